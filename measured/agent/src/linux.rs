@@ -1,0 +1,190 @@
+//! Linux as the platform of the measured code.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+use tare_services::bench::Platform;
+use tare_services::bench::platform::{Memory, MemoryError, Prepared, WriteError};
+
+/// Is the Linux process that runs the measured code.
+#[derive(Debug)]
+pub struct Linux {
+    out: BufWriter<Stdout>,
+    clock_source: String,
+    /// Keeps deep C-states off as long as it is open.
+    _latency: Option<File>,
+}
+
+impl Linux {
+    /// Looks at the surroundings; changes nothing yet.
+    pub fn new() -> Self {
+        Self {
+            out: BufWriter::new(io::stdout()),
+            clock_source: clock_source(),
+            _latency: None,
+        }
+    }
+}
+
+impl Platform for Linux {
+    fn version(&self) -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn environment(&self) -> &'static str {
+        "linux"
+    }
+
+    fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {
+        if let Some(cpu) = cpu {
+            pin(cpu)?;
+        }
+        let (latency, notice) = match hold_latency() {
+            Ok(file) => (Some(file), None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
+            Err(_) => (
+                None,
+                Some(
+                    "deep C-states are not kept off: /dev/cpu_dma_latency can't be opened; \
+                     run as root",
+                ),
+            ),
+        };
+        self._latency = latency;
+        Ok(Prepared {
+            latency_held: self._latency.is_some(),
+            notices: [notice, None, None, None],
+        })
+    }
+
+    fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError> {
+        let refused = |reason| MemoryError {
+            wanted_bytes: bytes,
+            reason,
+        };
+        // With MAP_POPULATE the kernel would kill someone rather than refuse.
+        if available_bytes().is_some_and(|available| bytes as u64 > available) {
+            return Err(refused("so much is not available"));
+        }
+        // Code, stack and everything that comes: a page of the agent that is read in again during
+        // the batch would count as noise.
+        let all_locked = rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+        let mut locked = all_locked.is_ok();
+        let mut mapped = map(bytes);
+        if locked && mapped.is_err() {
+            // RLIMIT_MEMLOCK is too low for the buffers: better unlocked than not at all.
+            let _ = rustix::mm::munlockall();
+            locked = false;
+            mapped = map(bytes);
+        }
+        let start = mapped.map_err(|_| refused("the kernel does not give them"))?;
+        // SAFETY: the mapping is of `bytes` bytes, readable, writable, zeroed, private, and never
+        // unmapped.
+        let bytes = unsafe { core::slice::from_raw_parts_mut(start, bytes) };
+        Ok(Memory { bytes, locked })
+    }
+
+    fn monotonic_ns(&self) -> Option<u64> {
+        Some(nanoseconds(ClockId::Monotonic))
+    }
+
+    fn reference_ns(&self) -> Option<u64> {
+        Some(nanoseconds(ClockId::MonotonicRaw))
+    }
+
+    fn reference_detail(&self) -> &str {
+        &self.clock_source
+    }
+
+    fn steering_ppm(&self) -> Option<f64> {
+        // SAFETY: zeroed is a valid `timex`, whose `modes` then asks for no change.
+        let mut time: libc::timex = unsafe { core::mem::zeroed() };
+        // SAFETY: a live value.
+        let state = unsafe { libc::adjtimex(&raw mut time) };
+        let synchronised =
+            state >= 0 && state != libc::TIME_ERROR && time.status & libc::STA_UNSYNC == 0;
+        // `freq` is in ppm with a 16-bit fraction (adjtimex(2)).
+        synchronised.then(|| time.freq as f64 / 65_536.0)
+    }
+
+    fn pause(&self, ns: u64) {
+        thread::sleep(Duration::from_nanos(ns));
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.out.write_all(bytes).map_err(|_| WriteError)
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        self.out.flush().map_err(|_| WriteError)
+    }
+}
+
+/// Pins this thread, the only one, to `cpu`.
+fn pin(cpu: u32) -> Result<(), &'static str> {
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err("the CPU asked for is beyond what the kernel's affinity mask holds");
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).map_err(|error| match error {
+        Errno::INVAL => {
+            "the CPU asked for is offline or outside of this process's cpuset: choose one of \
+             Cpus_allowed_list in /proc/self/status"
+        }
+        _ => "the kernel refuses to pin the agent to the CPU asked for",
+    })
+}
+
+/// Asks for a wake-up latency of 0 µs, which keeps the CPUs out of deep C-states until the file is
+/// closed.
+fn hold_latency() -> io::Result<File> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open("/dev/cpu_dma_latency")?;
+    file.write_all(&0_i32.to_ne_bytes())?;
+    Ok(file)
+}
+
+/// Maps zeroed memory and faults all of it in.
+fn map(bytes: usize) -> Result<*mut u8, Errno> {
+    // SAFETY: a new anonymous mapping, at an address of the kernel's choice.
+    unsafe {
+        rustix::mm::mmap_anonymous(
+            core::ptr::null_mut(),
+            bytes.max(1),
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::POPULATE,
+        )
+    }
+    .map(<*mut core::ffi::c_void>::cast)
+}
+
+/// Returns how much memory can be used without swapping or reclaiming from others.
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn clock_source() -> String {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match fs::read_to_string(path) {
+        Ok(name) => format!("clocksource={}", name.trim()),
+        Err(_) => "clocksource=unknown".to_owned(),
+    }
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

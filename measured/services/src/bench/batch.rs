@@ -1,0 +1,219 @@
+//! Runs the workloads, folds what they left and writes it.
+
+use tare_wire::plan::{Plan, Timing, Workload};
+use tare_wire::record::{Batch, Record};
+use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
+use tare_workloads::timing::{Stamp, bare_rdtsc};
+use tare_workloads::{copy, prime};
+
+use super::arena::Arena;
+use super::fold;
+use super::output::Output;
+use super::platform::{Platform, WriteError};
+
+/// Returns how many bytes of the arena [`run`] takes.
+pub fn arena_bytes(plan: &Plan) -> usize {
+    let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<fold::Bin>(bins(plan));
+    let stamped =
+        Arena::bytes::<Stamp>(plan.repetitions as usize) + Arena::bytes::<u32>(fold::TABLE);
+    match plan.workload {
+        Workload::Gap => lists,
+        Workload::Prime { .. } => lists + stamped,
+        Workload::Copy { size } => lists + stamped + 2 * Arena::bytes::<u64>(size as usize),
+    }
+}
+
+/// Runs the plan's workload and writes its batch.
+pub fn run(
+    plan: &Plan,
+    platform: &mut impl Platform,
+    output: &mut Output,
+    arena: &mut Arena,
+    threshold_cycles: u64,
+) -> Result<(), WriteError> {
+    let begun = Batch {
+        repetitions: plan.repetitions,
+        threshold_cycles,
+        work: 1,
+        ..Batch::default()
+    };
+    let repetitions = plan.repetitions as usize;
+    match plan.workload {
+        Workload::Gap => spin(plan, platform, output, arena, begun),
+        Workload::Prime { limit } => {
+            let stamps = arena.take::<Stamp>(repetitions);
+            let begun = Batch {
+                result: count_primes(plan, limit, stamps).into(),
+                work: prime::divisions(limit),
+                ..begun
+            };
+            report(plan, platform, output, arena, stamps, begun)
+        }
+        Workload::Copy { size } => {
+            let stamps = arena.take::<Stamp>(repetitions);
+            let (a, c) = (arena.take(size as usize), arena.take(size as usize));
+            copy_array(plan, a, c, stamps);
+            let begun = Batch {
+                work: size,
+                ..begun
+            };
+            report(plan, platform, output, arena, stamps, begun)
+        }
+    }
+}
+
+fn count_primes(plan: &Plan, limit: u32, stamps: &mut [Stamp]) -> u32 {
+    let measured = match plan.timing {
+        Timing::Fenced => prime::tare_prime_fenced,
+        Timing::Published => prime::tare_prime_published,
+    };
+    let out = stamps.as_mut_ptr();
+    // SAFETY: never more repetitions than there is room for stamps.
+    warmed_up(plan, |repetitions| unsafe {
+        measured(limit, repetitions, out)
+    })
+}
+
+fn copy_array(plan: &Plan, a: &mut [u64], c: &mut [u64], stamps: &mut [Stamp]) {
+    let measured = match plan.timing {
+        Timing::Fenced => copy::tare_copy_fenced,
+        Timing::Published => copy::tare_copy_published,
+    };
+    for (value, slot) in (0..).zip(a.iter_mut()) {
+        *slot = value;
+    }
+    let elements = a.len() as u64;
+    let (a, c, out) = (a.as_mut_ptr(), c.as_mut_ptr(), stamps.as_mut_ptr());
+    // SAFETY: both arrays hold `elements` values, and never more repetitions are asked for than
+    // there is room for stamps.
+    warmed_up(plan, |repetitions| unsafe {
+        measured(a, c, elements, repetitions, out);
+    });
+}
+
+/// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch.
+fn warmed_up<R>(plan: &Plan, mut measured: impl FnMut(u64) -> R) -> R {
+    let mut left = plan.warmup;
+    while left > 0 {
+        let piece = left.min(plan.repetitions);
+        measured(piece);
+        left -= piece;
+    }
+    measured(plan.repetitions)
+}
+
+fn report(
+    plan: &Plan,
+    platform: &mut impl Platform,
+    output: &mut Output,
+    arena: &mut Arena,
+    stamps: &mut [Stamp],
+    begun: Batch,
+) -> Result<(), WriteError> {
+    let table = arena.take::<u32>(fold::TABLE);
+    let list = arena.take::<Gap>(list_length(plan));
+    let bins = arena.take::<fold::Bin>(bins(plan));
+    let (first_tsc, last_tsc) = (stamps[0].start, stamps[stamps.len() - 1].end);
+
+    let begin = bare_rdtsc();
+    let sums = fold::Sums::of(stamps);
+    let (envelope, delays) = fold::delays(stamps, &sums, begun.threshold_cycles, list, bins);
+    let mut fold_cycles = bare_rdtsc().wrapping_sub(begin);
+    // The counts are made in the stamps' place, so the window is written first.
+    output.window(platform, first_tsc, window(stamps, plan.window))?;
+    let begin = bare_rdtsc();
+    let counts = fold::count(stamps, sums.shortest, table);
+    fold_cycles += bare_rdtsc().wrapping_sub(begin);
+
+    let batch = Batch {
+        first_tsc,
+        last_tsc,
+        sum_cycles: sums.sum,
+        delays_seen: delays.seen,
+        delays_kept: delays.kept as u64,
+        unkept_longest: delays.unkept_longest,
+        unkept_cycles: delays.unkept_cycles,
+        backwards: sums.backwards,
+        bin_cycles: envelope.width,
+        fold_cycles,
+        ..begun
+    };
+    output.put(platform, &Record::Batch(batch))?;
+    output.counts(platform, counts.iter())?;
+    output.delays(platform, first_tsc, &list[..delays.kept])?;
+    output.envelope(platform, envelope.bins)
+}
+
+/// Returns `length` consecutive samples around the middle of the batch.
+fn window(stamps: &[Stamp], length: u32) -> impl Iterator<Item = Gap> {
+    let length = stamps.len().min(length as usize);
+    let from = (stamps.len() - length) / 2;
+    (from as u64..)
+        .zip(&stamps[from..from + length])
+        .filter_map(|(index, stamp)| {
+            Some(Gap {
+                index,
+                start: stamp.start,
+                length: fold::duration(*stamp)?,
+            })
+        })
+}
+
+fn spin(
+    plan: &Plan,
+    platform: &mut impl Platform,
+    output: &mut Output,
+    arena: &mut Arena,
+    begun: Batch,
+) -> Result<(), WriteError> {
+    let list = arena.take::<Gap>(list_length(plan));
+    let bins = arena.take::<fold::Bin>(bins(plan));
+    let buffers = Buffers {
+        gaps: list.as_mut_ptr(),
+        capacity: list.len() as u64,
+    };
+    let mut totals = Totals::default();
+    for reads in [plan.warmup, plan.repetitions] {
+        // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
+        unsafe {
+            tare_gap(
+                reads,
+                begun.threshold_cycles,
+                &raw const buffers,
+                &raw mut totals,
+            )
+        };
+    }
+
+    let begin = bare_rdtsc();
+    let kept = list.len().min(totals.seen as usize);
+    let list = &mut list[..kept];
+    let wall = totals.last.wrapping_sub(totals.first);
+    let envelope = fold::Envelope::of_gaps(totals.first, wall, list, bins);
+    let batch = Batch {
+        first_tsc: totals.first,
+        last_tsc: totals.last,
+        sum_cycles: wall,
+        quiet_squares: Some(totals.quiet_squares),
+        delays_seen: totals.seen,
+        delays_kept: kept as u64,
+        unkept_longest: totals.unkept_longest,
+        unkept_cycles: totals.unkept_cycles,
+        bin_cycles: envelope.width,
+        fold_cycles: bare_rdtsc().wrapping_sub(begin),
+        ..begun
+    };
+    output.put(platform, &Record::Batch(batch))?;
+    output.delays(platform, totals.first, list)?;
+    output.envelope(platform, envelope.bins)?;
+    list.sort_unstable_by_key(|gap| gap.length);
+    output.counts(platform, fold::runs(list.iter().map(|gap| gap.length)))
+}
+
+fn list_length(plan: &Plan) -> usize {
+    plan.capacity.min(plan.repetitions) as usize
+}
+
+fn bins(plan: &Plan) -> usize {
+    plan.bins as usize
+}

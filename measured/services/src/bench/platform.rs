@@ -1,0 +1,87 @@
+//! What the surroundings of the measured code must provide: the Linux agent and the unikernel each
+//! bring their own.
+
+/// Gives memory, clocks and a way out for records.
+pub trait Platform {
+    /// Returns the version of the agent or image.
+    fn version(&self) -> &'static str;
+
+    /// Returns what the code runs on: `linux` or `unikernel`.
+    fn environment(&self) -> &'static str;
+
+    /// Pins the code to `cpu`, or leaves it where it is, and keeps deep C-states off if it may.
+    ///
+    /// # Errors
+    ///
+    /// Returns what to tell the user if the code can't run there.
+    fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str>;
+
+    /// Gives memory, zeroed, page-aligned, and locked if that is allowed. Called once.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is not so much.
+    fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError>;
+
+    /// Reads the kernel's CLOCK_MONOTONIC in ns, where there is a kernel.
+    fn monotonic_ns(&self) -> Option<u64>;
+
+    /// Reads a clock whose rate is not adjusted, in ns: CLOCK_MONOTONIC_RAW. None where there is
+    /// no clock but the TSC.
+    fn reference_ns(&self) -> Option<u64>;
+
+    /// Names the source of [`Platform::reference_ns`], for example `clocksource=tsc`.
+    fn reference_detail(&self) -> &str;
+
+    /// Returns how much faster the synchronised system clock is made to run than
+    /// [`Platform::reference_ns`], in parts per million; None where nothing steers it.
+    fn steering_ppm(&self) -> Option<f64>;
+
+    /// Waits about `ns`; only called outside of timed regions.
+    fn pause(&self, ns: u64);
+
+    /// Writes bytes towards the host; may buffer them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError`] if they can't be written.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError>;
+
+    /// Sends what was buffered.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError`] if it can't be sent.
+    fn flush(&mut self) -> Result<(), WriteError>;
+}
+
+/// Says how the surroundings were prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prepared {
+    /// Whether deep C-states are kept off.
+    pub latency_held: bool,
+    /// What the reader should know: what could not be done, why, and what to do.
+    pub notices: [Option<&'static str>; 4],
+}
+
+/// Is the memory for all buffers of a batch, for the rest of the program's life.
+#[derive(Debug)]
+pub struct Memory {
+    /// The bytes, page-aligned and zeroed.
+    pub bytes: &'static mut [u8],
+    /// Whether they can't be paged out.
+    pub locked: bool,
+}
+
+/// Says that there is not enough memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryError {
+    /// How much is needed.
+    pub wanted_bytes: usize,
+    /// Why it can't be had.
+    pub reason: &'static str,
+}
+
+/// Says that the records can't be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteError;

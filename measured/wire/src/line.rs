@@ -1,0 +1,314 @@
+//! One record, one line of text: how it is written, and how it is found again among other text.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
+
+use crate::packed;
+use crate::record::Record;
+
+/// Starts every record; the digit is [`crate::PROTOCOL`].
+pub const MARKER: &str = "tare1:";
+
+/// Is the length of the longest line in bytes, the newline included.
+pub const MAX_LINE: usize = 4_000;
+
+/// Is the length of the longest payload in bytes, before base64.
+pub const MAX_PAYLOAD: usize = packed::CAPACITY + 200;
+
+const CHECKSUM: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
+
+/// Numbers records and writes them as lines.
+#[derive(Debug)]
+pub struct Encoder {
+    next: u64,
+    line: [u8; MAX_LINE],
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            line: [0; MAX_LINE],
+        }
+    }
+}
+
+impl Encoder {
+    /// Writes a record as one line, newline included.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TooLong`] if the record's texts make it longer than [`MAX_PAYLOAD`]; the number
+    /// is then not used up.
+    pub fn encode(&mut self, record: &Record<'_>) -> Result<&[u8], TooLong> {
+        let mut payload = [0; MAX_PAYLOAD];
+        let payload = postcard::to_slice(record, &mut payload).map_err(|_| TooLong)?;
+        let mut at = 0;
+        self.put(&mut at, MARKER.as_bytes());
+        self.put(&mut at, b" ");
+        let covered = at;
+        self.put_number(&mut at, self.next);
+        self.put(&mut at, b" ");
+        self.put(&mut at, record.kind().as_bytes());
+        self.put(&mut at, b" ");
+        at += STANDARD_NO_PAD
+            .encode_slice(payload, &mut self.line[at..])
+            .map_err(|_| TooLong)?;
+        let sum = CHECKSUM.checksum(&self.line[covered..at]);
+        self.put(&mut at, b" ");
+        for shift in (0..8).rev() {
+            let digit = b"0123456789abcdef"[(sum >> (4 * shift)) as usize & 0xf];
+            self.put(&mut at, &[digit]);
+        }
+        self.put(&mut at, b"\n");
+        self.next += 1;
+        Ok(&self.line[..at])
+    }
+
+    /// Returns how many records were written.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.next
+    }
+
+    fn put(&mut self, at: &mut usize, text: &[u8]) {
+        self.line[*at..*at + text.len()].copy_from_slice(text);
+        *at += text.len();
+    }
+
+    fn put_number(&mut self, at: &mut usize, number: u64) {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        let mut rest = number;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.put(at, &digits[first..]);
+    }
+}
+
+/// Says that a record does not fit into a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Is what a line turned out to be.
+#[derive(Debug, PartialEq)]
+pub enum Line<'a> {
+    /// A whole record.
+    Record {
+        /// Its number, counted from 0.
+        sequence: u64,
+        /// What it says.
+        record: Record<'a>,
+    },
+    /// Something else: firmware chatter, a boot message, a program's own output.
+    Other,
+    /// A record once, of which something is lost or changed.
+    Damaged(Damage),
+}
+
+/// Says what is wrong with a damaged record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// There are not the five fields that a record has, or one is not of its form.
+    Form,
+    /// The checksum does not match.
+    Checksum,
+    /// The checksum matches, but the payload is none that this version knows.
+    Payload,
+}
+
+/// Finds the record in a line, whatever stands before its marker.
+///
+/// `room` receives the decoded payload, from which the record borrows; it must hold
+/// [`MAX_PAYLOAD`] bytes.
+#[must_use]
+pub fn decode<'a>(line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
+    let Some(found) = find_last(line, MARKER.as_bytes()) else {
+        return Line::Other;
+    };
+    let text = line[found + MARKER.len()..].trim_ascii();
+    let Some(Fields {
+        covered,
+        sequence,
+        kind,
+        payload,
+        checksum,
+    }) = fields(text)
+    else {
+        return Line::Damaged(Damage::Form);
+    };
+    if CHECKSUM.checksum(covered) != checksum {
+        return Line::Damaged(Damage::Checksum);
+    }
+    let Ok(used) = STANDARD_NO_PAD.decode_slice(payload, room) else {
+        return Line::Damaged(Damage::Payload);
+    };
+    match postcard::from_bytes::<Record<'_>>(&room[..used]) {
+        Ok(record) if record.kind().as_bytes() == kind => Line::Record { sequence, record },
+        _ => Line::Damaged(Damage::Payload),
+    }
+}
+
+struct Fields<'a> {
+    covered: &'a [u8],
+    sequence: u64,
+    kind: &'a [u8],
+    payload: &'a [u8],
+    checksum: u32,
+}
+
+fn fields(text: &[u8]) -> Option<Fields<'_>> {
+    let last_space = text.iter().rposition(|byte| *byte == b' ')?;
+    let covered = &text[..last_space];
+    let checksum = &text[last_space + 1..];
+    let mut parts = covered.split(|byte| *byte == b' ');
+    let (sequence, kind, payload) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() || checksum.len() != 8 {
+        return None;
+    }
+    let checksum = core::str::from_utf8(checksum).ok()?;
+    Some(Fields {
+        covered,
+        sequence: core::str::from_utf8(sequence).ok()?.parse().ok()?,
+        kind,
+        payload,
+        checksum: u32::from_str_radix(checksum, 16).ok()?,
+    })
+}
+
+fn find_last(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).rposition(|window| window == what)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::packed::Packer;
+    use crate::record::{End, List, Notice};
+
+    fn line_of(record: &Record<'_>) -> Vec<u8> {
+        Encoder::default().encode(record).unwrap().to_vec()
+    }
+
+    fn notice(text: &str) -> Record<'_> {
+        Record::Notice(Notice { text })
+    }
+
+    #[test]
+    fn a_line_looks_as_documented() {
+        let mut encoder = Encoder::default();
+        encoder.encode(&Record::End(End { records: 0 })).unwrap();
+        let line = encoder.encode(&notice("hi")).unwrap();
+        let text = core::str::from_utf8(line).unwrap();
+        assert_eq!(text, "tare1: 1 notice CQJoaQ cb7e9101\n");
+    }
+
+    #[test]
+    fn the_longest_list_fits_into_a_line() {
+        let mut packer = Packer::default();
+        while packer.push([u64::MAX, u64::MAX]) {}
+        let record = Record::Counts(List {
+            rows: packer.packed(),
+        });
+        let line = line_of(&record);
+        assert!(line.len() <= MAX_LINE);
+        let mut room = [0; MAX_PAYLOAD];
+        assert_eq!(
+            decode(&line, &mut room),
+            Line::Record {
+                sequence: 0,
+                record
+            }
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_refused_and_numbering_goes_on() {
+        let long = "x".repeat(MAX_PAYLOAD);
+        let mut encoder = Encoder::default();
+        assert_eq!(encoder.encode(&notice(&long)), Err(TooLong));
+        assert!(
+            encoder
+                .encode(&notice("y"))
+                .unwrap()
+                .starts_with(b"tare1: 0 ")
+        );
+    }
+
+    #[test]
+    fn firmware_chatter_before_the_marker_is_skipped() {
+        let mut line = b"SeaBIOS (1.16)\x1b[2J\r".to_vec();
+        line.extend(line_of(&notice("there")));
+        let mut room = [0; MAX_PAYLOAD];
+        assert_eq!(
+            decode(&line, &mut room),
+            Line::Record {
+                sequence: 0,
+                record: notice("there")
+            }
+        );
+    }
+
+    #[test]
+    fn other_text_is_other() {
+        let mut room = [0; MAX_PAYLOAD];
+        assert_eq!(
+            decode(b"[    0.000000] Linux version", &mut room),
+            Line::Other
+        );
+        assert_eq!(decode(b"", &mut room), Line::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn one_changed_byte_is_never_believed(
+            text in "[a-z ]{0,40}", place in any::<prop::sample::Index>(), flip in 1_u8..=255
+        ) {
+            let good = line_of(&notice(&text));
+            let body = good.len() - 1;
+            let mut bad = good.clone();
+            let place = place.index(body);
+            bad[place] ^= flip;
+            let mut room = [0; MAX_PAYLOAD];
+            if let Line::Record { sequence, record } = decode(&bad, &mut room) {
+                // Only white space or the case of a hexadecimal digit may change unnoticed.
+                prop_assert_eq!(sequence, 0);
+                prop_assert_eq!(record, notice(&text));
+            }
+        }
+
+        #[test]
+        fn one_lost_byte_is_never_believed(
+            text in "[a-z]{1,40}", place in any::<prop::sample::Index>()
+        ) {
+            let good = line_of(&notice(&text));
+            let mut bad = good.clone();
+            // From the marker's end on: without its first byte it is another program's text.
+            bad.remove(MARKER.len() + 1 + place.index(good.len() - MARKER.len() - 2));
+            let mut room = [0; MAX_PAYLOAD];
+            let is_damaged = matches!(decode(&bad, &mut room), Line::Damaged(_));
+            prop_assert!(is_damaged);
+        }
+
+        #[test]
+        fn any_bytes_end_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut line = b"tare1: 0 ".to_vec();
+            line.extend(bytes);
+            let mut room = [0; MAX_PAYLOAD];
+            let _ = decode(&line, &mut room);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The records by which measured code reports.
+//!
+//! A sequence is: [`Hello`], [`Ready`], [`Calibration`], then a [`Batch`] and its lists
+//! ([`Record::Counts`], [`Record::Delays`], [`Record::Envelope`], [`Record::Window`]) in any order
+//! among each other, each list in the order of its rows, then [`Frequency`] once for each source,
+//! and at last [`End`]. [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`]; nothing
+//! follows a [`Failure`] or the [`End`].
+//!
+//! All times are TSC ticks of the measured CPU ("cycles") unless a name says otherwise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::packed::Packed;
+
+/// Is one record.
+///
+/// New kinds are added at the end: the place of a variant is part of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Record<'a> {
+    /// Says who speaks.
+    #[serde(borrow)]
+    Hello(Hello<'a>),
+    /// Says that everything is prepared and the workload starts.
+    Ready(Ready),
+    /// Says what the stamps and the loop cost.
+    Calibration(Calibration),
+    /// Says what one source claims of the TSC's frequency.
+    #[serde(borrow)]
+    Frequency(Frequency<'a>),
+    /// Sums up one batch of repetitions.
+    Batch(Batch),
+    /// Counts per value: rows of (value − value of the row before, count); starts from 0 in every
+    /// record. For `gap`, only the gaps at or above the threshold.
+    #[serde(borrow)]
+    Counts(List<'a>),
+    /// Delays above the threshold: rows of (index − the one before, start − the one before,
+    /// duration). Index starts from 0 and start from the batch's first stamp in every record.
+    #[serde(borrow)]
+    Delays(List<'a>),
+    /// Envelope over time: rows of (bin number − the one before, samples, sum, shortest, longest);
+    /// the bin number starts from 0 in every record, empty bins are left out. A sample belongs
+    /// to the bin of its start.
+    #[serde(borrow)]
+    Envelope(List<'a>),
+    /// Raw samples: rows of (index, start − the batch's first stamp, duration).
+    #[serde(borrow)]
+    Window(List<'a>),
+    /// Says something that the reader should know.
+    #[serde(borrow)]
+    Notice(Notice<'a>),
+    /// Says why nothing more comes.
+    #[serde(borrow)]
+    Failure(Failure<'a>),
+    /// Ends the sequence.
+    End(End),
+}
+
+impl Record<'_> {
+    /// Returns the name that the line carries.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Ready(_) => "ready",
+            Self::Calibration(_) => "calibration",
+            Self::Frequency(_) => "frequency",
+            Self::Batch(_) => "batch",
+            Self::Counts(_) => "counts",
+            Self::Delays(_) => "delays",
+            Self::Envelope(_) => "envelope",
+            Self::Window(_) => "window",
+            Self::Notice(_) => "notice",
+            Self::Failure(_) => "failure",
+            Self::End(_) => "end",
+        }
+    }
+}
+
+/// Says who speaks, first of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello<'a> {
+    /// [`crate::PROTOCOL`] of the speaker.
+    pub protocol: u16,
+    /// Version of the agent or image.
+    pub version: &'a str,
+    /// What the measured code runs on: `linux` or `unikernel`.
+    pub environment: &'a str,
+    /// The plan as it was understood, in words.
+    pub plan: &'a str,
+}
+
+/// Says that everything is prepared; the workload's warm-up comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// TSC at that moment.
+    pub tsc: u64,
+    /// CLOCK_MONOTONIC of the kernel beneath, in ns, where there is one.
+    pub monotonic_ns: Option<u64>,
+    /// CPU that the code is pinned to.
+    pub cpu: Option<u32>,
+    /// Size of the buffers in bytes.
+    pub buffer_bytes: u64,
+    /// Whether the buffers can't be paged out.
+    pub locked: bool,
+    /// Whether deep C-states are kept off for the time of the run.
+    pub latency_held: bool,
+}
+
+/// Says what the stamps and the loop cost, on this CPU, just before the workload ran.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Least duration that an empty region between fenced stamps reads as.
+    pub fenced_region_cycles: u64,
+    /// Median time that a repetition with an empty region takes in all, fenced.
+    pub fenced_cost_cycles: f64,
+    /// Least duration that an empty region between bare `rdtscp` reads as.
+    pub published_region_cycles: u64,
+    /// Median time that a repetition with an empty region takes in all, bare `rdtscp`.
+    pub published_cost_cycles: f64,
+    /// Median time of one bare `rdtsc` among many, unrolled.
+    pub bare_read_cycles: f64,
+    /// Step of the timer: the greatest common divisor of differences between consecutive reads.
+    pub step_cycles: u64,
+    /// Median time of one iteration of an empty loop.
+    pub loop_cycles: f64,
+}
+
+/// Says what one source claims of the TSC's frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Frequency<'a> {
+    /// Where the figure comes from.
+    pub source: FrequencySource,
+    /// The figure, in Hz.
+    pub hz: f64,
+    /// Uncertainty by the way it was read, in parts per million, where it can be told.
+    pub uncertainty_ppm: Option<f64>,
+    /// What is known beyond that, for example which clock source the kernel uses.
+    pub detail: &'a str,
+}
+
+/// Is a source of the TSC's frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FrequencySource {
+    /// CPUID leaf 0x15: crystal clock and ratio.
+    CpuidCrystal,
+    /// CPUID leaf 0x40000010: the hypervisor's word.
+    CpuidHypervisor,
+    /// The kernel's CLOCK_MONOTONIC_RAW, read between TSC reads at both ends of the run.
+    KernelClock,
+    /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
+    DisciplinedClock,
+    /// A one-shot timer of known frequency, counted against the TSC.
+    HardwareTimer,
+}
+
+/// Sums up one batch of repetitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// Repetitions asked for; for `gap`, timer reads.
+    pub repetitions: u64,
+    /// TSC of the first stamp.
+    pub first_tsc: u64,
+    /// TSC of the last stamp.
+    pub last_tsc: u64,
+    /// Sum of all durations; for `gap`, equal to the time from first to last.
+    pub sum_cycles: u64,
+    /// Sum of the squared durations below the threshold, `gap` only: they are not counted per
+    /// value.
+    pub quiet_squares: Option<u64>,
+    /// What the work yielded: the number of primes; for others 0.
+    pub result: u64,
+    /// Elementary steps in one repetition: divisions, elements copied, timer reads.
+    pub work: u64,
+    /// Least delay that is listed; for `gap`, the least gap.
+    pub threshold_cycles: u64,
+    /// Delays above the threshold.
+    pub delays_seen: u64,
+    /// Delays that are listed: fewer than seen if the buffer was full.
+    pub delays_kept: u64,
+    /// Longest delay that is not listed, as duration; 0 if all are.
+    pub unkept_longest: u64,
+    /// Sum of the durations that are not listed.
+    pub unkept_cycles: u64,
+    /// Samples whose second stamp is before their first one; they are counted here only.
+    pub backwards: u64,
+    /// Width of one envelope bin.
+    pub bin_cycles: u64,
+    /// Time spent on folding the samples after the batch.
+    pub fold_cycles: u64,
+}
+
+/// Carries a packed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct List<'a> {
+    /// The rows.
+    #[serde(borrow)]
+    pub rows: Packed<'a>,
+}
+
+/// Says something that the reader should know, for example that memory could not be locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice<'a> {
+    /// What, why, and what to do.
+    pub text: &'a str,
+}
+
+/// Says why nothing more comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure<'a> {
+    /// What, why, and what to do.
+    pub text: &'a str,
+}
+
+/// Ends the sequence, so that a lost tail is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Records before this one.
+    pub records: u64,
+}

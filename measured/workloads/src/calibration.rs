@@ -1,0 +1,84 @@
+//! What the stamps and the loop themselves cost, so that it can be said and subtracted.
+//!
+//! These are measured symbols too: their bytes are the same on every target, and the empty region
+//! is the very loop of [`crate::timing::batch`] around nothing.
+
+use core::arch::asm;
+
+use crate::timing::{Fenced, Published, Stamp, bare_rdtsc, batch};
+
+/// Names the symbol of the empty region between fenced stamps.
+pub const EMPTY_FENCED_SYMBOL: &str = "tare_empty_fenced";
+/// Names the symbol of the empty region between bare `rdtscp`.
+pub const EMPTY_PUBLISHED_SYMBOL: &str = "tare_empty_published";
+/// Names the symbol of the unrolled timer reads.
+pub const UNROLLED_TIMER_SYMBOL: &str = "tare_unrolled_timer";
+/// Names the symbol of the empty loop.
+pub const LOOP_SYMBOL: &str = "tare_loop";
+
+/// Is the number of `rdtsc` that one pass of [`tare_unrolled_timer`] executes.
+pub const UNROLLED_READS: u64 = 64;
+
+/// Measures nothing `repetitions` times between fenced stamps.
+///
+/// # Safety
+///
+/// `out` must be valid for writing `repetitions` stamps.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_empty_fenced(repetitions: u64, out: *mut Stamp) {
+    // SAFETY: passed on to the caller.
+    unsafe { batch::<Fenced>(repetitions, out, || ()) }
+}
+
+/// Measures nothing `repetitions` times between bare `rdtscp`.
+///
+/// # Safety
+///
+/// `out` must be valid for writing `repetitions` stamps.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_empty_published(repetitions: u64, out: *mut Stamp) {
+    // SAFETY: passed on to the caller.
+    unsafe { batch::<Published>(repetitions, out, || ()) }
+}
+
+/// Reads the timer `passes` × [`UNROLLED_READS`] times and returns the TSC ticks that took.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn tare_unrolled_timer(passes: u64) -> u64 {
+    let start = bare_rdtsc();
+    let mut left = passes;
+    while left != 0 {
+        // SAFETY: reads a counter and touches no memory.
+        unsafe {
+            asm!(".rept 64", "rdtsc", ".endr", out("rax") _, out("rdx") _,
+                 options(nostack, nomem, preserves_flags));
+        }
+        left -= 1;
+    }
+    bare_rdtsc().wrapping_sub(start)
+}
+
+/// Runs an empty loop `iterations` times and returns the TSC ticks that took.
+///
+/// The loop is one decrement and one jump, as in cse221-2022's loop overhead.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn tare_loop(iterations: u64) -> u64 {
+    let start = bare_rdtsc();
+    // SAFETY: counts down in a register. Zero iterations are skipped.
+    unsafe {
+        asm!(
+            "test {left}, {left}",
+            "jz 3f",
+            "2:",
+            "dec {left}",
+            "jnz 2b",
+            "3:",
+            left = inout(reg) iterations => _,
+            options(nostack, nomem),
+        );
+    }
+    bare_rdtsc().wrapping_sub(start)
+}

@@ -1,0 +1,113 @@
+//! `copy`: copies one array to another and increments the source, after STREAM's Copy.
+//!
+//! One repetition is one pass over the first n elements of two `u64` arrays: `c[j] = a[j]`, then
+//! `a[j] += 1`. It moves 24 bytes an element (two reads of which one is of a line just written,
+//! two writes), as kot-2019 has it.
+//!
+//! # When the method lies
+//!
+//! The arrays are virtual memory: which physical pages lie under them decides which cache sets
+//! they fill, and changes from launch to launch. Compare medians over runs, never two single runs.
+//! Stores may still be in the store buffer when the second stamp is taken.
+
+use crate::timing::{Fenced, Published, Stamp, Timing, batch};
+
+/// Names the measured symbol with fenced stamps.
+pub const FENCED_SYMBOL: &str = "tare_copy_fenced";
+/// Names the measured symbol with the study's bare stamps.
+pub const PUBLISHED_SYMBOL: &str = "tare_copy_published";
+
+/// Is the largest number of elements accepted: two arrays of 128 MiB.
+pub const MAX_ELEMENTS: u64 = 1 << 24;
+
+/// Passes over two arrays `repetitions` times between fenced stamps.
+///
+/// # Safety
+///
+/// `a` and `c` must each be valid for reading and writing `elements` values and must not overlap,
+/// `out` must be valid for writing `repetitions` stamps.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_copy_fenced(
+    a: *mut u64,
+    c: *mut u64,
+    elements: u64,
+    repetitions: u64,
+    out: *mut Stamp,
+) {
+    // SAFETY: passed on to the caller.
+    unsafe { run::<Fenced>(a, c, elements, repetitions, out) }
+}
+
+/// Passes over two arrays `repetitions` times between bare `rdtscp`.
+///
+/// # Safety
+///
+/// As for [`tare_copy_fenced`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_copy_published(
+    a: *mut u64,
+    c: *mut u64,
+    elements: u64,
+    repetitions: u64,
+    out: *mut Stamp,
+) {
+    // SAFETY: passed on to the caller.
+    unsafe { run::<Published>(a, c, elements, repetitions, out) }
+}
+
+#[inline(always)]
+unsafe fn run<T: Timing>(
+    a: *mut u64,
+    c: *mut u64,
+    elements: u64,
+    repetitions: u64,
+    out: *mut Stamp,
+) {
+    let pass = || {
+        let mut j = 0;
+        while j < elements as usize {
+            // SAFETY: j stays below `elements`, for which the caller vouches.
+            unsafe {
+                *c.add(j) = *a.add(j);
+                *a.add(j) = (*a.add(j)).wrapping_add(1);
+            }
+            j += 1;
+        }
+    };
+    // SAFETY: passed on to the caller.
+    unsafe { batch::<T>(repetitions, out, pass) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_then_increments_exactly_the_first_elements() {
+        for elements in [0_usize, 1, 2, 3, 7, 25, 63] {
+            let mut a = [0_u64; 64];
+            let mut c = [u64::MAX; 64];
+            for (j, value) in a.iter_mut().enumerate() {
+                *value = j as u64 * 10;
+            }
+            let mut out = [Stamp::default(); 3];
+            // SAFETY: all three arrays are larger than what is asked for.
+            unsafe {
+                tare_copy_fenced(
+                    a.as_mut_ptr(),
+                    c.as_mut_ptr(),
+                    elements as u64,
+                    3,
+                    out.as_mut_ptr(),
+                );
+            }
+            for j in 0..64 {
+                let touched = j < elements;
+                assert_eq!(a[j], j as u64 * 10 + if touched { 3 } else { 0 });
+                assert_eq!(c[j], if touched { j as u64 * 10 + 2 } else { u64::MAX });
+            }
+        }
+    }
+}

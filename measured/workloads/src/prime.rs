@@ -1,0 +1,182 @@
+//! `prime`: counts the primes below a limit by trial division, in registers only.
+//!
+//! For every n in 2 ‥ limit − 1 the divisors 2, 3, … are tried until one divides n; n is prime if
+//! that divisor is n itself. One inner step is one 32-bit `div` and the loop around it. Limit 22
+//! takes 84 divisions, as in kot-2019.
+//!
+//! It is assembly so that nothing spills: the repetition touches no memory, so whatever delays it
+//! is not a cache miss of its own.
+//!
+//! # When the method lies
+//!
+//! A division's duration depends on its operands on many CPUs, and the loop's branches are learnt
+//! by the branch predictor over the first repetitions: the first samples of a batch are slower.
+//! What is constant is the work; compare a limit only with the same limit.
+
+use core::arch::asm;
+
+use crate::timing::{Fenced, Published, Stamp, Timing, batch};
+
+/// Names the measured symbol with fenced stamps.
+pub const FENCED_SYMBOL: &str = "tare_prime_fenced";
+/// Names the measured symbol with the study's bare stamps.
+pub const PUBLISHED_SYMBOL: &str = "tare_prime_published";
+
+/// Is the smallest limit accepted: below it nothing is divided.
+pub const MIN_LIMIT: u32 = 3;
+/// Is the largest limit accepted: one repetition then takes about a second.
+pub const MAX_LIMIT: u32 = 65_536;
+
+/// Counts the divisions that one repetition executes.
+///
+/// Runs outside the timed code, and computes the number rather than simulating the loop: for n the
+/// number of divisors tried is its smallest prime factor minus one.
+#[must_use]
+pub fn divisions(limit: u32) -> u64 {
+    (2..limit).map(|n| u64::from(smallest_factor(n)) - 1).sum()
+}
+
+/// Counts the primes below `limit`, by another way than the measured code.
+#[must_use]
+pub fn primes_below(limit: u32) -> u32 {
+    (2..limit).map(|n| u32::from(smallest_factor(n) == n)).sum()
+}
+
+fn smallest_factor(n: u32) -> u32 {
+    (2..)
+        .take_while(|d| d * d <= n)
+        .find(|d| n.is_multiple_of(*d))
+        .unwrap_or(n)
+}
+
+/// Counts the primes below `limit` `repetitions` times between fenced stamps.
+///
+/// Returns the count of the last repetition.
+///
+/// # Safety
+///
+/// `out` must be valid for writing `repetitions` stamps.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_prime_fenced(limit: u32, repetitions: u64, out: *mut Stamp) -> u32 {
+    // SAFETY: passed on to the caller.
+    unsafe { run::<Fenced>(limit, repetitions, out) }
+}
+
+/// Counts the primes below `limit` `repetitions` times between bare `rdtscp`.
+///
+/// Returns the count of the last repetition.
+///
+/// # Safety
+///
+/// `out` must be valid for writing `repetitions` stamps.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_prime_published(
+    limit: u32,
+    repetitions: u64,
+    out: *mut Stamp,
+) -> u32 {
+    // SAFETY: passed on to the caller.
+    unsafe { run::<Published>(limit, repetitions, out) }
+}
+
+#[inline(always)]
+unsafe fn run<T: Timing>(limit: u32, repetitions: u64, out: *mut Stamp) -> u32 {
+    let mut primes = 0;
+    // SAFETY: passed on to the caller.
+    unsafe { batch::<T>(repetitions, out, || primes = count(limit)) };
+    primes
+}
+
+#[inline(always)]
+fn count(limit: u32) -> u32 {
+    let primes: u32;
+    // SAFETY: works in registers only. The divisor is never 0, and n / d with d >= 2 and a zero
+    // high half cannot overflow.
+    unsafe {
+        asm!(
+            "xor {primes:e}, {primes:e}",
+            "mov {n:e}, 2",
+            "cmp {limit:e}, 2",
+            "jbe 5f",
+            "2:",                        // next n
+            "mov {divisor:e}, 1",
+            "3:",                        // next divisor
+            "inc {divisor:e}",
+            "mov eax, {n:e}",
+            "xor edx, edx",
+            "div {divisor:e}",
+            "test edx, edx",
+            "jnz 3b",
+            "cmp {divisor:e}, {n:e}",    // n divides itself only: prime
+            "jne 4f",
+            "inc {primes:e}",
+            "4:",
+            "inc {n:e}",
+            "cmp {n:e}, {limit:e}",
+            "jb 2b",
+            "5:",
+            primes = out(reg) primes,
+            n = out(reg) _,
+            divisor = out(reg) _,
+            limit = in(reg) limit,
+            out("eax") _,
+            out("edx") _,
+            options(nostack, nomem),
+        );
+    }
+    primes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_22_takes_the_84_divisions_of_the_study() {
+        assert_eq!(divisions(22), 84);
+        assert_eq!(divisions(MIN_LIMIT), 1);
+    }
+
+    #[test]
+    fn measured_code_counts_primes_for_every_small_limit() {
+        let mut out = [Stamp::default(); 2];
+        for limit in 0..2_000 {
+            // SAFETY: `out` holds two stamps.
+            let (fenced, published) = unsafe {
+                (
+                    tare_prime_fenced(limit, 2, out.as_mut_ptr()),
+                    tare_prime_published(limit, 2, out.as_mut_ptr()),
+                )
+            };
+            assert_eq!(fenced, primes_below(limit), "limit {limit}");
+            assert_eq!(published, fenced);
+        }
+    }
+
+    #[test]
+    fn the_number_of_divisions_is_what_the_loop_executes() {
+        for limit in MIN_LIMIT..300 {
+            let mut executed = 0;
+            for n in 2..limit {
+                let mut divisor = 2;
+                executed += 1;
+                while n % divisor != 0 {
+                    divisor += 1;
+                    executed += 1;
+                }
+            }
+            assert_eq!(divisions(limit), executed, "limit {limit}");
+        }
+    }
+
+    #[test]
+    fn every_repetition_is_stamped_in_order() {
+        let mut out = [Stamp::default(); 100];
+        // SAFETY: `out` holds a hundred stamps.
+        unsafe { tare_prime_fenced(22, 100, out.as_mut_ptr()) };
+        assert!(out.iter().all(|s| s.start < s.end));
+        assert!(out.windows(2).all(|w| w[0].end <= w[1].start));
+    }
+}

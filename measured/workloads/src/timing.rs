@@ -1,0 +1,132 @@
+//! How a time stamp is taken, and the loop that puts two of them around a body.
+//!
+//! Two ways are offered. *Fenced* is the default: `lfence; rdtsc; lfence` in front of the body
+//! and `rdtscp; lfence` behind it, so that neither can the body start before the first stamp is
+//! taken, nor can the last stamp be taken before the body's instructions have completed.
+//! *Published* is two bare `rdtscp`, as the study kot-2019 did: the second one waits for the
+//! body, but the body's first instructions may overlap the first one.
+//!
+//! `lfence` waits for earlier instructions on Intel always, on AMD if `DE_CFG[1]` is set, which
+//! Linux does at boot. Neither way waits for the body's *stores* to leave the store buffer.
+
+use core::arch::asm;
+
+/// Holds the time stamps around one repetition, in TSC ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stamp {
+    /// TSC before the body.
+    pub start: u64,
+    /// TSC after the body.
+    pub end: u64,
+}
+
+impl Stamp {
+    /// Returns the duration in TSC ticks.
+    #[must_use]
+    pub fn cycles(self) -> u64 {
+        self.end.wrapping_sub(self.start)
+    }
+}
+
+/// Takes the two stamps of one repetition.
+pub trait Timing {
+    /// Reads the TSC in front of the body.
+    fn before() -> u64;
+    /// Reads the TSC behind the body.
+    fn after() -> u64;
+}
+
+/// Fences the body on both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Fenced;
+
+/// Uses two bare `rdtscp`, as kot-2019 did.
+#[derive(Clone, Copy, Debug)]
+pub struct Published;
+
+impl Timing for Fenced {
+    #[inline(always)]
+    fn before() -> u64 {
+        let (low, high): (u64, u64);
+        // SAFETY: reads a counter and touches no memory. Without `nomem` the compiler keeps the
+        // body's memory accesses on their side of the stamp.
+        unsafe {
+            asm!("lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high,
+                 options(nostack, preserves_flags));
+        }
+        (high << 32) | low
+    }
+
+    #[inline(always)]
+    fn after() -> u64 {
+        let (low, high): (u64, u64);
+        // SAFETY: as above; `rdtscp` also writes ecx.
+        unsafe {
+            asm!("rdtscp", "lfence", out("rax") low, out("rdx") high, out("rcx") _,
+                 options(nostack, preserves_flags));
+        }
+        (high << 32) | low
+    }
+}
+
+impl Timing for Published {
+    #[inline(always)]
+    fn before() -> u64 {
+        bare_rdtscp()
+    }
+
+    #[inline(always)]
+    fn after() -> u64 {
+        bare_rdtscp()
+    }
+}
+
+/// Runs `body` `repetitions` times and stores one [`Stamp`] for each.
+///
+/// The store lies outside the timed region, behind the second stamp.
+///
+/// # Safety
+///
+/// `out` must be valid for writing `repetitions` stamps.
+#[inline(always)]
+pub unsafe fn batch<T: Timing>(repetitions: u64, out: *mut Stamp, mut body: impl FnMut()) {
+    let mut slot = out;
+    let mut left = repetitions;
+    while left != 0 {
+        let start = T::before();
+        body();
+        let end = T::after();
+        // SAFETY: the caller gave room for `repetitions` stamps, and `slot` advances once each.
+        unsafe {
+            (*slot).start = start;
+            (*slot).end = end;
+            slot = slot.add(1);
+        }
+        left -= 1;
+    }
+}
+
+/// Reads the TSC by a bare `rdtsc`, ordered against nothing.
+#[inline(always)]
+#[must_use]
+pub fn bare_rdtsc() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: reads a counter and touches no memory.
+    unsafe {
+        asm!("rdtsc", out("rax") low, out("rdx") high, options(nostack, nomem, preserves_flags));
+    }
+    (high << 32) | low
+}
+
+#[inline(always)]
+fn bare_rdtscp() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: reads a counter and touches no memory. Without `nomem` the compiler keeps the
+    // body's memory accesses on their side of the stamp.
+    unsafe {
+        asm!("rdtscp", out("rax") low, out("rdx") high, out("rcx") _,
+             options(nostack, preserves_flags));
+    }
+    (high << 32) | low
+}
