@@ -17,9 +17,6 @@ pub const FENCED_SYMBOL: &str = "tare_copy_fenced";
 /// Names the measured symbol with the study's bare stamps.
 pub const PUBLISHED_SYMBOL: &str = "tare_copy_published";
 
-/// Is the largest number of elements accepted: two arrays of 128 MiB.
-pub const MAX_ELEMENTS: u64 = 1 << 24;
-
 /// Passes over two arrays `repetitions` times between fenced stamps.
 ///
 /// # Safety

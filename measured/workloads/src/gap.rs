@@ -21,12 +21,6 @@ use crate::timing::bare_rdtsc;
 /// Names the measured symbol.
 pub const SYMBOL: &str = "tare_gap";
 
-/// Is the largest threshold accepted, in TSC ticks.
-///
-/// The sum of squares below it then fits into 64 bits for spins of up to 2^44 ticks, which is more
-/// than an hour at 4 GHz.
-pub const MAX_THRESHOLD: u64 = 1 << 20;
-
 /// Records one interruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -22,11 +22,6 @@ pub const FENCED_SYMBOL: &str = "tare_prime_fenced";
 /// Names the measured symbol with the study's bare stamps.
 pub const PUBLISHED_SYMBOL: &str = "tare_prime_published";
 
-/// Is the smallest limit accepted: below it nothing is divided.
-pub const MIN_LIMIT: u32 = 3;
-/// Is the largest limit accepted: one repetition then takes about a second.
-pub const MAX_LIMIT: u32 = 65_536;
-
 /// Counts the divisions that one repetition executes.
 ///
 /// Runs outside the timed code, and computes the number rather than simulating the loop: for n the
@@ -136,7 +131,7 @@ mod tests {
     #[test]
     fn limit_22_takes_the_84_divisions_of_the_study() {
         assert_eq!(divisions(22), 84);
-        assert_eq!(divisions(MIN_LIMIT), 1);
+        assert_eq!(divisions(3), 1);
     }
 
     #[test]
@@ -157,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_number_of_divisions_is_what_the_loop_executes() {
-        for limit in MIN_LIMIT..300 {
+        for limit in 3..300 {
             let mut executed = 0;
             for n in 2..limit {
                 let mut divisor = 2;

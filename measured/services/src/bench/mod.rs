@@ -6,7 +6,7 @@
 //! and the store of its two stamps executes.
 //!
 //! * [`platform`]: what the surroundings must provide;
-//! * [`bounds`]: what a plan may ask for, and the rules of the default thresholds;
+//! * `threshold`: what the plan's threshold means in ticks, and the rules of the defaults;
 //! * `batch`: runs the workloads;
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * `cpuid`: what CPUID claims of it;
@@ -16,24 +16,25 @@
 
 mod arena;
 mod batch;
-pub mod bounds;
 mod calibrate;
 mod cpuid;
 mod fold;
 mod output;
 pub mod platform;
+mod threshold;
 
 use core::fmt;
 
+use tare_wire::bounds::{self, Refusal};
 use tare_wire::plan::Plan;
 use tare_wire::record::{Failure, Hello, Ready, Record};
 use tare_workloads::timing::bare_rdtsc;
 
 use self::arena::Arena;
-use self::bounds::{Refusal, Refused};
 use self::output::Output;
 pub use self::platform::Platform;
 use self::platform::{MemoryError, Prepared, WriteError};
+use self::threshold::Refused;
 
 /// Says why a batch ended without result.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,11 +52,7 @@ pub enum Stop {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Plan(refusal) => write!(
-                f,
-                "{} must be from {} to {}, not {}",
-                refusal.what, refusal.least, refusal.most, refusal.given
-            ),
+            Self::Plan(refusal) => write!(f, "{refusal}"),
             Self::Memory(error) => write!(
                 f,
                 "the buffers take {} MiB, but {}; ask for fewer repetitions and more runs",
@@ -139,7 +136,7 @@ fn reported(plan: &Plan, platform: &mut impl Platform, output: &mut Output) -> R
     output.put(platform, &Record::Calibration(costs))?;
     platform.flush()?;
 
-    let threshold = bounds::threshold_cycles(plan, hz, costs.step_cycles)?;
+    let threshold = threshold::threshold_cycles(plan, hz, costs.step_cycles)?;
     batch::run(plan, platform, output, &mut arena, threshold)?;
 
     clock.finish(platform, output)?;

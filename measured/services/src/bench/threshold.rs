@@ -1,0 +1,93 @@
+//! What a plan's threshold means in ticks of this machine's TSC.
+
+use tare_wire::bounds::{MAX_GAP_THRESHOLD, Refusal, within};
+use tare_wire::plan::{Plan, Threshold, Workload};
+
+/// Is the delay above the mean from which samples of `prime` and `copy` are listed, unless the
+/// plan says otherwise: the lower of the two bounds T that kot-2019 uses.
+const DEFAULT_DELAY_CYCLES: u64 = 400;
+
+/// Is the length from which gaps are listed, unless the plan says otherwise or the timer is too
+/// coarse.
+const DEFAULT_GAP_NS: u64 = 500;
+
+/// Is how many steps of the timer the default gap must at least have, so that its length is known
+/// to 5 %.
+const DEFAULT_GAP_STEPS: u64 = 20;
+
+/// Says why a threshold can't be told in ticks.
+pub(super) enum Refused {
+    /// It is out of bounds.
+    OutOfBounds(Refusal),
+    /// It is given in ns, but the TSC's frequency is not known.
+    NoFrequency,
+}
+
+/// Converts the plan's threshold to ticks: for `gap` the least length of a gap, for other
+/// workloads the least delay above the mean.
+pub(super) fn threshold_cycles(
+    plan: &Plan,
+    hz: Option<f64>,
+    step_cycles: u64,
+) -> Result<u64, Refused> {
+    let cycles_of = |ns| {
+        let hz = hz.ok_or(Refused::NoFrequency)?;
+        Ok((ns as f64 * hz / 1e9 + 0.5) as u64)
+    };
+    let is_gap = plan.workload == Workload::Gap;
+    let cycles = match plan.threshold {
+        Threshold::Cycles(cycles) => cycles,
+        Threshold::Ns(ns) => cycles_of(ns)?,
+        Threshold::Auto if is_gap => {
+            cycles_of(DEFAULT_GAP_NS)?.max(step_cycles * DEFAULT_GAP_STEPS)
+        }
+        Threshold::Auto => DEFAULT_DELAY_CYCLES,
+    };
+    if is_gap {
+        within("threshold in cycles", cycles, 1, MAX_GAP_THRESHOLD)
+            .map_err(Refused::OutOfBounds)?;
+    }
+    Ok(cycles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threshold(workload: Workload, threshold: Threshold, step_cycles: u64) -> Option<u64> {
+        let plan = Plan {
+            threshold,
+            ..Plan::new(workload, 1)
+        };
+        threshold_cycles(&plan, Some(2.6e9), step_cycles).ok()
+    }
+
+    #[test]
+    fn the_default_gap_is_500_ns_unless_the_timer_is_coarse() {
+        assert_eq!(threshold(Workload::Gap, Threshold::Auto, 1), Some(1_300));
+        assert_eq!(threshold(Workload::Gap, Threshold::Auto, 260), Some(5_200));
+    }
+
+    #[test]
+    fn thresholds_in_ns_follow_the_frequency_and_gaps_have_a_bound() {
+        assert_eq!(
+            threshold(Workload::Gap, Threshold::Ns(2_000), 1),
+            Some(5_200)
+        );
+        assert_eq!(
+            threshold(Workload::Gap, Threshold::Ns(10_000_000_000), 1),
+            None
+        );
+        let prime = Workload::Prime { limit: 22 };
+        assert_eq!(threshold(prime, Threshold::Auto, 26), Some(400));
+        assert_eq!(threshold(prime, Threshold::Ns(1_000), 26), Some(2_600));
+    }
+
+    #[test]
+    fn a_threshold_in_ns_needs_a_frequency_and_one_in_cycles_does_not() {
+        let mut plan = Plan::new(Workload::Gap, 1);
+        assert!(threshold_cycles(&plan, None, 1).is_err());
+        plan.threshold = Threshold::Cycles(1_000);
+        assert!(matches!(threshold_cycles(&plan, None, 1), Ok(1_000)));
+    }
+}
