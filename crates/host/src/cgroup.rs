@@ -1,0 +1,219 @@
+//! Find the control group of this process, in version 1, version 2 or a mixture.
+//!
+//! A controller lives in exactly one hierarchy. `/proc/self/cgroup` says which
+//! group this process is in, `/proc/self/mountinfo` where that hierarchy can be
+//! seen. Inside a container the mount often shows only a subtree, so the path of
+//! the group must be taken relative to the root of the mount, not glued to it.
+
+use crate::fact::Fact;
+use crate::source::Source;
+
+/// Which interface a controller's files follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// One hierarchy per controller: `cpu.cfs_quota_us`, `cpu.rt_runtime_us`.
+    One,
+    /// The unified hierarchy: `cpu.max`.
+    Two,
+}
+
+/// The group of this process in the hierarchy of one controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cgroup {
+    /// Which files to expect.
+    pub(crate) version: Version,
+    /// Where the hierarchy is mounted.
+    pub(crate) mount: String,
+    /// The group below the mount: "" for the mount's root, else "/a/b".
+    pub(crate) path: String,
+}
+
+impl Cgroup {
+    /// Find the group of this process for one controller (`cpu`, `cpuset`).
+    pub(crate) fn of_self(source: &Source, controller: &str) -> Fact<Self> {
+        source.text("/proc/self/cgroup").and_then(|groups| {
+            source.text("/proc/self/mountinfo").and_then(|mounts| {
+                find(&groups, &mounts, controller).map_or_else(
+                    || {
+                        Fact::unknown(format!(
+                            "no cgroup hierarchy with the {controller} controller is mounted"
+                        ))
+                    },
+                    Fact::Known,
+                )
+            })
+        })
+    }
+
+    /// Return the folder of the group.
+    pub(crate) fn folder(&self) -> String {
+        format!("{}{}", self.mount, self.path)
+    }
+
+    /// Return the folders of the group and of all groups above it, own group first, the mount's
+    /// root last.
+    pub(crate) fn lineage(&self) -> Vec<String> {
+        let mut folders = vec![self.folder()];
+        let mut path = self.path.as_str();
+        while let Some((parent, _)) = path.rsplit_once('/') {
+            folders.push(format!("{}{parent}", self.mount));
+            path = parent;
+        }
+        folders
+    }
+}
+
+/// One line of mountinfo, as far as it matters.
+struct Mount {
+    /// The folder of the hierarchy that is visible at the mount point.
+    root: String,
+    point: String,
+    version: Version,
+    /// Version 1 only: the super block options, among them the controllers' names.
+    options: String,
+}
+
+fn find(groups: &str, mounts: &str, controller: &str) -> Option<Cgroup> {
+    let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
+    let version_one = groups.lines().find_map(|line| {
+        let (_, names, path) = split_group(line)?;
+        names
+            .split(',')
+            .any(|name| name == controller)
+            .then_some(path)
+    });
+    if let Some(path) = version_one {
+        let mount = mounts.iter().find(|mount| {
+            mount.version == Version::One && mount.options.split(',').any(|o| o == controller)
+        })?;
+        return Some(place(mount, path));
+    }
+    let path = groups.lines().find_map(|line| {
+        let (id, names, path) = split_group(line)?;
+        (id == "0" && names.is_empty()).then_some(path)
+    })?;
+    let mount = mounts.iter().find(|mount| mount.version == Version::Two)?;
+    Some(place(mount, path))
+}
+
+/// Split `4:cpu,cpuacct:/group` at its first two colons.
+fn split_group(line: &str) -> Option<(&str, &str, &str)> {
+    let mut parts = line.splitn(3, ':');
+    Some((parts.next()?, parts.next()?, parts.next()?))
+}
+
+/// Parse one line of mountinfo if it is a cgroup mount.
+///
+/// `31 23 0:28 /root /mount/point rw,relatime shared:9 - cgroup cgroup rw,cpu`: any
+/// number of optional fields stands before the lone hyphen.
+fn mount(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let (root, point) = (before.next()?, before.next()?);
+    let mut after = after.split(' ');
+    let version = match after.next()? {
+        "cgroup" => Version::One,
+        "cgroup2" => Version::Two,
+        _ => return None,
+    };
+    let options = after.nth(1).unwrap_or("").to_owned();
+    Some(Mount {
+        root: unescape(root),
+        point: unescape(point),
+        version,
+        options,
+    })
+}
+
+fn place(mount: &Mount, path: &str) -> Cgroup {
+    let root = mount.root.trim_end_matches('/');
+    // A path outside the visible subtree (or above it, "/..") cannot be looked at;
+    // the root of the mount is then the nearest group that can.
+    let relative = path
+        .strip_prefix(root)
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        .filter(|rest| !rest.split('/').any(|part| part == ".."))
+        .unwrap_or("");
+    Cgroup {
+        version: mount.version,
+        mount: mount.point.trim_end_matches('/').to_owned(),
+        path: relative.trim_end_matches('/').to_owned(),
+    }
+}
+
+/// Undo the octal escapes of mountinfo (`\040` is a space).
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let code = after
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok())
+            .filter(u8::is_ascii);
+        if let Some(code) = code {
+            out.push(char::from(code));
+            rest = &after[3..];
+        } else {
+            out.push('\\');
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn version_one_wins_where_it_has_the_controller() {
+        let groups = "3:cpuset:/\n1:cpu,cpuacct:/user.slice/a\n0::/\n";
+        let cpu = find(groups, HYBRID, "cpu").unwrap();
+        assert_eq!(cpu.version, Version::One);
+        assert_eq!(cpu.folder(), "/sys/fs/cgroup/cpu,cpuacct/user.slice/a");
+        assert_eq!(
+            cpu.lineage(),
+            [
+                "/sys/fs/cgroup/cpu,cpuacct/user.slice/a",
+                "/sys/fs/cgroup/cpu,cpuacct/user.slice",
+                "/sys/fs/cgroup/cpu,cpuacct",
+            ]
+        );
+        assert_eq!(
+            find(groups, HYBRID, "cpuset").unwrap().folder(),
+            "/sys/fs/cgroup/cpuset"
+        );
+    }
+
+    #[test]
+    fn version_two_has_everything_else() {
+        let mounts = "25 20 0:22 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let group = find("0::/user.slice/user-1000.slice\n", mounts, "cpu").unwrap();
+        assert_eq!(group.version, Version::Two);
+        assert_eq!(group.folder(), "/sys/fs/cgroup/user.slice/user-1000.slice");
+    }
+
+    #[test]
+    fn a_container_sees_its_own_subtree_at_the_mount() {
+        let mounts = "700 690 0:29 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n";
+        let group = find("1:cpu:/docker/abc/inner\n", mounts, "cpu").unwrap();
+        assert_eq!(group.folder(), "/sys/fs/cgroup/cpu/inner");
+        let outside = find("1:cpu:/docker/abcdef\n", mounts, "cpu").unwrap();
+        assert_eq!(outside.folder(), "/sys/fs/cgroup/cpu");
+    }
+
+    #[test]
+    fn escapes_of_mountinfo_are_undone() {
+        assert_eq!(unescape(r"/my\040groups"), "/my groups");
+        assert_eq!(unescape(r"/odd\x"), r"/odd\x");
+    }
+}

@@ -1,0 +1,39 @@
+//! What this Linux host is, what disturbs measuring on it, and which CPU to measure on.
+//!
+//! - [`Machine`] describes the machine for the reader of a result.
+//! - [`choose_cpu`] finds the CPU to measure on and says why.
+//! - [`doctor`] lists what disturbs measuring: state, why it matters, what to do.
+//!
+//! All three read files below `/proc` and `/sys` through a [`Source`], which may be a
+//! folder instead of the running system. What cannot be read is a [`Fact`] that is
+//! unknown *because of something*, never an error: the only errors ([`HostError`]) are
+//! requests that cannot be met. What happens on the machine right now is watched in
+//! one [`Sample`] of 200 ms.
+//!
+//! Nothing here changes a setting.
+
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod choose;
+mod cpuid;
+mod cpulist;
+mod doctor;
+mod error;
+mod fact;
+pub mod machine;
+pub mod sample;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_with};
+pub use cpuid::{Cpuid, hypervisor_name};
+pub use cpulist::CpuList;
+pub use doctor::{Finding, Severity, doctor, doctor_with, summary};
+pub use error::HostError;
+pub use fact::Fact;
+pub use machine::Machine;
+pub use sample::Sample;
+pub use source::{SAMPLE_INTERVAL, Source};

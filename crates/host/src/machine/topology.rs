@@ -1,0 +1,218 @@
+//! CPUs, the cores they share, NUMA nodes and caches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{bytes_with_suffix, kib_line};
+use crate::cpulist::CpuList;
+use crate::fact::Fact;
+use crate::sample::Stat;
+use crate::source::Source;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const NODES: &str = "/sys/devices/system/node";
+
+/// How the CPUs hang together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Topology {
+    /// The CPUs that are online.
+    pub online: Fact<CpuList>,
+    /// The CPUs that are plugged in, online or not.
+    pub present: Fact<CpuList>,
+    /// The CPUs of each core: more than one is simultaneous multithreading (SMT).
+    pub cores: Fact<Vec<CpuList>>,
+    /// The kernel's SMT switch: on, off, forceoff, notsupported, notimplemented.
+    pub smt_control: Fact<String>,
+    /// CPUs that the kernel marks as slower than others of this machine (efficiency
+    /// cores); empty when all are equal or the kernel does not say.
+    pub slower_cpus: CpuList,
+    /// The NUMA nodes; empty when the kernel shows none.
+    pub numa_nodes: Vec<NumaNode>,
+    /// The caches as the processor, or the hypervisor in its name, claims them; empty when the
+    /// kernel shows none.
+    pub caches: Vec<Cache>,
+}
+
+/// One NUMA node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NumaNode {
+    /// Its number.
+    pub node: u32,
+    /// Its CPUs; empty for a node that is memory only.
+    pub cpus: Fact<CpuList>,
+    /// Its memory in bytes.
+    pub memory_bytes: Fact<u64>,
+}
+
+/// One kind of cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cache {
+    /// Its level: 1 is nearest to the core.
+    pub level: u32,
+    /// What it holds: Data, Instruction, Unified.
+    pub kind: String,
+    /// The size of one such cache in bytes.
+    pub size_bytes: u64,
+    /// The size of a line in bytes; null when the kernel does not say.
+    pub line_bytes: Option<u64>,
+    /// One list of CPUs per such cache: those that share it.
+    pub shared_by: Vec<CpuList>,
+}
+
+impl Topology {
+    pub(super) fn collect(source: &Source) -> Self {
+        let online = online(source);
+        let cpus = online.known().cloned().unwrap_or_default();
+        Self {
+            present: source.value(&format!("{CPUS}/present")),
+            cores: cores(source, &online),
+            smt_control: source.words(&format!("{CPUS}/smt/control")),
+            slower_cpus: slower_cpus(source, &cpus),
+            numa_nodes: numa_nodes(source),
+            caches: caches(source, &cpus),
+            online,
+        }
+    }
+
+    /// Return the other CPUs of the same core.
+    pub fn siblings(&self, cpu: u32) -> CpuList {
+        self.cores
+            .known()
+            .and_then(|cores| cores.iter().find(|core| core.contains(cpu)))
+            .map(|core| core.without_cpu(cpu))
+            .unwrap_or_default()
+    }
+}
+
+fn online(source: &Source) -> Fact<CpuList> {
+    source
+        .value::<CpuList>(&format!("{CPUS}/online"))
+        .and_then(|list| {
+            if list.is_empty() {
+                Fact::unknown(format!("{CPUS}/online is empty"))
+            } else {
+                Fact::Known(list)
+            }
+        })
+        .or_else(|| {
+            source.text("/proc/stat").and_then(|text| {
+                let list: CpuList = Stat::parse(&text).cpus().collect();
+                if list.is_empty() {
+                    Fact::unknown("/proc/stat names no CPU")
+                } else {
+                    Fact::Known(list)
+                }
+            })
+        })
+}
+
+fn cores(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
+    online.as_ref().and_then(|online| {
+        let mut cores = BTreeSet::new();
+        for cpu in online.iter() {
+            let folder = format!("{CPUS}/cpu{cpu}/topology");
+            let siblings = source
+                .value::<CpuList>(&format!("{folder}/thread_siblings_list"))
+                .or_else(|| source.value(&format!("{folder}/core_cpus_list")));
+            match siblings {
+                // A list that lacks its own CPU is damaged; offline siblings do not count.
+                Fact::Known(list) if list.contains(cpu) => {
+                    cores.insert(list.intersection(online));
+                }
+                Fact::Known(list) => {
+                    return Fact::unknown(format!(
+                        "{folder}/thread_siblings_list holds {list}, without CPU {cpu} itself"
+                    ));
+                }
+                Fact::Unknown { unknown } => return Fact::Unknown { unknown },
+            }
+        }
+        Fact::Known(cores.into_iter().collect())
+    })
+}
+
+/// Find efficiency cores: by the event source of Intel's hybrid processors, else by
+/// a capacity below 80 % of the greatest.
+fn slower_cpus(source: &Source, online: &CpuList) -> CpuList {
+    if let Fact::Known(atoms) = source.value::<CpuList>("/sys/devices/cpu_atom/cpus") {
+        return atoms.intersection(online);
+    }
+    let capacities: Vec<(u32, u64)> = online
+        .iter()
+        .filter_map(|cpu| {
+            let capacity = source.value(&format!("{CPUS}/cpu{cpu}/cpu_capacity"));
+            Some((cpu, capacity.into_known()?))
+        })
+        .collect();
+    let greatest = capacities
+        .iter()
+        .map(|(_, capacity)| *capacity)
+        .max()
+        .unwrap_or(0);
+    capacities
+        .iter()
+        .filter(|(_, capacity)| *capacity < greatest / 5 * 4)
+        .map(|(cpu, _)| *cpu)
+        .collect()
+}
+
+fn numa_nodes(source: &Source) -> Vec<NumaNode> {
+    source
+        .numbered(NODES, "node")
+        .into_iter()
+        .map(|node| {
+            let meminfo = format!("{NODES}/node{node}/meminfo");
+            NumaNode {
+                node,
+                cpus: source.value(&format!("{NODES}/node{node}/cpulist")),
+                memory_bytes: source.text(&meminfo).and_then(|text| {
+                    super::some_or(kib_line(&text, "MemTotal"), || {
+                        format!("{meminfo} has no MemTotal")
+                    })
+                }),
+            }
+        })
+        .collect()
+}
+
+fn caches(source: &Source, online: &CpuList) -> Vec<Cache> {
+    // Keyed by what makes two caches alike; sysfs has one entry per CPU and cache.
+    let mut alike: BTreeMap<(u32, String, u64, Option<u64>), BTreeSet<CpuList>> = BTreeMap::new();
+    for cpu in online.iter() {
+        let folder = format!("{CPUS}/cpu{cpu}/cache");
+        for index in source.numbered(&folder, "index") {
+            let file = |name: &str| {
+                source
+                    .line(&format!("{folder}/index{index}/{name}"))
+                    .into_known()
+            };
+            let Some(level) = file("level").and_then(|level| level.parse().ok()) else {
+                continue;
+            };
+            let Some(size_bytes) = file("size").and_then(|size| bytes_with_suffix(&size)) else {
+                continue;
+            };
+            let kind = file("type").unwrap_or_else(|| "Unified".to_owned());
+            let line_bytes = file("coherency_line_size").and_then(|line| line.parse().ok());
+            let shared_by = file("shared_cpu_list")
+                .and_then(|list| list.parse().ok())
+                .unwrap_or_else(|| CpuList::from_iter([cpu]));
+            alike
+                .entry((level, kind, size_bytes, line_bytes))
+                .or_default()
+                .insert(shared_by);
+        }
+    }
+    alike
+        .into_iter()
+        .map(|((level, kind, size_bytes, line_bytes), shared_by)| Cache {
+            level,
+            kind,
+            size_bytes,
+            line_bytes,
+            shared_by: shared_by.into_iter().collect(),
+        })
+        .collect()
+}

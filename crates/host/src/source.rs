@@ -1,0 +1,237 @@
+//! Where facts come from: the running system, or a folder that pretends to be one.
+//!
+//! Everything in this crate reads through a [`Source`], so that its logic can be
+//! tested for machines that nobody has at hand: a tuned telecom host, a container
+//! with a CPU quota, a kernel whose files hold nonsense. Only three things are not
+//! files and are therefore carried along: CPUID, the passing of time between two
+//! samples, and whose process is "self".
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::cpuid::Cpuid;
+use crate::fact::Fact;
+
+/// How long two samples of `/proc/stat` lie apart: 20 of the kernel's 10 ms units of
+/// accounting, so one unit is 5 %. Longer would be finer, but a person waits for it.
+pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// No file that is read here is longer; what follows is cut off.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// A root folder to read the system's files from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    root: PathBuf,
+    /// The root that holds the files as they are one interval later.
+    later: PathBuf,
+    interval: Duration,
+    cpuid: Fact<Cpuid>,
+}
+
+impl Source {
+    /// Read the running system: files from `/`, CPUID from the processor, samples
+    /// [`SAMPLE_INTERVAL`] apart.
+    pub fn system() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            later: PathBuf::from("/"),
+            interval: SAMPLE_INTERVAL,
+            cpuid: Cpuid::read(),
+        }
+    }
+
+    /// Read files below a folder instead of `/`. CPUID is unknown, and the two samples of a pair
+    /// are taken at once and are equal.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self {
+            later: root.clone(),
+            root,
+            interval: Duration::ZERO,
+            cpuid: Fact::unknown("CPUID is not read when facts come from a folder"),
+        }
+    }
+
+    /// Take the second sample of a pair from another folder.
+    #[must_use]
+    pub fn with_later(mut self, root: impl Into<PathBuf>) -> Self {
+        self.later = root.into();
+        self
+    }
+
+    /// Use these values of CPUID.
+    #[must_use]
+    pub fn with_cpuid(mut self, cpuid: Cpuid) -> Self {
+        self.cpuid = Fact::Known(cpuid);
+        self
+    }
+
+    /// Return what CPUID says.
+    pub fn cpuid(&self) -> &Fact<Cpuid> {
+        &self.cpuid
+    }
+
+    /// Return how long to wait between the two samples of a pair.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Return the source that holds the system's files one interval later.
+    #[must_use]
+    pub fn later(&self) -> Self {
+        Self {
+            root: self.later.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Read a file whole, as text. Bytes that are not UTF-8 are replaced; what lies beyond 8 MiB is
+    /// dropped.
+    pub fn text(&self, path: &str) -> Fact<String> {
+        self.bytes(path)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Read a file whole, up to 8 MiB.
+    pub fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = File::open(self.real(path))
+            .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
+        match read {
+            Ok(_) => Fact::Known(bytes),
+            Err(error) => Fact::unknown(excuse(path, &error)),
+        }
+    }
+
+    /// Read a file that holds one line, without the white space around it.
+    pub fn line(&self, path: &str) -> Fact<String> {
+        self.text(path).map(|text| text.trim().to_owned())
+    }
+
+    /// Read a file that holds a name or a sentence, which cannot be empty.
+    pub fn words(&self, path: &str) -> Fact<String> {
+        self.line(path).and_then(|text| {
+            if text.is_empty() {
+                Fact::unknown(format!("{path} is empty"))
+            } else {
+                Fact::Known(text)
+            }
+        })
+    }
+
+    /// Read a file that holds one value and parse it.
+    pub fn value<T: FromStr>(&self, path: &str) -> Fact<T> {
+        self.line(path).and_then(|text| match text.parse() {
+            Ok(value) => Fact::Known(value),
+            Err(_) => Fact::unknown(format!("{path} holds {:?}", shorten(&text))),
+        })
+    }
+
+    /// Tell whether there is such a file or folder (false also when it may not be looked up).
+    pub fn exists(&self, path: &str) -> bool {
+        self.real(path).exists()
+    }
+
+    /// List the names in a folder, sorted.
+    pub fn names(&self, folder: &str) -> Fact<Vec<String>> {
+        match fs::read_dir(self.real(folder)) {
+            Ok(entries) => {
+                let mut names: Vec<String> = entries
+                    .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                    .collect();
+                names.sort();
+                Fact::Known(names)
+            }
+            Err(error) => Fact::unknown(excuse(folder, &error)),
+        }
+    }
+
+    /// List the numbers N of the entries `<prefix>N` of a folder, ascending; none when the folder
+    /// cannot be read.
+    pub fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self
+            .names(folder)
+            .into_known()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix)?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Read where a symbolic link points, as text.
+    pub fn link(&self, path: &str) -> Fact<String> {
+        match fs::read_link(self.real(path)) {
+            Ok(target) => Fact::Known(target.to_string_lossy().into_owned()),
+            Err(error) => Fact::unknown(excuse(path, &error)),
+        }
+    }
+
+    /// Tell whether this process can open a file for writing, by opening and closing it.
+    pub fn opens_for_writing(&self, path: &str) -> Fact<()> {
+        match OpenOptions::new().write(true).open(self.real(path)) {
+            Ok(_) => Fact::Known(()),
+            Err(error) => Fact::unknown(excuse(path, &error)),
+        }
+    }
+
+    /// Translate a path of the system into the file to open.
+    fn real(&self, path: &str) -> PathBuf {
+        self.root.join(Path::new(path.trim_start_matches('/')))
+    }
+}
+
+/// Cut a text that is going to be quoted in a message.
+pub(crate) fn shorten(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// Say in words why a file could not be read.
+fn excuse(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no {path}"),
+        io::ErrorKind::PermissionDenied => format!("permission denied on {path}"),
+        _ => format!("{path}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::fixtures::Tree;
+
+    #[test]
+    fn a_missing_file_names_itself_by_its_system_path() {
+        let tree = Tree::new();
+        let fact = tree.source().line("/sys/devices/system/cpu/online");
+        assert_eq!(
+            fact.because(),
+            Some("there is no /sys/devices/system/cpu/online")
+        );
+    }
+
+    #[test]
+    fn a_value_that_does_not_parse_is_quoted() {
+        let tree = Tree::new().file("/proc/sys/vm/swappiness", "lots\n");
+        let fact: Fact<u32> = tree.source().value("/proc/sys/vm/swappiness");
+        assert_eq!(
+            fact.because(),
+            Some("/proc/sys/vm/swappiness holds \"lots\"")
+        );
+    }
+
+    #[test]
+    fn numbered_entries_are_sorted_as_numbers() {
+        let tree = Tree::new()
+            .file("/sys/x/cpu10/a", "")
+            .file("/sys/x/cpu9/a", "")
+            .file("/sys/x/cpufreq/a", "");
+        assert_eq!(tree.source().numbered("/sys/x", "cpu"), [9, 10]);
+    }
+}

@@ -1,0 +1,270 @@
+//! What the doctor says of machines with known faults.
+
+use super::fixtures::{Tree, container, guest, laptop, rt_group, telecom};
+use crate::doctor::{Finding, Severity, doctor, summary};
+use crate::source::Source;
+
+fn render(findings: &[Finding]) -> String {
+    let mut text = summary(findings);
+    for finding in findings {
+        text += &format!(
+            "\n\n[{}] {}: {}\n    id:  {}\n    why: {}",
+            finding.severity, finding.title, finding.state, finding.id, finding.why
+        );
+        if let Some(remedy) = &finding.remedy {
+            text += &format!("\n    do:  {remedy}");
+        }
+    }
+    text
+}
+
+fn find(tree: &Tree, id: &str) -> Finding {
+    doctor(&tree.source(), None)
+        .into_iter()
+        .find(|finding| finding.id == id)
+        .unwrap()
+}
+
+fn severity(tree: &Tree, id: &str) -> Severity {
+    find(tree, id).severity
+}
+
+#[test]
+fn a_laptop_as_it_comes() {
+    insta::assert_snapshot!(render(&doctor(&laptop().source(), None)));
+}
+
+#[test]
+fn a_tuned_telecom_host() {
+    insta::assert_snapshot!(render(&doctor(&telecom().source(), None)));
+}
+
+#[test]
+fn a_guest_of_a_microvm_monitor() {
+    insta::assert_snapshot!(render(&doctor(&guest().source(), None)));
+}
+
+#[test]
+fn a_container_with_half_a_cpu() {
+    insta::assert_snapshot!(render(&doctor(&container().source(), None)));
+}
+
+#[test]
+fn a_machine_that_shows_nothing() {
+    let findings = doctor(&Tree::new().source(), None);
+    insta::assert_snapshot!(render(&findings));
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.severity >= Severity::Unknown)
+    );
+}
+
+#[test]
+fn a_tuned_host_gives_no_alarm() {
+    let findings = doctor(&telecom().source(), None);
+    let alarms: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding.severity >= Severity::Unknown)
+        .map(|finding| (&finding.id, &finding.state))
+        .collect();
+    assert!(alarms.is_empty(), "{alarms:?}");
+}
+
+#[test]
+fn a_group_without_budget_gets_exact_commands() {
+    let finding = find(&rt_group(), "rt-group");
+    assert_eq!(finding.severity, Severity::Warning);
+    insta::assert_snapshot!(format!("{}\n{}", finding.state, finding.remedy.unwrap()));
+}
+
+#[test]
+fn every_finding_that_alarms_says_what_to_do() {
+    for tree in [laptop(), telecom(), guest(), container(), rt_group()] {
+        for finding in doctor(&tree.source(), None) {
+            assert!(
+                !finding.state.is_empty() && !finding.why.is_empty(),
+                "{}",
+                finding.id
+            );
+            if finding.severity >= Severity::Warning {
+                assert!(
+                    finding.remedy.is_some(),
+                    "{}: {}",
+                    finding.id,
+                    finding.state
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn identifiers_are_unique_and_the_worst_come_first() {
+    let findings = doctor(&laptop().source(), None);
+    let mut ids: Vec<_> = findings.iter().map(|finding| finding.id.clone()).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), findings.len());
+    assert!(findings.is_sorted_by(|a, b| a.severity >= b.severity));
+}
+
+#[test]
+fn a_request_that_cannot_be_met_is_a_problem() {
+    let findings = doctor(&laptop().source(), Some(99));
+    assert_eq!(findings[0].id, "cpu");
+    assert_eq!(findings[0].severity, Severity::Problem);
+    assert!(findings[0].state.contains("CPU 99 is not online"));
+}
+
+#[test]
+fn the_requested_cpu_is_the_one_that_is_examined() {
+    let findings = doctor(&laptop().source(), Some(7));
+    let load = findings
+        .iter()
+        .find(|finding| finding.id == "load")
+        .unwrap();
+    assert_eq!(load.severity, Severity::Problem);
+    assert!(
+        load.remedy
+            .as_ref()
+            .unwrap()
+            .contains("taskset -acp 0-6 4242"),
+        "{load:?}"
+    );
+}
+
+#[test]
+fn steal_is_graded() {
+    let stolen = |ticks| {
+        guest()
+            .with_affinity("0-1")
+            .busy(&[(0, 0, 0), (1, 0, ticks)])
+    };
+    assert_eq!(severity(&stolen(3), "steal"), Severity::Problem);
+    assert_eq!(severity(&stolen(1), "steal"), Severity::Warning);
+    assert_eq!(severity(&stolen(0), "steal"), Severity::Note);
+    assert_eq!(severity(&laptop(), "steal"), Severity::Good);
+}
+
+#[test]
+fn device_interrupts_are_graded_by_how_many_arrive() {
+    let arriving = |count| guest().interrupts(2, &[(36, "virtio1-req.0", 1, count)]);
+    assert_eq!(severity(&arriving(4), "irq-affinity"), Severity::Warning);
+    assert_eq!(severity(&arriving(1), "irq-affinity"), Severity::Note);
+    assert_eq!(severity(&arriving(0), "irq-affinity"), Severity::Note);
+    let elsewhere = guest().interrupts(
+        2,
+        &[(36, "virtio1-req.0", 0, 9), (38, "virtio2-input.0", 0, 0)],
+    );
+    assert_eq!(severity(&elsewhere, "irq-affinity"), Severity::Good);
+}
+
+#[test]
+fn a_quota_is_graded_by_what_it_leaves() {
+    let quota = |text: &str| container().file("/sys/fs/cgroup/cpu.max", text);
+    assert_eq!(
+        severity(&quota("50000 100000\n"), "cpu-quota"),
+        Severity::Problem
+    );
+    assert_eq!(
+        severity(&quota("150000 100000\n"), "cpu-quota"),
+        Severity::Warning
+    );
+    assert_eq!(
+        severity(&quota("300000 100000\n"), "cpu-quota"),
+        Severity::Note
+    );
+    assert_eq!(
+        severity(&quota("400000 100000\n"), "cpu-quota"),
+        Severity::Good
+    );
+    assert_eq!(
+        severity(&quota("max 100000\n"), "cpu-quota"),
+        Severity::Good
+    );
+}
+
+#[test]
+fn clock_sources_are_told_apart() {
+    let clock = |current: &str, available: &str| {
+        let folder = "/sys/devices/system/clocksource/clocksource0";
+        guest()
+            .file(&format!("{folder}/current_clocksource"), current)
+            .file(&format!("{folder}/available_clocksource"), available)
+    };
+    assert_eq!(
+        severity(&clock("tsc\n", "tsc\n"), "clocksource"),
+        Severity::Good
+    );
+    assert_eq!(
+        severity(&clock("kvm-clock\n", "kvm-clock tsc\n"), "clocksource"),
+        Severity::Note
+    );
+    assert_eq!(
+        severity(&clock("hpet\n", "tsc hpet\n"), "clocksource"),
+        Severity::Warning
+    );
+    assert_eq!(
+        severity(&clock("hpet\n", "hpet\n"), "clocksource"),
+        Severity::Problem
+    );
+}
+
+#[test]
+fn throttling_matters_to_those_who_may_use_real_time() {
+    // An ordinary user may not.
+    assert_eq!(severity(&laptop(), "rt-throttling"), Severity::Note);
+    // Root on a kernel that throttles groups may.
+    assert_eq!(severity(&guest(), "rt-throttling"), Severity::Warning);
+    // Linux 6.12 and later without groups has the fair server instead.
+    let fair = guest()
+        .without("/sys/fs/cgroup/cpu/cpu.rt_runtime_us")
+        .file("/sys/fs/cgroup/cpu/cpu.shares", "1024\n");
+    assert_eq!(severity(&fair, "rt-throttling"), Severity::Note);
+    assert!(find(&fair, "rt-throttling").state.contains("fair server"));
+}
+
+#[test]
+fn a_debugging_kernel_is_recognised_by_its_options_or_by_lockdep() {
+    let by_options = laptop().file(
+        "/boot/config-6.8.0-45-generic",
+        "CONFIG_HZ=250\nCONFIG_KASAN=y\n",
+    );
+    assert_eq!(severity(&by_options, "debug-kernel"), Severity::Warning);
+    let by_file = laptop()
+        .without("/boot/config-6.8.0-45-generic")
+        .file("/proc/lockdep_stats", " lock-classes: 1\n");
+    assert_eq!(severity(&by_file, "debug-kernel"), Severity::Warning);
+}
+
+#[test]
+fn a_shared_core_is_worse_when_the_sibling_works() {
+    assert_eq!(severity(&laptop(), "smt"), Severity::Note);
+    let findings = doctor(&laptop().source(), Some(3));
+    let smt = findings.iter().find(|finding| finding.id == "smt").unwrap();
+    assert_eq!(smt.severity, Severity::Warning);
+}
+
+#[test]
+fn findings_survive_json() {
+    let findings = doctor(&container().source(), None);
+    let text = serde_json::to_string(&findings).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Vec<Finding>>(&text).unwrap(),
+        findings
+    );
+}
+
+#[test]
+fn the_summary_of_nothing_bad_says_so() {
+    let text = summary(&doctor(&telecom().source(), None));
+    assert!(text.contains("0 problems, 0 warnings"), "{text}");
+    assert!(text.contains("None of the things"), "{text}");
+}
+
+#[test]
+fn this_machine_can_be_examined() {
+    let findings = doctor(&Source::system(), None);
+    assert!(findings.iter().all(|finding| !finding.state.is_empty()));
+}
