@@ -109,8 +109,11 @@ impl Platform for Linux {
         let state = unsafe { libc::adjtimex(&raw mut time) };
         let synchronised =
             state >= 0 && state != libc::TIME_ERROR && time.status & libc::STA_UNSYNC == 0;
-        // `freq` is in ppm with a 16-bit fraction (adjtimex(2)).
-        synchronised.then(|| time.freq as f64 / 65_536.0)
+        // `freq` is in ppm with a 16-bit fraction; `tick` is the length of 1/100 s in µs, so that
+        // one above its nominal 10,000 is 100 ppm more (adjtimex(2)).
+        let fine_ppm = time.freq as f64 / 65_536.0;
+        let coarse_ppm = (time.tick - 10_000) as f64 * 100.0;
+        synchronised.then_some(fine_ppm + coarse_ppm)
     }
 
     fn pause(&self, ns: u64) {

@@ -138,7 +138,7 @@ fn report(
         fold_cycles,
         ..begun
     };
-    output.put(platform, &Record::Batch(batch))?;
+    put(platform, output, batch)?;
     output.counts(platform, counts.iter())?;
     output.delays(platform, first_tsc, &list[..delays.kept])?;
     output.envelope(platform, envelope.bins)
@@ -186,7 +186,9 @@ fn spin(
     }
 
     let begin = bare_rdtsc();
-    let kept = list.len().min(totals.seen as usize);
+    let recorded = list.len().min(totals.seen as usize);
+    let kept = fold::forwards(&mut list[..recorded]);
+    let backwards = (recorded - kept) as u64;
     let list = &mut list[..kept];
     let wall = totals.last.wrapping_sub(totals.first);
     let envelope = fold::Envelope::of_gaps(totals.first, wall, list, bins);
@@ -195,19 +197,31 @@ fn spin(
         last_tsc: totals.last,
         sum_cycles: wall,
         quiet_squares: Some(totals.quiet_squares),
-        delays_seen: totals.seen,
+        delays_seen: totals.seen - backwards,
         delays_kept: kept as u64,
+        backwards,
         unkept_longest: totals.unkept_longest,
         unkept_cycles: totals.unkept_cycles,
         bin_cycles: envelope.width,
         fold_cycles: bare_rdtsc().wrapping_sub(begin),
         ..begun
     };
-    output.put(platform, &Record::Batch(batch))?;
+    put(platform, output, batch)?;
     output.delays(platform, totals.first, list)?;
     output.envelope(platform, envelope.bins)?;
     list.sort_unstable_by_key(|gap| gap.length);
     output.counts(platform, fold::runs(list.iter().map(|gap| gap.length)))
+}
+
+fn put(platform: &mut impl Platform, output: &mut Output, batch: Batch) -> Result<(), WriteError> {
+    if batch.backwards > 0 {
+        output.notice(
+            platform,
+            "the TSC ran backwards during the batch: the CPUs' TSCs are not synchronised, or a \
+             hypervisor moved the guest; the samples concerned are counted, but in no figure",
+        )?;
+    }
+    output.put(platform, &Record::Batch(batch))
 }
 
 fn list_length(plan: &Plan) -> usize {

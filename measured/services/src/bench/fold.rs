@@ -240,6 +240,19 @@ impl Counts<'_> {
     }
 }
 
+/// Moves the gaps during which the timer ran forwards to the front, in order, and returns their
+/// number. A step backwards reads as a gap of more than 2^63 ticks.
+pub fn forwards(gaps: &mut [Gap]) -> usize {
+    let mut kept = 0;
+    for read in 0..gaps.len() {
+        if gaps[read].length >> 63 == 0 {
+            gaps[kept] = gaps[read];
+            kept += 1;
+        }
+    }
+    kept
+}
+
 /// Turns a sorted sequence of values into (value, count).
 pub fn runs(sorted: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
     let mut sorted = sorted.peekable();
@@ -383,6 +396,18 @@ mod tests {
                 assert!((bin.shortest..=bin.longest).contains(cycles));
             }
         }
+    }
+
+    #[test]
+    fn a_gap_that_runs_backwards_is_taken_out() {
+        let gap = |index, length| Gap {
+            index,
+            start: 0,
+            length,
+        };
+        let mut gaps = [gap(1, 500), gap(2, u64::MAX - 9), gap(3, 600)];
+        assert_eq!(forwards(&mut gaps), 2);
+        assert_eq!(gaps[..2], [gap(1, 500), gap(3, 600)]);
     }
 
     #[test]
