@@ -1,0 +1,148 @@
+//! The folder of one cell: written whole or not at all, read with suspicion.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk;
+use crate::layout;
+use crate::model::{Cell, CellPlan, Measurement, Outcome, Samples};
+use crate::record;
+use crate::samples;
+use crate::sums::{self, Sums};
+
+/// Says which file is damaged and how.
+#[derive(Debug)]
+pub(crate) struct Damage {
+    pub path: PathBuf,
+    pub reason: String,
+}
+
+/// Holds the files of a cell, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Files(Vec<(&'static str, Vec<u8>)>);
+
+impl Files {
+    /// Encodes a cell after checking that it can be read back; says what contradicts itself.
+    pub(crate) fn encode(cell: &Cell, samples: Option<&Samples>) -> Result<Self, String> {
+        let mut files = vec![(layout::CELL, record::encode(cell)?)];
+        match (&cell.outcome, samples) {
+            (Outcome::Done(measurement), Some(samples)) => {
+                samples::check(&cell.plan, &measurement.batch, samples)
+                    .map_err(|(file, reason)| format!("{file} {reason}"))?;
+                files.extend(
+                    samples::FILES
+                        .into_iter()
+                        .zip(samples::encode(&cell.plan, samples)?),
+                );
+            }
+            (Outcome::Done(_), None) => return Err("it is done, but has no samples".to_owned()),
+            (Outcome::Failed { .. }, Some(_)) => {
+                return Err("it failed, but has samples".to_owned());
+            }
+            (Outcome::Failed { .. }, None) => {}
+        }
+        Ok(Self(files))
+    }
+
+    /// Writes the files into `partial`, a new folder.
+    ///
+    /// Says which path it could not write; nothing is left of `partial` then.
+    pub(crate) fn prepare(&self, partial: &Path) -> Result<(), (PathBuf, io::Error)> {
+        self.write(partial).inspect_err(|_| {
+            // What cannot be removed either is removed by the next attempt at this cell.
+            let _ = fs::remove_dir_all(partial);
+        })
+    }
+
+    fn write(&self, partial: &Path) -> Result<(), (PathBuf, io::Error)> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| (path, error)
+        };
+        fs::create_dir(partial).map_err(failed(partial))?;
+        let sums = Sums::of(
+            self.0
+                .iter()
+                .map(|(name, content)| (*name, content.as_slice())),
+        );
+        let sums = sums.text().into_bytes();
+        for (name, content) in self.0.iter().chain([&(sums::NAME, sums)]) {
+            let path = partial.join(name);
+            disk::write_new(&path, content).map_err(failed(&path))?;
+        }
+        disk::sync_folder(partial).map_err(failed(partial))
+    }
+}
+
+/// Is a cell folder whose record was read.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    folder: PathBuf,
+    sums: Sums,
+    pub cell: Cell,
+}
+
+impl Recorded {
+    /// Reads the record of the cell that `plan` describes; `None` if there is no such folder.
+    pub(crate) fn read(folder: PathBuf, plan: &CellPlan) -> Result<Option<Self>, Damage> {
+        if let Err(error) = fs::metadata(&folder)
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            return Ok(None);
+        }
+        let sums = read(&folder, sums::NAME)?;
+        let sums = Sums::parse(&sums).map_err(|reason| damage(&folder, sums::NAME, reason))?;
+        let content = read_checked(&folder, layout::CELL, &sums)?;
+        let broken = |reason| damage(&folder, layout::CELL, reason);
+        let cell: Cell = record::decode(&content).map_err(|error| broken(error.reason()))?;
+        if cell.plan != *plan {
+            let reason = "belongs to another plan than plan.json".to_owned();
+            return Err(broken(reason));
+        }
+        Ok(Some(Self { folder, sums, cell }))
+    }
+
+    /// Compares the checksums of the samples.
+    pub(crate) fn check_samples(&self) -> Result<(), Damage> {
+        for name in samples::FILES {
+            read_checked(&self.folder, name, &self.sums)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the samples, whose sums are in `measurement`.
+    pub(crate) fn samples(&self, measurement: &Measurement) -> Result<Samples, Damage> {
+        let mut contents = [const { Vec::new() }; 4];
+        for (content, name) in contents.iter_mut().zip(samples::FILES) {
+            *content = read_checked(&self.folder, name, &self.sums)?;
+        }
+        let broken = |(name, reason)| damage(&self.folder, name, reason);
+        let plan = &self.cell.plan;
+        let samples = samples::decode(plan.id, contents).map_err(broken)?;
+        samples::check(plan, &measurement.batch, &samples).map_err(broken)?;
+        Ok(samples)
+    }
+}
+
+fn read_checked(folder: &Path, name: &'static str, sums: &Sums) -> Result<Vec<u8>, Damage> {
+    let content = read(folder, name)?;
+    sums.check(name, &content)
+        .map_err(|reason| damage(folder, name, reason))?;
+    Ok(content)
+}
+
+fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Damage> {
+    fs::read(folder.join(name)).map_err(|error| {
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "is missing".to_owned(),
+            _ => format!("cannot be read ({error})"),
+        };
+        damage(folder, name, reason)
+    })
+}
+
+fn damage(folder: &Path, name: &str, reason: String) -> Damage {
+    let path = folder.join(name);
+    Damage { path, reason }
+}

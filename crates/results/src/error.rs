@@ -1,0 +1,272 @@
+//! What can go wrong with a run folder, in one place.
+//!
+//! Each text says what happened, where, and what to do; nobody should have to know how a run
+//! folder is built to get on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::model::SCHEMA;
+
+/// Names everything that the functions of this crate refuse or cannot do.
+#[derive(Debug, Error)]
+pub enum ResultsError {
+    /// A run was to be created in a folder that holds something.
+    #[error(
+        "{} is not empty, and a run never writes over anything: choose another folder with \
+         --output; if a run in it was interrupted, continue that one with --resume",
+        .path.display()
+    )]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+
+    /// The plan that a run was to be created with contradicts itself.
+    #[error("the run cannot be created from this plan: {problem}; report it as a defect of tare")]
+    Plan {
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// The path is no run folder.
+    #[error(
+        "{} is not a run folder: {problem}; give the folder that the measuring command printed \
+         as its result, the one that holds plan.json",
+        .path.display()
+    )]
+    NotARunFolder {
+        /// The path.
+        path: PathBuf,
+        /// What speaks against it.
+        problem: String,
+    },
+
+    /// The folder was written by a newer version, whose meaning this one does not know.
+    #[error(
+        "{} has version {found} of the run folder's schema, this tare reads up to {SCHEMA}: \
+         update tare{}",
+        .path.display(),
+        .written_by.as_ref().map(|v| format!(" (to {v} or newer)")).unwrap_or_default()
+    )]
+    SchemaTooNew {
+        /// The file that says so.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Version of tare that wrote it, if it says so.
+        written_by: Option<String>,
+    },
+
+    /// A file does not hold what was written to it, or is missing.
+    #[error("{}: {reason}; {remedy}", .path.display())]
+    Damaged {
+        /// The file, or the folder that lacks a file.
+        path: PathBuf,
+        /// What is wrong, as precisely as it can be told.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// The run's plan has no cell of this number.
+    #[error("the run in {} has no cell {id}: its plan holds {cells} cells, numbered from 1", .run.display())]
+    UnknownCell {
+        /// The run folder.
+        run: PathBuf,
+        /// The number.
+        id: u32,
+        /// How many cells there are.
+        cells: usize,
+    },
+
+    /// Samples were asked for of a cell that has none.
+    #[error("cell {id} of {} has no samples: {problem}; {remedy}", .run.display())]
+    NotMeasured {
+        /// The run folder.
+        run: PathBuf,
+        /// The cell.
+        id: u32,
+        /// Why it has none.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// A cell was to be written that is already there.
+    #[error(
+        "cell {id} is already in {} and is not written over: measure it into a new run folder",
+        .run.display()
+    )]
+    CellExists {
+        /// The run folder.
+        run: PathBuf,
+        /// The cell.
+        id: u32,
+    },
+
+    /// What was to be written contradicts itself, so it must not become a result.
+    #[error(
+        "the record of cell {id} contradicts itself and was not kept: {problem}; measure it \
+         again, and report it as a defect of tare if it happens again"
+    )]
+    Inconsistent {
+        /// The cell.
+        id: u32,
+        /// Which figures do not fit together.
+        problem: String,
+    },
+
+    /// Another process writes this run.
+    #[error(
+        "another tare{} is writing the run in {}: wait until it has finished, or choose another \
+         folder with --output",
+        .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default(),
+        .path.display()
+    )]
+    Locked {
+        /// The run folder.
+        path: PathBuf,
+        /// The process that holds the lock, as it is numbered on its own machine.
+        holder: Option<u32>,
+    },
+
+    /// A cell was to be written through a handle that was opened for reading.
+    #[error("{} was opened for reading only: open it for writing before a cell is written", .path.display())]
+    OpenForReading {
+        /// The run folder.
+        path: PathBuf,
+    },
+
+    /// The name of a derived file is that of a raw one, or is no file name.
+    #[error(
+        "\"{name}\" cannot be written as a derived file: take a plain file name that does not \
+         start with a dot and is none of plan.json, machine.json, SHA256SUMS, lock and cells"
+    )]
+    DerivedName {
+        /// The name.
+        name: String,
+    },
+
+    /// The disk or a quota is full.
+    #[error(
+        "{} cannot be {action}, because the file system is full or your quota is used up: free \
+         some space (`df -h` and `quota` show where it went), {remedy}",
+        .path.display()
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What was tried, as in "cannot be *written*".
+        action: &'static str,
+        /// How to go on afterwards.
+        remedy: String,
+        /// The kernel's word.
+        source: io::Error,
+    },
+
+    /// The permissions, or a file system mounted read-only, forbid it.
+    #[error(
+        "{} cannot be {action} ({source}): get access to it, {remedy}",
+        .path.display()
+    )]
+    Forbidden {
+        /// The file.
+        path: PathBuf,
+        /// What was tried, as in "cannot be *written*".
+        action: &'static str,
+        /// How to go on afterwards.
+        remedy: String,
+        /// The kernel's word.
+        source: io::Error,
+    },
+
+    /// The kernel refused for another reason.
+    #[error("{} cannot be {action} ({source}): check the path and the disk, {remedy}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried, as in "cannot be *written*".
+        action: &'static str,
+        /// How to go on afterwards.
+        remedy: String,
+        /// The kernel's word.
+        source: io::Error,
+    },
+}
+
+impl ResultsError {
+    /// Sorts an error of the kernel by what the user can do about it.
+    pub(crate) fn io(
+        action: &'static str,
+        path: &Path,
+        source: io::Error,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let (path, remedy) = (path.to_owned(), remedy.into());
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full {
+                path,
+                action,
+                remedy,
+                source,
+            },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::Forbidden {
+                    path,
+                    action,
+                    remedy,
+                    source,
+                }
+            }
+            _ => Self::Io {
+                path,
+                action,
+                remedy,
+                source,
+            },
+        }
+    }
+}
+
+/// Writes a path so that it can be pasted into a shell as one word.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_kernel_are_sorted_by_what_can_be_done() {
+        // ENOSPC, EDQUOT, EACCES, EPERM, EROFS, EIO.
+        let text = |number| {
+            let source = io::Error::from_raw_os_error(number);
+            ResultsError::io("written", Path::new("/r/x"), source, "then go on").to_string()
+        };
+        assert!(text(28).contains("full"));
+        assert!(text(122).contains("quota"));
+        for forbidden in [13, 1, 30] {
+            assert!(text(forbidden).contains("get access"));
+        }
+        assert!(text(5).starts_with("/r/x cannot be written"));
+        assert!(text(5).ends_with("then go on"));
+    }
+
+    #[test]
+    fn paths_in_commands_can_be_pasted() {
+        assert_eq!(shell_word(Path::new("runs/a-1.b")), "runs/a-1.b");
+        assert_eq!(shell_word(Path::new("my runs")), "'my runs'");
+        assert_eq!(shell_word(Path::new("it's")), r"'it'\''s'");
+        assert_eq!(shell_word(Path::new("$HOME")), "'$HOME'");
+    }
+}

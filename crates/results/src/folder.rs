@@ -1,0 +1,366 @@
+//! The run folder: created with a plan, filled cell by cell, never written over.
+//!
+//! A cell is there as a whole or not at all, so whatever ends a run, the cells before it are kept
+//! and only the others are to be measured again. Nothing raw is ever replaced: an attempt that
+//! failed stays beside the cell, and a cell that was damaged later is set aside, not deleted.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::cell::{Damage, Files, Recorded};
+use crate::disk;
+use crate::error::{ResultsError, shell_word};
+use crate::head::{self, Head};
+use crate::layout::{self, Aside};
+use crate::lock::{self, Lock};
+use crate::machine::MachineRecord;
+use crate::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use crate::sums;
+
+/// Says how far a cell of the plan has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CellState {
+    /// It was not tried, or the attempt was cut off before anything could be kept.
+    Missing,
+    /// It ran to its end, and its files are as they were written.
+    Done(Box<Cell>),
+    /// It was tried and failed; this is the newest attempt.
+    Failed(Box<Cell>),
+    /// It was measured, but its files are not what was written.
+    Damaged {
+        /// The file that is damaged.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Is one run on the disk.
+///
+/// Plan and machine are read once; cells and samples are read whenever they are asked for, so that
+/// a run of any length needs the memory of one cell.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    plan: Plan,
+    machine: MachineRecord,
+    lock: Option<Lock>,
+}
+
+impl RunFolder {
+    /// Creates a run folder, with its parents, and opens it for writing.
+    ///
+    /// The folder may exist if it is empty, or if nothing but the beginning of a run is in it that
+    /// was cut off before its plan was written.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultsError::NotEmpty`], [`ResultsError::Locked`] if another process creates a run there
+    /// at this moment, [`ResultsError::Plan`] if the cells of the plan are not numbered from 1 in
+    /// sequence or a figure is not a number, and the errors of writing.
+    pub fn create(path: &Path, plan: &Plan, machine: &MachineRecord) -> Result<Self, ResultsError> {
+        const REMEDY: &str = "or choose another place with --output";
+        let head = Head::encode(plan, machine).map_err(|problem| ResultsError::Plan { problem })?;
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |error| ResultsError::io(action, &path, error, REMEDY)
+        };
+        let refuse_others = || match head::is_vacant(path).map_err(failed("read", path))? {
+            true => Ok(()),
+            false => Err(ResultsError::NotEmpty {
+                path: path.to_owned(),
+            }),
+        };
+
+        let is_new = !path.exists();
+        fs::create_dir_all(path).map_err(failed("created", path))?;
+        refuse_others()?;
+        let begin = || {
+            let lock = Lock::take(path, REMEDY)?;
+            // Another process may have been faster until the lock was taken.
+            refuse_others()?;
+            head.write(path)
+                .map_err(|(file, error)| failed("written", &file)(error))?;
+            Ok(lock)
+        };
+        let lock = begin().inspect_err(|error| {
+            use ResultsError::{Forbidden, Full, Io};
+            if is_new && matches!(error, Full { .. } | Forbidden { .. } | Io { .. }) {
+                let _ = fs::remove_file(path.join(lock::NAME));
+                let _ = fs::remove_dir(path);
+            }
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            plan: plan.clone(),
+            machine: machine.clone(),
+            lock: Some(lock),
+        })
+    }
+
+    /// Opens a run folder for reading, even while another process writes it.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultsError::NotARunFolder`], [`ResultsError::SchemaTooNew`], and
+    /// [`ResultsError::Damaged`] if plan or machine are not what was written.
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        let (plan, machine) = head::read(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            plan,
+            machine,
+            lock: None,
+        })
+    }
+
+    /// Opens a run folder to write what is missing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RunFolder::open`], and [`ResultsError::Locked`] if another process writes it.
+    pub fn open_for_writing(path: &Path) -> Result<Self, ResultsError> {
+        let mut run = Self::open(path)?;
+        run.lock = Some(Lock::take(path, &run.repeat("then"))?);
+        Ok(run)
+    }
+
+    /// Returns the newest run folder directly below a folder of runs, by the time at which its plan
+    /// was made; `None` if there is none.
+    #[must_use]
+    pub fn newest(folder: &Path) -> Option<PathBuf> {
+        let mut newest: Option<(Timestamp, PathBuf)> = None;
+        for entry in fs::read_dir(folder).ok()?.flatten() {
+            let path = entry.path();
+            let Some(created) = head::created(&path) else {
+                continue;
+            };
+            let found = (created, path);
+            if newest.as_ref().is_none_or(|newest| found > *newest) {
+                newest = Some(found);
+            }
+        }
+        newest.map(|(_, path)| path)
+    }
+
+    /// Returns the path of the folder, as it was given.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what the run is to do.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns what the run was made on.
+    #[must_use]
+    pub fn machine(&self) -> &MachineRecord {
+        &self.machine
+    }
+
+    /// Says how far a cell has come; compares the checksums of all its files.
+    ///
+    /// A cell that the plan does not have is missing.
+    #[must_use]
+    pub fn state(&self, id: u32) -> CellState {
+        let Ok(plan) = self.cell_plan(id) else {
+            return CellState::Missing;
+        };
+        self.state_of(plan)
+            .unwrap_or_else(|Damage { path, reason }| CellState::Damaged { path, reason })
+    }
+
+    /// Reads the samples of a cell that is done.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultsError::UnknownCell`], [`ResultsError::NotMeasured`], and [`ResultsError::Damaged`]
+    /// if a file is not what was written, or contradicts the record of the cell.
+    pub fn samples(&self, id: u32) -> Result<Samples, ResultsError> {
+        let plan = self.cell_plan(id)?;
+        let damaged = |Damage { path, reason }| ResultsError::Damaged {
+            path,
+            reason,
+            remedy: format!("the cell can be measured again with {}", self.resume()),
+        };
+        let not_measured = |problem: String| ResultsError::NotMeasured {
+            run: self.path.clone(),
+            id,
+            problem,
+            remedy: format!("measure it with {}", self.resume()),
+        };
+        let read = Recorded::read(layout::cell(&self.path, id), plan).map_err(damaged)?;
+        if let Some(recorded) = read
+            && let Outcome::Done(measurement) = &recorded.cell.outcome
+        {
+            return recorded.samples(measurement).map_err(damaged);
+        }
+        Err(not_measured(match self.state(id) {
+            CellState::Failed(cell) => match cell.outcome {
+                Outcome::Failed { reason } => format!("it failed ({reason})"),
+                Outcome::Done(_) => "it was not measured".to_owned(),
+            },
+            CellState::Damaged { path, reason } => format!("{} {reason}", path.display()),
+            CellState::Missing | CellState::Done(_) => "it was not measured".to_owned(),
+        }))
+    }
+
+    /// Returns the cells that are not done, in running order: what a resumed run has to do.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&CellPlan> {
+        let is_missing = |cell: &&CellPlan| !matches!(self.state(cell.id), CellState::Done(_));
+        self.plan.cells.iter().filter(is_missing).collect()
+    }
+
+    /// Writes a cell, with its samples if it is done, so that it is there as a whole or not at all.
+    ///
+    /// A failed one is kept beside those that failed before. One that was damaged is set aside.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultsError::OpenForReading`], [`ResultsError::UnknownCell`],
+    /// [`ResultsError::CellExists`] if the cell is done already, [`ResultsError::Inconsistent`] if
+    /// record and samples contradict each other or the plan, and the errors of writing. The cell is
+    /// as before then.
+    pub fn write_cell(&self, cell: &Cell, samples: Option<&Samples>) -> Result<(), ResultsError> {
+        let id = cell.plan.id;
+        let plan = self.cell_plan(id)?;
+        if self.lock.is_none() {
+            return Err(ResultsError::OpenForReading {
+                path: self.path.clone(),
+            });
+        }
+        let plan_schema = self.plan.schema;
+        let inconsistent = |problem| ResultsError::Inconsistent { id, problem };
+        if cell.plan != *plan {
+            let problem = "it was made by another plan than the run's".to_owned();
+            return Err(inconsistent(problem));
+        }
+        if cell.schema != plan_schema {
+            let problem = format!("its schema is {}, the run's {plan_schema}", cell.schema);
+            return Err(inconsistent(problem));
+        }
+        let files = Files::encode(cell, samples).map_err(inconsistent)?;
+        if let CellState::Done(_) = self.state(id) {
+            return Err(ResultsError::CellExists {
+                run: self.path.clone(),
+                id,
+            });
+        }
+        self.put(cell, &files)
+            .map_err(|(path, error)| ResultsError::io("written", &path, error, self.repeat("then")))
+    }
+
+    /// Writes a file that is derived from the cells, such as the report, replacing an older one as
+    /// a whole.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultsError::DerivedName`] unless it is a plain file name that no raw file has, and the
+    /// errors of writing.
+    pub fn write_derived(&self, name: &str, content: &[u8]) -> Result<(), ResultsError> {
+        const RAW: [&str; 5] = [
+            layout::PLAN,
+            layout::MACHINE,
+            layout::CELLS,
+            sums::NAME,
+            lock::NAME,
+        ];
+        let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
+        if !is_plain || RAW.contains(&name) {
+            return Err(ResultsError::DerivedName {
+                name: name.to_owned(),
+            });
+        }
+        let path = self.path.join(name);
+        disk::replace(&path, &layout::scratch(&self.path, name), content).map_err(|error| {
+            let run = shell_word(&self.path);
+            let remedy =
+                format!("then repeat the command; `tare report {run}` makes it from the cells");
+            ResultsError::io("written", &path, error, remedy)
+        })
+    }
+
+    fn cell_plan(&self, id: u32) -> Result<&CellPlan, ResultsError> {
+        // Cells are numbered from 1 in sequence, as `check_plan` has seen.
+        let place = usize::try_from(id).ok().and_then(|id| id.checked_sub(1));
+        let plan = place.and_then(|place| self.plan.cells.get(place));
+        plan.ok_or_else(|| ResultsError::UnknownCell {
+            run: self.path.clone(),
+            id,
+            cells: self.plan.cells.len(),
+        })
+    }
+
+    fn state_of(&self, plan: &CellPlan) -> Result<CellState, Damage> {
+        let folder = layout::cell(&self.path, plan.id);
+        if let Some(recorded) = Recorded::read(folder, plan)? {
+            recorded.check_samples()?;
+            return Ok(CellState::Done(Box::new(recorded.cell)));
+        }
+        let newest = Aside::Failed
+            .newest(&self.path, plan.id)
+            .map_err(|error| Damage {
+                path: self.path.join(layout::CELLS),
+                reason: format!("cannot be read ({error})"),
+            })?;
+        let failed = match newest {
+            Some((_, folder)) => Recorded::read(folder, plan)?,
+            None => None,
+        };
+        Ok(failed.map_or(CellState::Missing, |failed| {
+            CellState::Failed(Box::new(failed.cell))
+        }))
+    }
+
+    /// Puts the files of a cell that is not done into their place.
+    fn put(&self, cell: &Cell, files: &Files) -> Result<(), (PathBuf, io::Error)> {
+        let (run, id) = (self.path.as_path(), cell.plan.id);
+        let cells = run.join(layout::CELLS);
+        let failed = |error| (cells.clone(), error);
+        for stale in layout::partials(run, id).map_err(failed)? {
+            fs::remove_dir_all(&stale).map_err(|error| (stale, error))?;
+        }
+        let partial = layout::partial(run, id);
+        files.prepare(&partial)?;
+        self.put_in_place(cell, &partial).inspect_err(|_| {
+            // What cannot be removed either is removed by the next attempt at this cell.
+            let _ = fs::remove_dir_all(&partial);
+        })
+    }
+
+    fn put_in_place(&self, cell: &Cell, partial: &Path) -> Result<(), (PathBuf, io::Error)> {
+        let (run, id) = (self.path.as_path(), cell.plan.id);
+        let cells = run.join(layout::CELLS);
+        let failed = |error| (cells.clone(), error);
+        let rename =
+            |from: &Path, to: &Path| fs::rename(from, to).map_err(|error| (to.to_owned(), error));
+        let done = layout::cell(run, id);
+        // A cell that is done is not written again, so what is there is damaged.
+        if fs::exists(&done).map_err(failed)? {
+            rename(&done, &Aside::Damaged.next(run, id).map_err(failed)?)?;
+        }
+        match cell.outcome {
+            Outcome::Done(_) => rename(partial, &done)?,
+            Outcome::Failed { .. } => {
+                rename(partial, &Aside::Failed.next(run, id).map_err(failed)?)?;
+            }
+        }
+        disk::sync_folder(&cells).map_err(failed)
+    }
+
+    fn resume(&self) -> String {
+        let experiment = &self.plan.experiment;
+        format!("`tare {experiment} --resume {}`", shell_word(&self.path))
+    }
+
+    fn repeat(&self, then: &str) -> String {
+        format!("{then} go on with {}", self.resume())
+    }
+}

@@ -1,0 +1,34 @@
+//! The run folder: what was asked, what was seen, and nothing that can be derived.
+//!
+//! - [`model`] is what the JSON files and the rows of the Parquet files say.
+//! - [`receive`] makes the facts of a cell from the lines of an instance.
+//! - [`RunFolder`] creates, fills and reads a run folder. A cell is there as a whole or not at
+//!   all, nothing raw is ever written over, and what was changed afterwards is found.
+//! - [`frequency`] chooses the figure by which cycles become nanoseconds.
+//! - [`schemas`] describes the JSON files for other tools.
+//!
+//! The layout on the disk, with every file and column, is in `docs/run-folder.md`.
+
+#![forbid(unsafe_code)]
+
+mod cell;
+mod disk;
+mod error;
+mod folder;
+pub mod frequency;
+mod head;
+mod layout;
+mod lock;
+mod machine;
+pub mod model;
+pub mod receive;
+mod record;
+mod samples;
+mod schema;
+mod sums;
+
+pub use error::ResultsError;
+pub use folder::{CellState, RunFolder};
+pub use frequency::TscFrequency;
+pub use machine::MachineRecord;
+pub use schema::schemas;

@@ -1,0 +1,128 @@
+//! The JSON files: plan, machine, cells.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::model::SCHEMA;
+
+/// Says why a JSON file cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// Its schema is newer than this crate.
+    TooNew {
+        found: u32,
+        written_by: Option<String>,
+    },
+    /// It is damaged.
+    Broken(String),
+}
+
+impl Unusable {
+    /// Says the same as the reason of a damage.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::TooNew { found, .. } => format!(
+                "has version {found} of the schema, this tare reads up to {SCHEMA}: update tare"
+            ),
+            Self::Broken(reason) => reason,
+        }
+    }
+}
+
+/// Reads only what every version of every file has.
+#[derive(Deserialize)]
+struct Version {
+    schema: u32,
+    tare_version: Option<String>,
+}
+
+/// Writes a record as indented JSON, and makes sure that it reads back as the same.
+///
+/// JSON has no infinity and no NaN, and would hold null in their place.
+pub(crate) fn encode<T>(record: &T) -> Result<Vec<u8>, String>
+where
+    T: Serialize + DeserializeOwned + PartialEq,
+{
+    let mut content = serde_json::to_vec_pretty(record).map_err(|error| error.to_string())?;
+    content.push(b'\n');
+    match serde_json::from_slice::<T>(&content) {
+        Ok(same) if same == *record => Ok(content),
+        _ => Err("one of its figures is infinite or not a number".to_owned()),
+    }
+}
+
+/// Reads a record, its version first: a newer schema must not be reported as damage.
+pub(crate) fn decode<T: DeserializeOwned>(content: &[u8]) -> Result<T, Unusable> {
+    let broken = |error: serde_json::Error| Unusable::Broken(format!("is damaged: {error}"));
+    let version: Version = serde_json::from_slice(content).map_err(broken)?;
+    if version.schema > SCHEMA {
+        return Err(Unusable::TooNew {
+            found: version.schema,
+            written_by: version.tare_version,
+        });
+    }
+    if version.schema == 0 {
+        let reason = "is damaged: there never was a version 0 of the schema";
+        return Err(Unusable::Broken(reason.to_owned()));
+    }
+    serde_json::from_slice(content).map_err(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Figures {
+        schema: u32,
+        hz: f64,
+        ppm: Option<f64>,
+    }
+
+    fn figures(hz: f64, ppm: Option<f64>) -> Figures {
+        let schema = SCHEMA;
+        Figures { schema, hz, ppm }
+    }
+
+    #[test]
+    fn figures_keep_their_last_bit() {
+        // Read back without care, this one changes.
+        let made = figures(5.100_000_000_000_001e-250, Some(0.1 + 0.2));
+        let content = encode(&made).unwrap();
+        assert!(content.ends_with(b"}\n"));
+        assert_eq!(decode::<Figures>(&content).unwrap(), made);
+    }
+
+    #[test]
+    fn what_json_cannot_hold_is_refused() {
+        assert!(encode(&figures(f64::NAN, None)).is_err());
+        assert!(encode(&figures(1.0, Some(f64::INFINITY))).is_err());
+    }
+
+    #[test]
+    fn a_newer_schema_is_not_damage() {
+        let newer = br#"{"schema": 99, "tare_version": "9.0.0", "all": "different"}"#;
+        let found = decode::<Figures>(newer).unwrap_err();
+        let written_by = Some("9.0.0".to_owned());
+        assert_eq!(
+            found,
+            Unusable::TooNew {
+                found: 99,
+                written_by
+            }
+        );
+    }
+
+    #[test]
+    fn damage_says_where() {
+        let content = encode(&figures(1.0, None)).unwrap();
+        let Unusable::Broken(reason) = decode::<Figures>(&content[..20]).unwrap_err() else {
+            panic!("damage expected");
+        };
+        assert!(reason.contains("line 3"), "{reason}");
+        assert!(matches!(
+            decode::<Figures>(b"{\"schema\": 0}"),
+            Err(Unusable::Broken(_))
+        ));
+    }
+}

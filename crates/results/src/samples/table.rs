@@ -1,0 +1,278 @@
+//! One flat table of unsigned numbers as a Parquet file.
+//!
+//! The column API of the `parquet` crate is used without Arrow: the tables need nothing that Arrow
+//! adds, and the build stays small.
+//!
+//! A file is one row group, compressed with zstd. The cell's number takes a dictionary of one
+//! entry; all other columns are stored as differences, which suits what rises or stays within a
+//! narrow range (DELTA_BINARY_PACKED of the Parquet format).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+
+/// Is the name of the first column of every table.
+const CELL: &str = "cell";
+
+/// Is the most rows that a file may claim to have. A batch has fewer repetitions; a damaged file
+/// that claims more must not fill the memory.
+const MOST_ROWS: i64 = 1 << 28;
+
+/// Is how many values are decoded at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Is the width of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    U32,
+    U64,
+}
+
+impl Width {
+    fn bits(self) -> i8 {
+        match self {
+            Self::U32 => 32,
+            Self::U64 => 64,
+        }
+    }
+
+    fn physical(self) -> Physical {
+        match self {
+            Self::U32 => Physical::INT32,
+            Self::U64 => Physical::INT64,
+        }
+    }
+}
+
+/// Describes a column of a table with rows of type `R`.
+pub(super) struct Column<R> {
+    name: &'static str,
+    width: Width,
+    get: fn(&R) -> u64,
+}
+
+impl<R> Column<R> {
+    pub(super) const fn new(name: &'static str, width: Width, get: fn(&R) -> u64) -> Self {
+        Self { name, width, get }
+    }
+}
+
+/// Is the row of a table.
+pub(super) trait Row: Sized + 'static {
+    /// The columns behind the cell's number.
+    const COLUMNS: &'static [Column<Self>];
+
+    /// Makes a row from a function that gives the value of each column by its place.
+    fn from_values(values: impl Fn(usize) -> u64) -> Self;
+}
+
+/// Encodes a table of one cell; `about` becomes the file's key-value metadata.
+pub(super) fn encode<R: Row>(
+    cell: u32,
+    rows: &[R],
+    about: &[(&str, String)],
+) -> Result<Vec<u8>, ParquetError> {
+    let mut content = Vec::new();
+    let properties = Arc::new(properties(about)?);
+    let mut file = SerializedFileWriter::new(&mut content, schema::<R>()?, properties)?;
+    if !rows.is_empty() {
+        let mut group = file.next_row_group()?;
+        put(&mut group, Width::U32, rows.iter().map(|_| u64::from(cell)))?;
+        for column in R::COLUMNS {
+            put(&mut group, column.width, rows.iter().map(column.get))?;
+        }
+        group.close()?;
+    }
+    file.close()?;
+    Ok(content)
+}
+
+/// Decodes a table, which must be of this cell and of exactly these types; says what is wrong.
+///
+/// Further columns are left unread: a later version may add some.
+pub(super) fn decode<R: Row>(cell: u32, content: Vec<u8>) -> Result<Vec<R>, String> {
+    let broken = |error: ParquetError| format!("is damaged: {error}");
+    let file = SerializedFileReader::new(Bytes::from(content)).map_err(broken)?;
+    let metadata = file.metadata().file_metadata();
+    let claimed = metadata.num_rows();
+    if !(0..=MOST_ROWS).contains(&claimed) {
+        return Err(format!("is damaged: it claims to have {claimed} rows"));
+    }
+    let cell_place = place(metadata.schema_descr(), CELL, Width::U32)?;
+    let mut places = Vec::with_capacity(R::COLUMNS.len());
+    for column in R::COLUMNS {
+        places.push(place(metadata.schema_descr(), column.name, column.width)?);
+    }
+
+    let mut rows = Vec::new();
+    for number in 0..file.num_row_groups() {
+        let group = file.get_row_group(number).map_err(broken)?;
+        let left = claimed - rows.len() as i64;
+        let size = group.metadata().num_rows();
+        if !(0..=left).contains(&size) {
+            return Err("is damaged: its row groups hold more rows than it claims".to_owned());
+        }
+        // Within MOST_ROWS, so it fits.
+        let size = size as usize;
+        let cells = get(&*group, CELL, cell_place, size)?;
+        if let Some(other) = cells.iter().find(|number| **number != u64::from(cell)) {
+            return Err(format!("belongs to cell {other}, not to cell {cell}"));
+        }
+        let mut values = Vec::with_capacity(places.len());
+        for (column, place) in R::COLUMNS.iter().zip(&places) {
+            values.push(get(&*group, column.name, *place, size)?);
+        }
+        rows.extend((0..size).map(|row| R::from_values(|column| values[column][row])));
+    }
+    if rows.len() as i64 != claimed {
+        return Err(format!(
+            "is damaged: it claims {claimed} rows and has {}",
+            rows.len()
+        ));
+    }
+    Ok(rows)
+}
+
+fn schema<R: Row>() -> Result<TypePtr, ParquetError> {
+    let mut fields = vec![field(CELL, Width::U32)?];
+    for column in R::COLUMNS {
+        fields.push(field(column.name, column.width)?);
+    }
+    let table = Type::group_type_builder("table").with_fields(fields);
+    Ok(Arc::new(table.build()?))
+}
+
+fn field(name: &str, width: Width) -> Result<TypePtr, ParquetError> {
+    let field = Type::primitive_type_builder(name, width.physical())
+        .with_repetition(Repetition::REQUIRED)
+        .with_logical_type(Some(LogicalType::integer(width.bits(), false)));
+    Ok(Arc::new(field.build()?))
+}
+
+fn properties(about: &[(&str, String)]) -> Result<WriterProperties, ParquetError> {
+    let pair = |(key, value): &(&str, String)| KeyValue::new((*key).to_owned(), value.clone());
+    let properties = WriterProperties::builder()
+        .set_created_by(concat!("tare version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_encoding(Encoding::DELTA_BINARY_PACKED)
+        .set_dictionary_enabled(false)
+        .set_column_dictionary_enabled(CELL.into(), true)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_key_value_metadata(Some(about.iter().map(pair).collect()));
+    Ok(properties.build())
+}
+
+/// Writes the next column. Parquet stores unsigned numbers in signed ones of the same width.
+fn put<W: std::io::Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    width: Width,
+    values: impl Iterator<Item = u64>,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General(
+            "the schema has too few columns".to_owned(),
+        ));
+    };
+    match width {
+        Width::U32 => {
+            let values: Vec<i32> = values.map(|value| value as u32 as i32).collect();
+            column
+                .typed::<Int32Type>()
+                .write_batch(&values, None, None)?;
+        }
+        Width::U64 => {
+            let values: Vec<i64> = values.map(|value| value as i64).collect();
+            column
+                .typed::<Int64Type>()
+                .write_batch(&values, None, None)?;
+        }
+    }
+    column.close()
+}
+
+/// Finds a column by its name and checks its type.
+fn place(schema: &SchemaDescriptor, name: &str, width: Width) -> Result<usize, String> {
+    let found = schema
+        .columns()
+        .iter()
+        .position(|column| column.path().string() == name);
+    let place = found.ok_or(format!("is damaged: it has no column {name}"))?;
+    let column = schema.column(place);
+    let right = column.physical_type() == width.physical()
+        && column.logical_type_ref() == Some(&LogicalType::integer(width.bits(), false))
+        && column.max_def_level() == 0
+        && column.max_rep_level() == 0;
+    if right {
+        Ok(place)
+    } else {
+        let bits = width.bits();
+        Err(format!(
+            "is damaged: its column {name} is not of unsigned {bits}-bit numbers"
+        ))
+    }
+}
+
+/// Reads exactly `size` values of a column.
+fn get(
+    group: &dyn RowGroupReader,
+    name: &str,
+    place: usize,
+    size: usize,
+) -> Result<Vec<u64>, String> {
+    let broken = |error: ParquetError| format!("is damaged in column {name}: {error}");
+    let mut values = Vec::new();
+    match group.get_column_reader(place).map_err(broken)? {
+        ColumnReader::Int32ColumnReader(mut column) => {
+            let mut chunk: Vec<i32> = Vec::with_capacity(CHUNK.min(size));
+            while values.len() < size {
+                chunk.clear();
+                let most = CHUNK.min(size - values.len());
+                column
+                    .read_records(most, None, None, &mut chunk)
+                    .map_err(broken)?;
+                if chunk.is_empty() {
+                    break;
+                }
+                values.extend(chunk.iter().map(|value| u64::from(*value as u32)));
+            }
+        }
+        ColumnReader::Int64ColumnReader(mut column) => {
+            let mut chunk: Vec<i64> = Vec::with_capacity(CHUNK.min(size));
+            while values.len() < size {
+                chunk.clear();
+                let most = CHUNK.min(size - values.len());
+                column
+                    .read_records(most, None, None, &mut chunk)
+                    .map_err(broken)?;
+                if chunk.is_empty() {
+                    break;
+                }
+                values.extend(chunk.iter().map(|value| *value as u64));
+            }
+        }
+        _ => {
+            return Err(format!(
+                "is damaged: its column {name} is not of whole numbers"
+            ));
+        }
+    }
+    if values.len() == size {
+        Ok(values)
+    } else {
+        let found = values.len();
+        Err(format!(
+            "is damaged: its column {name} has {found} values instead of {size}"
+        ))
+    }
+}
