@@ -1,0 +1,146 @@
+//! Everything that the functions of this crate can refuse, in one place.
+//!
+//! Numbers reach this crate from run folders and serial lines. What contradicts itself is refused
+//! with the place and the remedy, since a statistic computed from it would look like any other.
+
+use thiserror::Error;
+
+/// Names what is wrong, where, and what to do.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum StatsError {
+    /// The histogram would hold more than 2^64 − 1 samples.
+    #[error(
+        "a histogram cannot hold more than 2^64 - 1 samples: the counts up to the value {value} \
+         exceed it; the record is damaged, measure the cell again"
+    )]
+    CountOverflow {
+        /// The value at which the total overflowed.
+        value: u64,
+    },
+
+    /// Count, sum and sum of squares cannot belong to the same samples.
+    #[error(
+        "count {count}, sum {sum} and sum of squares {sum_of_squares} cannot belong to the same \
+         samples, or do not fit into 128 bits; the record is damaged, measure the cell again"
+    )]
+    PowerSums {
+        /// Number of samples.
+        count: u64,
+        /// Their sum.
+        sum: u128,
+        /// The sum of their squares.
+        sum_of_squares: u128,
+    },
+
+    /// A quantile is not between 0 and 1.
+    #[error(
+        "{given} is not a quantile: give a number above 0 and below 1, such as 0.99; for 0 and 1 \
+         use the minimum and the maximum"
+    )]
+    Quantile {
+        /// What was asked for.
+        given: f64,
+    },
+
+    /// A confidence level is not between 0 and 1.
+    #[error("{given} is not a confidence level: give a number above 0 and below 1, such as 0.95")]
+    Level {
+        /// What was asked for.
+        given: f64,
+    },
+
+    /// There are too few values for the method.
+    #[error("{method} needs at least {needed} {unit}, there are {got}: measure more of them")]
+    TooFew {
+        /// What was to be computed.
+        method: &'static str,
+        /// What is counted: samples, blocks, rows.
+        unit: &'static str,
+        /// The least that the method can work with.
+        needed: u64,
+        /// What there is.
+        got: u64,
+    },
+
+    /// An input is infinite or not a number, or out of the range that its meaning allows.
+    #[error("{what} is {given}, which is not usable: it must be {allowed}")]
+    Number {
+        /// Which input.
+        what: &'static str,
+        /// What was given.
+        given: f64,
+        /// What it must be.
+        allowed: &'static str,
+    },
+
+    /// The bounds of the delay classes do not rise, or there are none or more than 26.
+    #[error(
+        "delay classes need 1 to 26 rising bounds in cycles, such as 150, 400, 2000, 6000; bound \
+         number {position} is missing, too many, or not above the one before it"
+    )]
+    ClassBounds {
+        /// The offending bound, counted from 1.
+        position: usize,
+    },
+
+    /// Class tables with different bounds cannot be added.
+    #[error("class tables with different bounds cannot be added: classify both with the same ones")]
+    ClassesDiffer,
+
+    /// A recording holds a value that its own threshold excludes.
+    #[error(
+        "the recording holds a value of {value} cycles, but recorded only from {smallest} cycles \
+         on; its threshold or its samples are damaged, measure the cell again"
+    )]
+    BelowThreshold {
+        /// The value.
+        value: u64,
+        /// The smallest value that is recorded.
+        smallest: u64,
+    },
+
+    /// The samples of a recording last longer than the execution that they are part of.
+    #[error(
+        "the recorded samples last {recorded} cycles, but the execution only {execution}; one of \
+         the two is damaged, measure the cell again"
+    )]
+    LongerThanExecution {
+        /// Sum of the recorded samples, in cycles.
+        recorded: u128,
+        /// Duration of the whole execution, in cycles.
+        execution: u128,
+    },
+
+    /// Bins were asked for that cannot be drawn.
+    #[error("cannot make bins from {low} to {high}: {problem}")]
+    Bins {
+        /// Lower end of the range.
+        low: u64,
+        /// Upper end of the range.
+        high: u64,
+        /// What is wrong and what to give instead.
+        problem: &'static str,
+    },
+
+    /// A trace of interruptions contradicts itself.
+    #[error(
+        "gap number {position} of the trace {problem}; the trace is damaged or belongs to another \
+         spin, measure the cell again"
+    )]
+    Trace {
+        /// The offending gap, counted from 0.
+        position: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+
+    /// A span of the time stamp counter ends before it starts.
+    #[error(
+        "span number {position} ends before it starts, or lasts longer than 2^63 cycles; check \
+         that both ends were read from the same time stamp counter"
+    )]
+    Span {
+        /// The offending span, counted from 0.
+        position: usize,
+    },
+}

@@ -1,0 +1,85 @@
+//! The arithmetic of tare: pure functions from samples to the figures that a report prints.
+//!
+//! Nothing here reads a file, a clock or a random device: the same input gives the same output, and
+//! the bootstrap takes its seed as an argument. Everything is in cycles of the time stamp
+//! counter unless a name says otherwise.
+//!
+//! # Tour
+//!
+//! **Samples** arrive as [`Counts`], the exact number of times that each duration occurred. Sums are
+//! integers; mean and standard deviation are rounded once, at the end ([`Moments`]). Where a workload
+//! keeps only sums of its undisturbed iterations, [`PowerSums`] does the same.
+//!
+//! **Quantiles** are exact fractions by nearest rank ([`Quantile`]). One that fewer than ten samples lie
+//! beyond is refused, with the number of samples that it needs ([`QuantileEstimate`]).
+//!
+//! **Delays** are what samples last beyond their run's mean ([`Delays`]); they are counted in the
+//! classes of kot-2019 ([`DelayClasses`], [`ClassTable`]). A class that a recording threshold hides
+//! has no count, not even 0 ([`Observed`]).
+//!
+//! **Interruptions** of a spin are a [`Trace`]: time lost, rate, the longest, whether a clock is
+//! behind them ([`period`]), and how they compare with what another thread says of its own run
+//! times ([`Overlap`]).
+//!
+//! **Intervals** say how far a figure can be trusted ([`student_mean`], [`bootstrap_median`] over runs
+//! or [`blocks`]; [`normal_mean`] as studies published it).
+//!
+//! **Pictures** get [`linear_bins`] and [`log_bins`], which keep the comb of the timer's step out, and
+//! axis numbers ([`nice_ticks`], [`log_ticks`]).
+//!
+//! # Why the unit of replication is the run
+//!
+//! A million samples taken within a second are not a million measurements. They share the memory
+//! layout of one process, the temperature of one second, the neighbours of one moment, and each
+//! follows from the one before. An interval over single samples, mean ± z·sd/√n, says how well
+//! *this* run's mean is known, shrinks with every sample, and calls the next run's difference
+//! significant, whatever caused it. What a reader wants to know is whether they would find the same;
+//! only repetitions tell. So intervals take one value per run, or per long block of a single run
+//! where there is only one, and fewer than two give none at all.
+//!
+//! # What these methods cannot tell
+//!
+//! - What is shorter than the timer's step, or below a recording threshold, is not in any figure.
+//! - A maximum is the largest of what was seen, never a bound. No distribution is fitted to tails.
+//! - Runs in a row share slow influences too; interleaving them with what they are compared to is the
+//!   experiment's task.
+//! - A clock among interruptions is reported only beyond chance; "none found" does not mean that there
+//!   is none ([`period`] says when).
+//! - The mean of a class of delays hides its spread; the counts are there to look.
+
+#![forbid(unsafe_code)]
+
+mod bins;
+mod blocks;
+mod classes;
+mod counts;
+mod delays;
+mod error;
+mod interval;
+mod moments;
+mod observed;
+mod overlap;
+pub mod period;
+mod quantile;
+mod tally;
+mod ticks;
+mod trace;
+
+pub use bins::{Bin, Bins, MAX_BINS, linear_bins, log_bins};
+pub use blocks::blocks;
+pub use classes::{ClassRow, ClassTable, DelayClass, DelayClasses};
+pub use counts::Counts;
+pub use delays::{DelayShare, DelayTally, Delays, Recording};
+pub use error::StatsError;
+pub use interval::{
+    BOOTSTRAP_RESAMPLES, Interval, Level, Method, bootstrap_median, median_blocks_needed,
+    normal_mean, student_mean,
+};
+pub use moments::{Moments, PowerSums};
+pub use observed::{LeftOut, Observed};
+pub use overlap::{Overlap, Span, overlap};
+pub use period::Period;
+pub use quantile::{Quantile, QuantileEstimate};
+pub use tally::Tally;
+pub use ticks::{log_ticks, nice_ticks};
+pub use trace::{Gap, Spin, Trace, Unkept};

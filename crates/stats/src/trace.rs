@@ -1,0 +1,416 @@
+//! Interruptions of a spin: how much time they took, how often, and how long they were.
+//!
+//! The `gap` workload reads the timer in a loop and records each difference that reaches a threshold.
+//! Such a list is only trusted if it fits together: gaps in order, none overlapping the next, all of
+//! them inside the spin. [`Trace::new`] checks that once, so the figures need no caveats.
+//!
+//! Time stamps are those of a 64-bit counter that may wrap, and so may the index: both are only ever
+//! used as differences.
+
+use crate::counts::Counts;
+use crate::error::StatsError;
+use crate::overlap::{Overlap, Span, overlap};
+use crate::period::{Period, detect};
+
+/// Holds one recorded interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Number of the iteration that it lengthened.
+    pub index: u64,
+    /// Time stamp counter at its start.
+    pub start: u64,
+    /// Time from that read of the timer to the next, in cycles.
+    pub length: u64,
+}
+
+/// Holds what is known of the spin as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spin {
+    /// Number of iterations.
+    pub iterations: u64,
+    /// Time from the first to the last read of the timer, in cycles.
+    pub wall_cycles: u64,
+    /// What an undisturbed iteration lasts, in cycles.
+    pub typical_cycles: f64,
+    /// What found the buffer full.
+    pub unkept: Unkept,
+}
+
+/// Sums up gaps that were seen but no longer fitted into the buffer.
+///
+/// They are all later than the recorded ones. Lost time, rate and maximum include them; what needs
+/// single gaps (period, overlap, lengths) cannot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unkept {
+    /// Number of gaps.
+    pub count: u64,
+    /// Sum of their lengths, in cycles.
+    pub cycles: u64,
+    /// The longest of them, in cycles.
+    pub longest_cycles: u64,
+}
+
+/// Holds the interruptions of one spin, checked for consistency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    spin: Spin,
+    gaps: Vec<Gap>,
+}
+
+impl Trace {
+    /// Takes the gaps of one spin in the order in which they happened.
+    ///
+    /// # Errors
+    ///
+    /// [`StatsError::Number`] for a spin without duration or with an impossible typical iteration;
+    /// [`StatsError::Trace`] if gaps are not in order, overlap, are shorter than a typical
+    /// iteration, or don't fit into the spin; [`StatsError::LongerThanExecution`] if all
+    /// gaps together don't.
+    pub fn new(spin: Spin, gaps: Vec<Gap>) -> Result<Self, StatsError> {
+        check_spin(&spin)?;
+        check_gaps(&spin, &gaps)?;
+        let trace = Self { spin, gaps };
+        let (recorded, execution) = (trace.gap_cycles(), u128::from(spin.wall_cycles));
+        if recorded > execution {
+            return Err(StatsError::LongerThanExecution {
+                recorded,
+                execution,
+            });
+        }
+        Ok(trace)
+    }
+
+    /// Returns what is known of the spin as a whole.
+    pub fn spin(&self) -> &Spin {
+        &self.spin
+    }
+
+    /// Returns the recorded gaps in the order in which they happened.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Returns the number of all gaps, recorded or not.
+    pub fn count(&self) -> u64 {
+        self.gaps.len() as u64 + self.spin.unkept.count
+    }
+
+    /// Returns the sum of the lengths of all gaps, recorded or not, in cycles.
+    pub fn gap_cycles(&self) -> u128 {
+        let recorded: u128 = self.gaps.iter().map(|gap| u128::from(gap.length)).sum();
+        recorded + u128::from(self.spin.unkept.cycles)
+    }
+
+    /// Returns the cycles that gaps took from the spin: Σ(length − typical), recorded or not.
+    pub fn lost_cycles(&self) -> f64 {
+        let typical = self.count() as f64 * self.spin.typical_cycles;
+        (self.gap_cycles() as f64 - typical).max(0.0)
+    }
+
+    /// Returns lost cycles over all cycles, as a fraction of 1.
+    ///
+    /// Gaps below the recording threshold are not in it.
+    pub fn share_lost(&self) -> f64 {
+        self.lost_cycles() / self.spin.wall_cycles as f64
+    }
+
+    /// Returns the number of gaps per second, given the frequency of the time stamp counter.
+    ///
+    /// # Errors
+    ///
+    /// [`StatsError::Number`] if the frequency is not positive and finite.
+    pub fn gaps_per_second(&self, tsc_hz: f64) -> Result<f64, StatsError> {
+        if !(tsc_hz.is_finite() && tsc_hz > 0.0) {
+            return Err(StatsError::Number {
+                what: "the TSC frequency",
+                given: tsc_hz,
+                allowed: "a positive number of hertz",
+            });
+        }
+        Ok(self.count() as f64 / (self.spin.wall_cycles as f64 / tsc_hz))
+    }
+
+    /// Returns the length of the longest gap in cycles, recorded or not; `None` without gaps.
+    pub fn longest_cycles(&self) -> Option<u64> {
+        let unkept = (self.spin.unkept.count > 0).then_some(self.spin.unkept.longest_cycles);
+        self.gaps.iter().map(|gap| gap.length).max().max(unkept)
+    }
+
+    /// Returns the longest recorded gap, the first of equals.
+    pub fn longest(&self) -> Option<Gap> {
+        self.gaps.iter().rev().copied().max_by_key(|gap| gap.length)
+    }
+
+    /// Returns the lengths of the recorded gaps, in cycles.
+    pub fn lengths(&self) -> Counts {
+        Counts::from_samples(self.gaps.iter().map(|gap| gap.length).collect())
+    }
+
+    /// Returns the times from start to start of successive recorded gaps, in cycles.
+    pub fn inter_arrivals(&self) -> Vec<u64> {
+        self.gaps
+            .windows(2)
+            .map(|pair| pair[1].start.wrapping_sub(pair[0].start))
+            .collect()
+    }
+
+    /// Looks for a clock among the recorded gaps, such as the kernel's tick.
+    ///
+    /// See [`Period`] for what is reported and [`period`](crate::period) for how.
+    pub fn period(&self) -> Option<Period> {
+        detect(&self.gaps)
+    }
+
+    /// Finds the recorded gaps that hold given spans of time, such as those in which another
+    /// thread says that it had the CPU.
+    ///
+    /// # Errors
+    ///
+    /// [`StatsError::Span`] if a span ends before it starts.
+    pub fn overlap(&self, spans: &[Span]) -> Result<Overlap, StatsError> {
+        overlap(&self.gaps, spans)
+    }
+}
+
+fn check_spin(spin: &Spin) -> Result<(), StatsError> {
+    let refused = |what, given, allowed| {
+        Err(StatsError::Number {
+            what,
+            given,
+            allowed,
+        })
+    };
+    if spin.wall_cycles == 0 {
+        return refused("the duration of the spin", 0.0, "at least 1 cycle");
+    }
+    if !(spin.typical_cycles.is_finite() && spin.typical_cycles >= 0.0) {
+        let given = spin.typical_cycles;
+        return refused(
+            "the typical iteration",
+            given,
+            "a number of cycles from 0 on",
+        );
+    }
+    Ok(())
+}
+
+fn check_gaps(spin: &Spin, gaps: &[Gap]) -> Result<(), StatsError> {
+    let refused = |position, problem| Err(StatsError::Trace { position, problem });
+    for (position, gap) in gaps.iter().enumerate() {
+        if (gap.length as f64) < spin.typical_cycles {
+            return refused(position, "is shorter than a typical iteration");
+        }
+    }
+    // Differences add up in 128 bits: a step backwards looks like one of nearly 2^64 forwards.
+    let (mut iterations, mut cycles) = (0_u128, 0_u128);
+    for (before, pair) in gaps.windows(2).enumerate() {
+        let [earlier, later] = pair else { continue };
+        let index_step = later.index.wrapping_sub(earlier.index);
+        let start_step = later.start.wrapping_sub(earlier.start);
+        iterations += u128::from(index_step);
+        cycles += u128::from(start_step);
+        if index_step == 0 || iterations >= u128::from(spin.iterations) {
+            return refused(
+                before + 1,
+                "has an index that is not after the one before it, or not in the spin",
+            );
+        }
+        if start_step < earlier.length {
+            return refused(before + 1, "starts before the one before it ends");
+        }
+        if cycles + u128::from(later.length) > u128::from(spin.wall_cycles) {
+            return refused(
+                before + 1,
+                "ends after the spin, or before the gaps before it",
+            );
+        }
+    }
+    if gaps.len() as u64 > spin.iterations {
+        return refused(
+            spin.iterations as usize,
+            "is one more than there were iterations",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spin(iterations: u64, wall_cycles: u64) -> Spin {
+        Spin {
+            iterations,
+            wall_cycles,
+            typical_cycles: 26.0,
+            unkept: Unkept::default(),
+        }
+    }
+
+    /// Gaps of the given lengths, one every `every` iterations of 26 cycles.
+    fn regular(first: Gap, lengths: &[u64], every: u64) -> Vec<Gap> {
+        let mut next = first;
+        lengths
+            .iter()
+            .map(|&length| {
+                let gap = Gap { length, ..next };
+                next.index = next.index.wrapping_add(every);
+                next.start = next.start.wrapping_add((every - 1) * 26 + length);
+                gap
+            })
+            .collect()
+    }
+
+    const FIRST: Gap = Gap {
+        index: 99,
+        start: 5_000_000,
+        length: 0,
+    };
+
+    #[test]
+    fn regular_gaps_give_exactly_their_figures() {
+        let gaps = regular(FIRST, &[5_026; 10], 100);
+        let wall = 990 * 26 + 10 * 5_026;
+        let trace = Trace::new(spin(1_000, wall), gaps).unwrap();
+        assert_eq!(trace.count(), 10);
+        assert_eq!(trace.lost_cycles(), 50_000.0);
+        assert_eq!(trace.share_lost(), 50_000.0 / wall as f64);
+        assert_eq!(trace.inter_arrivals(), [99 * 26 + 5_026; 9]);
+        assert_eq!(trace.lengths().pairs(), [(5_026, 10)]);
+        assert_eq!(
+            trace.longest(),
+            Some(Gap {
+                length: 5_026,
+                ..FIRST
+            })
+        );
+        // 76,000 cycles at 76 kHz are one second.
+        assert_eq!(trace.gaps_per_second(wall as f64).unwrap(), 10.0);
+    }
+
+    #[test]
+    fn a_burst_of_gaps_without_pause_is_counted_gap_by_gap() {
+        let gaps = regular(FIRST, &[1_000, 2_000, 3_000, 2_500], 1);
+        let trace = Trace::new(spin(1_000, 100_000), gaps).unwrap();
+        assert_eq!(trace.lost_cycles(), 8_500.0 - 4.0 * 26.0);
+        assert_eq!(trace.inter_arrivals(), [1_000, 2_000, 3_000]);
+        assert_eq!(trace.longest_cycles(), Some(3_000));
+        assert_eq!(trace.period(), None);
+    }
+
+    #[test]
+    fn one_huge_gap_may_take_nearly_everything() {
+        let huge = 1 << 42;
+        let gap = Gap {
+            length: huge,
+            ..FIRST
+        };
+        let trace = Trace::new(spin(1_000, huge + 999 * 26), vec![gap]).unwrap();
+        assert_eq!(trace.lost_cycles(), huge as f64 - 26.0);
+        assert_eq!(trace.longest(), Some(gap));
+        assert!(trace.share_lost() > 0.999_999);
+    }
+
+    #[test]
+    fn neither_a_large_index_nor_the_counters_wrap_change_anything() {
+        let lengths: Vec<u64> = (1..=500).map(|i| 1_000 + i * 7 % 64 * 10).collect();
+        let plain = Trace::new(spin(1 << 40, 1 << 40), regular(FIRST, &lengths, 1_000)).unwrap();
+        for first in [
+            Gap {
+                index: u64::from(u32::MAX) - 3,
+                start: 0,
+                length: 0,
+            },
+            Gap {
+                index: u64::MAX - 7,
+                start: u64::MAX - 1_000_000,
+                length: 0,
+            },
+        ] {
+            let moved =
+                Trace::new(spin(1 << 40, 1 << 40), regular(first, &lengths, 1_000)).unwrap();
+            assert_eq!(moved.lost_cycles(), plain.lost_cycles());
+            assert_eq!(moved.share_lost(), plain.share_lost());
+            assert_eq!(moved.inter_arrivals(), plain.inter_arrivals());
+            assert_eq!(moved.lengths(), plain.lengths());
+            assert_eq!(moved.period(), plain.period());
+        }
+        let period = plain.period().unwrap();
+        assert!((period.period_cycles / (999.0 * 26.0 + 1_320.0) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn no_gaps_are_no_loss() {
+        let trace = Trace::new(spin(1_000, 26_000), Vec::new()).unwrap();
+        assert_eq!(
+            (trace.count(), trace.lost_cycles(), trace.share_lost()),
+            (0, 0.0, 0.0)
+        );
+        assert_eq!(
+            (trace.longest(), trace.longest_cycles(), trace.period()),
+            (None, None, None)
+        );
+        assert!(trace.inter_arrivals().is_empty() && trace.lengths().is_empty());
+    }
+
+    #[test]
+    fn gaps_that_found_the_buffer_full_still_count_as_lost_time() {
+        let unkept = Unkept {
+            count: 3,
+            cycles: 9_000,
+            longest_cycles: 6_000,
+        };
+        let spin = Spin {
+            unkept,
+            ..spin(1_000, 100_000)
+        };
+        let trace = Trace::new(spin, regular(FIRST, &[1_000, 2_000], 10)).unwrap();
+        assert_eq!(trace.count(), 5);
+        assert_eq!(trace.lost_cycles(), 12_000.0 - 5.0 * 26.0);
+        assert_eq!(trace.longest_cycles(), Some(6_000));
+        assert_eq!(trace.lengths().total(), 2);
+        let too_long = Unkept {
+            cycles: 99_000,
+            ..unkept
+        };
+        let spin = Spin {
+            unkept: too_long,
+            ..spin
+        };
+        assert!(Trace::new(spin, regular(FIRST, &[1_000, 2_000], 10)).is_err());
+    }
+
+    #[test]
+    fn contradictions_are_refused_with_their_place() {
+        let good = regular(FIRST, &[1_000; 4], 10);
+        let position = |change: &dyn Fn(&mut Vec<Gap>)| {
+            let mut gaps = good.clone();
+            change(&mut gaps);
+            match Trace::new(spin(1_000, 100_000), gaps) {
+                Err(StatsError::Trace { position, .. }) => position,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(position(&|gaps| gaps[2].length = 25), 2);
+        assert_eq!(position(&|gaps| gaps[2].index = gaps[1].index), 2);
+        assert_eq!(position(&|gaps| gaps[3].index = 0), 3);
+        assert_eq!(position(&|gaps| gaps[3].index = 5_000), 3);
+        assert_eq!(position(&|gaps| gaps[1].start = gaps[0].start + 999), 1);
+        assert_eq!(position(&|gaps| gaps.swap(1, 2)), 2);
+        assert_eq!(position(&|gaps| gaps[3].start += 1_000_000), 3);
+        assert_eq!(position(&|gaps| gaps[3].length = 100_000), 3);
+
+        for typical_cycles in [f64::NAN, -1.0, f64::INFINITY] {
+            let spin = Spin {
+                typical_cycles,
+                ..spin(1_000, 100_000)
+            };
+            assert!(Trace::new(spin, Vec::new()).is_err());
+        }
+        assert!(Trace::new(spin(1_000, 0), Vec::new()).is_err());
+        assert!(Trace::new(spin(0, 100_000), good[..1].to_vec()).is_err());
+        assert!(Trace::new(spin(1_000, 999), good[..1].to_vec()).is_err());
+        let trace = Trace::new(spin(1_000, 100_000), good).unwrap();
+        assert!(trace.gaps_per_second(0.0).is_err());
+    }
+}

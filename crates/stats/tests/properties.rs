@@ -1,0 +1,278 @@
+//! Laws that hold for any samples, checked against slow and obvious computations.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tare_stats::{
+    Bins, Counts, DelayClasses, Delays, Gap, PowerSums, Quantile, Span, Spin, Tally, Trace, Unkept,
+    blocks, linear_bins, log_bins, log_ticks, nice_ticks, overlap,
+};
+
+/// Durations of all sizes, many of them equal.
+fn samples() -> impl Strategy<Value = Vec<u64>> {
+    let sample = prop_oneof![
+        3 => 880_u64..1_000,
+        2 => 0_u64..20_000,
+        1 => 0_u64..1 << 40,
+    ];
+    vec(sample, 0..200)
+}
+
+fn some_samples() -> impl Strategy<Value = Vec<u64>> {
+    samples().prop_filter("at least one", |samples| !samples.is_empty())
+}
+
+fn close(left: f64, right: f64) -> bool {
+    (left - right).abs() <= 1e-12 * left.abs().max(right.abs())
+}
+
+proptest! {
+    #[test]
+    fn moments_are_those_of_exact_arithmetic(samples in some_samples()) {
+        let counts = Counts::from_samples(samples.clone());
+        let n = samples.len() as u128;
+        let sum: u128 = samples.iter().map(|&v| u128::from(v)).sum();
+        let squares: u128 = samples.iter().map(|&v| u128::from(v) * u128::from(v)).sum();
+        let moments = counts.moments().unwrap();
+        prop_assert_eq!(counts.sum(), sum);
+        prop_assert!(close(moments.mean, sum as f64 / n as f64));
+        let sd = ((n * squares - sum * sum) as f64).sqrt() / n as f64;
+        prop_assert!(close(moments.population_sd, sd), "{} {}", moments.population_sd, sd);
+        let sums = PowerSums::new(n as u64, sum, squares).unwrap();
+        prop_assert_eq!(sums.moments(), Some(moments));
+    }
+
+    #[test]
+    fn moments_do_not_depend_on_where_zero_is(samples in some_samples(), shift in 0_u64..1 << 60) {
+        let here = Counts::from_samples(samples.clone()).moments().unwrap();
+        let there = samples.iter().map(|v| v + shift).collect();
+        let there = Counts::from_samples(there).moments().unwrap();
+        prop_assert!(close(here.population_sd, there.population_sd));
+    }
+
+    #[test]
+    fn order_statistics_are_those_of_the_sorted_samples(
+        samples in some_samples(),
+        fraction in 0.001_f64..0.999,
+    ) {
+        let counts = Counts::from_samples(samples.clone());
+        let mut sorted = samples;
+        sorted.sort_unstable();
+        let quantile = Quantile::new(fraction).unwrap();
+        // The smallest sample with at least q·n samples up to it.
+        let billionths = (fraction * 1e9).round() as u128;
+        let rank = (1..=sorted.len()).find(|&k| {
+            k as u128 * 1_000_000_000 >= billionths * sorted.len() as u128
+        });
+        prop_assert_eq!(counts.quantile(quantile), Some(sorted[rank.unwrap() - 1]));
+        prop_assert_eq!(counts.median(), Some(sorted[(sorted.len() - 1) / 2]));
+        prop_assert_eq!((counts.min(), counts.max()), (Some(sorted[0]), sorted.last().copied()));
+        let most = counts.iter().map(|(_, count)| count).max().unwrap();
+        let mode = counts.iter().find(|&(_, count)| count == most).unwrap().0;
+        prop_assert_eq!(counts.mode(), Some(mode));
+    }
+
+    #[test]
+    fn a_quantile_is_refused_exactly_below_ten_samples_beyond(n in 1_u64..3_000, percent in 50_u64..100) {
+        let quantile = Quantile::new(percent as f64 / 100.0).unwrap();
+        prop_assert_eq!(quantile.is_supported_by(n), n * (100 - percent) >= 1_000);
+    }
+
+    #[test]
+    fn merging_is_counting_together(a in samples(), b in samples(), c in samples()) {
+        let all = Counts::from_samples([a.clone(), b.clone(), c.clone()].concat());
+        let [a, b, c] = [a, b, c].map(Counts::from_samples);
+        let left = a.merge(&b).unwrap().merge(&c).unwrap();
+        let right = a.merge(&b.merge(&c).unwrap()).unwrap();
+        prop_assert_eq!(&left, &right);
+        prop_assert_eq!(&left, &all);
+        prop_assert_eq!(a.merge(&b).unwrap(), b.merge(&a).unwrap());
+        prop_assert_eq!(Counts::merge_all([&a, &b, &c]).unwrap(), left);
+    }
+
+    #[test]
+    fn pairs_in_any_order_are_the_same_histogram(samples in samples()) {
+        let counts = Counts::from_samples(samples.clone());
+        let single = Counts::from_pairs(samples.into_iter().map(|value| (value, 1))).unwrap();
+        prop_assert_eq!(&single, &counts);
+        prop_assert_eq!(Counts::from_pairs(counts.iter().rev()).unwrap(), counts);
+    }
+
+    #[test]
+    fn tails_are_those_of_the_samples(samples in samples(), bound in 0_u64..5_000, base in 0_u64..5_000) {
+        let counts = Counts::from_samples(samples.clone());
+        let above = samples.iter().filter(|&&v| v > bound);
+        prop_assert_eq!(counts.count_above(bound), above.clone().count() as u64);
+        let excess: u128 = above.map(|&v| u128::from(v.saturating_sub(base))).sum();
+        prop_assert_eq!(counts.excess_above(bound, base), excess);
+        let net = samples.iter().map(|v| v.saturating_sub(base)).collect();
+        prop_assert_eq!(counts.net(base), Counts::from_samples(net));
+    }
+
+    #[test]
+    fn every_sample_is_in_one_class_or_below(samples in some_samples()) {
+        let counts = Counts::from_samples(samples.clone());
+        let delays = Delays::of_run(&counts).unwrap();
+        let table = delays.classify(&DelayClasses::kot_2019());
+        let in_classes: u64 = table.rows.iter().map(|row| row.delays.fully().unwrap().count).sum();
+        prop_assert_eq!(in_classes + table.below, counts.total());
+
+        // In units of 1/n cycles a delay is a whole number.
+        let n = samples.len() as i128;
+        let sum: i128 = samples.iter().map(|&v| i128::from(v)).sum();
+        for row in &table.rows {
+            let inside: Vec<i128> = samples
+                .iter()
+                .map(|&v| i128::from(v) * n - sum)
+                .filter(|&d| d > i128::from(row.class.above) * n)
+                .filter(|&d| row.class.up_to.is_none_or(|up_to| d <= i128::from(up_to) * n))
+                .collect();
+            let seen = row.delays.fully().unwrap();
+            prop_assert_eq!(seen.count, inside.len() as u64);
+            let cycles = inside.iter().sum::<i128>() as f64 / n as f64;
+            prop_assert!(close(seen.cycles, cycles), "{} {}", seen.cycles, cycles);
+            let share = delays.share_above(row.class.above);
+            prop_assert!((0.0..=1.0).contains(&share.fully().unwrap().share));
+        }
+    }
+
+    #[test]
+    fn bins_lose_nothing_and_hold_what_is_inside(
+        samples in samples(),
+        ends in (0_u64..30_000, 0_u64..1 << 41),
+        bins in 1_usize..300,
+        step in prop_oneof![Just(None), (0.5_f64..300.0).prop_map(Some)],
+    ) {
+        let counts = Counts::from_samples(samples.clone());
+        let range = ends.0.min(ends.1)..=ends.0.max(ends.1);
+        let linear = linear_bins(&counts, range.clone(), bins, step).unwrap();
+        prop_assert!(linear.bins.len() <= bins + 2, "{}", linear.bins.len());
+        check_bins(&linear, &counts, &samples)?;
+        let covered = linear.bins[0].low..linear.bins.last().unwrap().high;
+        prop_assert!(covered.contains(&(*range.start() as f64 + 1e-6)) || step.is_some());
+        let log = log_bins(&counts, range, bins, step).unwrap();
+        check_bins(&log, &counts, &samples)?;
+        prop_assert!(log.bins[0].low > 0.0);
+    }
+
+    #[test]
+    fn blocks_hold_every_sample_once(counts in vec(0_u64..50, 1..100), wanted in 1_usize..20) {
+        let rows: Vec<Tally> =
+            counts.iter().map(|&count| Tally { count, sum: u128::from(count) * 7 }).collect();
+        let with_samples = counts.iter().filter(|&&count| count > 0).count();
+        match blocks(&rows, wanted) {
+            Ok(made) => {
+                prop_assert_eq!(made.len(), wanted);
+                prop_assert!(made.iter().all(|block| block.mean() == Some(7.0)));
+                let total: u64 = made.iter().map(|block| block.count).sum();
+                prop_assert_eq!(total, counts.iter().sum::<u64>());
+            }
+            Err(_) => prop_assert!(with_samples < wanted),
+        }
+    }
+
+    #[test]
+    fn blocks_of_small_rows_are_nearly_equal(counts in vec(1_u64..10, 200..400), wanted in 1_usize..20) {
+        let rows: Vec<Tally> = counts.iter().map(|&count| Tally { count, sum: 0 }).collect();
+        let even = counts.iter().sum::<u64>() as f64 / wanted as f64;
+        for block in blocks(&rows, wanted).unwrap() {
+            prop_assert!((block.count as f64 - even).abs() <= 10.0);
+        }
+    }
+
+    #[test]
+    fn overlap_is_what_counting_cycles_gives(
+        gaps in vec((0_u64..20, 1_u64..20), 0..8),
+        spans in vec((0_u64..200, 1_u64..30), 0..8),
+        shift in any::<u64>(),
+    ) {
+        let mut now = 0;
+        let gaps: Vec<(u64, u64)> = gaps
+            .into_iter()
+            .map(|(pause, length)| {
+                let start = now + pause;
+                now = start + length;
+                (start, length)
+            })
+            .collect();
+        let in_span = |t: u64| spans.iter().any(|&(start, length)| (start..start + length).contains(&t));
+        let in_gap = |t: u64| gaps.iter().any(|&(start, length)| (start..start + length).contains(&t));
+        let meets = |&&(start, length): &&(u64, u64)| (start..start + length).any(in_span);
+
+        let found = overlap(
+            &gaps.iter().zip(0..).map(|(&(start, length), index)| {
+                Gap { index, start: start.wrapping_add(shift), length }
+            }).collect::<Vec<_>>(),
+            &spans.iter().map(|&(start, length)| Span {
+                start: start.wrapping_add(shift),
+                end: (start + length).wrapping_add(shift),
+            }).collect::<Vec<_>>(),
+        ).unwrap();
+        prop_assert_eq!(found.gaps, gaps.iter().filter(meets).count() as u64);
+        let whole: u64 = gaps.iter().filter(meets).map(|&(_, length)| length).sum();
+        prop_assert_eq!(found.gap_cycles, u128::from(whole));
+        let shared = (0..600).filter(|&t| in_span(t) && in_gap(t)).count();
+        prop_assert_eq!(found.shared_cycles, shared as u128);
+        let spanned = (0..600).filter(|&t| in_span(t)).count();
+        prop_assert_eq!(found.span_cycles, spanned as u128);
+    }
+
+    #[test]
+    fn a_traces_figures_do_not_depend_on_where_the_counters_stood(
+        gaps in vec((1_u64..500, 100_u64..100_000), 1..200),
+        stamp in any::<u64>(),
+        index in any::<u64>(),
+    ) {
+        let trace = |first_index: u64, first_start: u64| {
+            let (mut index, mut start) = (first_index, first_start);
+            let list = gaps.iter().map(|&(quiet, length)| {
+                index = index.wrapping_add(quiet);
+                start = start.wrapping_add(20 * (quiet - 1));
+                let gap = Gap { index, start, length };
+                start = start.wrapping_add(length);
+                gap
+            }).collect();
+            let spin = Spin {
+                iterations: 1 << 40,
+                wall_cycles: 1 << 40,
+                typical_cycles: 20.0,
+                unkept: Unkept::default(),
+            };
+            Trace::new(spin, list).unwrap()
+        };
+        let (plain, moved) = (trace(0, 0), trace(index, stamp));
+        let lengths: u64 = gaps.iter().map(|&(_, length)| length).sum();
+        prop_assert_eq!(plain.lost_cycles(), lengths as f64 - 20.0 * gaps.len() as f64);
+        prop_assert_eq!(moved.lost_cycles(), plain.lost_cycles());
+        prop_assert_eq!(moved.inter_arrivals(), plain.inter_arrivals());
+        prop_assert_eq!(moved.longest_cycles(), gaps.iter().map(|&(_, length)| length).max());
+        prop_assert_eq!(moved.period(), plain.period());
+    }
+
+    #[test]
+    fn ticks_are_inside_and_rise(min in -1e9_f64..1e9, length in 1e-6_f64..1e9, target in 1_usize..30) {
+        let ticks = nice_ticks(min, min + length, target);
+        prop_assert!(ticks.len() <= target + 1, "{ticks:?}");
+        prop_assert!(ticks.iter().all(|tick| (min..=min + length).contains(tick)));
+        prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]));
+        let low = length;
+        let ticks = log_ticks(low, low * (1.0 + min.abs()), target);
+        prop_assert!(ticks.len() <= target.max(2) + 3, "{ticks:?}");
+        prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}
+
+fn check_bins(made: &Bins, counts: &Counts, samples: &[u64]) -> Result<(), TestCaseError> {
+    let inside: u64 = made.bins.iter().map(|bin| bin.tally.count).sum();
+    prop_assert_eq!(made.below.count + inside + made.above.count, counts.total());
+    let sum: u128 = made.bins.iter().map(|bin| bin.tally.sum).sum();
+    prop_assert_eq!(made.below.sum + sum + made.above.sum, counts.sum());
+    for bin in &made.bins {
+        prop_assert!(bin.low < bin.high);
+        let in_bin = samples
+            .iter()
+            .filter(|&&v| bin.low <= v as f64 && (v as f64) < bin.high);
+        prop_assert_eq!(bin.tally.count, in_bin.count() as u64);
+    }
+    prop_assert!(made.bins.windows(2).all(|pair| pair[0].high == pair[1].low));
+    Ok(())
+}
