@@ -9,6 +9,7 @@ use std::process::Command;
 use common::{create, done, failed, machine, plan};
 use tare_results::model::{Cell, Outcome, SCHEMA};
 use tare_results::{CellState, ResultsError, RunFolder};
+use tare_testkit::skip;
 use tempfile::TempDir;
 
 fn scratch() -> (TempDir, PathBuf) {
@@ -117,7 +118,7 @@ fn the_layout_is_the_documented_one() {
             .output()
         {
             Ok(output) => assert!(output.status.success(), "{output:?}"),
-            Err(error) => println!("skipped: sha256sum: {error}"),
+            Err(error) => skip("sha256sum", &error.to_string()),
         }
     }
 }
@@ -382,7 +383,7 @@ fn a_file_changed_on_purpose_is_taken_with_its_new_checksum() {
             let run = RunFolder::open(&path).unwrap();
             assert_eq!(run.plan().experiment, "quiet");
         }
-        Err(error) => println!("skipped: sha256sum: {error}"),
+        Err(error) => skip("sha256sum", &error.to_string()),
     }
 }
 

@@ -11,6 +11,7 @@ use std::process::Command;
 
 use common::{RUN, alone, create, done, machine, plan};
 use tare_results::{CellState, ResultsError, RunFolder};
+use tare_testkit::skip;
 
 /// Is the exit code of the shell if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
@@ -30,14 +31,14 @@ fn a_full_disk_costs_one_cell() {
         .args(test.get_args())
         .env(RUN, disk.path());
     match command.output() {
-        Err(error) => println!("skipped: full disk: unshare cannot be started: {error}"),
+        Err(error) => skip("full disk", &format!("unshare: {error}")),
         Ok(output) if output.status.code() == Some(NO_MOUNT) => {
-            println!("skipped: full disk: nothing can be mounted in a namespace here");
+            skip("full disk", "nothing can be mounted in a namespace here");
         }
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr);
             if text.contains("unshare: ") {
-                println!("skipped: full disk: {text}");
+                skip("full disk", &text);
             } else {
                 assert!(output.status.success(), "{text}");
                 assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));

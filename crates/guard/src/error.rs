@@ -1,0 +1,272 @@
+//! Everything that can go wrong when things are owned and undone.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::owner::OwnerId;
+
+/// Says what could not be done, where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuardError {
+    /// There is no folder for journals: neither of the usual variables is set.
+    #[error(
+        "no folder for the journal: neither XDG_STATE_HOME nor HOME is set to an absolute path; set \
+         TARE_STATE_DIR to a folder on a local disk"
+    )]
+    NoStateDir,
+
+    /// A fact about this host that identifies a journal's owner could not be read.
+    #[error("cannot read {what}: {source}; tare needs /proc mounted to know what it owns")]
+    Host {
+        /// What was to be read.
+        what: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// The folder for journals could not be made, opened, read or locked.
+    #[error(
+        "cannot {action} {path}: {source}; set TARE_STATE_DIR to a writable folder on a local disk"
+    )]
+    StateDir {
+        /// What was attempted.
+        action: &'static str,
+        /// The folder or the file in it.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// Somebody else could have written into the folder for journals, so it is not believed.
+    #[error(
+        "the journal folder {path} is not safe to use: {why}; give it to your user with mode 0700, \
+         or set TARE_STATE_DIR to another folder"
+    )]
+    StateDirUnsafe {
+        /// The folder.
+        path: PathBuf,
+        /// Who else could write there.
+        why: String,
+    },
+
+    /// A line could not be added to the journal, so what it announces was not done.
+    #[error("cannot write the journal {path}: {source}; free some space there, then try again")]
+    JournalWrite {
+        /// The journal.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// A journal of an earlier run could not be opened or read.
+    #[error("cannot read the journal {path}: {source}; it is tried again by the next command")]
+    JournalRead {
+        /// The journal.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// A journal of an earlier run has lines that make no sense. It has been put aside.
+    #[error(
+        "a journal is damaged at line {line} ({why}) and was kept as {path}; what it still told was \
+         undone except settings{settings}; look at the file, undo by hand what else it names, then \
+         delete it"
+    )]
+    JournalDamaged {
+        /// Where it is now.
+        path: PathBuf,
+        /// The first line that could not be read, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+        /// Settings it names, as text that starts with a colon, or nothing.
+        settings: String,
+    },
+
+    /// A journal of an earlier run was written in a later format. It is left alone.
+    #[error(
+        "the journal {path} was written by a newer tare (format {version}); run that version's \
+         `tare clean`"
+    )]
+    JournalNewer {
+        /// The journal.
+        path: PathBuf,
+        /// Its format.
+        version: u32,
+    },
+
+    /// A journal belongs to another machine or container that shares this folder. It is left alone.
+    #[error(
+        "the journal {path} was left by a run on {host}; run `tare clean` there, or delete the file \
+         if that machine or container no longer exists"
+    )]
+    JournalElsewhere {
+        /// The journal.
+        path: PathBuf,
+        /// The host name that the run saw.
+        host: String,
+    },
+
+    /// A program could not be started.
+    #[error("cannot start {program}: {source}; check that it is installed and executable")]
+    Spawn {
+        /// The program as it was asked for.
+        program: String,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// A child could not be waited for or signalled.
+    #[error("cannot {action} {program} (process {pid}): {source}")]
+    Child {
+        /// What was attempted.
+        action: &'static str,
+        /// The program as it was asked for.
+        program: String,
+        /// Its process id.
+        pid: i32,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// Processes of ours are still there after they were killed.
+    #[error(
+        "still running after SIGKILL: {}; a process that waits for a device cannot end, and one of \
+         another user is not ours to kill: see `ps -o pid,user,stat,wchan,args -p {}`",
+        list(pids, ", "),
+        list(pids, ",")
+    )]
+    ProcessesRemain {
+        /// Their process ids.
+        pids: Vec<i32>,
+    },
+
+    /// A scratch folder's name may only have letters, digits, dots, hyphens and underscores.
+    #[error(
+        "{prefix:?} cannot begin a folder's name: use 1 to 64 of the letters A-Z a-z 0-9 . - _"
+    )]
+    ScratchPrefix {
+        /// What was asked for.
+        prefix: String,
+    },
+
+    /// A scratch folder could not be made or removed.
+    #[error("cannot {action} the scratch folder {path}: {source}")]
+    Scratch {
+        /// What was attempted.
+        action: &'static str,
+        /// The folder or what in it made trouble.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// A scratch folder is not what was left there, so it is not touched.
+    #[error("{path} is left alone: {why}; look at it, and remove it by hand")]
+    ScratchRefused {
+        /// The folder or what is in it.
+        path: PathBuf,
+        /// What is different.
+        why: &'static str,
+    },
+
+    /// This file is not a setting, or not one that could be put back.
+    #[error("{path} is not changed: {why}")]
+    SettingRefused {
+        /// The file.
+        path: PathBuf,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+
+    /// Another run has changed this setting and not yet put it back.
+    #[error(
+        "{path} is held by another run ({owner}), and only one at a time can know what to put back; \
+         wait for it to end, then try again"
+    )]
+    SettingInUse {
+        /// The file.
+        path: PathBuf,
+        /// The other run.
+        owner: OwnerId,
+    },
+
+    /// A run with another state folder, or another program, holds the lock of this setting's file.
+    #[error(
+        "{path} is locked by another program, probably a run with another TARE_STATE_DIR (see \
+         `fuser -v {path}`); wait for it to end, then try again"
+    )]
+    SettingLocked {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// Another process has kept all settings locked for ten seconds, which should take it
+    /// milliseconds.
+    #[error(
+        "settings are locked by another tare process that does not go on ({path}); see whether one \
+         is stopped (`fuser -v {path}`), continue or kill it, then try again"
+    )]
+    SettingsBusy {
+        /// The file whose lock it holds.
+        path: PathBuf,
+    },
+
+    /// A setting could not be read or written.
+    #[error("cannot {action} {path}: {source}{}", advice(source))]
+    Setting {
+        /// What was attempted.
+        action: String,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// The kernel accepted a value and yet the setting did not change.
+    #[error(
+        "{path} was set to {wanted:?} and still reads {found:?}; this kernel does not let it be changed"
+    )]
+    SettingNoEffect {
+        /// The file.
+        path: PathBuf,
+        /// The value that was written.
+        wanted: String,
+        /// The value that it kept.
+        found: String,
+    },
+
+    /// A setting was put back, but reads differently.
+    #[error("{path} was put back to {before:?} but reads {found:?}; set it by hand")]
+    SettingNotRestored {
+        /// The file.
+        path: PathBuf,
+        /// The value that it had before the run.
+        before: String,
+        /// The value that it has now.
+        found: String,
+    },
+
+    /// Handlers for Ctrl-C and the like could not be installed.
+    #[error("cannot handle signals: {source}")]
+    Signals {
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+fn list(pids: &[i32], separator: &str) -> String {
+    let texts: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    texts.join(separator)
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; run as root, or do without this setting",
+        io::ErrorKind::NotFound => "; this kernel does not have it",
+        io::ErrorKind::InvalidInput => "; this kernel does not know that value",
+        _ => "",
+    }
+}

@@ -1,0 +1,119 @@
+//! Scratch folders: room for files that a load or a target needs.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::GuardError;
+use crate::guard::{Hold, Inner};
+use crate::owned::{Context, Record};
+use crate::owner::OwnerId;
+use crate::remove_tree::remove_marked;
+use crate::report::Undone;
+
+/// A scratch folder. When this is dropped, the folder is removed with all that is in it.
+///
+/// Links in it are removed, not followed; what is mounted in it is left alone and reported.
+#[must_use = "the folder is removed when this is dropped"]
+#[derive(Debug)]
+pub struct ScratchDir {
+    path: PathBuf,
+    hold: Hold,
+}
+
+impl ScratchDir {
+    pub(crate) fn create(inner: &Arc<Inner>, prefix: &str) -> Result<ScratchDir, GuardError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(allowed) {
+            return Err(GuardError::ScratchPrefix {
+                prefix: prefix.to_owned(),
+            });
+        }
+        let failed = |path: &Path, source| {
+            let path = path.to_owned();
+            GuardError::Scratch {
+                action: "make",
+                path,
+                source,
+            }
+        };
+        let root = &inner.options.scratch_root;
+        // The journal needs a path that still leads there when links have changed.
+        let resolved = fs::canonicalize(root).map_err(|source| failed(root, source))?;
+        let text = resolved.to_str().ok_or_else(|| {
+            failed(
+                root,
+                io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8"),
+            )
+        })?;
+        let mut path = String::new();
+        let hold = inner.announce(|number| {
+            path = format!("{text}/tare-{prefix}{}", mark(&inner.owner, number));
+            Record::Scratch(ScratchRecord { path: path.clone() })
+        })?;
+        let path = PathBuf::from(path);
+        // Fails if something has this name already: what we did not make is not ours.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|source| failed(&path, source))?;
+        Ok(ScratchDir { path, hold })
+    }
+
+    /// Gives the folder's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the folder now.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Scratch`] or [`GuardError::ScratchRefused`]; the guard tries again when it is
+    /// closed.
+    pub fn remove(self) -> Result<(), GuardError> {
+        self.hold.undo()
+    }
+
+    /// Keeps the folder until the guard is closed, and gives its path.
+    pub fn leave_to_guard(mut self) -> PathBuf {
+        self.hold.leave_to_guard();
+        self.path.clone()
+    }
+}
+
+impl AsRef<Path> for ScratchDir {
+    fn as_ref(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// What the journal says about a scratch folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ScratchRecord {
+    pub(crate) path: String,
+}
+
+impl ScratchRecord {
+    pub(crate) fn undo(
+        &self,
+        number: u64,
+        context: Context<'_>,
+        done: &mut Vec<Undone>,
+    ) -> Result<(), GuardError> {
+        let path = PathBuf::from(&self.path);
+        if remove_marked(&path, &mark(context.owner, number))? {
+            done.push(Undone::ScratchRemoved { path });
+        }
+        Ok(())
+    }
+}
+
+/// How the name of an owner's scratch folder ends.
+fn mark(owner: &OwnerId, number: u64) -> String {
+    format!("-{owner}-{number}")
+}

@@ -1,0 +1,228 @@
+//! What was undone, told in a way that a program can count and a person can read.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::GuardError;
+
+/// One thing that was undone, or found to need no undoing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Undone {
+    /// A process of ours was still running and was killed.
+    ProcessKilled {
+        /// Its process id.
+        pid: i32,
+        /// The name of its program.
+        name: String,
+    },
+    /// A scratch folder was removed with all that was in it.
+    ScratchRemoved {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A setting was put back.
+    SettingRestored {
+        /// The file.
+        path: PathBuf,
+        /// The value that it has again.
+        value: String,
+    },
+    /// A setting was changed by somebody else after us, so it was left alone.
+    SettingLeftAlone {
+        /// The file.
+        path: PathBuf,
+        /// The value that it has now.
+        found: String,
+        /// The value that it had before the run.
+        before: String,
+    },
+    /// A setting no longer exists: a module was unloaded, a CPU taken away.
+    SettingGone {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undone::ProcessKilled { pid, name } => write!(f, "killed process {pid} ({name})"),
+            Undone::ScratchRemoved { path } => {
+                write!(f, "removed the scratch folder {}", path.display())
+            }
+            Undone::SettingRestored { path, value } => {
+                write!(f, "put {} back to {value:?}", path.display())
+            }
+            Undone::SettingLeftAlone {
+                path,
+                found,
+                before,
+            } => write!(
+                f,
+                "{} was changed to {found:?} by somebody else since; left alone (it was {before:?} \
+                 before the run)",
+                path.display()
+            ),
+            Undone::SettingGone { path } => {
+                write!(
+                    f,
+                    "{} no longer exists, so it was not put back",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+/// What a guard undid, in the order in which it was done, and what it could not undo.
+#[derive(Debug, Default)]
+pub struct UndoReport {
+    /// What was undone.
+    pub undone: Vec<Undone>,
+    /// What could not be undone. It stays in the journal, and the next [`sweep`](crate::sweep)
+    /// tries again.
+    pub problems: Vec<GuardError>,
+}
+
+impl UndoReport {
+    /// Says whether all could be undone.
+    pub fn is_complete(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Says whether there was nothing to undo and nothing went wrong.
+    pub fn is_empty(&self) -> bool {
+        self.undone.is_empty() && self.problems.is_empty()
+    }
+
+    /// Counts the processes that were killed. A child counts as one together with what was in its
+    /// process group.
+    pub fn processes_killed(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::ProcessKilled { .. }))
+    }
+
+    /// Counts the scratch folders that were removed.
+    pub fn scratch_removed(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::ScratchRemoved { .. }))
+    }
+
+    /// Counts the settings that were put back.
+    pub fn settings_restored(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::SettingRestored { .. }))
+    }
+
+    /// Counts the settings that somebody else had changed since, and that were left alone.
+    pub fn settings_left_alone(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::SettingLeftAlone { .. }))
+    }
+
+    /// Tells it to a person: one sentence per thing undone, then one per problem.
+    pub fn sentences(&self) -> Vec<String> {
+        let problems = self.problems.iter().map(ToString::to_string);
+        self.undone
+            .iter()
+            .map(ToString::to_string)
+            .chain(problems)
+            .collect()
+    }
+
+    fn count(&self, which: impl Fn(&Undone) -> bool) -> usize {
+        self.undone.iter().filter(|thing| which(thing)).count()
+    }
+}
+
+/// What a sweep found and did.
+#[derive(Debug, Default)]
+pub struct SweepReport {
+    /// Runs that had ended without cleaning up, and whose things are now all undone.
+    pub cleaned: usize,
+    /// Runs that are going on; nothing of theirs was touched.
+    pub live: usize,
+    /// Runs that ended without cleaning up and of which something is left: see the problems.
+    pub kept: usize,
+    /// What was undone, and what could not be.
+    pub undo: UndoReport,
+}
+
+impl SweepReport {
+    /// Says whether a person needs to hear of it.
+    pub fn is_quiet(&self) -> bool {
+        self.cleaned == 0 && self.kept == 0 && self.undo.is_empty()
+    }
+
+    /// Tells it to a person: a summary, one sentence per thing undone, one per problem; nothing if
+    /// there is nothing to tell.
+    pub fn sentences(&self) -> Vec<String> {
+        if self.is_quiet() {
+            return Vec::new();
+        }
+        let runs = |count: usize| {
+            if count == 1 {
+                "1 run".into()
+            } else {
+                format!("{count} runs")
+            }
+        };
+        let mut summary = format!("cleaned up after {} that ended early", runs(self.cleaned));
+        if self.kept > 0 {
+            summary += &format!("; something is left of {}", runs(self.kept));
+        }
+        std::iter::once(summary)
+            .chain(self.undo.sentences())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_with_nothing_to_do_says_nothing() {
+        assert!(
+            SweepReport {
+                live: 2,
+                ..SweepReport::default()
+            }
+            .sentences()
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_sweep_tells_what_it_did_and_what_is_left() {
+        let undone = vec![
+            Undone::ProcessKilled {
+                pid: 7,
+                name: "sleep".into(),
+            },
+            Undone::SettingLeftAlone {
+                path: "/proc/sys/vm/stat_interval".into(),
+                found: "9".into(),
+                before: "1".into(),
+            },
+        ];
+        let problems = vec![GuardError::ProcessesRemain { pids: vec![8, 9] }];
+        let undo = UndoReport { undone, problems };
+        assert_eq!(
+            (undo.processes_killed(), undo.settings_left_alone()),
+            (1, 1)
+        );
+        assert!(!undo.is_complete());
+        let report = SweepReport {
+            cleaned: 1,
+            live: 0,
+            kept: 2,
+            undo,
+        };
+        let told = report.sentences();
+        assert_eq!(told.len(), 4);
+        assert_eq!(
+            told[0],
+            "cleaned up after 1 run that ended early; something is left of 2 runs"
+        );
+        assert_eq!(told[1], "killed process 7 (sleep)");
+        assert!(told[3].contains("-p 8,9"));
+    }
+}
