@@ -1,0 +1,59 @@
+//! `process`: the agent as a process on this machine.
+
+use std::process::{Command, Stdio};
+
+use tare_guard::Guard;
+
+use crate::agent::Agent;
+use crate::error::TargetError;
+use crate::instance::{Instance, now_ns};
+use crate::{Availability, Program, Target};
+
+/// Runs the agent as a child process.
+#[derive(Debug)]
+pub struct Process {
+    agent: Agent,
+}
+
+impl Process {
+    /// Makes the target from the agent's program.
+    #[must_use]
+    pub fn new(agent: Agent) -> Self {
+        Self { agent }
+    }
+}
+
+impl Target for Process {
+    fn spec(&self) -> String {
+        "process".to_owned()
+    }
+
+    fn availability(&self) -> Availability {
+        match self.agent.path() {
+            Ok(_) => Availability::Usable,
+            Err(error) => Availability::Unusable {
+                why: error.to_string(),
+                remedy: "make build".to_owned(),
+            },
+        }
+    }
+
+    fn program(&self) -> Result<Program, TargetError> {
+        Ok(Program {
+            sha256: self.agent.sha256()?,
+            emulated: false,
+        })
+    }
+
+    fn launch(&self, words: &str, guard: &Guard) -> Result<Instance, TargetError> {
+        let mut command = Command::new(self.agent.path()?);
+        command
+            .args(words.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let started_ns = now_ns();
+        let child = guard.spawn(&mut command)?;
+        Instance::of_child(child, started_ns)
+    }
+}
