@@ -1,0 +1,61 @@
+# The commands of the project. Each does the set-up it needs; nothing else has to be typed.
+
+CARGO   := cargo
+AGENT   := measured/target/x86_64-unknown-linux-gnu/release/tare-agent
+TARE    := target/release/tare
+RUN     ?= tare-runs
+
+# An exported RUSTFLAGS would replace the flags in measured/.cargo/config.toml, and the agent would
+# silently become a dynamic program.
+unexport RUSTFLAGS
+unexport CARGO_BUILD_RUSTFLAGS
+unexport CARGO_TARGET_DIR
+unexport CARGO_BUILD_TARGET_DIR
+
+.PHONY: help quick test build setup setup-test lint bench acceptance screenshot clean
+
+help:
+	@echo 'make quick       install what is missing, build, take a first picture of this machine'
+	@echo 'make test        install what is missing, check formatting and lints, run all tests'
+	@echo 'make build       build tare and its agent'
+	@echo 'make bench       measure what tare itself costs, against the bounds it promises'
+	@echo 'make acceptance  the checks that take longer: bench, an injected hog, kill -9 at random'
+	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
+	@echo 'make clean       remove what was built'
+
+quick: build
+	$(TARE) quick
+
+test: setup-test build lint
+	cd measured && $(CARGO) test --workspace --quiet
+	$(CARGO) test --workspace --quiet
+
+build: setup
+	cd measured && $(CARGO) build --release -p tare-agent
+	$(CARGO) build --release -p tare
+
+setup:
+	@scripts/setup build
+
+setup-test:
+	@scripts/setup test
+
+lint: setup-test
+	$(CARGO) fmt --all --check
+	cd measured && $(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	cd measured && $(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	shellcheck scripts/setup scripts/screenshot .ci/run
+
+bench: build
+	$(CARGO) run --release --quiet -p tare-acceptance -- bench
+
+acceptance: setup-test build
+	$(CARGO) run --release --quiet -p tare-acceptance -- all
+
+screenshot: setup-test build
+	scripts/screenshot
+
+clean:
+	$(CARGO) clean
+	cd measured && $(CARGO) clean

@@ -1,0 +1,120 @@
+//! What `tare` costs itself.
+
+use std::path::Path;
+use std::time::Instant;
+
+use tare_results::model::Measurement;
+
+use crate::spin::{Spin, spins};
+use crate::verdict::Verdicts;
+use crate::{Result, measurements, median, noise, tare};
+
+/// Measures the three costs against their bounds.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    loops(scratch.path(), verdicts)?;
+    hundred_million(scratch.path(), verdicts)
+}
+
+/// Compares the measured loops with what they are made of, in the same launch of the agent.
+fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let arguments = [
+        "--workload",
+        "gap",
+        "--repetitions",
+        "10000000",
+        "--runs",
+        "21",
+    ];
+    let gap = spins(&noise(scratch, "gap", &arguments)?)?;
+    let over_read = |cost: f64, spin: &Spin| cost / spin.measurement.calibration.bare_read_cycles;
+    println!(
+        "       one unrolled rdtsc: {:.2} cycles; an iteration of gap, interruptions included: \
+         {:.3} of that",
+        median(
+            gap.iter()
+                .map(|s| s.measurement.calibration.bare_read_cycles)
+        ),
+        median(gap.iter().map(|s| over_read(s.whole_iteration(), s)))
+    );
+    verdicts.at_most(
+        "iteration of gap that is not interrupted / unrolled rdtsc",
+        median(
+            gap.iter()
+                .map(|s| over_read(s.trace.spin().typical_cycles, s)),
+        ),
+        1.1,
+    );
+
+    for workload in [["prime", "--limit", "22"], ["copy", "--size", "100"]] {
+        let arguments = [&["--workload"], &workload[..], &["--runs", "11"]].concat();
+        let runs = measurements(&noise(scratch, workload[0], &arguments)?);
+        let region = median(
+            runs.iter()
+                .map(|m| m.calibration.fenced_region_cycles as f64),
+        );
+        println!("       empty fenced region: reads as {region} cycles");
+        verdicts.at_most(
+            &format!(
+                "dead time between samples of {} / empty region",
+                workload[0]
+            ),
+            median(
+                runs.iter()
+                    .map(|m| dead_time(m) / m.calibration.fenced_region_cycles as f64),
+            ),
+            1.3,
+        );
+    }
+    Ok(())
+}
+
+/// Returns the cycles between the end of one sample and the start of the next.
+fn dead_time(m: &Measurement) -> f64 {
+    (m.batch.wall_cycles() as f64 - m.batch.sum_cycles as f64) / m.batch.repetitions as f64
+}
+
+/// Folds, analyses and reports 100 million samples.
+fn hundred_million(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let arguments = [
+        "--workload",
+        "prime",
+        "--limit",
+        "22",
+        "--repetitions",
+        "10000000",
+        "--runs",
+        "10",
+    ];
+    let folder = noise(scratch, "many", &arguments)?;
+    let runs = measurements(&folder);
+    let samples: u64 = runs.iter().map(|m| m.batch.repetitions).sum();
+    let folded: f64 = runs
+        .iter()
+        .map(|m| m.batch.fold_cycles as f64 / m.frequencies[0].hz)
+        .sum();
+    let path = folder
+        .path()
+        .to_str()
+        .ok_or("the folder's name is not UTF-8")?;
+    let begun = Instant::now();
+    tare(&["report", path])?;
+    let reported = begun.elapsed().as_secs_f64();
+    println!("       {samples} samples: folded in {folded:.2} s, reported in {reported:.2} s");
+    verdicts.at_most("folding, statistics and report, s", folded + reported, 10.0);
+    verdicts.at_most(
+        "most memory of tare or its agent, GB",
+        peak_bytes() / 1e9,
+        1.0,
+    );
+    Ok(())
+}
+
+/// Returns the largest resident size that any child so far had, in bytes.
+fn peak_bytes() -> f64 {
+    // SAFETY: zeroed is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: a live value. It can only fail for an unknown `who`.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    usage.ru_maxrss as f64 * 1024.0
+}

@@ -1,0 +1,231 @@
+//! A SCHED_FIFO thread of known appetite takes the CPU away, and is found.
+//!
+//! The hog wakes every 10 ms and computes for 200 µs: 2 % of the CPU. It writes down when it ran
+//! by the TSC, and asks the kernel how much CPU time it took. `tare noise --workload gap` measures
+//! the same CPU meanwhile. The gaps that hold the hog's own time stamps must sum to its CPU time,
+//! and the share of time lost must be 2 points higher than without it. Both are medians over five
+//! pairs that alternate without and with the hog.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use rustix::thread::{ClockId, CpuSet, clock_nanosleep_absolute, sched_setaffinity};
+use rustix::time::{Timespec, clock_gettime};
+use tare_stats::Span;
+use tare_workloads::timing::bare_rdtsc;
+
+use crate::spin::{Spin, spins};
+use crate::verdict::Verdicts;
+use crate::{Result, median, noise};
+
+const PAIRS: usize = 5;
+const PERIOD_NS: u64 = 10_000_000;
+const BURST_NS: u64 = 200_000;
+/// Is how long the hog lives: longer than `tare noise` takes, and it ends by itself.
+const SECONDS: u64 = 8;
+/// Is the number of timer reads: about two seconds.
+const READS: &str = "200000000";
+
+/// Measures five pairs.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let cpu = last_cpu()?;
+    let scratch = tempfile::tempdir()?;
+    let (mut ratios, mut rises) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        let measure = |name: &str| -> Result<Spin> {
+            let name = format!("{name}-{pair}");
+            let cpu = cpu.to_string();
+            let arguments = [
+                "--workload",
+                "gap",
+                "--repetitions",
+                READS,
+                "--runs",
+                "1",
+                "--cpu",
+                &cpu,
+            ];
+            let mut spins = spins(&noise(scratch.path(), &name, &arguments)?)?;
+            spins.pop().ok_or_else(|| "the cell failed".into())
+        };
+        let without = measure("without")?;
+        let hog = Hog::start(cpu)?;
+        let with = measure("with")?;
+        let bursts = hog.end()?;
+
+        let batch = &with.measurement.batch;
+        let inside: Vec<&Burst> = bursts
+            .iter()
+            .filter(|burst| {
+                let end = burst.span.end.wrapping_sub(batch.first_tsc);
+                burst.span.start >= batch.first_tsc && end < batch.wall_cycles()
+            })
+            .collect();
+        let spans: Vec<Span> = inside.iter().map(|burst| burst.span).collect();
+        let found = with.trace.overlap(&spans)?;
+        let hz = with.measurement.frequencies[0].hz;
+        let cpu_cycles: f64 = inside.iter().map(|b| b.cpu_ns as f64 * hz / 1e9).sum();
+        let ratio = found.gap_cycles as f64 / cpu_cycles;
+        let rise = 100.0 * (with.trace.share_lost() - without.trace.share_lost());
+        println!(
+            "       pair {}: {} bursts, {} without a gap; gaps / CPU time {ratio:.4}; lost {:.3} % \
+             without, {:.3} % with",
+            pair + 1,
+            spans.len(),
+            found.missed_spans,
+            100.0 * without.trace.share_lost(),
+            100.0 * with.trace.share_lost(),
+        );
+        ratios.push(ratio);
+        rises.push(rise);
+    }
+    let what = "gaps that hold the hog's time stamps / its CPU time";
+    verdicts.within(what, median(ratios), 0.95, 1.05);
+    verdicts.within(
+        "rise of the share of lost time, points",
+        median(rises),
+        1.5,
+        2.5,
+    );
+    Ok(())
+}
+
+fn last_cpu() -> Result<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None)?;
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect();
+    match cpus[..] {
+        [] | [_] => Err("the hog needs two CPUs: one to take, one for tare".into()),
+        [.., last] => Ok(last),
+    }
+}
+
+/// Is one time that the hog took the CPU.
+#[derive(Debug)]
+struct Burst {
+    /// By the TSC.
+    span: Span,
+    /// CPU time of the thread since the end of the burst before.
+    cpu_ns: u64,
+}
+
+/// Is the running hog. It ends by itself, and is ended when this is dropped.
+struct Hog {
+    child: Child,
+    lines: io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Hog {
+    /// Starts it and waits until it takes the CPU.
+    fn start(cpu: usize) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["hog-thread", &cpu.to_string(), &SECONDS.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().ok_or("the hog has no output")?;
+        let mut hog = Self {
+            child,
+            lines: BufReader::new(output).lines(),
+        };
+        match hog.lines.next() {
+            Some(Ok(line)) if line == "ready" => Ok(hog),
+            _ => Err("the hog did not start; it says why above".into()),
+        }
+    }
+
+    /// Waits for its end and returns its bursts.
+    fn end(mut self) -> Result<Vec<Burst>> {
+        let mut bursts = Vec::new();
+        for line in self.lines.by_ref() {
+            let line = line?;
+            let mut numbers = line.split(' ').map(str::parse::<u64>);
+            let mut next = || numbers.next().ok_or("a line of the hog is short");
+            let (start, end, cpu_ns) = (next()??, next()??, next()??);
+            bursts.push(Burst {
+                span: Span { start, end },
+                cpu_ns,
+            });
+        }
+        self.child.wait()?;
+        Ok(bursts)
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        // Both fail if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Is the hog itself, in a process of its own.
+pub fn thread(cpu: &str, seconds: &str) -> ExitCode {
+    let (Ok(cpu), Ok(seconds)) = (cpu.parse(), seconds.parse()) else {
+        eprintln!("hog: want a CPU and a number of seconds");
+        return ExitCode::from(2);
+    };
+    match take(cpu, seconds) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hog: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn take(cpu: usize, seconds: u64) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set)?;
+    let priority = libc::sched_param { sched_priority: 50 };
+    // SAFETY: a live value, for this thread.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) } != 0 {
+        let error = io::Error::last_os_error();
+        return Err(format!(
+            "SCHED_FIFO is refused ({error}): run as root; in a cgroup with CONFIG_RT_GROUP_SCHED \
+             give it a budget (cpu.rt_runtime_us)"
+        )
+        .into());
+    }
+    println!("ready");
+    io::stdout().flush()?;
+
+    let turns = seconds * 1_000_000_000 / PERIOD_NS;
+    let mut bursts = Vec::with_capacity(turns as usize);
+    let mut wake = now_ns(ClockId::Monotonic);
+    let mut used = now_ns(ClockId::ThreadCPUTime);
+    for _ in 0..turns {
+        wake += PERIOD_NS;
+        // A signal that ends the sleep early only shifts one burst.
+        let _ = clock_nanosleep_absolute(
+            ClockId::Monotonic,
+            &Timespec {
+                tv_sec: (wake / 1_000_000_000) as i64,
+                tv_nsec: (wake % 1_000_000_000) as i64,
+            },
+        );
+        let start = bare_rdtsc();
+        let begun = now_ns(ClockId::Monotonic);
+        while now_ns(ClockId::Monotonic) - begun < BURST_NS {}
+        let end = bare_rdtsc();
+        let now = now_ns(ClockId::ThreadCPUTime);
+        bursts.push((start, end, now - used));
+        used = now;
+    }
+    // The last burst ended before anything is written: writing takes the CPU, too.
+    std::thread::sleep(Duration::from_millis(1));
+    let mut out = io::stdout().lock();
+    for (start, end, cpu_ns) in bursts {
+        writeln!(out, "{start} {end} {cpu_ns}")?;
+    }
+    Ok(())
+}
+
+fn now_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

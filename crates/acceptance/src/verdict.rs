@@ -1,0 +1,36 @@
+//! Figures with their bounds, printed as they come.
+
+/// Collects whether all bounds hold.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    failed: usize,
+}
+
+impl Verdicts {
+    /// Prints a figure that must be from `least` to `most`.
+    pub fn within(&mut self, what: &str, figure: f64, least: f64, most: f64) {
+        let holds = (least..=most).contains(&figure);
+        let bound = if least > f64::MIN {
+            format!("{least} to {most}")
+        } else {
+            format!("at most {most}")
+        };
+        self.put(what, figure, &bound, holds);
+    }
+
+    /// Prints a figure that must not exceed `most`.
+    pub fn at_most(&mut self, what: &str, figure: f64, most: f64) {
+        self.within(what, figure, f64::MIN, most);
+    }
+
+    /// Says whether every figure so far was within its bounds.
+    pub fn all_hold(&self) -> bool {
+        self.failed == 0
+    }
+
+    fn put(&mut self, what: &str, figure: f64, bound: &str, holds: bool) {
+        let word = if holds { "holds" } else { "FAILS" };
+        println!("{word}  {what}: {figure:.3} ({bound})");
+        self.failed += usize::from(!holds);
+    }
+}

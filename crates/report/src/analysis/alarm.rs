@@ -1,0 +1,292 @@
+//! What a reader must know before believing a figure: all such texts, in one place.
+//!
+//! Each says what was seen, what it does to the figures, and what to do.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::format::Numbers;
+
+/// Is something that bears on whether the figures may be believed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Alarm {
+    /// Cells of one size did different work.
+    WorkDiffers {
+        /// The workload with its size, such as `prime 22`.
+        what: String,
+        /// What each did: targets, result and steps.
+        done: Vec<(String, u64, u64)>,
+    },
+    /// Second stamps were before first ones.
+    Backwards {
+        /// In which cells.
+        cells: Vec<u32>,
+        /// How often.
+        samples: u64,
+    },
+    /// An emulator executed the measured code.
+    Emulated {
+        /// On which targets.
+        targets: Vec<String>,
+    },
+    /// The list of delays was full.
+    ListFull {
+        /// In which cells.
+        cells: Vec<u32>,
+        /// How many delays are listed there.
+        kept: u64,
+        /// How many there were.
+        seen: u64,
+        /// Whether they are cells of `gap`, which has no counts besides.
+        gaps: bool,
+    },
+    /// Nothing tells the TSC's frequency.
+    NoFrequency {
+        /// In which cells.
+        cells: Vec<u32>,
+    },
+    /// Two sources of the TSC's frequency contradict each other.
+    Frequency {
+        /// In which cells.
+        cells: Vec<u32>,
+        /// What was found.
+        note: String,
+    },
+    /// The timer is too coarse for some figures.
+    CoarseTimer {
+        /// The combinations, the one with the shortest durations first.
+        labels: Vec<String>,
+        /// The timer's step, with its unit.
+        step: String,
+        /// What the step is coarse for.
+        against: Coarse,
+    },
+    /// Buffers could be paged out.
+    NotLocked {
+        /// In which cells.
+        cells: Vec<u32>,
+    },
+    /// Idle states were not forbidden.
+    LatencyNotHeld {
+        /// In which cells.
+        cells: Vec<u32>,
+    },
+}
+
+/// Says what a timer's step is coarse for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Coarse {
+    /// The shortest gaps, whose length is given.
+    Gaps(String),
+    /// The spread of the durations, of which the shortest median is given.
+    Spread(String),
+}
+
+/// Says how much an alarm matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Some figures are worse than they could be, or incomplete.
+    Warning,
+    /// Some figures are wrong or mean something else.
+    Error,
+}
+
+/// Is an alarm as `summary.json` holds it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AlarmFigure {
+    /// Short name that stays the same between versions.
+    pub id: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was seen, what it does to the figures, what to do.
+    pub text: String,
+}
+
+impl Alarm {
+    /// Returns a short name that stays the same between versions.
+    #[must_use]
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::WorkDiffers { .. } => "work-differs",
+            Self::Backwards { .. } => "tsc-backwards",
+            Self::Emulated { .. } => "emulated",
+            Self::ListFull { .. } => "list-full",
+            Self::NoFrequency { .. } => "tsc-frequency-unknown",
+            Self::Frequency { .. } => "tsc-frequency-contradicted",
+            Self::CoarseTimer { .. } => "coarse-timer",
+            Self::NotLocked { .. } => "not-locked",
+            Self::LatencyNotHeld { .. } => "idle-states-allowed",
+        }
+    }
+
+    /// Says how much it matters.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::WorkDiffers { .. } | Self::Backwards { .. } | Self::Emulated { .. } => {
+                Severity::Error
+            }
+            Self::ListFull { .. }
+            | Self::NoFrequency { .. }
+            | Self::Frequency { .. }
+            | Self::CoarseTimer { .. } => Severity::Warning,
+            Self::NotLocked { .. } | Self::LatencyNotHeld { .. } => Severity::Note,
+        }
+    }
+
+    /// Returns the alarm as `summary.json` holds it.
+    #[must_use]
+    pub fn figure(&self) -> AlarmFigure {
+        AlarmFigure {
+            id: self.id(),
+            severity: self.severity(),
+            text: self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |n: u64| Numbers::PLAIN.count(n);
+        match self {
+            Self::WorkDiffers { what, done } => {
+                let said: Vec<String> = done
+                    .iter()
+                    .map(|(who, result, work)| {
+                        format!("{who}: result {}, {} steps", count(*result), count(*work))
+                    })
+                    .collect();
+                write!(
+                    f,
+                    "The cells of {what} did not do the same work ({}). Their figures cannot be \
+                     compared; one of the programs is broken or of another version: build all of \
+                     them anew and measure again.",
+                    said.join("; ")
+                )
+            }
+            Self::Backwards { cells, samples } => write!(
+                f,
+                "In {} the TSC ran backwards in {} samples, which are in no figure: the counters \
+                 of the CPUs differ, or a hypervisor changed the offset. Check that the kernel's \
+                 clock source is tsc, and do not rely on durations across CPUs.",
+                name_cells(cells),
+                count(*samples)
+            ),
+            Self::Emulated { targets } => write!(
+                f,
+                "An emulator (QEMU's TCG) executed the measured code of {}: these figures say \
+                 nothing of a machine's speed. Measure where KVM works.",
+                targets.join(" and ")
+            ),
+            Self::ListFull {
+                cells,
+                kept,
+                seen,
+                gaps,
+            } => {
+                let lost = if *gaps {
+                    "Time lost, rate and longest gap include the others; percentiles, classes, \
+                     period and pictures do not."
+                } else {
+                    "All figures include the others, since they come from exact counts; over \
+                     time only the longest of each bin is drawn."
+                };
+                write!(
+                    f,
+                    "In {} the list of delays was full: {} of {} are listed. {lost} Raise \
+                     --threshold or lower --repetitions to have all of them listed.",
+                    name_cells(cells),
+                    count(*kept),
+                    count(*seen)
+                )
+            }
+            Self::NoFrequency { cells } => write!(
+                f,
+                "Nothing told the TSC's frequency in {}: durations are given in cycles only.",
+                name_cells(cells)
+            ),
+            Self::Frequency { cells, note } => {
+                write!(f, "TSC frequency in {}: {note}.", name_cells(cells))
+            }
+            Self::CoarseTimer {
+                labels,
+                step,
+                against: Coarse::Gaps(threshold),
+            } => write!(
+                f,
+                "The timer advances in steps of {step}, and gaps count from {threshold} on ({}): near \
+                 that length one step decides whether there is a gap at all. Do not rely on how many \
+                 are so short; raise --threshold.",
+                name_some(labels)
+            ),
+            Self::CoarseTimer {
+                labels,
+                step,
+                against: Coarse::Spread(median),
+            } => write!(
+                f,
+                "The timer advances in steps of {step}, and {} takes only {median} in the median: how \
+                 common durations spread is mostly the timer's doing. Means, shares of time and delays \
+                 of many steps are not affected.",
+                name_some(labels)
+            ),
+            Self::NotLocked { cells } => write!(
+                f,
+                "The buffers of {} were not locked in memory; the kernel could have taken pages \
+                 away and delayed their next use. Raise RLIMIT_MEMLOCK (`ulimit -l`) or run as \
+                 root.",
+                name_cells(cells)
+            ),
+            Self::LatencyNotHeld { cells } => write!(
+                f,
+                "/dev/cpu_dma_latency was not held in {}, so cores next to the measured one could \
+                 enter deep idle states and change its turbo frequency. Run as root, or give access \
+                 to that file.",
+                name_cells(cells)
+            ),
+        }
+    }
+}
+
+/// Writes cell numbers in short: `cells 1–4, 7`.
+pub(crate) fn name_cells(cells: &[u32]) -> String {
+    let mut cells = cells.to_vec();
+    cells.sort_unstable();
+    cells.dedup();
+    let word = if cells.len() == 1 { "cell" } else { "cells" };
+    let runs: Vec<String> = cells
+        .chunk_by(|a, b| b - a == 1)
+        .map(|run| match run {
+            [only] => only.to_string(),
+            [first, last] => format!("{first}, {last}"),
+            _ => format!("{}–{}", run[0], run[run.len() - 1]),
+        })
+        .collect();
+    format!("{word} {}", runs.join(", "))
+}
+
+/// Names the first of several.
+fn name_some(labels: &[String]) -> String {
+    match labels {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cell_numbers_are_written_in_short() {
+        assert_eq!(name_cells(&[3]), "cell 3");
+        assert_eq!(name_cells(&[2, 1]), "cells 1, 2");
+        assert_eq!(name_cells(&[1, 2, 3, 4, 7]), "cells 1–4, 7");
+    }
+}

@@ -1,0 +1,315 @@
+//! Takes the cells of a run one by one and puts their figures together.
+
+use tare_results::model::{Cell, CellPlan, Measurement, Outcome, Plan, Samples};
+use tare_results::{CellState, MachineRecord, frequency};
+use tare_stats::{ClassTable, Counts, StatsError};
+
+use super::alarm::Alarm;
+use super::combine::{self, CombinedFigures};
+use super::figures::Time;
+use super::gap::{self, GapFigures, InterArrivals};
+use super::picture::{self, TimePicture};
+use super::summary::{
+    CellFigures, CellSummary, Combination, NotMeasured, Notice, SCHEMA, State, Summary, Tsc,
+};
+use super::timed::{self, TimedFigures};
+use super::{Analysis, NO_SAMPLES, Pictures, checks};
+use crate::verdict;
+
+/// Collects the figures of a run cell by cell.
+pub(super) struct Analyser {
+    plan: Plan,
+    machine: Option<MachineRecord>,
+    cells: Vec<(Cell, Option<String>)>,
+    summaries: Vec<CellSummary>,
+    groups: Vec<Group>,
+    not_measured: Vec<NotMeasured>,
+    notices: Vec<Notice>,
+}
+
+/// Collects the runs of one combination.
+struct Group {
+    plan: CellPlan,
+    planned_runs: u64,
+    /// Places in the list of cells with figures.
+    members: Vec<usize>,
+    classes: Option<ClassTable>,
+    pictures: Pictures,
+}
+
+/// Is what one cell adds to its combination.
+pub(super) struct Contribution {
+    pub figures: CellFigures,
+    counts: Counts,
+    classes: ClassTable,
+    inter_arrivals: InterArrivals,
+    mean_cycles: f64,
+}
+
+impl Analyser {
+    pub(super) fn new(plan: Plan, machine: Option<MachineRecord>) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        for cell in &plan.cells {
+            match groups.iter_mut().find(|group| group.plan.repeats(cell)) {
+                Some(group) => group.planned_runs += 1,
+                None => groups.push(Group {
+                    plan: cell.clone(),
+                    planned_runs: 1,
+                    members: Vec::new(),
+                    classes: None,
+                    pictures: Pictures::default(),
+                }),
+            }
+        }
+        Self {
+            plan,
+            machine,
+            cells: Vec::new(),
+            summaries: Vec::new(),
+            groups,
+            not_measured: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Takes one cell of the plan; the samples are looked at only if it is done.
+    pub(super) fn take(&mut self, plan: &CellPlan, state: CellState, samples: &Samples) {
+        let (state, reason) = match state {
+            CellState::Done(cell) => {
+                self.remark(&cell);
+                match self.take_done(*cell, samples) {
+                    Ok(()) => return,
+                    Err(reason) => (State::Contradictory, reason),
+                }
+            }
+            CellState::Failed(cell) => {
+                self.remark(&cell);
+                let reason = match cell.outcome {
+                    Outcome::Failed { reason } => reason,
+                    Outcome::Done(_) => "its record names no reason; measure it again".to_owned(),
+                };
+                (State::Failed, reason)
+            }
+            CellState::Missing => {
+                let reason = "not measured yet; `--resume` with this run folder does it";
+                (State::Missing, reason.to_owned())
+            }
+            CellState::Damaged { path, reason } => {
+                let file = path.file_name().unwrap_or(path.as_os_str());
+                let reason = format!(
+                    "{} {reason}; `--resume` with this run folder measures the cell again",
+                    file.to_string_lossy()
+                );
+                (State::Damaged, reason)
+            }
+        };
+        self.not_measured.push(NotMeasured {
+            id: plan.id,
+            block: plan.block,
+            label: plan.label(),
+            state,
+            reason,
+        });
+    }
+
+    fn remark(&mut self, cell: &Cell) {
+        for text in &cell.notices {
+            match self.notices.iter_mut().find(|notice| notice.text == *text) {
+                Some(notice) => notice.cells.push(cell.plan.id),
+                None => self.notices.push(Notice {
+                    text: text.clone(),
+                    cells: vec![cell.plan.id],
+                }),
+            }
+        }
+    }
+
+    /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
+    fn take_done(&mut self, cell: Cell, samples: &Samples) -> Result<(), String> {
+        let Outcome::Done(measured) = &cell.outcome else {
+            return Err("its record says that it failed".to_owned());
+        };
+        let frequency = frequency::choose(&measured.frequencies);
+        let hz = frequency.as_ref().map(|frequency| frequency.hz);
+        let contribution = contribution(&cell.plan, measured, samples, hz)
+            .map_err(|error| error.to_string())?
+            .ok_or(NO_SAMPLES)?;
+        // Every cell of the plan has its group.
+        let Some(group) = self.groups.iter_mut().find(|g| g.plan.repeats(&cell.plan)) else {
+            return Err("the plan does not have it".to_owned());
+        };
+        let columns = picture::columns_for(group.planned_runs as usize);
+        group
+            .add(cell.plan.block, columns, measured, samples, &contribution)
+            .map_err(|error| error.to_string())?;
+        group.members.push(self.summaries.len());
+        self.summaries.push(CellSummary {
+            id: cell.plan.id,
+            block: cell.plan.block,
+            label: cell.plan.label(),
+            tsc: frequency.as_ref().map(|frequency| Tsc {
+                hz: frequency.hz,
+                source: frequency.source,
+                uncertainty_ppm: frequency.uncertainty_ppm,
+                confirmed_by: frequency.confirmed_by,
+                note: frequency.note.clone(),
+            }),
+            figures: contribution.figures,
+        });
+        self.cells.push((cell, frequency.map(|f| f.note)));
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Analysis {
+        let Self {
+            plan,
+            machine,
+            cells,
+            summaries,
+            groups,
+            not_measured,
+            notices,
+        } = self;
+        let (combinations, pictures): (Vec<Combination>, Vec<Pictures>) = groups
+            .into_iter()
+            .filter_map(|group| group.combine(&cells, &summaries))
+            .unzip();
+        let alarms = checks::find(&cells, &combinations);
+        let verdict = verdict::of(&verdict::Evidence {
+            cpu: plan.cpu,
+            planned: plan.cells.len(),
+            combinations: &combinations,
+            alarms: &alarms,
+            not_measured: &not_measured,
+            machine: machine.as_ref(),
+        });
+        let summary = Summary {
+            schema: SCHEMA,
+            tare_version: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: plan.experiment.clone(),
+            created: plan.created,
+            cpu: plan.cpu,
+            planned: plan.cells.len() as u64,
+            done: summaries.len() as u64,
+            verdict,
+            alarms: alarms.iter().map(Alarm::figure).collect(),
+            combinations,
+            cells: summaries,
+            not_measured,
+            notices,
+        };
+        Analysis {
+            summary,
+            plan,
+            machine,
+            cells: cells.into_iter().map(|(cell, _)| cell).collect(),
+            alarms,
+            pictures,
+        }
+    }
+}
+
+impl Group {
+    fn add(
+        &mut self,
+        block: u32,
+        columns: usize,
+        measured: &Measurement,
+        samples: &Samples,
+        contribution: &Contribution,
+    ) -> Result<(), StatsError> {
+        let pictures = &mut self.pictures;
+        let classes = match &self.classes {
+            Some(classes) => classes.add(&contribution.classes)?,
+            None => contribution.classes.clone(),
+        };
+        let counts = pictures.counts.merge(&contribution.counts)?;
+        pictures.inter_arrivals.add(&contribution.inter_arrivals);
+        pictures.counts = counts;
+        self.classes = Some(classes);
+        if pictures.runs.is_empty() {
+            pictures.window.clone_from(&samples.window);
+        }
+        pictures.runs.push(TimePicture::new(
+            block,
+            columns,
+            &measured.batch,
+            samples,
+            contribution.mean_cycles,
+        ));
+        Ok(())
+    }
+
+    /// Puts the runs together; `None` if there are none.
+    fn combine(
+        self,
+        cells: &[(Cell, Option<String>)],
+        summaries: &[CellSummary],
+    ) -> Option<(Combination, Pictures)> {
+        let classes = self.classes?;
+        let runs: Vec<&CellSummary> = self.members.iter().map(|&i| &summaries[i]).collect();
+        let measured: Vec<&Measurement> = self
+            .members
+            .iter()
+            .filter_map(|&i| match &cells[i].0.outcome {
+                Outcome::Done(measured) => Some(&**measured),
+                Outcome::Failed { .. } => None,
+            })
+            .collect();
+        let tsc_hz = runs.first()?.tsc.as_ref().map(|tsc| tsc.hz);
+        let timed: Vec<&TimedFigures> = runs.iter().filter_map(|r| r.figures.timed()).collect();
+        let gaps: Vec<&GapFigures> = runs.iter().filter_map(|r| r.figures.gap()).collect();
+        let figures = if gaps.is_empty() {
+            CombinedFigures::Timed(Box::new(combine::timed(&timed, &classes, tsc_hz)?))
+        } else {
+            CombinedFigures::Gap(Box::new(combine::gap(&gaps, &classes, tsc_hz)?))
+        };
+        let step = measured.iter().map(|m| m.calibration.step_cycles).max()?;
+        let plan = self.plan;
+        let combination = Combination {
+            label: plan.label(),
+            target: plan.target,
+            load: plan.load,
+            workload: plan.workload,
+            size: plan.size,
+            timing: plan.timing,
+            emulated: measured.iter().any(|m| m.agent.emulated),
+            repetitions: plan.repetitions,
+            planned_runs: self.planned_runs,
+            runs: runs.len() as u64,
+            cells: runs.iter().map(|run| run.id).collect(),
+            tsc_hz,
+            timer_step: Time::new(step as f64, tsc_hz),
+            figures,
+        };
+        Some((combination, self.pictures))
+    }
+}
+
+/// Derives the figures of one cell by the kind of its workload; `Ok(None)` without samples.
+pub(super) fn contribution(
+    plan: &CellPlan,
+    measured: &Measurement,
+    samples: &Samples,
+    hz: Option<f64>,
+) -> Result<Option<Contribution>, StatsError> {
+    // Only a spin knows the squares of what it did not record.
+    if measured.batch.quiet_squares.is_some() {
+        let gaps = gap::analyse(measured, samples, hz)?;
+        return Ok(gaps.map(|gaps| Contribution {
+            mean_cycles: gaps.figures.mean.cycles,
+            counts: gaps.counts,
+            classes: gaps.classes,
+            inter_arrivals: gaps.inter_arrivals,
+            figures: CellFigures::Gap(Box::new(gaps.figures)),
+        }));
+    }
+    let timed = timed::analyse(plan, measured, samples, hz)?;
+    Ok(timed.map(|timed| Contribution {
+        mean_cycles: timed.figures.raw.mean.cycles,
+        counts: timed.counts,
+        classes: timed.classes,
+        inter_arrivals: InterArrivals::default(),
+        figures: CellFigures::Timed(Box::new(timed.figures)),
+    }))
+}

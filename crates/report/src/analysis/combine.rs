@@ -1,0 +1,317 @@
+//! Puts the runs of one combination together.
+//!
+//! The unit of replication is the run. Each run gives one value of each figure; the figure of the
+//! combination is the median of those, with an interval of their mean by Student's t. Ten million
+//! samples of one run are one repetition, not ten million.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_stats::{ClassTable, Level, student_mean};
+
+use super::figures::{ClassFigure, Interval, Observed, QuantileFigure, ShareFigure, Time};
+use super::gap::{GapFigures, PeriodFigure};
+use super::timed::{Durations, TimedFigures};
+
+/// Holds one figure over the runs of a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spread<T> {
+    /// Median over the runs.
+    pub median: T,
+    /// Lowest of the runs.
+    pub lowest: T,
+    /// Highest of the runs.
+    pub highest: T,
+    /// Interval of the mean over runs at 95 %; with one run over blocks of it where that can be
+    /// computed, else null. Durations in cycles.
+    pub interval: Option<Interval>,
+}
+
+/// Holds the figures of a combination, by the kind of its workload.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CombinedFigures {
+    /// Every repetition was timed: `prime`, `copy`.
+    Timed(Box<CombinedTimed>),
+    /// Interruptions were recorded: `gap`.
+    Gap(Box<CombinedGap>),
+}
+
+/// Holds what the runs of `prime` or `copy` say together.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CombinedTimed {
+    /// Elementary steps in one repetition: divisions of `prime`, elements of `copy`.
+    pub work: u64,
+    /// Durations as they were read.
+    pub raw: CombinedDurations,
+    /// The same less the least empty region.
+    pub net: CombinedDurations,
+    /// Share of the time in delays above each limit.
+    pub shares: Vec<CombinedShare>,
+    /// Delays of all runs by class.
+    pub classes: Vec<ClassFigure>,
+    /// Repetitions of all runs.
+    pub repetitions: u64,
+}
+
+/// Describes distributions of durations over runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CombinedDurations {
+    /// Mean.
+    pub mean: Spread<Time>,
+    /// Standard deviation of the population.
+    pub sd: Spread<Time>,
+    /// Shortest.
+    pub min: Spread<Time>,
+    /// Median.
+    pub median: Spread<Time>,
+    /// 99th percentile; null if a run has too few samples for it.
+    pub p99: Option<Spread<Time>>,
+    /// 99.9th percentile; likewise.
+    pub p99_9: Option<Spread<Time>>,
+    /// 99.99th percentile; likewise.
+    pub p99_99: Option<Spread<Time>>,
+    /// Longest.
+    pub max: Spread<Time>,
+}
+
+/// Says what delays above a limit took of the time, over runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CombinedShare {
+    /// The limit T, in cycles above the mean of the run.
+    pub above_cycles: u64,
+    /// The share of 1; null if none could be seen.
+    pub share: Option<Spread<f64>>,
+    /// How much could be seen.
+    pub observed: Observed,
+}
+
+/// Holds what the runs of `gap` say together.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CombinedGap {
+    /// Time lost to gaps as a share of 1.
+    pub share_lost: Spread<f64>,
+    /// Gaps per second; null if the TSC's frequency is not known.
+    pub gaps_per_second: Option<Spread<f64>>,
+    /// Mean of the iterations below the threshold.
+    pub quiet: Spread<Time>,
+    /// Least length of a gap: the largest of the runs'.
+    pub threshold: Time,
+    /// Median length of a gap; null if a run has none.
+    pub median: Option<Spread<Time>>,
+    /// 99th percentile of the lengths; null if a run has too few gaps for it.
+    pub p99: Option<Spread<Time>>,
+    /// 99.9th percentile; likewise.
+    pub p99_9: Option<Spread<Time>>,
+    /// Longest gap; null if a run has none.
+    pub longest: Option<Spread<Time>>,
+    /// The clock that at least half of the runs show.
+    pub period: Option<CombinedPeriod>,
+    /// Gaps of all runs.
+    pub gaps: u64,
+    /// Wall time of all runs.
+    pub wall: Time,
+    /// Share of the time in delays above each limit.
+    pub shares: Vec<CombinedShare>,
+    /// Delays of all runs by class.
+    pub classes: Vec<ClassFigure>,
+}
+
+/// Describes a clock that several runs show.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CombinedPeriod {
+    /// Means over the runs that show it.
+    pub figure: PeriodFigure,
+    /// How many runs show it.
+    pub runs: u64,
+}
+
+impl Spread<f64> {
+    /// Takes one value per run; `None` without runs.
+    fn of(values: &[f64]) -> Option<Self> {
+        Some(Self {
+            median: median(values)?,
+            lowest: values.iter().copied().min_by(f64::total_cmp)?,
+            highest: values.iter().copied().max_by(f64::total_cmp)?,
+            interval: student_mean(values, Level::P95)
+                .ok()
+                .map(|interval| Interval::of(&interval)),
+        })
+    }
+
+    fn in_time(self, hz: Option<f64>) -> Spread<Time> {
+        Spread {
+            median: Time::new(self.median, hz),
+            lowest: Time::new(self.lowest, hz),
+            highest: Time::new(self.highest, hz),
+            interval: self.interval,
+        }
+    }
+}
+
+impl<T> Spread<T> {
+    /// Takes the interval over blocks if there is none over runs.
+    fn or_over_blocks(self, blocks: Option<Interval>) -> Self {
+        let interval = self.interval.or(blocks);
+        Self { interval, ..self }
+    }
+}
+
+/// Combines the runs of a timed workload; `None` without runs.
+pub(super) fn timed(
+    runs: &[&TimedFigures],
+    classes: &ClassTable,
+    hz: Option<f64>,
+) -> Option<CombinedTimed> {
+    let first = runs.first()?;
+    let only = (runs.len() == 1).then_some(first);
+    let raw: Vec<&Durations> = runs.iter().map(|run| &run.raw).collect();
+    let net: Vec<&Durations> = runs.iter().map(|run| &run.net).collect();
+    let mut raw = durations(&raw, hz)?;
+    raw.mean = raw
+        .mean
+        .or_over_blocks(only.and_then(|run| run.block_interval));
+    let share_lists: Vec<&[ShareFigure]> = runs.iter().map(|run| run.shares.as_slice()).collect();
+    let mut shares = shares(&share_lists);
+    // The interval over blocks is that of the first limit.
+    if let (Some(first), Some(run)) = (shares.first_mut(), only) {
+        let blocks = run.share_block_interval;
+        first.share = first.share.map(|share| share.or_over_blocks(blocks));
+    }
+    Some(CombinedTimed {
+        work: first.work,
+        raw,
+        net: durations(&net, hz)?,
+        shares,
+        classes: class_figures(classes, hz),
+        repetitions: runs.iter().map(|run| run.repetitions).sum(),
+    })
+}
+
+/// Combines the runs of `gap`; `None` without runs.
+pub(super) fn gap(
+    runs: &[&GapFigures],
+    classes: &ClassTable,
+    hz: Option<f64>,
+) -> Option<CombinedGap> {
+    let only = match runs {
+        [run] => Some(*run),
+        _ => None,
+    };
+    let values =
+        |of: &dyn Fn(&GapFigures) -> f64| -> Vec<f64> { runs.iter().map(|run| of(run)).collect() };
+    let all = |of: &dyn Fn(&GapFigures) -> Option<f64>| -> Option<Spread<f64>> {
+        let values: Option<Vec<f64>> = runs.iter().map(|run| of(run)).collect();
+        Spread::of(&values?)
+    };
+    let times = |of: &dyn Fn(&GapFigures) -> Option<Time>| -> Option<Spread<Time>> {
+        Some(all(&|run| of(run).map(|time| time.cycles))?.in_time(hz))
+    };
+    let share_lists: Vec<&[ShareFigure]> = runs.iter().map(|run| run.shares.as_slice()).collect();
+    let threshold = values(&|run| run.threshold.cycles);
+    Some(CombinedGap {
+        share_lost: Spread::of(&values(&|run| run.share_lost))?
+            .or_over_blocks(only.and_then(|run| run.share_block_interval)),
+        gaps_per_second: all(&|run| run.gaps_per_second),
+        quiet: Spread::of(&values(&|run| run.quiet.cycles))?.in_time(hz),
+        threshold: Time::new(threshold.into_iter().fold(0.0, f64::max), hz),
+        median: times(&|run| run.median),
+        p99: times(&|run| run.p99.value),
+        p99_9: times(&|run| run.p99_9.value),
+        longest: times(&|run| run.longest),
+        period: period(runs, hz),
+        gaps: runs.iter().map(|run| run.gaps).sum(),
+        wall: Time::new(values(&|run| run.wall.cycles).iter().sum(), hz),
+        shares: shares(&share_lists),
+        classes: class_figures(classes, hz),
+    })
+}
+
+fn durations(runs: &[&Durations], hz: Option<f64>) -> Option<CombinedDurations> {
+    let times = |of: &dyn Fn(&Durations) -> Time| {
+        let values: Vec<f64> = runs.iter().map(|run| of(run).cycles).collect();
+        Some(Spread::of(&values)?.in_time(hz))
+    };
+    let quantiles = |of: &dyn Fn(&Durations) -> QuantileFigure| {
+        let values: Option<Vec<f64>> = runs
+            .iter()
+            .map(|run| of(run).value.map(|time| time.cycles))
+            .collect();
+        Some(Spread::of(&values?)?.in_time(hz))
+    };
+    Some(CombinedDurations {
+        mean: times(&|run| run.mean)?,
+        sd: times(&|run| run.sd)?,
+        min: times(&|run| run.min)?,
+        median: times(&|run| run.median)?,
+        p99: quantiles(&|run| run.p99),
+        p99_9: quantiles(&|run| run.p99_9),
+        p99_99: quantiles(&|run| run.p99_99),
+        max: times(&|run| run.max)?,
+    })
+}
+
+fn shares(runs: &[&[ShareFigure]]) -> Vec<CombinedShare> {
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
+    let combined = first.iter().enumerate().map(|(place, share)| {
+        let figures: Vec<&ShareFigure> = runs.iter().filter_map(|run| run.get(place)).collect();
+        let values: Option<Vec<f64>> = figures.iter().map(|figure| figure.share).collect();
+        let observed = if figures.iter().all(|f| f.observed == Observed::Fully) {
+            Observed::Fully
+        } else if values.is_some() {
+            Observed::Partly
+        } else {
+            Observed::NotAtAll
+        };
+        CombinedShare {
+            above_cycles: share.above_cycles,
+            share: values.and_then(|values| Spread::of(&values)),
+            observed,
+        }
+    });
+    combined.collect()
+}
+
+fn class_figures(classes: &ClassTable, hz: Option<f64>) -> Vec<ClassFigure> {
+    let rows = classes.rows.iter();
+    rows.map(|row| ClassFigure::of(row, hz)).collect()
+}
+
+/// Finds the clock that at least half of the runs show, within 1 %.
+fn period(runs: &[&GapFigures], hz: Option<f64>) -> Option<CombinedPeriod> {
+    let found: Vec<&PeriodFigure> = runs.iter().filter_map(|run| run.period.as_ref()).collect();
+    let periods: Vec<f64> = found.iter().map(|p| p.period.cycles).collect();
+    let typical = median(&periods)?;
+    let same: Vec<&&PeriodFigure> = found
+        .iter()
+        .filter(|p| (p.period.cycles / typical - 1.0).abs() <= 0.01)
+        .collect();
+    if same.len() * 2 < runs.len() || same.is_empty() {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&PeriodFigure) -> f64| {
+        same.iter().map(|period| of(period)).sum::<f64>() / same.len() as f64
+    };
+    Some(CombinedPeriod {
+        figure: PeriodFigure {
+            period: Time::new(mean(&|p| p.period.cycles), hz),
+            share_of_gaps: mean(&|p| p.share_of_gaps),
+            share_of_ticks: mean(&|p| p.share_of_ticks),
+            mean_length: Time::new(mean(&|p| p.mean_length.cycles), hz),
+        },
+        runs: same.len() as u64,
+    })
+}
+
+/// Returns the median, of an even number the mean of the middle two; `None` without values.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = sorted[sorted.len() / 2 - 1];
+    Some(lower + (upper - lower) / 2.0)
+}

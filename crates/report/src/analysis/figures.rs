@@ -1,0 +1,214 @@
+//! The figures that a run yields, in the shape in which `summary.json` holds them.
+//!
+//! A figure that could not be determined is null and never 0. A duration stands in cycles, as it
+//! was measured, and in nanoseconds if the TSC's frequency is known.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_stats::{
+    ClassRow, DelayShare, DelayTally, Interval as StatsInterval, Method, Observed as Seen,
+    QuantileEstimate,
+};
+
+/// Is a duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Time {
+    /// In ticks of the measured CPU's TSC.
+    pub cycles: f64,
+    /// In nanoseconds; null if the TSC's frequency is not known.
+    pub ns: Option<f64>,
+}
+
+/// Is an interval that holds the true value with some confidence, if the assumptions of its method
+/// are met. Its figures have the unit of what it belongs to: cycles, or a share of 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Interval {
+    /// What it was computed for, mostly a mean.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Confidence as a fraction of 1.
+    pub level: f64,
+    /// What was taken as independent repetitions.
+    pub over: Over,
+    /// How many of them there were.
+    pub repetitions: u64,
+}
+
+/// Says what an interval takes as independent repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// Single samples, by the normal approximation, as kot-2019 computed it. Samples of one run depend
+    /// on each other, so it is too narrow.
+    Samples,
+    /// Blocks of one run in time order, by Student's t. It cannot see what differs from run to run.
+    Blocks,
+    /// Whole runs, by Student's t.
+    Runs,
+}
+
+/// Is a quantile, or the reason why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct QuantileFigure {
+    /// The quantile; null if fewer than ten samples lie beyond it.
+    pub value: Option<Time>,
+    /// How many samples it needs, if it was refused.
+    pub samples_needed: Option<u64>,
+}
+
+/// Says how much of a figure could be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Observed {
+    /// All of it.
+    Fully,
+    /// Part of it: counts and sums are lower bounds, since shorter delays were not recorded or the
+    /// list was full.
+    Partly,
+    /// Nothing: it lies below the threshold from which delays were recorded.
+    NotAtAll,
+}
+
+/// Is one line of the table of delay classes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ClassFigure {
+    /// Letter of the class in kot-2019: A to D.
+    pub class: char,
+    /// Delays longer than this belong to it, in cycles above the mean.
+    pub above_cycles: u64,
+    /// Up to this one, which is inside; null for the last class.
+    pub up_to_cycles: Option<u64>,
+    /// Number of delays; null if none could be seen.
+    pub count: Option<u64>,
+    /// Mean delay; null without delays.
+    pub mean: Option<Time>,
+    /// How much could be seen.
+    pub observed: Observed,
+}
+
+/// Says what delays above a limit took of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ShareFigure {
+    /// The limit T: delays longer than this count, in cycles above the mean.
+    pub above_cycles: u64,
+    /// Number of delays; null if none could be seen.
+    pub count: Option<u64>,
+    /// Sum of the delays over the sum of all cycles; null if none could be seen.
+    pub share: Option<f64>,
+    /// How much could be seen.
+    pub observed: Observed,
+}
+
+/// Says how far the list of single delays goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DelayList {
+    /// For `gap` the least length of a gap; else the delay above the mean beyond which a sample is
+    /// listed. In cycles.
+    pub threshold_cycles: u64,
+    /// How many there were.
+    pub seen: u64,
+    /// How many were listed: fewer if the list was full.
+    pub kept: u64,
+}
+
+impl Time {
+    /// Takes a duration in cycles of a TSC of this frequency.
+    #[must_use]
+    pub fn new(cycles: f64, hz: Option<f64>) -> Self {
+        Self {
+            cycles,
+            ns: hz.map(|hz| cycles / hz * 1e9),
+        }
+    }
+}
+
+impl Interval {
+    /// Returns half the distance of the ends.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Says whether two intervals have a value in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+
+    /// Takes an interval from the statistics.
+    pub(crate) fn of(interval: &StatsInterval) -> Self {
+        let (over, repetitions) = match interval.method {
+            Method::NormalMean { samples } => (Over::Samples, samples),
+            Method::StudentMean { blocks } | Method::BootstrapMedian { blocks, .. } => {
+                (Over::Runs, blocks)
+            }
+        };
+        Self {
+            estimate: interval.estimate,
+            low: interval.low,
+            high: interval.high,
+            level: interval.level.fraction(),
+            over,
+            repetitions,
+        }
+    }
+
+    /// Says that the repetitions were blocks of one run.
+    pub(crate) fn over_blocks(self) -> Self {
+        let over = Over::Blocks;
+        Self { over, ..self }
+    }
+}
+
+impl QuantileFigure {
+    pub(crate) fn of(estimate: QuantileEstimate, hz: Option<f64>) -> Self {
+        let (value, samples_needed) = match estimate {
+            QuantileEstimate::Value(cycles) => (Some(Time::new(cycles as f64, hz)), None),
+            QuantileEstimate::Refused { needed } => (None, Some(needed)),
+        };
+        Self {
+            value,
+            samples_needed,
+        }
+    }
+}
+
+impl Observed {
+    fn of<T>(seen: &Seen<T>) -> Self {
+        match seen {
+            Seen::Fully(_) => Self::Fully,
+            Seen::Partly(..) => Self::Partly,
+            Seen::NotAtAll(_) => Self::NotAtAll,
+        }
+    }
+}
+
+impl ClassFigure {
+    pub(crate) fn of(row: &ClassRow, hz: Option<f64>) -> Self {
+        let seen = row.delays.seen();
+        let mean = seen.and_then(DelayTally::mean_cycles);
+        Self {
+            class: row.class.letter,
+            above_cycles: row.class.above,
+            up_to_cycles: row.class.up_to,
+            count: seen.map(|delays| delays.count),
+            mean: mean.map(|cycles| Time::new(cycles, hz)),
+            observed: Observed::of(&row.delays),
+        }
+    }
+}
+
+impl ShareFigure {
+    pub(crate) fn of(above_cycles: u64, share: &Seen<DelayShare>) -> Self {
+        let seen = share.seen();
+        Self {
+            above_cycles,
+            count: seen.map(|share| share.delays.count),
+            share: seen.map(|share| share.share),
+            observed: Observed::of(share),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Everything that keeps a report from being made.
+
+use tare_results::ResultsError;
+use thiserror::Error;
+
+/// Says why there is no report.
+///
+/// A cell that cannot be used is no error: the report is made from the others, and says so.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// The run folder cannot be read or written; the text of the cause says what to do.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+
+    /// The summary holds a figure that JSON cannot.
+    #[error(
+        "the summary cannot be written as JSON ({0}); this is a defect of tare: please report it \
+         with the run folder"
+    )]
+    Json(#[from] serde_json::Error),
+}

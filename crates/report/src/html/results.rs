@@ -1,0 +1,255 @@
+//! The results in tables: one row per combination.
+
+use maud::{Markup, html};
+
+use crate::analysis::{
+    ClassFigure, Combination, CombinedFigures, CombinedGap, CombinedShare, CombinedTimed, Observed,
+    Spread, Time,
+};
+use crate::panels::{Panel, target_name};
+use crate::words;
+
+use super::parts::{N, Table, none, time};
+use super::sweep::plus_minus;
+
+/// Is the number of rows from which the table of classes is folded away.
+const FOLDED: usize = 8;
+
+/// Renders the tables of all combinations.
+pub(super) fn results(panels: &[Panel<'_>]) -> Markup {
+    let members = || {
+        panels.iter().flat_map(|panel| {
+            panel
+                .members
+                .iter()
+                .map(|(_, c)| (format!("{} · {}", panel.title(), target_name(c)), *c))
+        })
+    };
+    let gaps: Vec<_> = members()
+        .filter_map(|(name, c)| Some((name, c, as_gap(c)?)))
+        .collect();
+    let timed: Vec<_> = members()
+        .filter_map(|(name, c)| Some((name, c, as_timed(c)?)))
+        .collect();
+    html! {
+        p.read {
+            "Medians over the runs; shortest and longest are those of all runs. Below each duration stands \
+             the same in cycles of the TSC. Intervals are of the mean at 95 % confidence, over runs or, with a single \
+             run, over 20 blocks of it. A dash means that there is no figure, not that it is 0."
+        }
+        @if !gaps.is_empty() { h3 { "Interruptions" } (gap_table(&gaps).render()) }
+        @if !timed.is_empty() {
+            h3 { "Durations" }
+            (timed_table(&timed).render())
+        }
+        h3 { "Delays by class" }
+        p.read {
+            "The classes of kot-2019, in cycles: how many delays, how many of a million repetitions, and \
+             their mean; then the share of the time in delays. A delay is what a repetition took beyond the mean of its run. The classes were \
+             set for a TSC of 2.2 GHz; on another one the same number of cycles is another time."
+        }
+        @let classes = class_table(panels);
+        @if classes.rows.len() > FOLDED {
+            details { summary { "Figures" } (classes.render()) }
+        } @else {
+            (classes.render())
+        }
+    }
+}
+
+fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
+    let mut table = Table::new([
+        "workload · target",
+        "runs",
+        "time lost\nmean, 95 %",
+        "gaps per s",
+        "counted from",
+        "median",
+        "p99",
+        "p99.9",
+        "longest",
+        "every",
+    ]);
+    for (name, combination, gap) in rows {
+        let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.median), combination);
+        let period = gap.period.map_or_else(none, |period| {
+            let share = N.fixed(period.figure.share_of_gaps * 100.0, 0);
+            let every = words::time(N, period.figure.period, None);
+            format!("{every}\n{} of them", N.with_unit(&share, "%"))
+        });
+        table.row([
+            name.clone(),
+            runs(combination),
+            format!(
+                "{}\n{}",
+                N.percent(gap.share_lost.median),
+                gap.share_lost
+                    .interval
+                    .map_or_else(none, |i| words::share_range(N, &i))
+            ),
+            gap.gaps_per_second
+                .map_or_else(none, |rate| N.short(rate.median)),
+            lines(Some(gap.threshold), combination),
+            median(gap.median),
+            median(gap.p99),
+            median(gap.p99_9),
+            lines(gap.longest.map(|longest| longest.highest), combination),
+            period,
+        ]);
+    }
+    table
+}
+
+fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
+    let mut table = Table::new([
+        "workload · target",
+        "runs",
+        "shortest",
+        "median",
+        "net median",
+        "mean\nat 95 %",
+        "p99",
+        "p99.9",
+        "p99.99",
+        "longest",
+    ]);
+    for (name, combination, timed) in rows {
+        let raw = &timed.raw;
+        let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.median), combination);
+        table.row([
+            name.clone(),
+            runs(combination),
+            lines(Some(raw.min.lowest), combination),
+            median(Some(raw.median)),
+            median(Some(timed.net.median)),
+            format!(
+                "{}\n{}",
+                time(Some(raw.mean.median), combination),
+                plus_minus(raw.mean.median.cycles, raw.mean.interval)
+            ),
+            median(raw.p99),
+            median(raw.p99_9),
+            median(raw.p99_99),
+            lines(Some(raw.max.highest), combination),
+        ]);
+    }
+    table
+}
+
+fn class_table(panels: &[Panel<'_>]) -> Table {
+    let mut table = Table::new(["workload · target"]);
+    let combinations = || {
+        panels
+            .iter()
+            .flat_map(|panel| panel.members.iter().map(move |m| (panel, m.1)))
+    };
+    let classes = |combination: &Combination| -> Vec<ClassFigure> {
+        match &combination.figures {
+            CombinedFigures::Gap(gap) => gap.classes.clone(),
+            CombinedFigures::Timed(timed) => timed.classes.clone(),
+        }
+    };
+    if let Some((_, first)) = combinations().next() {
+        for class in classes(first) {
+            table.head.push(bounds(&class));
+        }
+        for share in shares(first) {
+            table
+                .head
+                .push(format!("share\nabove {}", N.count(share.above_cycles)));
+        }
+    }
+    for (panel, combination) in combinations() {
+        let repetitions = match &combination.figures {
+            CombinedFigures::Timed(timed) => Some(timed.repetitions),
+            CombinedFigures::Gap(_) => None,
+        };
+        let mut row = vec![format!("{} · {}", panel.title(), target_name(combination))];
+        for class in classes(combination) {
+            row.push(count(&class, repetitions, combination));
+        }
+        row.extend(
+            shares(combination)
+                .iter()
+                .map(|share| match (share.share, share.observed) {
+                    (Some(share), Observed::Fully) => N.percent(share.median),
+                    (Some(share), _) => format!("≥ {}", N.percent(share.median)),
+                    (None, _) => "below the\nthreshold".to_owned(),
+                }),
+        );
+        table.rows.push(row);
+    }
+    table
+}
+
+fn shares(combination: &Combination) -> &[CombinedShare] {
+    match &combination.figures {
+        CombinedFigures::Timed(timed) => &timed.shares,
+        CombinedFigures::Gap(gap) => &gap.shares,
+    }
+}
+
+/// Writes how many delays a class has and how long they are in the mean; a lower bound says so, and
+/// what could not be seen is not 0.
+fn count(class: &ClassFigure, repetitions: Option<u64>, combination: &Combination) -> String {
+    let Some(count) = class.count else {
+        return "below the threshold,\nnot listed".to_owned();
+    };
+    let mut text = N.count(count);
+    if class.observed == Observed::Partly {
+        text = format!("≥ {text}");
+    }
+    if let Some(repetitions) = repetitions.filter(|_| count > 0) {
+        let rate = count as f64 / repetitions.max(1) as f64 * 1e6;
+        text.push_str(&format!("\n{} of a million", N.short(rate)));
+    }
+    if let Some(mean) = class.mean {
+        let cycles = words::cycles_figure(N, mean.cycles.round());
+        text.push_str(&format!("\nmean {cycles}"));
+        if mean.ns.is_some() {
+            text.push_str(&format!(" ({})", time(Some(mean), combination)));
+        }
+    }
+    text
+}
+
+fn bounds(class: &ClassFigure) -> String {
+    let above = N.count(class.above_cycles);
+    match class.up_to_cycles {
+        Some(up_to) => format!("class {}\n{above} to {}", class.class, N.count(up_to)),
+        None => format!("class {}\nabove {above}", class.class),
+    }
+}
+
+/// Writes a duration in time and below it in cycles.
+fn lines(figure: Option<Time>, combination: &Combination) -> String {
+    match figure {
+        Some(figure) if figure.ns.is_some() => {
+            let cycles = words::cycles_figure(N, figure.cycles);
+            format!("{}\n{cycles}", time(Some(figure), combination))
+        }
+        Some(figure) => words::cycles(N, figure),
+        None => none(),
+    }
+}
+
+fn runs(combination: &Combination) -> String {
+    if combination.runs == combination.planned_runs {
+        return N.count(combination.runs);
+    }
+    format!("{} of {}", combination.runs, combination.planned_runs)
+}
+
+fn as_gap(combination: &Combination) -> Option<&CombinedGap> {
+    match &combination.figures {
+        CombinedFigures::Gap(gap) => Some(gap),
+        CombinedFigures::Timed(_) => None,
+    }
+}
+
+fn as_timed(combination: &Combination) -> Option<&CombinedTimed> {
+    match &combination.figures {
+        CombinedFigures::Timed(timed) => Some(timed),
+        CombinedFigures::Gap(_) => None,
+    }
+}

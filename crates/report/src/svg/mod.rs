@@ -1,0 +1,23 @@
+//! A small kit for plots: scales, axes, paths.
+//!
+//! It is our own because the plots must follow the page from light to dark (all colours are CSS custom
+//! properties), stay crisp in print, be read without a script, and hold every maximum of ten million
+//! samples in some kilobytes. The classes that it uses are defined in the page's style sheet.
+
+mod path;
+mod plot;
+mod scale;
+mod scatter;
+
+pub(crate) use path::Path;
+pub(crate) use plot::{Axis, Plot, Side};
+pub(crate) use scale::Scale;
+pub(crate) use scatter::scatter;
+
+/// Is the number of colours; further series take them again.
+pub(crate) const COLOURS: usize = 6;
+
+/// Returns the class that gives a series its colour.
+pub(crate) fn colour(series: usize) -> String {
+    format!("s{}", series % COLOURS)
+}

@@ -1,0 +1,294 @@
+//! A plot: axes around an area, and what is drawn into it.
+
+use std::fmt::Write;
+
+use super::path::{Path, escape, number};
+use super::scale::Scale;
+
+/// Is the width of every plot in its own pixels; the page scales it.
+pub(crate) const WIDTH: f64 = 860.0;
+const LEFT: f64 = 66.0;
+const RIGHT: f64 = 66.0;
+/// Is the room at the right for the last label of the axis below.
+const NO_AXIS: f64 = 24.0;
+const BOTTOM: f64 = 44.0;
+const TOP: f64 = 28.0;
+const TOP_WITH_AXIS: f64 = 46.0;
+
+/// Is about the width of a character of a tick label, in pixels.
+const CHARACTER: f64 = 6.6;
+
+/// Is a side of the plot that an axis is drawn at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+    Bottom,
+    Top,
+}
+
+/// Is a mark on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    pub value: f64,
+    pub label: String,
+}
+
+/// Is an axis with its marks.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub side: Side,
+    pub scale: Scale,
+    pub title: String,
+    pub ticks: Vec<Tick>,
+}
+
+impl Axis {
+    /// Makes an axis with a label at each of the figures.
+    pub fn new(
+        side: Side,
+        scale: Scale,
+        title: impl Into<String>,
+        figures: impl IntoIterator<Item = f64>,
+        label: impl Fn(f64) -> String,
+    ) -> Self {
+        let tick = |value| Tick {
+            value,
+            label: label(value),
+        };
+        Self {
+            side,
+            scale,
+            title: title.into(),
+            ticks: figures.into_iter().map(tick).collect(),
+        }
+    }
+}
+
+/// Is a plot under construction.
+#[derive(Debug)]
+pub(crate) struct Plot {
+    height: f64,
+    top: f64,
+    right: f64,
+    description: String,
+    axes: Vec<Axis>,
+    content: String,
+}
+
+impl Plot {
+    /// Starts a plot of this height in pixels. The description is read to those who cannot see it.
+    pub fn new(height: f64, description: impl Into<String>) -> Self {
+        Self {
+            height,
+            top: TOP,
+            right: NO_AXIS,
+            description: description.into(),
+            axes: Vec::new(),
+            content: String::new(),
+        }
+    }
+
+    /// Makes room for an axis at the top.
+    pub fn with_top_axis(mut self) -> Self {
+        self.top = TOP_WITH_AXIS;
+        self
+    }
+
+    /// Makes room for an axis at the right.
+    pub fn with_right_axis(mut self) -> Self {
+        self.right = RIGHT;
+        self
+    }
+
+    /// Returns left and right edge of the area.
+    pub fn across(&self) -> (f64, f64) {
+        (LEFT, WIDTH - self.right)
+    }
+
+    /// Returns bottom and top edge of the area.
+    pub fn upwards(&self) -> (f64, f64) {
+        (self.height - BOTTOM, self.top)
+    }
+
+    /// Adds an axis.
+    pub fn axis(&mut self, axis: Axis) {
+        self.axes.push(axis);
+    }
+
+    /// Draws a path with these classes.
+    pub fn path(&mut self, classes: &str, path: &Path) {
+        if !path.is_empty() {
+            self.raw(&format!(
+                "<path class=\"{classes}\" d=\"{}\"/>",
+                path.data()
+            ));
+        }
+    }
+
+    /// Draws a circle with these classes; `tooltip` is shown over it.
+    pub fn circle(&mut self, classes: &str, (x, y): (f64, f64), radius: f64, tooltip: &str) {
+        self.raw(&format!(
+            "<circle class=\"{classes}\" cx=\"{}\" cy=\"{}\" r=\"{}\"><title>{}</title></circle>",
+            number(x),
+            number(y),
+            number(radius),
+            escape(tooltip)
+        ));
+    }
+
+    /// Writes a text beside a point, on the side where there is room.
+    pub fn label(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
+        let (left, right) = self.across();
+        let (bottom, top) = self.upwards();
+        let width = text.chars().count() as f64 * CHARACTER + 8.0;
+        let (anchor, x) = if x + width > right && x - width > left {
+            ("end", x - 7.0)
+        } else {
+            ("start", x + 7.0)
+        };
+        let y = (y + 4.0).clamp(top + 10.0, bottom - 4.0);
+        self.raw(&format!(
+            "<text class=\"{classes}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+            number(x),
+            number(y),
+            escape(text)
+        ));
+    }
+
+    /// Draws a rectangle over the height of the area.
+    pub fn shade(&mut self, classes: &str, from: f64, to: f64) {
+        let (bottom, top) = self.upwards();
+        self.raw(&format!(
+            "<rect class=\"{classes}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+            number(from),
+            number(top),
+            number((to - from).max(0.0)),
+            number(bottom - top)
+        ));
+    }
+
+    /// Returns the markup.
+    pub fn markup(&self) -> String {
+        let (width, height) = (number(WIDTH), number(self.height));
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             role=\"img\" aria-label=\"{}\">",
+            escape(&self.description)
+        );
+        let (left, right) = self.across();
+        let (bottom, top) = self.upwards();
+        let mut grid = Path::default();
+        if let Some(axis) = self.axes.iter().find(|axis| axis.side == Side::Left) {
+            for tick in &axis.ticks {
+                let y = axis.scale.at(tick.value);
+                grid.move_to(left, y);
+                grid.line_to(right, y);
+            }
+        }
+        let mut frame = Path::default();
+        frame.move_to(left, bottom);
+        frame.line_to(right, bottom);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"{}\"/><path class=\"frame\" d=\"{}\"/>",
+            grid.data(),
+            frame.data()
+        );
+        // Marks lie below what is drawn, texts above.
+        let mut texts = String::new();
+        for axis in &self.axes {
+            self.draw(axis, (&mut svg, &mut texts), (left, right), (bottom, top));
+        }
+        svg + &self.content + &texts + "</svg>"
+    }
+
+    fn raw(&mut self, markup: &str) {
+        self.content.push_str(markup);
+    }
+
+    /// Writes the marks of an axis into one string and its texts into another.
+    fn draw(
+        &self,
+        axis: &Axis,
+        (svg, texts): (&mut String, &mut String),
+        (left, right): (f64, f64),
+        (bottom, top): (f64, f64),
+    ) {
+        let mut marks = Path::default();
+        let mut free_from = f64::NEG_INFINITY;
+        texts.push_str("<g class=\"axis\">");
+        for tick in &axis.ticks {
+            let at = axis.scale.at(tick.value);
+            let (x, y, anchor) = match axis.side {
+                Side::Left => (left - 8.0, at + 4.0, "end"),
+                Side::Right => (right + 8.0, at + 4.0, "start"),
+                Side::Bottom | Side::Top => {
+                    let half = tick.label.chars().count() as f64 * CHARACTER / 2.0;
+                    let is_bottom = axis.side == Side::Bottom;
+                    let (edge, end) = if is_bottom {
+                        (bottom, bottom + 4.0)
+                    } else {
+                        (top, top - 4.0)
+                    };
+                    marks.move_to(at, edge);
+                    marks.line_to(at, end);
+                    // A label that would touch the one before it is left out; its mark stays.
+                    if at - half < free_from {
+                        continue;
+                    }
+                    free_from = at + half + 4.0;
+                    let y = if is_bottom { bottom + 17.0 } else { top - 8.0 };
+                    (at, y, "middle")
+                }
+            };
+            let _ = write!(
+                texts,
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+                number(x),
+                number(y),
+                escape(&tick.label)
+            );
+        }
+        if !marks.is_empty() {
+            let _ = write!(svg, "<path class=\"frame\" d=\"{}\"/>", marks.data());
+        }
+        let (x, y, anchor) = match axis.side {
+            Side::Left => (0.0, 12.0, "start"),
+            Side::Right => (WIDTH, 12.0, "end"),
+            Side::Bottom => ((left + right) / 2.0, bottom + 37.0, "middle"),
+            Side::Top => ((left + right) / 2.0, 12.0, "middle"),
+        };
+        let _ = write!(
+            texts,
+            "<text class=\"title\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text></g>",
+            number(x),
+            number(y),
+            escape(&axis.title)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_on_the_horizontal_axis_do_not_touch() {
+        let mut plot = Plot::new(200.0, "test");
+        let scale = Scale::linear((0.0, 100.0), plot.across());
+        let figures = (0..=100).map(f64::from);
+        plot.axis(Axis::new(Side::Bottom, scale, "x", figures, |v| {
+            format!("{v} units")
+        }));
+        let labels = plot.markup().matches(" units</text>").count();
+        assert!((5..=20).contains(&labels), "{labels}");
+    }
+
+    #[test]
+    fn a_label_at_the_right_edge_stays_inside() {
+        let mut plot = Plot::new(200.0, "test");
+        plot.label("peak", (820.0, 100.0), "183 µs");
+        assert!(plot.content.contains("text-anchor=\"end\""));
+    }
+}

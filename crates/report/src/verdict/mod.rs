@@ -1,0 +1,360 @@
+//! The verdict: what the run says, in a few plain sentences.
+//!
+//! It says what was seen and how sure that is, and never a cause that was not observed: that gaps
+//! come as often as the kernel's tick is an observation, that they are the tick is not.
+
+mod cautions;
+mod comparison;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_results::MachineRecord;
+
+use crate::analysis::{
+    Alarm, Combination, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare, CombinedTimed,
+    Interval, NotMeasured, Over, Spread, Time,
+};
+use crate::format::Numbers;
+use crate::panels::{Panel, panels, series, target_name};
+use crate::words;
+use cautions::cautions;
+use comparison::comparison;
+
+/// Says in words what a run says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Verdict {
+    /// One or two sentences on what matters most.
+    pub headline: String,
+    /// One sentence on each further workload, and on how targets compare.
+    pub details: Vec<String>,
+    /// How sure the headline is.
+    pub certainty: Vec<String>,
+    /// What stands between the figures and the truth.
+    pub cautions: Vec<String>,
+}
+
+/// Is what a verdict is based on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence<'a> {
+    pub cpu: u32,
+    pub planned: usize,
+    pub combinations: &'a [Combination],
+    pub alarms: &'a [Alarm],
+    pub not_measured: &'a [NotMeasured],
+    pub machine: Option<&'a MachineRecord>,
+}
+
+const N: Numbers = Numbers::PLAIN;
+
+/// Writes the verdict.
+pub(crate) fn of(evidence: &Evidence<'_>) -> Verdict {
+    let panels = panels(evidence.combinations);
+    let Some(main) = panels.first() else {
+        return nothing(evidence);
+    };
+    let all = series(&panels);
+    let mut details = Vec::new();
+    for (place, sizes) in all.iter().enumerate() {
+        if place > 0 {
+            details.push(about(sizes, evidence));
+        }
+        details.extend(comparison(sizes));
+    }
+    Verdict {
+        headline: all
+            .first()
+            .map_or_else(String::new, |sizes| about(sizes, evidence)),
+        details,
+        certainty: certainty(main),
+        cautions: cautions(evidence),
+    }
+}
+
+fn nothing(evidence: &Evidence<'_>) -> Verdict {
+    let reason = evidence.not_measured.first().map_or_else(
+        || "the plan has no cells".to_owned(),
+        |cell| format!("cell {} ({}): {}", cell.id, cell.label, cell.reason),
+    );
+    Verdict {
+        headline: format!("Nothing was measured: {reason}"),
+        ..Verdict::default()
+    }
+}
+
+/// Says what one workload says, over all its sizes and targets.
+fn about(sizes: &[Panel<'_>], evidence: &Evidence<'_>) -> String {
+    let members = || {
+        sizes
+            .iter()
+            .flat_map(|panel| panel.members.iter().map(|m| m.1))
+    };
+    let timed = || members().filter_map(|c| Some((c, as_timed(c)?)));
+    let gaps: Vec<_> = members().filter_map(|c| Some((c, as_gap(c)?))).collect();
+    match (gaps.as_slice(), sizes) {
+        ([(combination, gap)], _) => about_gap(combination, gap, evidence),
+        ([], [panel]) if panel.members.len() == 1 => about_one(panel, &timed().collect::<Vec<_>>()),
+        ([], [panel]) => {
+            let each: Vec<String> = timed()
+                .map(|(c, figures)| about_timed(c, figures))
+                .collect();
+            format!("{}: {}.", panel.title(), each.join("; "))
+        }
+        ([], _) => about_sweep(sizes, &timed().collect::<Vec<_>>()),
+        (gaps, _) => {
+            let each: Vec<String> = gaps
+                .iter()
+                .enumerate()
+                .map(|(place, (combination, gap))| about_gap_in_short(combination, gap, place == 0))
+                .collect();
+            format!("CPU {} lost {}.", evidence.cpu, words::list(&each))
+        }
+    }
+}
+
+fn about_gap(combination: &Combination, gap: &CombinedGap, evidence: &Evidence<'_>) -> String {
+    let cpu = evidence.cpu;
+    let place = place_of(combination, true);
+    let step = Some(combination.timer_step);
+    let Some(longest) = gap.longest.filter(|_| gap.gaps > 0) else {
+        return format!(
+            "CPU {cpu} was not interrupted for {} or longer in {} of spinning{place}.",
+            words::time(N, gap.threshold, step),
+            words::time(N, gap.wall, None),
+        );
+    };
+    let interruptions = match gap.gaps_per_second {
+        Some(rate) => format!("{} interruptions per second", N.short(rate.median)),
+        None => words::counted(N, gap.gaps, "interruption", "interruptions"),
+    };
+    let mut text = format!(
+        "CPU {cpu} lost {} of its time to {interruptions}{place}; the longest took {}.",
+        N.percent(gap.share_lost.median),
+        words::time(N, longest.highest, step),
+    );
+    if let Some(period) = gap.period {
+        text.push(' ');
+        text.push_str(&about_period(&period, combination.runs, evidence.machine));
+    }
+    text
+}
+
+fn about_gap_in_short(combination: &Combination, gap: &CombinedGap, is_first: bool) -> String {
+    let lost = N.percent(gap.share_lost.median);
+    let target = target_name(combination);
+    // What is the same for all is said once.
+    let (of, what) = if is_first {
+        (" of its time", "longest interruption ")
+    } else {
+        ("", "")
+    };
+    let longest = gap.longest.map_or_else(String::new, |longest| {
+        let longest = words::time(N, longest.highest, Some(combination.timer_step));
+        format!(" ({what}{longest})")
+    });
+    format!("{lost}{of} on {target}{longest}")
+}
+
+/// Says what the only target of a panel says.
+fn about_one(panel: &Panel<'_>, timed: &[(&Combination, &CombinedTimed)]) -> String {
+    let Some((combination, timed)) = timed.first() else {
+        return String::new();
+    };
+    let step = Some(combination.timer_step);
+    let place = place_of(combination, false);
+    let mut text = format!(
+        "{} takes {} in the median and {} at worst{place}",
+        panel.title(),
+        words::both(N, timed.raw.median.median, step),
+        words::time(N, timed.raw.max.highest, step),
+    );
+    if let Some((limit, share)) = first_share(timed) {
+        text.push_str(&format!(
+            "; {} of the time went into delays above {} cycles",
+            N.percent(share.median),
+            N.count(limit)
+        ));
+    }
+    text.push('.');
+    text
+}
+
+fn about_timed(combination: &Combination, timed: &CombinedTimed) -> String {
+    let step = Some(combination.timer_step);
+    let raw = &timed.raw;
+    let mut text = format!(
+        "on {} {} in the median, {} at worst",
+        target_name(combination),
+        words::both(N, raw.median.median, step),
+        words::time(N, raw.max.highest, step),
+    );
+    if let Some((limit, share)) = first_share(timed) {
+        let limit = words::cycles(N, Time::new(limit as f64, None));
+        let share = N.percent(share.median);
+        text.push_str(&format!(", {share} of the time in delays above {limit}"));
+    }
+    text
+}
+
+fn about_sweep(sizes: &[Panel<'_>], timed: &[(&Combination, &CombinedTimed)]) -> String {
+    // Callers pass at least one size.
+    let first = sizes[0].first();
+    let range = match (first.size, sizes.last().and_then(|last| last.first().size)) {
+        (Some(from), Some(to)) => format!(" from {} to {}", N.count(from), N.count(to)),
+        _ => String::new(),
+    };
+    let sizes = sizes.len() as u64;
+    let mut text = format!(
+        "{}, {}{range}: ",
+        first.workload,
+        words::counted(N, sizes, "size", "sizes")
+    );
+    let mut shares: Vec<(&Combination, u64, f64)> = timed
+        .iter()
+        .filter_map(|(c, figures)| first_share(figures).map(|(t, share)| (*c, t, share.median)))
+        .collect();
+    shares.sort_by(|a, b| a.2.total_cmp(&b.2));
+    if let (Some(least), Some(most)) = (shares.first(), shares.last()) {
+        text.push_str(&format!(
+            "{} ({}) to {} ({}) of the time went into delays above {} cycles",
+            N.percent(least.2),
+            name_in_sweep(least.0),
+            N.percent(most.2),
+            name_in_sweep(most.0),
+            N.count(least.1),
+        ));
+    }
+    let longest = timed.iter().max_by(|a, b| {
+        a.1.raw
+            .max
+            .highest
+            .cycles
+            .total_cmp(&b.1.raw.max.highest.cycles)
+    });
+    if let Some((combination, figures)) = longest {
+        let step = Some(combination.timer_step);
+        text.push_str(&format!(
+            "; the longest repetition took {} ({})",
+            words::time(N, figures.raw.max.highest, step),
+            name_in_sweep(combination)
+        ));
+    }
+    text.push('.');
+    text
+}
+
+fn about_period(period: &CombinedPeriod, runs: u64, machine: Option<&MachineRecord>) -> String {
+    let figure = &period.figure;
+    let tick = machine.and_then(|record| record.machine.kernel.tick_hz.known().copied());
+    let mut text = format!(
+        "{} % of them come every {}",
+        N.fixed(figure.share_of_gaps * 100.0, 0),
+        words::time(N, figure.period, None)
+    );
+    if let Some(tick) = figure.period.ns.and_then(|ns| as_often_as(ns, tick)) {
+        text.push_str(&format!(", as often as {tick}"));
+    }
+    if period.runs < runs {
+        text.push_str(&format!(" (in {} of {} runs)", period.runs, runs));
+    }
+    text.push('.');
+    text
+}
+
+/// Names a tick of the same frequency.
+fn as_often_as(period_ns: f64, tick_hz: Option<u32>) -> Option<String> {
+    let is = |hz: &u32| (period_ns * f64::from(*hz) / 1e9 - 1.0).abs() < 0.005;
+    if let Some(hz) = tick_hz.filter(is) {
+        return Some(format!("the tick of this machine's kernel ({hz} Hz)"));
+    }
+    // What Linux can be built with.
+    let hz = [100, 250, 300, 1000].into_iter().find(is)?;
+    Some(format!("a {hz} Hz tick"))
+}
+
+/// Says how sure the main figure of each target is.
+fn certainty(panel: &Panel<'_>) -> Vec<String> {
+    let each = panel.members.iter().filter_map(|(_, combination)| {
+        let share = share_of(combination)?;
+        let what = match &combination.figures {
+            CombinedFigures::Gap(_) => "time lost".to_owned(),
+            CombinedFigures::Timed(timed) => {
+                let limit = first_share(timed)?.0;
+                format!("time in delays above {} cycles", N.count(limit))
+            }
+        };
+        let place = if panel.members.len() > 1 {
+            format!(" on {}", target_name(combination))
+        } else {
+            String::new()
+        };
+        Some(match share.interval {
+            Some(interval) => how_sure(&what, &place, &interval),
+            None => format!(
+                "How sure: the {what}{place} is that of one run without an interval, since its list \
+                 of delays is not complete or the run too short; measure several with --runs."
+            ),
+        })
+    });
+    each.collect()
+}
+
+fn how_sure(what: &str, place: &str, interval: &Interval) -> String {
+    let over = words::over(interval);
+    if interval.low == 0.0 && interval.high == 0.0 {
+        return format!("How sure: {what}{place} was 0 in each of {over}.");
+    }
+    let range = words::share_range(N, interval);
+    let mut text =
+        format!("How sure: {what}{place} is {range} in the mean, at 95 % confidence over {over}");
+    if interval.over == Over::Blocks {
+        text.push_str("; what differs from run to run is not in that (--runs)");
+    }
+    text.push('.');
+    text
+}
+
+/// Names target and load unless they are the usual ones.
+fn place_of(combination: &Combination, with_load: bool) -> String {
+    let mut place = String::new();
+    if combination.target != "process" || combination.emulated {
+        place.push_str(&format!(" on {}", target_name(combination)));
+    }
+    if with_load && combination.load != "idle" {
+        place.push_str(&format!(" under {}", combination.load));
+    }
+    place
+}
+
+fn name_in_sweep(combination: &Combination) -> String {
+    let size = combination
+        .size
+        .map_or_else(String::new, |size| N.count(size));
+    format!("{} {size}", target_name(combination))
+}
+
+/// Returns the share of time lost that stands for a combination.
+fn share_of(combination: &Combination) -> Option<Spread<f64>> {
+    match &combination.figures {
+        CombinedFigures::Gap(gap) => Some(gap.share_lost),
+        CombinedFigures::Timed(timed) => first_share(timed).map(|(_, share)| share),
+    }
+}
+
+fn first_share(timed: &CombinedTimed) -> Option<(u64, Spread<f64>)> {
+    let first: &CombinedShare = timed.shares.first()?;
+    Some((first.above_cycles, first.share?))
+}
+
+fn as_gap(combination: &Combination) -> Option<&CombinedGap> {
+    match &combination.figures {
+        CombinedFigures::Gap(gap) => Some(gap),
+        CombinedFigures::Timed(_) => None,
+    }
+}
+
+fn as_timed(combination: &Combination) -> Option<&CombinedTimed> {
+    match &combination.figures {
+        CombinedFigures::Timed(timed) => Some(timed),
+        CombinedFigures::Gap(_) => None,
+    }
+}

@@ -1,0 +1,43 @@
+//! Writes everything that is derived from a run into its folder.
+
+use std::path::PathBuf;
+
+use tare_results::RunFolder;
+
+use crate::analysis::Analysis;
+use crate::error::ReportError;
+use crate::{csv, html, json};
+
+/// Names the files that were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The page for people.
+    pub report: PathBuf,
+    /// The figures for programs.
+    pub summary: PathBuf,
+    /// The tables with the columns of kot-2019.
+    pub csv: Vec<PathBuf>,
+}
+
+/// Writes `report.html`, `summary.json` and the CSV files, replacing older ones.
+///
+/// # Errors
+///
+/// [`ReportError::Results`] if a file cannot be written; [`ReportError::Json`] would be a defect.
+pub fn write_all(run: &RunFolder, analysis: &Analysis) -> Result<Written, ReportError> {
+    let write = |name: &str, content: &str| -> Result<PathBuf, ReportError> {
+        run.write_derived(name, content.as_bytes())?;
+        Ok(run.path().join(name))
+    };
+    let summary = write("summary.json", &json::render(analysis.summary())?)?;
+    let csv = csv::files(analysis)
+        .iter()
+        .map(|(name, text)| write(name, text))
+        .collect::<Result<_, _>>()?;
+    let report = write("report.html", &html::render(analysis))?;
+    Ok(Written {
+        report,
+        summary,
+        csv,
+    })
+}

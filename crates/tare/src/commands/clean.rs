@@ -1,0 +1,20 @@
+//! `tare clean`: undoes what an earlier command left behind.
+
+use tare_guard::{default_state_dir, sweep};
+
+use crate::error::CommandError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Sweeps, and tells what was done.
+pub fn run(terminal: &Terminal) -> Result<u8, CommandError> {
+    let report = sweep(&default_state_dir()?);
+    if report.is_quiet() {
+        terminal.print("nothing was left behind")?;
+    }
+    for sentence in report.sentences() {
+        terminal.print(&sentence)?;
+    }
+    let complete = report.kept == 0 && report.undo.is_complete();
+    Ok(if complete { exit::DONE } else { exit::FAILED })
+}

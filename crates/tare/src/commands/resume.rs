@@ -1,0 +1,48 @@
+//! Going on with a run that was interrupted.
+//!
+//! Cells measured under other circumstances do not belong into one run: a mixture would look like
+//! noise. So a run is only resumed on the same processor, under the same kernel, with the same
+//! agent.
+
+use std::path::Path;
+
+use tare_results::model::Outcome;
+use tare_results::{CellState, MachineRecord, RunFolder};
+use tare_targets::spec;
+
+use crate::error::CommandError;
+
+/// Opens a run in order to run what is missing.
+pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError> {
+    let folder = RunFolder::open_for_writing(path)?;
+    let then = folder.machine();
+    same(
+        "processor",
+        &then.machine.processor,
+        &here.machine.processor,
+    )?;
+    same(
+        "kernel",
+        &then.machine.kernel.release,
+        &here.machine.kernel.release,
+    )?;
+    for plan in &folder.plan().cells {
+        if let CellState::Done(cell) = folder.state(plan.id)
+            && let Outcome::Done(measurement) = &cell.outcome
+        {
+            let now = spec::parse(&plan.target)?.program()?.sha256;
+            same("agent", &measurement.agent.sha256, &now)?;
+            // All cells of a run were made by one agent, or this would have refused before.
+            break;
+        }
+    }
+    Ok(folder)
+}
+
+fn same<T: PartialEq>(what: &str, then: &T, now: &T) -> Result<(), CommandError> {
+    if then == now {
+        return Ok(());
+    }
+    let why = format!("it was begun with another {what} than there is now");
+    Err(CommandError::NotResumable { why })
+}

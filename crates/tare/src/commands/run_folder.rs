@@ -1,0 +1,49 @@
+//! Where runs are kept, and how one is shown.
+
+use std::path::PathBuf;
+
+use jiff::{Timestamp, tz::TimeZone};
+use tare_report::{analyse, terminal as tables, write_all};
+use tare_results::RunFolder;
+
+use crate::error::CommandError;
+use crate::terminal::Terminal;
+
+/// Is the folder in which runs are kept unless said otherwise, below the current one.
+pub const RUNS: &str = "tare-runs";
+
+/// Names a new run folder by time and experiment.
+pub fn new_path(name: &str) -> PathBuf {
+    let now = Timestamp::now().to_zoned(TimeZone::UTC);
+    let time = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
+    let base = PathBuf::from(RUNS);
+    // Two runs begun in the same second must not meet.
+    (1..)
+        .map(|n: u32| match n {
+            1 => base.join(format!("{time}-{name}")),
+            n => base.join(format!("{time}-{name}-{n}")),
+        })
+        .find(|path| !path.exists())
+        .expect("there are more numbers than folders")
+}
+
+/// Analyses a run, writes its derived files, and prints the result.
+pub fn present(folder: &RunFolder, json: bool, terminal: &Terminal) -> Result<(), CommandError> {
+    let analysis = analyse(folder)?;
+    let written = write_all(folder, &analysis);
+    if json {
+        terminal.print_json(&analysis.summary())?;
+    } else {
+        let (width, colour) = (terminal.width(), terminal.colours_results());
+        terminal.print(&tables::render(&analysis, width.into(), colour))?;
+    }
+    // A run on a read-only medium can still be looked at.
+    match written {
+        Ok(written) if !json => terminal.print(&format!("report: {}", written.report.display())),
+        Ok(_) => Ok(()),
+        Err(error) => {
+            terminal.warn(&error.to_string());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The exit codes, which scripts rely on. They are documented in `tare --help`.
+
+/// Everything asked for was done.
+pub const DONE: u8 = 0;
+/// Something failed: a cell, a file, the machine. What was measured is kept.
+pub const FAILED: u8 = 1;
+/// The arguments make no sense.
+pub const USAGE: u8 = 2;
+/// The user ended the run early; `--resume` goes on.
+pub const INTERRUPTED: u8 = 4;
+/// A target can't be used here.
+pub const UNAVAILABLE: u8 = 5;

@@ -1,0 +1,40 @@
+//! `tare`: weighs what an operating system costs the work it carries.
+//!
+//! The command is thin: it reads arguments ([`cli`]), calls the crates that do the work
+//! ([`commands`]), shows progress ([`progress`]) and decides the exit code, here and nowhere else.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod error;
+mod exit;
+mod progress;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::error::CommandError;
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let terminal = Terminal::new(cli.color);
+    let outcome = match &cli.command {
+        Command::Noise(arguments) => commands::noise::run(arguments, &terminal),
+        Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
+        Command::Report(arguments) => commands::report::run(arguments, &terminal),
+        Command::Targets(arguments) => commands::targets::run(arguments, &terminal),
+        Command::Doctor(arguments) => commands::doctor::run(arguments, &terminal),
+        Command::Clean => commands::clean::run(&terminal),
+    };
+    let code = outcome.unwrap_or_else(|error| {
+        if !matches!(error, CommandError::NobodyReads) {
+            terminal.error(&error.to_string());
+        }
+        error.exit_code()
+    });
+    ExitCode::from(code)
+}

@@ -1,0 +1,216 @@
+//! What is shown while a run goes on: how far it is, how long it still takes, the latest result.
+//!
+//! On a terminal that is one line, redrawn four times a second from the loop that waits for the
+//! instance; no thread of its own runs. Elsewhere each finished cell is a line.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tare_experiments::Observer;
+use tare_report::live;
+use tare_results::RunFolder;
+use tare_results::model::{Cell, CellPlan, Outcome, Samples};
+
+use crate::terminal::Terminal;
+
+/// Is how often the line is redrawn.
+const REDRAW: Duration = Duration::from_millis(250);
+
+/// Shows the progress of a run on standard error.
+pub struct Progress<'a> {
+    terminal: &'a Terminal,
+    /// The line, where there is a terminal to show it on.
+    bar: Option<ProgressBar>,
+    remaining: Remaining,
+    current: String,
+    latest: String,
+    number: usize,
+    of: usize,
+    begun: Instant,
+}
+
+impl<'a> Progress<'a> {
+    /// Prepares to show the progress of the cells that are missing from `folder`.
+    pub fn new(folder: &RunFolder, terminal: &'a Terminal) -> Self {
+        let missing = folder.missing();
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(
+                Some(missing.len() as u64),
+                ProgressDrawTarget::stderr(),
+            );
+            let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg}");
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Self {
+            terminal,
+            bar,
+            remaining: Remaining::new(missing.into_iter().cloned()),
+            current: String::new(),
+            latest: String::new(),
+            number: 0,
+            of: 0,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Takes the line away.
+    pub fn close(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn redraw(&self) {
+        if let Some(bar) = &self.bar {
+            let left = human(self.remaining.left(self.begun.elapsed()));
+            let latest = match self.latest.as_str() {
+                "" => String::new(),
+                latest => format!(" · {latest}"),
+            };
+            bar.set_message(format!("{left} left · now {}{latest}", self.current));
+            bar.tick();
+        }
+    }
+}
+
+impl Observer for Progress<'_> {
+    fn started(&mut self, plan: &CellPlan, number: usize, of: usize) {
+        (self.number, self.of) = (number, of);
+        self.current = plan.label();
+        self.begun = Instant::now();
+        self.redraw();
+    }
+
+    fn tick(&mut self) -> Option<Duration> {
+        self.bar.as_ref()?;
+        self.redraw();
+        Some(REDRAW)
+    }
+
+    fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
+        self.remaining.finished(&cell.plan, self.begun.elapsed());
+        self.latest = match (&cell.outcome, samples) {
+            (Outcome::Done(_), Some(samples)) => live(cell, samples),
+            _ => format!("{}: failed", cell.plan.label()),
+        };
+        let failed = match &cell.outcome {
+            Outcome::Failed { reason } => Some(format!(
+                "cell {} ({}) failed: {reason}",
+                cell.plan.id,
+                cell.plan.label()
+            )),
+            Outcome::Done(_) => None,
+        };
+        match (&self.bar, failed) {
+            (Some(bar), None) => bar.inc(1),
+            (Some(bar), Some(text)) => {
+                bar.suspend(|| self.terminal.warn(&text));
+                bar.inc(1);
+            }
+            (None, None) => self
+                .terminal
+                .note(&format!("[{}/{}] {}", self.number, self.of, self.latest)),
+            (None, Some(text)) => self.terminal.warn(&text),
+        }
+        self.redraw();
+    }
+}
+
+/// Estimates the time left from what cells of the same kind took.
+struct Remaining {
+    /// Cells that have not finished.
+    cells: Vec<CellPlan>,
+    /// Time and number of those that have, by what they repeat.
+    taken: HashMap<(String, String), (Duration, u32)>,
+}
+
+impl Remaining {
+    fn new(cells: impl Iterator<Item = CellPlan>) -> Self {
+        Self {
+            cells: cells.collect(),
+            taken: HashMap::new(),
+        }
+    }
+
+    fn finished(&mut self, plan: &CellPlan, took: Duration) {
+        self.cells.retain(|cell| cell.id != plan.id);
+        let (time, number) = self.taken.entry(kind(plan)).or_default();
+        *time += took;
+        *number += 1;
+    }
+
+    /// Returns the time left, if the cell that runs now has been running for `elapsed`.
+    fn left(&self, elapsed: Duration) -> Duration {
+        let of = |cell: &CellPlan| match self.taken.get(&kind(cell)) {
+            Some((time, number)) => *time / *number,
+            None => Duration::try_from_secs_f64(cell.estimate_seconds).unwrap_or_default(),
+        };
+        let all: Duration = self.cells.iter().map(of).sum();
+        let running = self.cells.first().map(of).unwrap_or_default();
+        all.saturating_sub(elapsed.min(running))
+    }
+}
+
+fn kind(plan: &CellPlan) -> (String, String) {
+    (plan.target.clone(), plan.words.clone())
+}
+
+/// Writes a duration as people say it: `8 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn human(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().ceil() as u64;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, 0) => format!("{m} min"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, 0, _) => format!("{h} h"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let of = |seconds| human(Duration::from_secs_f64(seconds));
+        assert_eq!(of(0.2), "1 s");
+        assert_eq!(of(59.0), "59 s");
+        assert_eq!(of(60.0), "1 min");
+        assert_eq!(of(200.0), "3 min 20 s");
+        assert_eq!(of(7_500.0), "2 h 5 min");
+    }
+
+    #[test]
+    fn the_time_left_follows_what_cells_really_took() {
+        let cell = |id, workload: &str| CellPlan {
+            id,
+            block: id,
+            target: "process".to_owned(),
+            load: "idle".to_owned(),
+            workload: workload.to_owned(),
+            size: None,
+            repetitions: 1,
+            timing: "fenced".to_owned(),
+            words: workload.to_owned(),
+            estimate_seconds: 10.0,
+            limit_seconds: 100.0,
+        };
+        let cells = [cell(1, "gap"), cell(2, "prime"), cell(3, "gap")];
+        let mut remaining = Remaining::new(cells.clone().into_iter());
+        assert_eq!(remaining.left(Duration::ZERO), Duration::from_secs(30));
+        assert_eq!(
+            remaining.left(Duration::from_secs(4)),
+            Duration::from_secs(26)
+        );
+        remaining.finished(&cells[0], Duration::from_secs(2));
+        assert_eq!(remaining.left(Duration::ZERO), Duration::from_secs(12));
+        // A cell that takes longer than expected does not eat into the others.
+        assert_eq!(
+            remaining.left(Duration::from_secs(99)),
+            Duration::from_secs(2)
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! The help texts, as people see them.
+
+mod common;
+
+use common::Bench;
+
+fn help(words: &str) -> String {
+    let bench = Bench::new();
+    let ran = bench.run(words);
+    ran.expect(0, &[]);
+    ran.out
+}
+
+#[test]
+fn tare() {
+    insta::assert_snapshot!(help("--help"));
+}
+
+#[test]
+fn noise() {
+    insta::assert_snapshot!(help("noise --help"));
+}
+
+#[test]
+fn quick() {
+    insta::assert_snapshot!(help("quick --help"));
+}
+
+#[test]
+fn report() {
+    insta::assert_snapshot!(help("report --help"));
+}
+
+#[test]
+fn doctor() {
+    insta::assert_snapshot!(help("doctor --help"));
+}
