@@ -8,10 +8,11 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::thread::{ClockId, CpuSet, clock_nanosleep_absolute, sched_setaffinity};
 use rustix::time::{Timespec, clock_gettime};
+use tare_host::{BUSY_SHARE, Sample, Source};
 use tare_stats::Span;
 use tare_workloads::timing::bare_rdtsc;
 
@@ -33,6 +34,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let (mut ratios, mut rises) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
+        wait_for_quiet(cpu);
         let measure = |name: &str| -> Result<Spin> {
             let name = format!("{name}-{pair}");
             let cpu = cpu.to_string();
@@ -89,6 +91,22 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         2.5,
     );
     Ok(())
+}
+
+/// Waits until the CPU has been idle for a while, at most two minutes: ordinary work that shares it
+/// with the measurement would be taken for the hog's.
+fn wait_for_quiet(cpu: usize) {
+    const QUIET_SAMPLES: usize = 5;
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let source = Source::system();
+    let mut quiet = 0;
+    while quiet < QUIET_SAMPLES && Instant::now() < deadline {
+        let busy = Sample::take(&source).busy(cpu as u32).unwrap_or(0.0);
+        quiet = if busy < BUSY_SHARE { quiet + 1 } else { 0 };
+    }
+    if quiet < QUIET_SAMPLES {
+        println!("       CPU {cpu} is busy with other work: the figures will suffer");
+    }
 }
 
 fn last_cpu() -> Result<usize> {

@@ -9,7 +9,7 @@
 //!   [`write_all`] puts all files into the run folder. [`live`] is for the one result that has just
 //!   arrived.
 //!
-//! Below them lie [`format`], which knows how many digits a number deserves, and `svg`, a small
+//! Below them lie [`mod@format`], which knows how many digits a number deserves, and `svg`, a small
 //! kit for plots: scales, axes, marks.
 //!
 //! Nothing here measures, and nothing is stored that could not be derived again.

@@ -1,4 +1,6 @@
-//! The result on a terminal: the verdict, then one row per combination.
+//! The result on a terminal: one row per combination, then what was not measured, then the verdict.
+//!
+//! The verdict comes last, where the eye is when a command has ended.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -15,7 +17,7 @@ const N: Numbers = Numbers::PLAIN;
 /// Is the narrowest terminal that tables are made for.
 const LEAST_WIDTH: usize = 60;
 
-/// Writes verdict and tables for a terminal of `width` columns, coloured if `colour`.
+/// Writes tables and verdict for a terminal of `width` columns, coloured if `colour`.
 ///
 /// Ends with a line feed. Text is broken between words, table cells only if they must be.
 #[must_use]
@@ -26,7 +28,6 @@ pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
         width: width.max(LEAST_WIDTH),
         colour,
     };
-    page.verdict(summary);
     let panels = panels(&summary.combinations);
     let gaps: Vec<_> = rows(&panels, |figures| match figures {
         CombinedFigures::Gap(gap) => Some(&**gap),
@@ -47,7 +48,10 @@ pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
         page.table(class_table(&timed));
     }
     page.not_measured(summary);
+    page.remarks(summary);
+    page.verdict(summary);
     page.text
+        .split_off(page.text.len() - page.text.trim_start().len())
 }
 
 /// Returns the combinations of one kind with their names, in the order of the report.
@@ -73,18 +77,34 @@ struct Page {
 }
 
 impl Page {
+    /// Writes the cautions first, so that the sentence which sums it all up stands nearest the end.
     fn verdict(&mut self, summary: &Summary) {
         let verdict = &summary.verdict;
-        self.paragraph(&verdict.headline, Style::new().bold(), "");
         let plain = Style::new();
+        if !verdict.cautions.is_empty() {
+            self.text.push('\n');
+        }
+        for caution in &verdict.cautions {
+            self.paragraph(caution, AnsiColor::Yellow.on_default(), "! ");
+        }
+        self.text.push('\n');
+        self.paragraph(&verdict.headline, Style::new().bold(), "");
         for detail in &verdict.details {
             self.paragraph(detail, plain, "");
         }
         for certainty in &verdict.certainty {
             self.paragraph(certainty, plain.dimmed(), "");
         }
-        for caution in &verdict.cautions {
-            self.paragraph(caution, AnsiColor::Yellow.on_default(), "! ");
+    }
+
+    /// Writes what the agents remarked: what they could not do, and what would let them.
+    fn remarks(&mut self, summary: &Summary) {
+        if summary.notices.is_empty() {
+            return;
+        }
+        self.heading("Left out");
+        for notice in &summary.notices {
+            self.paragraph(&notice.text, Style::new(), "- ");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod synthetic;
 
+use proptest::prelude::*;
 use synthetic::{Fold, HZ, Run, spin, timed};
 use tare_report::analysis::{
     Alarm, CombinedFigures, GapFigures, Observed, Over, Severity, State, Time, TimedFigures,
@@ -484,4 +485,41 @@ fn emulated_figures_are_marked_and_not_compared() {
             .any(|detail| detail.contains("Compared"))
     );
     assert_eq!(analysis.alarms()[0].id(), "emulated");
+}
+
+proptest! {
+    /// Compares with what anybody would compute from the raw durations.
+    #[test]
+    fn figures_agree_with_the_raw_durations(
+        durations in proptest::collection::vec(1_u64..30_000, 1..300),
+        pause in 0_u64..200,
+    ) {
+        let fold = Fold { pause, ..Fold::default() };
+        let mut run = Run::new(1);
+        run.done(1, "process", "prime", Some(22), timed(&durations, fold));
+        let analysis = run.data().analyse();
+        let figures = timed_of(&analysis, 0);
+        let n = durations.len() as f64;
+        let sum: u64 = durations.iter().sum();
+        let mean = sum as f64 / n;
+        prop_assert!((figures.raw.mean.cycles - mean).abs() < 1e-9 * mean);
+        prop_assert_eq!(figures.raw.max.cycles, *durations.iter().max().unwrap() as f64);
+        prop_assert_eq!(figures.raw.min.cycles, *durations.iter().min().unwrap() as f64);
+        for class in &figures.classes {
+            // In whole numbers, so that no rounding decides: d·n − Σd against bound·n.
+            let beyond = |d: u64, bound: u64| d * durations.len() as u64 > sum + bound * durations.len() as u64;
+            let inside = |d: &&u64| {
+                beyond(**d, class.above_cycles) && class.up_to_cycles.is_none_or(|to| !beyond(**d, to))
+            };
+            prop_assert_eq!(class.count, Some(durations.iter().filter(inside).count() as u64));
+        }
+        let late: f64 = durations.iter().map(|&d| d as f64 - mean).filter(|d| *d > 400.0).sum();
+        prop_assert!((figures.shares[0].share.unwrap() - late / sum as f64).abs() < 1e-9);
+        let dead = pause as f64 * (n - 1.0) / n;
+        prop_assert!((figures.dead_time.cycles - dead).abs() < 1e-6);
+        // The list holds exactly the delays above its threshold, all of which the picture has.
+        let picture = &analysis.pictures()[0].runs[0];
+        prop_assert_eq!(picture.listed, figures.shares[0].count.unwrap());
+        prop_assert_eq!(picture.longest(), durations.iter().max().copied());
+    }
 }

@@ -1,6 +1,6 @@
 //! What the tests of the command share: they run the real program on the real agent.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
