@@ -1,6 +1,7 @@
 //! A SCHED_FIFO thread of known appetite takes the CPU away, and is found.
 //!
-//! The hog wakes every 10 ms and computes for 200 µs: 2 % of the CPU. It writes down when it ran
+//! The hog wakes every 50 ms and computes for 1 ms: 2 % of the CPU. A burst is long beside the two
+//! context switches around it, which lengthen the gap but are not the hog's time. It writes down when it ran
 //! by the TSC, and asks the kernel how much CPU time it took. `tare noise --workload gap` measures
 //! the same CPU meanwhile. The gaps that hold the hog's own time stamps must sum to its CPU time,
 //! and the share of time lost must be 2 points higher than without it. Both are medians over five
@@ -21,8 +22,8 @@ use crate::verdict::Verdicts;
 use crate::{Result, median, noise};
 
 const PAIRS: usize = 5;
-const PERIOD_NS: u64 = 10_000_000;
-const BURST_NS: u64 = 200_000;
+const PERIOD_NS: u64 = 50_000_000;
+const BURST_NS: u64 = 1_000_000;
 /// Is how long the hog lives: longer than `tare noise` takes, and it ends by itself.
 const SECONDS: u64 = 8;
 /// Is the number of timer reads: about two seconds.
