@@ -62,23 +62,25 @@ fn is_direct(before: &[u8; LONGEST_CALL], address: u64, code: &Range<u64>) -> bo
 
 /// Tells whether `before` ends with `FF /2`: a call through a register or memory.
 fn is_indirect(before: &[u8; LONGEST_CALL]) -> bool {
-    (2..=LONGEST_CALL).any(|length| {
-        let call = &before[LONGEST_CALL - length..];
-        call[0] == 0xff && call[1] >> 3 & 7 == 2 && indirect_length(call) == Some(length)
+    (0..LONGEST_CALL).any(|start| match before.get(start..) {
+        Some(call @ [0xff, modrm, ..]) => modrm >> 3 & 7 == 2 && indirect_length(call) == call.len(),
+        _ => false,
     })
 }
 
-/// Returns the length of `FF` with the ModRM byte that follows (Intel SDM, volume 2, table 2-2).
-fn indirect_length(call: &[u8]) -> Option<usize> {
-    let (mode, register) = (call[1] >> 6, call[1] & 7);
-    let scaled = usize::from(register == 4);
-    match mode {
-        0 if register == 5 => Some(6),
-        0 if register == 4 => Some(if call.get(2)? & 7 == 5 { 7 } else { 3 }),
-        0 => Some(2),
-        1 => Some(3 + scaled),
-        2 => Some(6 + scaled),
-        _ => Some(2),
+/// Returns the length of `FF` with the ModRM byte that follows (Intel SDM, volume 2, table 2-2),
+/// or 0 if it is cut short.
+fn indirect_length(call: &[u8]) -> usize {
+    let [_, modrm, rest @ ..] = call else {
+        return 0;
+    };
+    match (modrm >> 6, modrm & 7, rest.first()) {
+        (0, 5, _) => 6,
+        (0, 4, Some(scale)) if scale & 7 == 5 => 7,
+        (0, 4, _) => 3,
+        (0, ..) | (3, ..) => 2,
+        (1, register, _) => 3 + usize::from(register == 4),
+        (_, register, _) => 6 + usize::from(register == 4),
     }
 }
 

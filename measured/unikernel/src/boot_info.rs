@@ -80,10 +80,8 @@ impl<'a> BootInfo<'a> {
                 length += 1;
             }
         }
-        let text = &room[..length];
-        core::str::from_utf8(text).unwrap_or_else(|error| {
-            core::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default()
-        })
+        let text = room.get(..length).unwrap_or_default();
+        text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
     }
 
     /// Returns the entries of the memory map, as the loader gave them.
@@ -103,15 +101,16 @@ impl<'a> BootInfo<'a> {
     }
 }
 
+/// Returns the number at a place that the caller knows to be there: 0 stands for nothing anywhere.
 fn number32(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4]
-        .iter()
-        .rev()
-        .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
+/// As [`number32`], for 64 bits.
 fn number64(bytes: &[u8], at: usize) -> u64 {
-    u64::from(number32(bytes, at)) | u64::from(number32(bytes, at + 4)) << 32
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]

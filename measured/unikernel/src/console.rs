@@ -68,6 +68,14 @@ impl Console {
         }
         write(&digits);
     }
+
+    /// Writes a number in decimal digits.
+    pub fn number(self, number: u32) {
+        if number >= 10 {
+            self.number(number / 10);
+        }
+        write(&[b'0' + (number % 10) as u8]);
+    }
 }
 
 impl fmt::Write for Console {

@@ -8,7 +8,7 @@
 //! unikernel: backtrace 0x0000000000100abc
 //! ```
 //!
-//! or `unikernel: panic: panicked at file:line:column:` and the message. The first address is where
+//! or `unikernel: panic at file:line:column: message`. The first address is where
 //! it happened, the others are return addresses, innermost first (see [`crate::backtrace`]): what
 //! called is the instruction in front of them. Who has the image with its symbols resolves them.
 
@@ -99,8 +99,20 @@ pub(crate) extern "C" fn faulted(frame: &Frame) -> ! {
 /// Reports a panic. [`crate::image!`] makes it the image's panic handler.
 pub fn panicked(info: &PanicInfo<'_>) -> ! {
     let local = begin();
-    // Writing to the console does not fail.
-    let _ = writeln!(Console, "unikernel: panic: {info}");
+    Console.texts(&["unikernel: panic"]);
+    if let Some(location) = info.location() {
+        Console.texts(&[" at ", location.file(), ":"]);
+        Console.number(location.line());
+        Console.texts(&[":"]);
+        Console.number(location.column());
+    }
+    Console.texts(&[": "]);
+    // Formatting is linked only if some panic of the image needs it. Writing does not fail.
+    let _ = match info.message().as_str() {
+        Some(text) => Console.write_str(text),
+        None => write!(Console, "{}", info.message()),
+    };
+    Console.texts(&["\n"]);
     let rsp: u64;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, rsp", out(reg) rsp, options(nomem, nostack, preserves_flags)) };

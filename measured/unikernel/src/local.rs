@@ -74,7 +74,6 @@ impl First {
 
 /// Is what GS points to. Interrupt handlers reach the fields by their offsets.
 #[repr(C)]
-#[derive(Debug)]
 pub struct Local {
     /// Interrupts per vector, from 32 on.
     pub(crate) counts: [AtomicU64; COUNTED],
@@ -98,7 +97,6 @@ pub struct Local {
 
 /// Are the tables that the CPU reads.
 #[repr(C)]
-#[derive(Debug)]
 struct Tables {
     gdt: [u64; 6],
     tss: Tss,
@@ -107,7 +105,6 @@ struct Tables {
 /// Is the 64-bit task state segment (Intel SDM, volume 3, figure 9-11), in halves, since its
 /// addresses are not aligned.
 #[repr(C)]
-#[derive(Debug)]
 struct Tss {
     words: [u32; 26],
 }
