@@ -49,7 +49,10 @@ pub enum Mode {
 pub fn enable() {
     // SAFETY: every CPU with 64-bit mode has this register.
     let state = unsafe { cpu::read_msr(BASE_REGISTER) };
-    assert!(state & 1 << 10 == 0, "firmware left the APIC in x2APIC mode");
+    assert!(
+        state & 1 << 10 == 0,
+        "firmware left the APIC in x2APIC mode"
+    );
     assert!(
         state & 0xf_ffff_f000 == BASE,
         "firmware moved the APIC's registers"

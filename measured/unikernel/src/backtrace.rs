@@ -24,7 +24,12 @@ pub trait Source {
 }
 
 /// Calls `found` with up to [`LIMIT`] return addresses on `stack`, innermost first.
-pub fn scan(source: &impl Source, stack: Range<u64>, code: &Range<u64>, mut found: impl FnMut(u64)) {
+pub fn scan(
+    source: &impl Source,
+    stack: Range<u64>,
+    code: &Range<u64>,
+    mut found: impl FnMut(u64),
+) {
     stack
         .step_by(size_of::<u64>())
         .map_while(|place| source.word(place))
@@ -63,7 +68,9 @@ fn is_direct(before: &[u8; LONGEST_CALL], address: u64, code: &Range<u64>) -> bo
 /// Tells whether `before` ends with `FF /2`: a call through a register or memory.
 fn is_indirect(before: &[u8; LONGEST_CALL]) -> bool {
     (0..LONGEST_CALL).any(|start| match before.get(start..) {
-        Some(call @ [0xff, modrm, ..]) => modrm >> 3 & 7 == 2 && indirect_length(call) == call.len(),
+        Some(call @ [0xff, modrm, ..]) => {
+            modrm >> 3 & 7 == 2 && indirect_length(call) == call.len()
+        }
         _ => false,
     })
 }

@@ -65,7 +65,11 @@ mod tests {
                 assert_eq!(returned, to[start..].as_mut_ptr());
                 for (k, byte) in to.iter().enumerate() {
                     let copied = (start..start + bytes).contains(&k);
-                    let wanted = if copied { (k - start + 8 - start % 8) as u8 } else { 0xff };
+                    let wanted = if copied {
+                        (k - start + 8 - start % 8) as u8
+                    } else {
+                        0xff
+                    };
                     assert_eq!(*byte, wanted);
                 }
             }

@@ -145,7 +145,11 @@ impl Pit {
         let mut still = 0;
         while last.count.checked_sub(start.count)? < PIT_STEPS {
             let reading = self.reading();
-            still = if reading.count == last.count { still + 1 } else { 0 };
+            still = if reading.count == last.count {
+                still + 1
+            } else {
+                0
+            };
             if still > PATIENCE {
                 return None;
             }

@@ -10,7 +10,9 @@ use core::arch::x86_64::__cpuid;
 /// What the device behind the port does must not break memory safety.
 pub unsafe fn out8(port: u16, value: u8) {
     // SAFETY: passed on to the caller.
-    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags))
+    };
 }
 
 /// Writes 16 bits to a port.
@@ -20,7 +22,9 @@ pub unsafe fn out8(port: u16, value: u8) {
 /// As for [`out8`].
 pub unsafe fn out16(port: u16, value: u16) {
     // SAFETY: passed on to the caller.
-    unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags))
+    };
 }
 
 /// Writes 32 bits to a port.
@@ -30,7 +34,9 @@ pub unsafe fn out16(port: u16, value: u16) {
 /// As for [`out8`].
 pub unsafe fn out32(port: u16, value: u32) {
     // SAFETY: passed on to the caller.
-    unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("out dx, eax", in("dx") port, in("eax") value, options(nomem, nostack, preserves_flags))
+    };
 }
 
 /// Reads a byte from a port.
@@ -42,7 +48,9 @@ pub unsafe fn out32(port: u16, value: u32) {
 pub unsafe fn in8(port: u16) -> u8 {
     let value;
     // SAFETY: passed on to the caller.
-    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags))
+    };
     value
 }
 

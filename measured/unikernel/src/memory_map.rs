@@ -35,7 +35,10 @@ pub fn usable(regions: impl Iterator<Item = Region> + Clone, image_end: u64) -> 
     let free = regions.clone().filter(|region| region.kind == Kind::Free);
     let mut best = (image_end, image_end);
     for region in free {
-        let mut start = region.start.clamp(image_end, MAPPED_END).next_multiple_of(PAGE);
+        let mut start = region
+            .start
+            .clamp(image_end, MAPPED_END)
+            .next_multiple_of(PAGE);
         let end = region.end.min(MAPPED_END) & !(PAGE - 1);
         // Goes through the free pieces between what is taken inside of the region.
         while start < end {

@@ -29,7 +29,10 @@ pub struct Rate {
 /// one whole step. None if the counter stood still.
 #[must_use]
 pub fn between(start: Reading, end: Reading, count_hz: f64) -> Option<Rate> {
-    let steps = end.count.checked_sub(start.count).filter(|steps| *steps > 0)?;
+    let steps = end
+        .count
+        .checked_sub(start.count)
+        .filter(|steps| *steps > 0)?;
     let least = end.before.checked_sub(start.after)? as f64;
     let most = end.after.checked_sub(start.before)? as f64;
     let hz = (least + most) / 2.0 * count_hz / steps as f64;

@@ -58,7 +58,8 @@ pub fn start(count: u32) -> Result<(), SmpError> {
     let others = count as usize - 1;
     let areas = memory::take(others * size_of::<Area>()).ok_or(SmpError::Memory)?;
     let areas = areas.as_mut_ptr() as usize;
-    for guard in (0..others).flat_map(|k| GUARDS.map(|offset| areas + k * size_of::<Area>() + offset))
+    for guard in
+        (0..others).flat_map(|k| GUARDS.map(|offset| areas + k * size_of::<Area>() + offset))
     {
         // SAFETY: a page of the areas, which nobody uses, and no other CPU runs yet.
         unsafe { paging::unmap(guard as u64) }.ok_or(SmpError::Memory)?;

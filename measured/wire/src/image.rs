@@ -131,7 +131,9 @@ mod tests {
         };
         assert_eq!(parse(line), Ok(settings));
         let words = line.split_whitespace();
-        let rest: Vec<_> = words.filter(|word| Settings::is_for_service(word)).collect();
+        let rest: Vec<_> = words
+            .filter(|word| Settings::is_for_service(word))
+            .collect();
         assert_eq!(rest, ["workload=gap", "repetitions=5"]);
         assert!(Plan::parse(rest).is_ok());
     }

@@ -28,8 +28,11 @@ impl Counted {
         platform: &mut impl Platform,
         output: &mut Output,
     ) -> Result<(), WriteError> {
-        for ((name, before), (_, after)) in
-            self.before.iter().flatten().zip(self.after.iter().flatten())
+        for ((name, before), (_, after)) in self
+            .before
+            .iter()
+            .flatten()
+            .zip(self.after.iter().flatten())
         {
             let count = after.wrapping_sub(*before);
             output.put(platform, &Record::Counter(Counter { name, count }))?;

@@ -1,0 +1,93 @@
+//! An image boots on every machine type, in little memory, and ends with a status.
+
+mod common;
+
+use std::fs;
+use std::time::Duration;
+
+use common::{CRASHED, DONE, Guest, MACHINES, MISUSED, backtrace};
+
+const HELLO: &str = env!("CARGO_BIN_EXE_hello");
+const BENCH: &str = env!("CARGO_BIN_EXE_bench");
+
+#[test]
+fn hello_boots_everywhere_in_2_mib_and_with_the_oldest_cpu() {
+    for machine in MACHINES {
+        for cpu in ["qemu64", "max"] {
+            let guest = Guest {
+                machine,
+                cpu,
+                memory_mib: 2,
+                ..Guest::new(HELLO, "some words")
+            };
+            let Some(ended) = guest.boot() else { return };
+            assert!(
+                ended.text.contains("hello from tare: some words"),
+                "{machine} {cpu}"
+            );
+            assert_eq!(ended.status, DONE, "{machine} {cpu}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_is_a_message_a_backtrace_and_a_status() {
+    let Some(ended) = Guest::new(HELLO, "then=panic").boot() else {
+        return;
+    };
+    assert_eq!(ended.status, CRASHED);
+    assert!(
+        ended
+            .text
+            .contains("unikernel: panic at images/src/bin/hello.rs:")
+    );
+    assert!(ended.text.contains(": asked for on the command line\n"));
+    let names = backtrace(HELLO, &ended.text);
+    assert!(names.iter().any(|name| name.contains("main")), "{names:?}");
+}
+
+#[test]
+fn an_idle_guest_is_ended_by_its_limit() {
+    let guest = Guest {
+        limit: Duration::from_secs(2),
+        ..Guest::new(HELLO, "then=idle")
+    };
+    let Some(ended) = guest.boot() else { return };
+    assert_eq!(ended.status, None);
+    assert!(ended.text.contains("hello from tare"));
+}
+
+#[test]
+fn a_command_line_that_can_not_be_read_is_told() {
+    for (words, message) in [
+        ("workload=gap repetitions=1 x=1", "no such key 'x'"),
+        ("workload=gap repetitions=1 irq=maybe", "want on or off"),
+        (
+            "service=dns workload=gap repetitions=1",
+            "not of service=dns",
+        ),
+        ("", "'workload=…' is missing"),
+    ] {
+        let Some(ended) = Guest::new(BENCH, words).boot() else {
+            return;
+        };
+        assert_eq!(ended.status, MISUSED, "{words}");
+        assert!(ended.text.contains(message), "{}", ended.text);
+    }
+}
+
+#[test]
+fn the_hello_image_without_symbols_is_at_most_16_kb() {
+    if cfg!(debug_assertions) {
+        println!("skipped: size: only the release build is small");
+        return;
+    }
+    let bytes = fs::read(HELLO).unwrap();
+    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
+    let loaded = object::Object::segments(&file)
+        .map(|segment| object::ObjectSegment::file_range(&segment))
+        .map(|(start, length)| start + length);
+    // What `strip` keeps behind the segments: nine section headers and their names.
+    let stripped = loaded.max().unwrap() + 9 * 64 + 100;
+    assert!(stripped <= 16_000, "{stripped} bytes");
+}
