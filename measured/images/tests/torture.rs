@@ -26,6 +26,14 @@ fn the_same_without_avx() {
     assert!(ended.text.contains(" sse"), "{}", ended.text);
 }
 
+#[test]
+fn the_handler_of_the_deadline_mode_sets_the_next_one_and_keeps_registers() {
+    let Some(ended) = Guest::new(TORTURE, "handler=deadline").boot() else {
+        return;
+    };
+    assert_eq!(ended.status, DONE, "{}", ended.text);
+}
+
 fn ticks(text: &str) -> u64 {
     let mut words = text.split_whitespace().skip_while(|word| *word != "ticks");
     words.nth(1).unwrap().parse().unwrap()

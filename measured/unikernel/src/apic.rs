@@ -26,6 +26,8 @@ const DIVIDE: u64 = 0x3e0;
 /// Is the register's address in the second mapping (see entry.s), as the 32-bit displacement that
 /// the CPU extends to it.
 pub(crate) const HIGH_END_OF_INTERRUPT: i32 = (BASE + END_OF_INTERRUPT) as u32 as i32;
+/// The same for the register that starts the timer's count.
+pub(crate) const HIGH_INITIAL_COUNT: i32 = (BASE + INITIAL_COUNT) as u32 as i32;
 
 const MASKED: u32 = 1 << 16;
 const DIVIDE_BY_1: u32 = 0b1011;
@@ -35,8 +37,6 @@ const DIVIDE_BY_1: u32 = 0b1011;
 pub enum Mode {
     /// Counts down once.
     OneShot = 0,
-    /// Counts down again and again.
-    Periodic = 1 << 17,
     /// Fires when the TSC reaches a value.
     Deadline = 2 << 17,
 }
@@ -82,14 +82,11 @@ pub fn count() -> u32 {
     read(CURRENT_COUNT)
 }
 
-/// Makes the timer fire when the TSC reaches `tsc`, in deadline mode.
-///
-/// # Safety
-///
-/// The CPU must have the deadline mode.
-pub unsafe fn set_deadline(tsc: u64) {
+/// Makes the timer fire when the TSC reaches `tsc`, in deadline mode. A CPU without that mode faults
+/// (QEMU's own emulation does nothing).
+pub fn set_deadline(tsc: u64) {
     // SAFETY: the fence keeps the write of the mode, to memory, in front of this one (Intel SDM,
-    // volume 3, "TSC-Deadline Mode"). That there is the register is up to the caller.
+    // volume 3, "TSC-Deadline Mode"). The vector that fires has a handler; a fault is reported.
     unsafe {
         core::arch::x86_64::_mm_mfence();
         cpu::write_msr(TSC_DEADLINE, tsc);

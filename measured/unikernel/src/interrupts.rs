@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | 0 ‥ 31 | exceptions: all end in [`crate::fault`] | fault; last for 2, 8, 18 |
 //! | 32 ‥ 47 | counted one by one and acknowledged | interrupts |
-//! | 48 | tick in deadline mode: sets the next one, counts as vector 32 | interrupts |
-//! | 49 ‥ 254 | nobody uses them: counted together and acknowledged | interrupts |
+//! | 48, 49 | tick by deadline, by count: sets the next one, counts as vector 32 | interrupts |
+//! | 50 ‥ 254 | nobody uses them: counted together and acknowledged | interrupts |
 //! | 255 | spurious: nothing | interrupts |
 //!
 //! Every vector switches to a stack of its own: code for this target keeps data below the stack
@@ -21,12 +21,14 @@ use crate::cpu;
 use crate::fault;
 use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePointer};
 
-/// Is the vector of the timer's tick.
+/// Is the vector as which the timer's ticks are counted.
 pub const TIMER: u8 = 32;
 /// Is the vector by which one CPU wakes another.
 pub const WAKE: u8 = 33;
 /// Is the vector of the timer's tick in deadline mode.
 pub const DEADLINE: u8 = 48;
+/// Is the vector of the timer's tick by its own count.
+pub const ONE_SHOT: u8 = 49;
 /// Is the vector of spurious interrupts.
 pub const SPURIOUS: u8 = 255;
 
@@ -44,7 +46,8 @@ global_asm!(
     period = const offset_of!(Local, period),
     missed = const offset_of!(Local, missed),
     tsc_deadline = const apic::TSC_DEADLINE,
-    // As a displacement, which is sign-extended: see entry.s.
+    // As displacements, which are sign-extended: see entry.s.
+    initial_count = const apic::HIGH_INITIAL_COUNT,
     end_of_interrupt = const apic::HIGH_END_OF_INTERRUPT,
 );
 
@@ -52,6 +55,7 @@ unsafe extern "C" {
     static exception_stubs: u8;
     static interrupt_stubs: u8;
     static deadline_stub: u8;
+    static one_shot_stub: u8;
     static unexpected_stub: u8;
     static spurious_stub: u8;
 }
@@ -129,6 +133,7 @@ fn handler(vector: usize) -> u64 {
         _ if vector < EXCEPTIONS => exceptions + vector * STUB,
         _ if vector < FIRST_UNCOUNTED => counted + (vector - EXCEPTIONS) * STUB,
         _ if vector == DEADLINE.into() => (&raw const deadline_stub) as usize,
+        _ if vector == ONE_SHOT.into() => (&raw const one_shot_stub) as usize,
         _ if vector == SPURIOUS.into() => (&raw const spurious_stub) as usize,
         _ => (&raw const unexpected_stub) as usize,
     };

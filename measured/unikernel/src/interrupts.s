@@ -57,6 +57,15 @@ acknowledge:
 spurious_stub:
     iretq
 
+# The tick by the APIC's own count: a period from now.
+one_shot_stub:
+    push rax
+    mov eax, gs:[{period}]
+    mov dword ptr [{initial_count}], eax
+    pop rax
+    inc qword ptr gs:[0]                # as vector 32
+    jmp acknowledge
+
 # The tick in deadline mode. The next one is due a period after this one was, not after this one
 # came, so that delays don't add up. If that is over already, it is left out.
 deadline_stub:

@@ -81,7 +81,7 @@ pub struct Local {
     pub(crate) unexpected: AtomicU64,
     /// TSC at which the next tick is due, in deadline mode.
     pub(crate) deadline: AtomicU64,
-    /// TSC ticks from one tick to the next, in deadline mode.
+    /// Steps of the TSC, or of the APIC's timer, from one tick to the next.
     pub(crate) period: AtomicU64,
     /// Ticks that were left out since they were over before they could be set, in deadline mode.
     pub(crate) missed: AtomicU64,
