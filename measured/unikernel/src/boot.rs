@@ -77,7 +77,7 @@ fn bytes(address: u64, count: usize) -> Option<&'static [u8]> {
     let end = address.checked_add(count as u64)?;
     if address < PAGE as u64 {
         // SAFETY: written before the switch to 64-bit mode, then never again.
-        return unsafe { (*(&raw const low_memory)).get(address as usize..end as usize) };
+        return unsafe { low_memory.get(address as usize..end as usize) };
     }
     let is_readable = memory::is_readable(address..end);
     // SAFETY: mapped memory, or what a loader says is memory; nobody writes to what the loader

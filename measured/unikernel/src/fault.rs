@@ -4,13 +4,14 @@
 //! ```text
 //! unikernel: fault: #PF page fault: a stack overflow
 //! unikernel: cpu 0x… rip 0x… rsp 0x… rflags 0x… error 0x… address 0x…
-//! unikernel: backtrace 0x0000000000101234
+//! unikernel: at 0x0000000000101234
 //! unikernel: backtrace 0x0000000000100abc
 //! ```
 //!
-//! or `unikernel: panic at file:line:column: message`. The first address is where
-//! it happened, the others are return addresses, innermost first (see [`crate::backtrace`]): what
-//! called is the instruction in front of them. Who has the image with its symbols resolves them.
+//! or `unikernel: panic at file:line:column: message` and the backtrace. After `at` stands the
+//! instruction that faulted; after `backtrace` a return address each, innermost first (see
+//! [`crate::backtrace`]): the call is the instruction that ends there, so a symbol is looked up for
+//! the address minus one. Who has the image with its symbols resolves them.
 
 use core::arch::asm;
 use core::fmt::Write;
@@ -92,7 +93,8 @@ pub(crate) extern "C" fn faulted(frame: &Frame) -> ! {
         Console.address(value);
     }
     Console.texts(&["\n"]);
-    trace(local, Some(frame.rip), frame.rsp);
+    line("at", frame.rip);
+    trace(local, frame.rsp);
     exit(Status::Crashed)
 }
 
@@ -116,7 +118,7 @@ pub fn panicked(info: &PanicInfo<'_>) -> ! {
     let rsp: u64;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, rsp", out(reg) rsp, options(nomem, nostack, preserves_flags)) };
-    trace(local, None, rsp);
+    trace(local, rsp);
     exit(Status::Crashed)
 }
 
@@ -145,14 +147,17 @@ fn faulting_address() -> u64 {
     address
 }
 
-fn trace(local: &Local, rip: Option<u64>, rsp: u64) {
-    let line = |address| {
-        Console.texts(&["unikernel: backtrace "]);
-        Console.address(address);
-        Console.texts(&["\n"]);
-    };
-    rip.into_iter().for_each(line);
-    scan(&Image, local.stack_above(rsp), &memory::image_code(), line);
+fn line(what: &str, address: u64) {
+    Console.texts(&["unikernel: ", what, " "]);
+    Console.address(address);
+    Console.texts(&["\n"]);
+}
+
+fn trace(local: &Local, rsp: u64) {
+    let code = memory::image_code();
+    scan(&Image, local.stack_above(rsp), &code, |address| {
+        line("backtrace", address);
+    });
 }
 
 /// Is the running image, for the scan: it asks for addresses on the stack and in the code only.

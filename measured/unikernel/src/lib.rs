@@ -79,6 +79,9 @@ macro_rules! image {
             $crate::exit::exit(main(boot))
         }
 
+        // `cargo clippy --all-targets` checks an image as a test program, too: with std, which has
+        // a panic handler.
+        #[cfg(not(test))]
         #[panic_handler]
         fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
             $crate::fault::panicked(info)

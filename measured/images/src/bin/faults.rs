@@ -1,7 +1,7 @@
 //! Makes one mistake, named by the word `fault=`: tests boot it to see that each one is noticed
 //! and reported.
-#![no_std]
-#![no_main]
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(test), no_main)]
 
 use core::arch::asm;
 use core::hint::black_box;
@@ -110,20 +110,20 @@ fn deeper(depth: u64) -> u64 {
 #[inline(never)]
 fn write_code() {
     // SAFETY: faults, on purpose.
-    unsafe { write(divide as fn() as u64) };
+    unsafe { write(divide as fn() as usize) };
 }
 
 #[inline(never)]
 fn write_constant() {
     // SAFETY: faults, on purpose.
-    unsafe { write(MISTAKES.as_ptr() as u64) };
+    unsafe { write(MISTAKES.as_ptr() as usize) };
 }
 
 /// # Safety
 ///
 /// The address must be one at which writing faults.
 #[inline(never)]
-unsafe fn write(address: u64) {
+unsafe fn write(address: usize) {
     // SAFETY: passed on to the caller.
     unsafe { asm!("mov byte ptr [{}], 0xcc", in(reg) address, options(nostack)) };
 }
@@ -132,7 +132,7 @@ unsafe fn write(address: u64) {
 fn execute_data() {
     let code = black_box([0xc3_u8; 16]); // ret
     // SAFETY: faults, on purpose: the stack is not executable.
-    unsafe { asm!("call {}", in(reg) code.as_ptr(), options(nomem)) };
+    unsafe { asm!("call {}", in(reg) code.as_ptr(), clobber_abi("C")) };
 }
 
 #[inline(never)]

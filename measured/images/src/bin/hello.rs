@@ -2,8 +2,8 @@
 //!
 //! With the word `then=idle` it halts for ever instead, so that the cost of an idle guest can be
 //! measured; with `then=panic` it panics.
-#![no_std]
-#![no_main]
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(test), no_main)]
 
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;

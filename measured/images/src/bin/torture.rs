@@ -4,8 +4,8 @@
 //! Words: `seconds=N` (1), `timer-hz=N` (20000). The first line of a success says what was done. With
 //! the word `handler=deadline` it instead calls the handler of the deadline mode, which QEMU's own
 //! emulation has no timer for, and looks what that does.
-#![no_std]
-#![no_main]
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(test), no_main)]
 
 use core::arch::asm;
 use core::hint::black_box;

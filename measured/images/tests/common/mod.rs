@@ -132,25 +132,29 @@ impl Running {
     }
 }
 
-/// Returns the names of the functions in the image at the addresses of a backtrace.
+/// Returns the names of the functions in the image at the addresses of a report, innermost first.
 pub fn backtrace(image: &str, text: &str) -> Vec<String> {
     let bytes = fs::read(image).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
-    let addresses = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("unikernel: backtrace 0x"))
-        .map(|digits| u64::from_str_radix(digits, 16).unwrap());
-    addresses
-        .map(|address| {
-            let found = file.symbols().find(|symbol| {
-                // The first address is an instruction, all others are behind a call.
-                let place = address - 1;
-                (symbol.address()..symbol.address() + symbol.size()).contains(&place)
-                    || symbol.address() == address
-            });
-            found.map_or_else(|| "?".to_owned(), |s| s.name().unwrap().to_owned())
-        })
-        .collect()
+    let address = |digits| u64::from_str_radix(digits, 16).unwrap();
+    let places = text.lines().filter_map(|line| {
+        let line = line.trim();
+        let fault = line.strip_prefix("unikernel: at 0x").map(address);
+        // Behind the call, which may be the last instruction of its function.
+        let call = || {
+            line.strip_prefix("unikernel: backtrace 0x")
+                .map(|d| address(d) - 1)
+        };
+        fault.or_else(call)
+    });
+    let name = |place| {
+        let at = |symbol: &object::Symbol<'_, '_>| {
+            (symbol.address()..symbol.address() + symbol.size()).contains(&place)
+        };
+        let found = file.symbols().find(at);
+        found.map_or_else(|| "?".to_owned(), |s| s.name().unwrap().to_owned())
+    };
+    places.map(name).collect()
 }
 
 /// Returns the bytes of a function in a linked program.

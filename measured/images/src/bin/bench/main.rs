@@ -9,8 +9,8 @@
 //!
 //! Exit status, as the host sees it: 33 done, 35 failed (a `failure` record says why), 37 the
 //! command line can't be read, 39 crashed.
-#![no_std]
-#![no_main]
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(test), no_main)]
 
 mod machine;
 
