@@ -11,10 +11,6 @@ pub struct SpinLock(AtomicBool);
 // SAFETY: `lock` returns only to who changed false to true, and only `unlock` changes it back.
 // Interrupt handlers only count and acknowledge: none waits for a lock that it interrupted.
 unsafe impl RawMutex for SpinLock {
-    #[expect(
-        clippy::declare_interior_mutable_const,
-        reason = "the trait asks for a constant to start from"
-    )]
     const INIT: Self = Self(AtomicBool::new(false));
 
     type GuardMarker = GuardSend;

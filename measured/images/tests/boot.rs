@@ -6,6 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use common::{CRASHED, DONE, Guest, MACHINES, MISUSED, backtrace};
+use object::{Object, ObjectSegment};
 
 const HELLO: &str = env!("CARGO_BIN_EXE_hello");
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
@@ -26,6 +27,47 @@ fn hello_boots_everywhere_in_2_mib_and_with_the_oldest_cpu() {
                 "{machine} {cpu}"
             );
             assert_eq!(ended.status, DONE, "{machine} {cpu}");
+        }
+    }
+}
+
+#[test]
+fn without_the_exit_device_the_machine_is_powered_off() {
+    for machine in MACHINES {
+        let guest = Guest {
+            machine,
+            debug_exit: false,
+            limit: Duration::from_secs(20),
+            ..Guest::new(HELLO, "")
+        };
+        let Some(ended) = guest.boot() else { return };
+        assert_eq!(ended.status, Some(0), "{machine}");
+    }
+}
+
+#[test]
+fn no_part_of_an_image_is_writable_and_executable() {
+    const BOTH: u32 = 3; // PF_W and PF_X
+    for image in [HELLO, BENCH] {
+        let bytes = fs::read(image).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let pages = |segment: &object::Segment<'_, '_>| {
+            let first = segment.address() / 4096;
+            first..(segment.address() + segment.size()).div_ceil(4096)
+        };
+        let rights = |segment: &object::Segment<'_, '_>| match segment.flags() {
+            object::SegmentFlags::Elf { p_flags, .. } => p_flags,
+            _ => panic!("not ELF"),
+        };
+        for one in file.segments() {
+            assert_ne!(rights(&one).0 & BOTH, BOTH);
+            // Nor do two of them share a page.
+            let shared = file.segments().filter(|other| {
+                other.address() != one.address()
+                    && pages(other).start < pages(&one).end
+                    && pages(&one).start < pages(other).end
+            });
+            assert_eq!(shared.count(), 0, "{image}");
         }
     }
 }
@@ -84,8 +126,9 @@ fn the_hello_image_without_symbols_is_at_most_16_kb() {
     }
     let bytes = fs::read(HELLO).unwrap();
     let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
-    let loaded = object::Object::segments(&file)
-        .map(|segment| object::ObjectSegment::file_range(&segment))
+    let loaded = file
+        .segments()
+        .map(|segment| segment.file_range())
         .map(|(start, length)| start + length);
     // What `strip` keeps behind the segments: nine section headers and their names.
     let stripped = loaded.max().unwrap() + 9 * 64 + 100;

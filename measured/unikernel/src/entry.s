@@ -134,7 +134,7 @@ start64:
     call {start}
     ud2
 
-# Sets up segments and AVX, if the CPU has it; keeps rbx.
+# Sets up segments, floating point, and AVX if the CPU has it; keeps rbx.
 common64:
     mov eax, DATA
     mov ds, eax
@@ -158,6 +158,9 @@ common64:
     mov eax, 7                                  # x87, SSE, AVX
     xsetbv
 2:  fninit
+    push 0x1f80                                 # all vector floating-point exceptions masked
+    ldmxcsr [rsp]
+    pop rax
     ret
 
 # Starts another CPU, woken by a start-up interrupt. It is copied to a page below 1 MiB and runs

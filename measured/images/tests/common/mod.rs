@@ -37,6 +37,8 @@ pub struct Guest {
     pub cpu: &'static str,
     /// Lets the guest's time count instructions.
     pub instructions: bool,
+    /// Gives the machine the device by which an image tells its status.
+    pub debug_exit: bool,
     pub limit: Duration,
 }
 
@@ -58,6 +60,7 @@ impl Guest {
             cpus: 1,
             cpu: "max",
             instructions: false,
+            debug_exit: true,
             limit: Duration::from_secs(60),
         }
     }
@@ -71,13 +74,15 @@ impl Guest {
             .args(["-machine", &format!("{},accel=tcg", self.machine)])
             .args(["-nodefaults", "-no-user-config", "-display", "none"])
             .args(["-no-reboot", "-serial", "stdio"])
-            .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
             .args(["-m", &self.memory_mib.to_string()])
             .args(["-smp", &self.cpus.to_string()])
             .args(["-cpu", self.cpu])
             .args(["-kernel", self.image, "-append", &self.words]);
         if self.machine == "microvm" {
             command.args(["-bios", "qboot.rom"]);
+        }
+        if self.debug_exit {
+            command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
         }
         if self.instructions {
             command.args(["-icount", "shift=1,sleep=off"]);
