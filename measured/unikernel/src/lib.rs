@@ -16,6 +16,14 @@
 //!
 //! An image is a binary that names its main function by [`image!`] and is linked by `image.ld`.
 //!
+//! By hand it is booted like this, and the status 33 says that all went well (see [`exit`]):
+//!
+//! ```text
+//! qemu-system-x86_64 -M microvm -bios qboot.rom -nodefaults -no-user-config -display none \
+//!     -no-reboot -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x04 \
+//!     -kernel target/x86_64-unknown-linux-gnu/release/hello -append 'some words'
+//! ```
+//!
 //! * [`boot`]: from the loader (PVH) to the image's main function; [`boot_info`] reads what the
 //!   loader tells, [`memory_map`] chooses the memory to use;
 //! * [`console`], [`exit`]: the way out for text and for the status;

@@ -243,6 +243,10 @@ impl Local {
     }
 
     /// Returns how often a vector from 32 to 47 has interrupted the CPU.
+    ///
+    /// # Panics
+    ///
+    /// Panics for another vector.
     #[must_use]
     pub fn interrupts(&self, vector: u8) -> u64 {
         self.counts[usize::from(vector) - 32].load(Ordering::Relaxed)

@@ -72,14 +72,13 @@ pub fn start(count: u32) -> Result<(), SmpError> {
         others_started.store(1, Ordering::Release);
         others_end.store(count, Ordering::Release);
     }
-    wake();
+    reset_others();
     wait(others as u32)
 }
 
-/// Wakes all other CPUs: reset, then start-up twice, as the manual has it (Intel SDM, volume 3,
-/// "MP initialization protocol"). Instead of its fixed delays, a CPU that has not yet started is
-/// sent the second message.
-fn wake() {
+/// Puts the trampoline in its place and resets all other CPUs, which then wait for the start-up
+/// message (Intel SDM, volume 3, "MP initialization protocol").
+fn reset_others() {
     let page = (usize::from(PAGE_NUMBER) * PAGE) as *mut u8;
     let code = &raw const trampoline_start;
     let bytes = (&raw const trampoline_end) as usize - code as usize;
@@ -88,9 +87,6 @@ fn wake() {
     apic::enable();
     apic::send(Message::ResetOthers);
     pause();
-    apic::send(Message::StartOthers { page: PAGE_NUMBER });
-    pause();
-    apic::send(Message::StartOthers { page: PAGE_NUMBER });
 }
 
 /// Lets some ten µs go by: a port access takes about one.
@@ -101,11 +97,17 @@ fn pause() {
     }
 }
 
-/// Waits until so many other CPUs are ready.
+/// Sends the start-up message until so many other CPUs are ready. Running ones ignore it; so there
+/// is no need for the manual's fixed delays between its two messages.
 fn wait(others: u32) -> Result<(), SmpError> {
-    /// Is how often the port is written before CPUs count as missing: about a second or more.
+    /// Is how long CPUs may take, in pauses: about a second or more.
     const PATIENCE: u32 = 50_000;
-    for _ in 0..PATIENCE {
+    /// Is how many pauses lie between two messages.
+    const REPEAT: u32 = 500;
+    for attempt in 0..PATIENCE {
+        if attempt % REPEAT == 0 {
+            apic::send(Message::StartOthers { page: PAGE_NUMBER });
+        }
         if READY.load(Ordering::Acquire) == others {
             number_by_apic_id(others);
             COUNT.store(others + 1, Ordering::Release);

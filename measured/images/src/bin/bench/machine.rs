@@ -8,7 +8,7 @@ use tare_services::bench::platform::{Claim, Memory, MemoryError, Prepared, Write
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
 use tare_unikernel::timer::{self, TimerError};
-use tare_unikernel::{console, cpu, memory};
+use tare_unikernel::{console, cpu, memory, smp};
 use tare_wire::image::Settings;
 use tare_wire::record::FrequencySource;
 
@@ -38,10 +38,10 @@ impl Platform for Machine {
     }
 
     fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {
-        if cpu.unwrap_or(0) != local().number() {
+        if smp::count() != self.settings.cpus || cpu.unwrap_or(0) != local().number() {
             return Err(
-                "the CPU asked for did not start: give the machine so many CPUs (QEMU: -smp), \
-                 and the word cpus= the same number",
+                "the CPUs asked for did not all start: give the machine so many (QEMU: -smp), and the \
+                 word cpus= the same number, which is greater than that of cpu=",
             );
         }
         if !cpu::has_rdtscp() {

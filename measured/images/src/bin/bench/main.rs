@@ -43,13 +43,10 @@ fn main(boot: &'static Boot) -> Status {
             ));
         }
     }
-    let number = order.plan.cpu.unwrap_or(0);
-    if number == 0 || smp::start(order.settings.cpus).is_err() {
-        return measure(&order);
-    }
-    // What can't be done, the measuring itself finds out and writes into a record.
+    // What can't be done, the measuring itself finds out, and writes a record that says so.
+    let _ = smp::start(order.settings.cpus);
     ORDER.store((&raw const order).cast_mut(), Ordering::Release);
-    match smp::on_cpu(number, measure_here) {
+    match smp::on_cpu(order.plan.cpu.unwrap_or(0), measure_here) {
         Ok(()) => cpu::stop(),
         Err(_) => measure(&order),
     }
