@@ -35,8 +35,8 @@ pub struct Guest {
     pub memory_mib: u32,
     pub cpus: u32,
     pub cpu: &'static str,
-    /// Lets the guest's time count instructions.
-    pub instructions: bool,
+    /// Lets the guest's time count instructions, of 2^shift ns each.
+    pub shift: Option<u32>,
     /// Gives the machine the device by which an image tells its status.
     pub debug_exit: bool,
     pub limit: Duration,
@@ -59,7 +59,7 @@ impl Guest {
             memory_mib: 64,
             cpus: 1,
             cpu: "max",
-            instructions: false,
+            shift: None,
             debug_exit: true,
             limit: Duration::from_secs(60),
         }
@@ -84,8 +84,8 @@ impl Guest {
         if self.debug_exit {
             command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
         }
-        if self.instructions {
-            command.args(["-icount", "shift=1,sleep=off"]);
+        if let Some(shift) = self.shift {
+            command.args(["-icount", &format!("shift={shift},sleep=off")]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         match command.spawn() {
