@@ -45,6 +45,7 @@ unsafe impl<T: Sync> Sync for Once<T> {}
 
 static ROOM: Once<[u8; COMMAND_LINE]> = Once(UnsafeCell::new([0; COMMAND_LINE]));
 static BOOT: Once<Boot> = Once(UnsafeCell::new(Boot { command_line: "" }));
+static INFO: Once<Option<BootInfo<'static>>> = Once(UnsafeCell::new(None));
 
 /// Continues on the first CPU, in 64-bit mode, with SSE, on its stack. Interrupts are kept out.
 extern "C" fn start(info: u32) -> ! {
@@ -63,8 +64,17 @@ extern "C" fn start(info: u32) -> ! {
     // SAFETY: runs once, and nobody else has access yet.
     let (room, boot) = unsafe { (&mut *ROOM.0.get(), &mut *BOOT.0.get()) };
     boot.command_line = info.command_line(&bytes, room);
-    memory::start(memory_map::usable(info.regions(), memory::image_end()));
+    // SAFETY: the same.
+    unsafe { *INFO.0.get() = Some(info) };
     tare_image_main(boot)
+}
+
+/// Returns the first byte of the memory to use and the first one behind.
+pub(crate) fn free_memory() -> (u64, u64) {
+    // SAFETY: written before the image's main function, then never again.
+    let info = unsafe { &*INFO.0.get() };
+    let regions = info.iter().flat_map(BootInfo::regions);
+    memory_map::usable(regions, memory::image_end())
 }
 
 unsafe extern "C" {

@@ -3,6 +3,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::boot;
 use crate::local::PAGE;
 
 unsafe extern "C" {
@@ -38,23 +39,29 @@ pub(crate) fn is_readable(addresses: Range<u64>) -> bool {
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
 
-/// Makes a piece of memory, of whole pages, the one to give out from.
-pub(crate) fn start((start, end): (u64, u64)) {
-    NEXT.store(start, Ordering::Relaxed);
-    END.store(end, Ordering::Relaxed);
+/// Returns the end of the memory to give out; finds it when it is asked for the first time, which
+/// is before there is a second CPU: that one's stack is taken here.
+fn end() -> u64 {
+    if END.load(Ordering::Relaxed) == 0 {
+        let (start, end) = boot::free_memory();
+        NEXT.store(start, Ordering::Relaxed);
+        END.store(end, Ordering::Relaxed);
+    }
+    END.load(Ordering::Relaxed)
 }
 
 /// Returns how many bytes are left.
 #[must_use]
 pub fn left() -> usize {
-    (END.load(Ordering::Relaxed) - NEXT.load(Ordering::Relaxed)) as usize
+    let end = end();
+    (end - NEXT.load(Ordering::Relaxed)) as usize
 }
 
 /// Takes `bytes` bytes, rounded up to whole pages, zeroed. None if there are not so many.
 #[must_use]
 pub fn take(bytes: usize) -> Option<&'static mut [u8]> {
     let rounded = bytes.checked_next_multiple_of(PAGE)? as u64;
-    let end = END.load(Ordering::Relaxed);
+    let end = end();
     let start = NEXT
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
             next.checked_add(rounded).filter(|behind| *behind <= end)
