@@ -28,10 +28,12 @@ quick: build
 
 test: setup-test build lint
 	cd measured && $(CARGO) test --workspace --quiet
+	cd measured && $(CARGO) test -p tare-images --release --quiet
 	$(CARGO) test --workspace --quiet
 
 build: setup
 	cd measured && $(CARGO) build --release -p tare-agent
+	cd measured && $(CARGO) build --release -p tare-images
 	$(CARGO) build --release -p tare
 
 setup:

@@ -249,6 +249,7 @@ fn measurement(received: Received, program: &Program) -> (Measurement, Samples, 
         calibration: received.calibration,
         frequencies: received.frequencies,
         batch: received.batch,
+        counters: received.counters,
     };
     (measurement, received.samples, received.notices)
 }

@@ -155,6 +155,18 @@ pub struct Measurement {
     pub frequencies: Vec<Frequency>,
     /// Sums over the batch.
     pub batch: Batch,
+    /// What was counted on the measured CPU during the batch: interrupts of the unikernel.
+    #[serde(default)]
+    pub counters: Vec<Counter>,
+}
+
+/// Counts something that happened on the measured CPU during the batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counter {
+    /// What is counted: `timer interrupts`, for example.
+    pub name: String,
+    /// How often it happened.
+    pub count: u64,
 }
 
 /// Says who ran the workload.
@@ -228,8 +240,10 @@ pub enum FrequencySource {
     KernelClock,
     /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
     DisciplinedClock,
-    /// A one-shot timer of known frequency, counted against the TSC.
+    /// A timer of known frequency, counted against the TSC.
     HardwareTimer,
+    /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
+    ParavirtualClock,
 }
 
 /// Holds the sums over a batch.

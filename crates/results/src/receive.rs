@@ -13,7 +13,8 @@ use tare_wire::record::{self, Record};
 use thiserror::Error;
 
 use crate::model::{
-    Batch, Calibration, Count, Delay, EnvelopeBin, Frequency, FrequencySource, Preparation, Samples,
+    Batch, Calibration, Count, Counter, Delay, EnvelopeBin, Frequency, FrequencySource,
+    Preparation, Samples,
 };
 
 /// Is how many lines that are no records are kept, to tell what an instance said before it failed.
@@ -28,6 +29,7 @@ pub struct Receiver {
     preparation: Option<Preparation>,
     calibration: Option<Calibration>,
     frequencies: Vec<Frequency>,
+    counters: Vec<Counter>,
     batch: Option<Batch>,
     samples: Samples,
     notices: Vec<String>,
@@ -64,6 +66,8 @@ pub struct Received {
     pub frequencies: Vec<Frequency>,
     /// Sums over the batch.
     pub batch: Batch,
+    /// What was counted on the measured CPU during the batch.
+    pub counters: Vec<Counter>,
     /// The samples.
     pub samples: Samples,
     /// What the agent remarked.
@@ -182,6 +186,7 @@ impl Receiver {
             preparation: self.preparation.ok_or_else(|| missing("ready"))?,
             calibration: self.calibration.ok_or_else(|| missing("calibration"))?,
             frequencies: self.frequencies,
+            counters: self.counters,
             batch: self.batch.ok_or_else(|| missing("batch"))?,
             samples: resolve(self.samples, self.batch.unwrap_or_default().first_tsc),
             notices: self.notices,
@@ -225,6 +230,13 @@ impl Receiver {
             }
             Record::Frequency(claim) => {
                 self.frequencies.push(frequency(&claim));
+                Ok(())
+            }
+            Record::Counter(counter) => {
+                self.counters.push(Counter {
+                    name: counter.name.to_owned(),
+                    count: counter.count,
+                });
                 Ok(())
             }
             Record::Batch(sums) => {
@@ -328,6 +340,7 @@ fn frequency(claim: &record::Frequency<'_>) -> Frequency {
             record::FrequencySource::KernelClock => FrequencySource::KernelClock,
             record::FrequencySource::DisciplinedClock => FrequencySource::DisciplinedClock,
             record::FrequencySource::HardwareTimer => FrequencySource::HardwareTimer,
+            record::FrequencySource::ParavirtualClock => FrequencySource::ParavirtualClock,
         },
         hz: claim.hz,
         uncertainty_ppm: claim.uncertainty_ppm,

@@ -308,6 +308,7 @@ impl Run {
                 },
             ],
             batch,
+            counters: Vec::new(),
         }
     }
 }

@@ -187,6 +187,7 @@ fn measurement(batch: Batch) -> Measurement {
             detail: "clocksource=tsc".to_owned(),
         }],
         batch,
+        counters: Vec::new(),
     }
 }
 

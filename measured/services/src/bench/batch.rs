@@ -7,6 +7,7 @@ use tare_workloads::timing::{Stamp, bare_rdtsc};
 use tare_workloads::{copy, prime};
 
 use super::arena::Arena;
+use super::counted::Counted;
 use super::fold;
 use super::output::Output;
 use super::platform::{Platform, WriteError};
@@ -42,39 +43,53 @@ pub fn run(
         Workload::Gap => spin(plan, platform, output, arena, begun),
         Workload::Prime { limit } => {
             let stamps = arena.take::<Stamp>(repetitions);
+            let (primes, counted) = count_primes(plan, platform, limit, stamps);
             let begun = Batch {
-                result: count_primes(plan, limit, stamps).into(),
+                result: primes.into(),
                 work: prime::divisions(limit),
                 ..begun
             };
-            report(plan, platform, output, arena, stamps, begun)
+            report(plan, platform, output, arena, stamps, begun)?;
+            counted.write(platform, output)
         }
         Workload::Copy { size } => {
             let stamps = arena.take::<Stamp>(repetitions);
             let (a, c) = (arena.take(size as usize), arena.take(size as usize));
-            copy_array(plan, a, c, stamps);
+            let counted = copy_array(plan, platform, a, c, stamps);
             let begun = Batch {
                 work: size,
                 ..begun
             };
-            report(plan, platform, output, arena, stamps, begun)
+            report(plan, platform, output, arena, stamps, begun)?;
+            counted.write(platform, output)
         }
     }
 }
 
-fn count_primes(plan: &Plan, limit: u32, stamps: &mut [Stamp]) -> u32 {
+fn count_primes(
+    plan: &Plan,
+    platform: &impl Platform,
+    limit: u32,
+    stamps: &mut [Stamp],
+) -> (u32, Counted) {
     let measured = match plan.timing {
         Timing::Fenced => prime::tare_prime_fenced,
         Timing::Published => prime::tare_prime_published,
     };
     let out = stamps.as_mut_ptr();
     // SAFETY: never more repetitions than there is room for stamps.
-    warmed_up(plan, |repetitions| unsafe {
+    warmed_up(plan, platform, |repetitions| unsafe {
         measured(limit, repetitions, out)
     })
 }
 
-fn copy_array(plan: &Plan, a: &mut [u64], c: &mut [u64], stamps: &mut [Stamp]) {
+fn copy_array(
+    plan: &Plan,
+    platform: &impl Platform,
+    a: &mut [u64],
+    c: &mut [u64],
+    stamps: &mut [Stamp],
+) -> Counted {
     let measured = match plan.timing {
         Timing::Fenced => copy::tare_copy_fenced,
         Timing::Published => copy::tare_copy_published,
@@ -86,20 +101,25 @@ fn copy_array(plan: &Plan, a: &mut [u64], c: &mut [u64], stamps: &mut [Stamp]) {
     let (a, c, out) = (a.as_mut_ptr(), c.as_mut_ptr(), stamps.as_mut_ptr());
     // SAFETY: both arrays hold `elements` values, and never more repetitions are asked for than
     // there is room for stamps.
-    warmed_up(plan, |repetitions| unsafe {
+    let ((), counted) = warmed_up(plan, platform, |repetitions| unsafe {
         measured(a, c, elements, repetitions, out);
     });
+    counted
 }
 
 /// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch.
-fn warmed_up<R>(plan: &Plan, mut measured: impl FnMut(u64) -> R) -> R {
+fn warmed_up<R>(
+    plan: &Plan,
+    platform: &impl Platform,
+    mut measured: impl FnMut(u64) -> R,
+) -> (R, Counted) {
     let mut left = plan.warmup;
     while left > 0 {
         let piece = left.min(plan.repetitions);
         measured(piece);
         left -= piece;
     }
-    measured(plan.repetitions)
+    Counted::around(platform, || measured(plan.repetitions))
 }
 
 fn report(
@@ -173,17 +193,17 @@ fn spin(
         capacity: list.len() as u64,
     };
     let mut totals = Totals::default();
-    for reads in [plan.warmup, plan.repetitions] {
-        // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
-        unsafe {
-            tare_gap(
-                reads,
-                begun.threshold_cycles,
-                &raw const buffers,
-                &raw mut totals,
-            )
-        };
-    }
+    // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
+    let mut measured = |reads| unsafe {
+        tare_gap(
+            reads,
+            begun.threshold_cycles,
+            &raw const buffers,
+            &raw mut totals,
+        )
+    };
+    measured(plan.warmup);
+    let ((), counted) = Counted::around(platform, || measured(plan.repetitions));
 
     let begin = bare_rdtsc();
     let recorded = list.len().min(totals.seen as usize);
@@ -207,6 +227,7 @@ fn spin(
         ..begun
     };
     put(platform, output, batch)?;
+    counted.write(platform, output)?;
     output.delays(platform, totals.first, list)?;
     output.envelope(platform, envelope.bins)?;
     list.sort_unstable_by_key(|gap| gap.length);

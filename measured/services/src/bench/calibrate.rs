@@ -149,8 +149,8 @@ impl Clock {
         let measured = self.start.zip(bracket(platform));
         measured
             .map(|(start, end)| rate(start, end).0)
-            .or_else(cpuid::crystal_hz)
-            .or_else(cpuid::hypervisor_hz)
+            .or_else(cpuid::hz)
+            .or_else(|| platform.frequency().map(|claim| claim.hz))
     }
 
     /// Reads both clocks again, not before 100 ms after the first time, and writes what this and
@@ -163,6 +163,7 @@ impl Clock {
         let mut kernel = None;
         let reference = super::output::text(&platform.reference_detail());
         let steered = platform.steering_ppm();
+        let own = platform.frequency();
         if let Some((start, now)) = self.start.zip(platform.reference_ns()) {
             platform.pause(SPAN_NS.saturating_sub(now.saturating_sub(start.ns)));
             kernel = bracket(platform).map(|end| rate(start, end));
@@ -205,7 +206,15 @@ impl Clock {
             cpuid::hypervisor_hz(),
             Some(cpuid::HYPERVISOR_PPM),
             "CPUID leaf 0x40000010",
-        )
+        )?;
+        own.map_or(Ok(()), |own| {
+            claim(
+                own.source,
+                Some(own.hz),
+                Some(own.uncertainty_ppm),
+                own.detail,
+            )
+        })
     }
 }
 

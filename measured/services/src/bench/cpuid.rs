@@ -9,6 +9,11 @@ use core::arch::x86_64::__cpuid;
 /// half a kHz of a GHz.
 pub const HYPERVISOR_PPM: f64 = 0.5;
 
+/// Returns the frequency by whichever leaf tells it. None where none does.
+pub fn hz() -> Option<f64> {
+    crystal_hz().or_else(hypervisor_hz)
+}
+
 /// Returns the frequency by leaf 0x15: the crystal's frequency times a ratio (Intel SDM, volume 3,
 /// "Determining the processor base frequency"). None where the leaf is absent or incomplete, as
 /// on AMD.

@@ -10,6 +10,7 @@
 //! * `batch`: runs the workloads;
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * `cpuid`: what CPUID claims of it;
+//! * `counted`: what happened beneath the batch, by the platform's counters;
 //! * `fold`: from raw stamps to exact counts, delays and an envelope;
 //! * `output`: records, split to fit into lines;
 //! * `arena`: typed pieces of the platform's memory.
@@ -17,7 +18,8 @@
 mod arena;
 mod batch;
 mod calibrate;
-mod cpuid;
+mod counted;
+pub mod cpuid;
 mod fold;
 mod output;
 pub mod platform;

@@ -1,6 +1,8 @@
 //! What the surroundings of the measured code must provide: the Linux agent and the unikernel each
 //! bring their own.
 
+use tare_wire::record::FrequencySource;
+
 /// Gives memory, clocks and a way out for records.
 pub trait Platform {
     /// Returns the version of the agent or image.
@@ -37,6 +39,18 @@ pub trait Platform {
     /// [`Platform::reference_ns`], in parts per million; None where nothing steers it.
     fn steering_ppm(&self) -> Option<f64>;
 
+    /// Returns what the platform has found out of the TSC's frequency by means of its own. May
+    /// take 2 ms the first time; only asked outside of timed regions.
+    fn frequency(&self) -> Option<Claim> {
+        None
+    }
+
+    /// Returns what is counted beneath the measured code on this CPU, by name, up to now. Only
+    /// the differences over a batch are reported; the names must be the same each time.
+    fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
+        [None; 4]
+    }
+
     /// Waits about `ns`; only called outside of timed regions.
     fn pause(&self, ns: u64);
 
@@ -62,6 +76,19 @@ pub struct Prepared {
     pub latency_held: bool,
     /// What the reader should know: what could not be done, why, and what to do.
     pub notices: [Option<&'static str>; 4],
+}
+
+/// Is what a platform says of the TSC's frequency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claim {
+    /// Where the figure comes from.
+    pub source: FrequencySource,
+    /// The figure, in Hz.
+    pub hz: f64,
+    /// Uncertainty by the way it was read, in parts per million.
+    pub uncertainty_ppm: f64,
+    /// What is known beyond that, for example which timer it was.
+    pub detail: &'static str,
 }
 
 /// Is the memory for all buffers of a batch, for the rest of the program's life.

@@ -1,0 +1,141 @@
+//! The bare machine as the platform of the measured code.
+
+use core::cell::OnceCell;
+
+use tare_services::bench::Platform;
+use tare_services::bench::cpuid;
+use tare_services::bench::platform::{Claim, Memory, MemoryError, Prepared, WriteError};
+use tare_unikernel::clock::{self, Source};
+use tare_unikernel::local::local;
+use tare_unikernel::timer::{self, TimerError};
+use tare_unikernel::{console, cpu, memory, smp};
+use tare_wire::image::Settings;
+use tare_wire::record::FrequencySource;
+
+/// Is the machine that runs the measured code.
+pub struct Machine {
+    settings: Settings<'static>,
+    frequency: OnceCell<Option<Claim>>,
+}
+
+impl Machine {
+    /// Changes nothing yet.
+    pub fn new(settings: Settings<'static>) -> Self {
+        Self {
+            settings,
+            frequency: OnceCell::new(),
+        }
+    }
+}
+
+impl Platform for Machine {
+    fn version(&self) -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn environment(&self) -> &'static str {
+        "unikernel"
+    }
+
+    fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {
+        if smp::count() != self.settings.cpus || cpu.unwrap_or(0) != local().number() {
+            return Err(
+                "the CPUs asked for did not all start: give the machine so many (QEMU: -smp), and the \
+                 word cpus= the same number, which is greater than that of cpu=",
+            );
+        }
+        if !cpu::has_rdtscp() {
+            return Err(
+                "this CPU has no RDTSCP, by which the measured code takes its time stamps: choose \
+                 another one (QEMU: -cpu max, or host with KVM)",
+            );
+        }
+        cpu::disable_interrupts();
+        if let Some(hz) = self.settings.timer_hz {
+            let tsc_hz = || cpuid::hz().or_else(|| self.frequency().map(|claim| claim.hz));
+            timer::start(hz, tsc_hz).map_err(|error| match error {
+                TimerError::NoFrequency => {
+                    "nothing tells the frequency of the timer here: measure with irq=off"
+                }
+                TimerError::Rate => "the timer can't tick at the rate of timer-hz=",
+            })?;
+        }
+        Ok(Prepared {
+            // Nothing idles: the CPU is never asked to sleep.
+            latency_held: true,
+            notices: [None; 4],
+        })
+    }
+
+    fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError> {
+        let bytes = memory::take(bytes).ok_or(MemoryError {
+            wanted_bytes: bytes,
+            reason: "the guest has less free memory below 4 GiB (QEMU: -m)",
+        })?;
+        Ok(Memory {
+            bytes,
+            locked: true,
+        })
+    }
+
+    fn monotonic_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn reference_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn reference_detail(&self) -> &str {
+        ""
+    }
+
+    fn steering_ppm(&self) -> Option<f64> {
+        None
+    }
+
+    fn frequency(&self) -> Option<Claim> {
+        *self.frequency.get_or_init(|| {
+            if cpuid::hz().is_some() {
+                return None;
+            }
+            let found = clock::tsc_frequency()?;
+            let (source, detail) = match found.source {
+                Source::ParavirtualClock => (FrequencySource::ParavirtualClock, "kvmclock"),
+                Source::Pit => (FrequencySource::HardwareTimer, "1.5 ms beside the PIT"),
+                Source::ApicTimer => (
+                    FrequencySource::HardwareTimer,
+                    "1.5 ms beside the APIC's timer, taken for 1 GHz",
+                ),
+            };
+            Some(Claim {
+                source,
+                hz: found.rate.hz,
+                uncertainty_ppm: found.rate.uncertainty_ppm,
+                detail,
+            })
+        })
+    }
+
+    fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
+        [
+            Some(("timer interrupts", timer::ticks())),
+            Some(("timer interrupts missed", timer::missed())),
+            Some(("other interrupts", local().unexpected_interrupts())),
+            None,
+        ]
+    }
+
+    fn pause(&self, _ns: u64) {
+        // Only asked for between two readings of a reference clock, and there is none.
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        console::write(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
+}

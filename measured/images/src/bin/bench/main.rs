@@ -1,0 +1,91 @@
+//! The workloads on the unikernel: the same plan, the same measured code and the same records as
+//! the agent's.
+//!
+//! The command line holds the plan's words and the settings of [`tare_wire::image`]:
+//!
+//! ```text
+//! service=bench irq=on timer-hz=250 cpus=2 workload=prime limit=22 repetitions=1000000 cpu=1
+//! ```
+//!
+//! Exit status, as the host sees it: 33 done, 35 failed (a `failure` record says why), 37 the
+//! command line can't be read, 39 crashed.
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(test), no_main)]
+
+mod machine;
+
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use tare_services::bench;
+use tare_unikernel::boot::Boot;
+use tare_unikernel::console::Console;
+use tare_unikernel::cpu;
+use tare_unikernel::exit::{Status, exit};
+use tare_unikernel::smp;
+use tare_wire::image::Settings;
+use tare_wire::plan::{Plan, PlanError};
+
+use self::machine::Machine;
+
+tare_unikernel::image!(main);
+
+fn main(boot: &'static Boot) -> Status {
+    let order = match Order::parse(boot.command_line) {
+        Ok(order) => order,
+        Err(error) => return misused(&error),
+    };
+    match order.settings.service {
+        None | Some("bench") => {}
+        Some(other) => {
+            return misused(&format_args!(
+                "this is the image of service=bench, not of service={other}"
+            ));
+        }
+    }
+    // What can't be done, the measuring itself finds out, and writes a record that says so.
+    let _ = smp::start(order.settings.cpus);
+    ORDER.store((&raw const order).cast_mut(), Ordering::Release);
+    match smp::on_cpu(order.plan.cpu.unwrap_or(0), measure_here) {
+        Ok(()) => cpu::stop(),
+        Err(_) => measure(&order),
+    }
+}
+
+/// Is what the command line asks for.
+struct Order {
+    settings: Settings<'static>,
+    plan: Plan,
+}
+
+impl Order {
+    fn parse(line: &'static str) -> Result<Self, PlanError<'static>> {
+        let words = line.split_ascii_whitespace();
+        Ok(Self {
+            settings: Settings::parse(words.clone())?,
+            plan: Plan::parse(words.filter(|word| Settings::is_for_service(word)))?,
+        })
+    }
+}
+
+fn measure(order: &Order) -> Status {
+    match bench::run(&order.plan, &mut Machine::new(order.settings)) {
+        Ok(()) => Status::Done,
+        Err(_) => Status::Failed,
+    }
+}
+
+/// Is the order for the CPU that is not the first: the first one keeps it, and waits for ever.
+static ORDER: AtomicPtr<Order> = AtomicPtr::new(core::ptr::null_mut());
+
+fn measure_here() {
+    // SAFETY: stored, before this function was handed over, by a function that does not end.
+    let order = unsafe { &*ORDER.load(Ordering::Acquire) };
+    exit(measure(order))
+}
+
+fn misused(error: &impl fmt::Display) -> Status {
+    // Writing to the console does not fail.
+    let _ = writeln!(Console, "unikernel: {error}");
+    Status::Misused
+}

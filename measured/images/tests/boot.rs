@@ -1,0 +1,133 @@
+//! An image boots on every machine type, in little memory, and ends with a status.
+
+mod common;
+
+use std::fs;
+use std::time::Duration;
+
+use common::{CRASHED, DONE, Guest, MACHINES, MISUSED, backtrace};
+use object::{Object, ObjectSegment};
+
+const HELLO: &str = env!("CARGO_BIN_EXE_hello");
+const BENCH: &str = env!("CARGO_BIN_EXE_bench");
+
+#[test]
+fn hello_boots_everywhere_in_2_mib_and_with_the_oldest_cpu() {
+    for machine in MACHINES {
+        for cpu in ["qemu64", "max"] {
+            let guest = Guest {
+                machine,
+                cpu,
+                memory_mib: 2,
+                ..Guest::new(HELLO, "some words")
+            };
+            let Some(ended) = guest.boot() else { return };
+            assert!(
+                ended.text.contains("hello from tare: some words"),
+                "{machine} {cpu}"
+            );
+            assert_eq!(ended.status, DONE, "{machine} {cpu}");
+        }
+    }
+}
+
+#[test]
+fn without_the_exit_device_the_machine_is_powered_off() {
+    for machine in MACHINES {
+        let guest = Guest {
+            machine,
+            debug_exit: false,
+            limit: Duration::from_secs(20),
+            ..Guest::new(HELLO, "")
+        };
+        let Some(ended) = guest.boot() else { return };
+        assert_eq!(ended.status, Some(0), "{machine}");
+    }
+}
+
+#[test]
+fn no_part_of_an_image_is_writable_and_executable() {
+    const BOTH: u32 = 3; // PF_W and PF_X
+    for image in [HELLO, BENCH] {
+        let bytes = fs::read(image).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let pages = |segment: &object::Segment<'_, '_>| {
+            let first = segment.address() / 4096;
+            first..(segment.address() + segment.size()).div_ceil(4096)
+        };
+        let rights = |segment: &object::Segment<'_, '_>| match segment.flags() {
+            object::SegmentFlags::Elf { p_flags, .. } => p_flags,
+            _ => panic!("not ELF"),
+        };
+        for one in file.segments() {
+            assert_ne!(rights(&one).0 & BOTH, BOTH);
+            // Nor do two of them share a page.
+            let shared = file.segments().filter(|other| {
+                other.address() != one.address()
+                    && pages(other).start < pages(&one).end
+                    && pages(&one).start < pages(other).end
+            });
+            assert_eq!(shared.count(), 0, "{image}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_is_a_message_a_backtrace_and_a_status() {
+    let Some(ended) = Guest::new(HELLO, "then=panic").boot() else {
+        return;
+    };
+    assert_eq!(ended.status, CRASHED);
+    assert!(
+        ended
+            .text
+            .contains("unikernel: panic at images/src/bin/hello.rs:")
+    );
+    assert!(ended.text.contains(": asked for on the command line\n"));
+    let names = backtrace(HELLO, &ended.text);
+    assert!(names.iter().any(|name| name.contains("main")), "{names:?}");
+}
+
+#[test]
+fn an_idle_guest_is_ended_by_its_limit() {
+    let guest = Guest {
+        limit: Duration::from_secs(2),
+        ..Guest::new(HELLO, "then=idle")
+    };
+    let Some(ended) = guest.boot() else { return };
+    assert_eq!(ended.status, None);
+    assert!(ended.text.contains("hello from tare"));
+}
+
+#[test]
+fn a_command_line_that_can_not_be_read_is_told() {
+    for (words, message) in [
+        ("workload=gap repetitions=1 x=1", "no such key 'x'"),
+        ("workload=gap repetitions=1 irq=maybe", "want on or off"),
+        (
+            "service=dns workload=gap repetitions=1",
+            "not of service=dns",
+        ),
+        ("", "'workload=…' is missing"),
+    ] {
+        let Some(ended) = Guest::new(BENCH, words).boot() else {
+            return;
+        };
+        assert_eq!(ended.status, MISUSED, "{words}");
+        assert!(ended.text.contains(message), "{}", ended.text);
+    }
+}
+
+#[test]
+#[cfg(not(debug_assertions))]
+fn the_hello_image_without_symbols_is_at_most_16_kb() {
+    let bytes = fs::read(HELLO).unwrap();
+    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
+    let loaded = file
+        .segments()
+        .map(|segment| segment.file_range())
+        .map(|(start, length)| start + length);
+    // What `strip` keeps behind the segments: nine section headers and their names.
+    let stripped = loaded.max().unwrap() + 9 * 64 + 100;
+    assert!(stripped <= 16_000, "{stripped} bytes");
+}

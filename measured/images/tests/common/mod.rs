@@ -1,0 +1,176 @@
+//! Boots images in QEMU, one at a time, by its own emulation, each with a time limit.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use object::{Object, ObjectSection, ObjectSymbol};
+
+const QEMU: &str = "qemu-system-x86_64";
+
+/// Are the machine types on which an image must run.
+pub const MACHINES: [&str; 3] = ["microvm", "q35", "pc"];
+
+/// Is what the host sees if the image says that it is done.
+pub const DONE: Option<i32> = Some(33);
+/// Is what the host sees if the image says that it failed.
+pub const FAILED: Option<i32> = Some(35);
+/// Is what the host sees if the image can't read its command line.
+pub const MISUSED: Option<i32> = Some(37);
+/// Is what the host sees after a panic or fault.
+pub const CRASHED: Option<i32> = Some(39);
+
+/// Is a guest to be booted.
+#[derive(Clone)]
+pub struct Guest {
+    pub image: &'static str,
+    pub machine: &'static str,
+    pub words: String,
+    pub memory_mib: u32,
+    pub cpus: u32,
+    pub cpu: &'static str,
+    /// Lets the guest's time count instructions, of 2^shift ns each.
+    pub shift: Option<u32>,
+    /// Gives the machine the device by which an image tells its status.
+    pub debug_exit: bool,
+    pub limit: Duration,
+}
+
+/// Is what came of it.
+pub struct Ended {
+    pub text: String,
+    /// QEMU's exit status; None if the limit was over.
+    pub status: Option<i32>,
+}
+
+impl Guest {
+    /// Describes a guest with a small machine.
+    pub fn new(image: &'static str, words: &str) -> Self {
+        Self {
+            image,
+            machine: "microvm",
+            words: words.to_owned(),
+            memory_mib: 64,
+            cpus: 1,
+            cpu: "max",
+            shift: None,
+            debug_exit: true,
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    /// Boots it and waits for its end. None, with a message, if there is no QEMU.
+    pub fn boot(&self) -> Option<Ended> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut command = Command::new(QEMU);
+        command
+            .args(["-machine", &format!("{},accel=tcg", self.machine)])
+            .args(["-nodefaults", "-no-user-config", "-display", "none"])
+            .args(["-no-reboot", "-serial", "stdio"])
+            .args(["-m", &self.memory_mib.to_string()])
+            .args(["-smp", &self.cpus.to_string()])
+            .args(["-cpu", self.cpu])
+            .args(["-kernel", self.image, "-append", &self.words]);
+        if self.machine == "microvm" {
+            command.args(["-bios", "qboot.rom"]);
+        }
+        if self.debug_exit {
+            command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        }
+        if let Some(shift) = self.shift {
+            command.args(["-icount", &format!("shift={shift},sleep=off")]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        match command.spawn() {
+            Ok(child) => Some(Running(child).end(self.limit)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                tare_testkit::skip("unikernel", &format!("there is no {QEMU}"));
+                None
+            }
+            Err(error) => panic!("{QEMU} does not start: {error}"),
+        }
+    }
+}
+
+/// Owns a running QEMU, and kills it if a test ends early.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    fn end(mut self, limit: Duration) -> Ended {
+        let mut output = self.0.stdout.take().unwrap();
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            output.read_to_end(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let status = self.wait(limit);
+        drop(self);
+        Ended {
+            text: reader.join().unwrap(),
+            status: status.and_then(|status| status.code()),
+        }
+    }
+
+    fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+}
+
+/// Returns the names of the functions in the image at the addresses of a report, innermost first.
+pub fn backtrace(image: &str, text: &str) -> Vec<String> {
+    let bytes = fs::read(image).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let address = |digits| u64::from_str_radix(digits, 16).unwrap();
+    let places = text.lines().filter_map(|line| {
+        let line = line.trim();
+        let fault = line.strip_prefix("unikernel: at 0x").map(address);
+        // Behind the call, which may be the last instruction of its function.
+        let call = || {
+            line.strip_prefix("unikernel: backtrace 0x")
+                .map(|d| address(d) - 1)
+        };
+        fault.or_else(call)
+    });
+    let name = |place| {
+        let at = |symbol: &object::Symbol<'_, '_>| {
+            (symbol.address()..symbol.address() + symbol.size()).contains(&place)
+        };
+        let found = file.symbols().find(at);
+        found.map_or_else(|| "?".to_owned(), |s| s.name().unwrap().to_owned())
+    };
+    places.map(name).collect()
+}
+
+/// Returns the bytes of a function in a linked program.
+pub fn symbol(program: &Path, name: &str) -> Option<Vec<u8>> {
+    let bytes = fs::read(program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name))?;
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let bytes = section
+        .data_range(symbol.address(), symbol.size())
+        .ok()??
+        .to_vec();
+    (!bytes.is_empty()).then_some(bytes)
+}

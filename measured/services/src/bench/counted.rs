@@ -1,0 +1,42 @@
+//! What happened beneath the batch, by the platform's counters.
+
+use tare_wire::record::{Counter, Record};
+
+use super::output::Output;
+use super::platform::{Platform, WriteError};
+
+type Reading = [Option<(&'static str, u64)>; 4];
+
+/// Holds the platform's counters before and after a batch.
+pub struct Counted {
+    before: Reading,
+    after: Reading,
+}
+
+impl Counted {
+    /// Runs `measured` between two readings.
+    pub fn around<R>(platform: &impl Platform, measured: impl FnOnce() -> R) -> (R, Self) {
+        let before = platform.counters();
+        let result = measured();
+        let after = platform.counters();
+        (result, Self { before, after })
+    }
+
+    /// Writes the differences.
+    pub fn write(
+        self,
+        platform: &mut impl Platform,
+        output: &mut Output,
+    ) -> Result<(), WriteError> {
+        for ((name, before), (_, after)) in self
+            .before
+            .iter()
+            .flatten()
+            .zip(self.after.iter().flatten())
+        {
+            let count = after.wrapping_sub(*before);
+            output.put(platform, &Record::Counter(Counter { name, count }))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! From the loader to the image's main function.
+//!
+//! The assembly in `entry.s` goes from the loader's 32-bit mode to [`start`] on the first CPU, and
+//! from real mode to [`crate::smp`] on all others.
+
+use core::arch::global_asm;
+use core::cell::UnsafeCell;
+
+use crate::boot_info::{BootInfo, BootInfoError};
+use crate::local::{Area, FIRST, GUARDS, PAGE, STACK_TOP};
+use crate::{console, interrupts, local, memory, memory_map, smp};
+
+global_asm!(
+    include_str!("entry.s"),
+    start = sym start,
+    start_other = sym smp::start_other,
+    area = sym FIRST,
+    area_size = const size_of::<Area>(),
+    stack_top = const STACK_TOP,
+    guard_0 = const GUARDS[0],
+    guard_1 = const GUARDS[1],
+    guard_2 = const GUARDS[2],
+);
+
+/// Is what the image's main function is given.
+#[derive(Debug)]
+pub struct Boot {
+    /// The kernel command line.
+    pub command_line: &'static str,
+}
+
+unsafe extern "Rust" {
+    /// Is the image's main function, made by [`crate::image!`].
+    safe fn tare_image_main(boot: &'static Boot) -> !;
+}
+
+/// Is how long a command line can be, in bytes: as on Linux for this architecture.
+const COMMAND_LINE: usize = 2048;
+
+/// Is what is written once, by the first CPU, before the image's main function.
+struct Once<T>(UnsafeCell<T>);
+
+// SAFETY: written before there is a second CPU, then only read.
+unsafe impl<T: Sync> Sync for Once<T> {}
+
+static ROOM: Once<[u8; COMMAND_LINE]> = Once(UnsafeCell::new([0; COMMAND_LINE]));
+static BOOT: Once<Boot> = Once(UnsafeCell::new(Boot { command_line: "" }));
+static INFO: Once<Option<BootInfo<'static>>> = Once(UnsafeCell::new(None));
+
+/// Continues on the first CPU, in 64-bit mode, with SSE, on its stack. Interrupts are kept out.
+extern "C" fn start(info: u32) -> ! {
+    console::start();
+    // SAFETY: the first CPU, once: the area is its own, and no interrupt can come before the table
+    // is there.
+    unsafe {
+        local::install(FIRST.address(), 0);
+        interrupts::start();
+    }
+    let info = match BootInfo::read(&bytes, info.into()) {
+        Ok(info) => info,
+        Err(BootInfoError::NotThere) => panic!("the loader left no PVH start information"),
+        Err(BootInfoError::NoMemoryMap) => panic!("the loader left no memory map"),
+    };
+    // SAFETY: runs once, and nobody else has access yet.
+    let (room, boot) = unsafe { (&mut *ROOM.0.get(), &mut *BOOT.0.get()) };
+    boot.command_line = info.command_line(&bytes, room);
+    // SAFETY: the same.
+    unsafe { *INFO.0.get() = Some(info) };
+    tare_image_main(boot)
+}
+
+/// Returns the first byte of the memory to use and the first one behind.
+pub(crate) fn free_memory() -> (u64, u64) {
+    // SAFETY: written before the image's main function, then never again.
+    let info = unsafe { &*INFO.0.get() };
+    let regions = info.iter().flat_map(BootInfo::regions);
+    memory_map::usable(regions, memory::image_end())
+}
+
+unsafe extern "C" {
+    /// Is the copy of the first two pages.
+    static low_memory: [u8; 2 * PAGE];
+}
+
+/// Returns bytes that the loader left.
+fn bytes(address: u64, count: usize) -> Option<&'static [u8]> {
+    let end = address.checked_add(count as u64)?;
+    if address < PAGE as u64 {
+        // SAFETY: written before the switch to 64-bit mode, then never again.
+        return unsafe { low_memory.get(address as usize..end as usize) };
+    }
+    let is_readable = memory::is_readable(address..end);
+    // SAFETY: mapped memory, or what a loader says is memory; nobody writes to what the loader
+    // left until it has been read.
+    is_readable.then(|| unsafe { core::slice::from_raw_parts(address as *const u8, count) })
+}

@@ -1,0 +1,208 @@
+//! What a PVH loader tells: the command line and the map of the memory.
+//!
+//! The layout is Xen's `hvm_start_info` (xen/include/public/arch-x86/hvm/start_info.h), which QEMU,
+//! qboot and Firecracker fill in. Nothing in it is believed beyond what is checked here: the
+//! structure is read byte by byte through a function that may refuse an address.
+
+use crate::memory_map::{Kind, Region};
+
+/// Starts every `hvm_start_info`.
+const MAGIC: u32 = 0x336e_c578;
+/// Is the length of the structure from version 1 on, in bytes.
+const LENGTH: usize = 56;
+/// Is the length of one entry of the memory map, in bytes.
+const ENTRY: usize = 24;
+/// Is how many entries of the memory map are read at most.
+const ENTRIES: u32 = 128;
+
+/// Gives bytes of the physical memory: `bytes(address, count)`, None where it can't be read.
+pub trait Physical<'a> {
+    /// Returns `count` bytes from `address` on.
+    fn bytes(&self, address: u64, count: usize) -> Option<&'a [u8]>;
+}
+
+impl<'a, F: Fn(u64, usize) -> Option<&'a [u8]>> Physical<'a> for F {
+    fn bytes(&self, address: u64, count: usize) -> Option<&'a [u8]> {
+        self(address, count)
+    }
+}
+
+/// Is what the loader told.
+#[derive(Clone, Copy, Debug)]
+pub struct BootInfo<'a> {
+    command_line: u64,
+    map: &'a [u8],
+}
+
+/// Says what is wrong with what the loader told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootInfoError {
+    /// It can't be read, or does not start with the magic number.
+    NotThere,
+    /// It is of version 0, which has no memory map.
+    NoMemoryMap,
+}
+
+impl<'a> BootInfo<'a> {
+    /// Reads the structure at `address`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BootInfoError`] if there is none, or one without memory map.
+    pub fn read(physical: &impl Physical<'a>, address: u64) -> Result<Self, BootInfoError> {
+        let info = physical
+            .bytes(address, LENGTH)
+            .ok_or(BootInfoError::NotThere)?;
+        if number32(info, 0) != MAGIC {
+            return Err(BootInfoError::NotThere);
+        }
+        let (version, map, entries) = (number32(info, 4), number64(info, 40), number32(info, 48));
+        if version < 1 || map == 0 {
+            return Err(BootInfoError::NoMemoryMap);
+        }
+        Ok(Self {
+            command_line: number64(info, 24),
+            map: physical
+                .bytes(map, entries.min(ENTRIES) as usize * ENTRY)
+                .ok_or(BootInfoError::NoMemoryMap)?,
+        })
+    }
+
+    /// Copies the command line into `room`, cut to what fits; what is not UTF-8 is cut, too.
+    pub fn command_line<'r>(&self, physical: &impl Physical<'a>, room: &'r mut [u8]) -> &'r str {
+        let mut length = 0;
+        if self.command_line != 0 {
+            for (place, slot) in (self.command_line..).zip(room.iter_mut()) {
+                match physical.bytes(place, 1) {
+                    Some([byte]) if *byte != 0 => *slot = *byte,
+                    _ => break,
+                }
+                length += 1;
+            }
+        }
+        let text = room.get(..length).unwrap_or_default();
+        text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+    }
+
+    /// Returns the entries of the memory map, as the loader gave them.
+    pub fn regions(&self) -> impl Iterator<Item = Region> + Clone + use<'a> {
+        self.map.chunks_exact(ENTRY).map(|entry| {
+            let start = number64(entry, 0);
+            Region {
+                start,
+                end: start.saturating_add(number64(entry, 8)),
+                // As in the E820 map: 1 is free memory.
+                kind: match number32(entry, 16) {
+                    1 => Kind::Free,
+                    _ => Kind::Taken,
+                },
+            }
+        })
+    }
+}
+
+/// Returns the number at a place that the caller knows to be there: 0 stands for nothing anywhere.
+fn number32(bytes: &[u8], at: usize) -> u32 {
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// As [`number32`], for 64 bits.
+fn number64(bytes: &[u8], at: usize) -> u64 {
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::*;
+
+    const INFO: u64 = 0x100;
+    const LINE: u64 = 0x200;
+    const MAP: u64 = 0x300;
+
+    /// Is a memory of 4 KiB with a start_info like QEMU's.
+    fn memory(version: u32, line: &[u8]) -> Vec<u8> {
+        let mut memory = vec![0; 0x1000];
+        let mut put = |at: u64, bytes: &[u8]| {
+            memory[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+        };
+        put(INFO, &MAGIC.to_le_bytes());
+        put(INFO + 4, &version.to_le_bytes());
+        put(INFO + 24, &LINE.to_le_bytes());
+        put(INFO + 40, &MAP.to_le_bytes());
+        put(INFO + 48, &2_u32.to_le_bytes());
+        put(LINE, line);
+        put(MAP, &0_u64.to_le_bytes());
+        put(MAP + 8, &0x9_fc00_u64.to_le_bytes());
+        put(MAP + 16, &1_u32.to_le_bytes());
+        put(MAP + 24, &0xf_0000_u64.to_le_bytes());
+        put(MAP + 32, &u64::MAX.to_le_bytes());
+        put(MAP + 40, &2_u32.to_le_bytes());
+        memory
+    }
+
+    fn physical<'m>(memory: &'m [u8]) -> impl Fn(u64, usize) -> Option<&'m [u8]> {
+        |address, count| memory.get(address as usize..(address as usize).checked_add(count)?)
+    }
+
+    #[test]
+    fn command_line_and_map_are_read() {
+        let memory = memory(1, b"workload=gap repetitions=5\0rubbish");
+        let physical = physical(&memory);
+        let info = BootInfo::read(&physical, INFO).unwrap();
+        let mut room = [0; 64];
+        assert_eq!(
+            info.command_line(&physical, &mut room),
+            "workload=gap repetitions=5"
+        );
+        let regions: Vec<_> = info.regions().collect();
+        assert_eq!(
+            regions,
+            [
+                Region {
+                    start: 0,
+                    end: 0x9_fc00,
+                    kind: Kind::Free
+                },
+                Region {
+                    start: 0xf_0000,
+                    end: u64::MAX,
+                    kind: Kind::Taken
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_or_is_not_text_is_cut() {
+        let memory = memory(1, b"workload\xff=gap\0");
+        let physical = physical(&memory);
+        let info = BootInfo::read(&physical, INFO).unwrap();
+        assert_eq!(info.command_line(&physical, &mut [0; 4]), "work");
+        assert_eq!(info.command_line(&physical, &mut [0; 64]), "workload");
+    }
+
+    #[test]
+    fn what_is_no_start_info_is_refused() {
+        let good = memory(1, b"\0");
+        assert_eq!(
+            BootInfo::read(&physical(&good), INFO + 4).err(),
+            Some(BootInfoError::NotThere)
+        );
+        assert_eq!(
+            BootInfo::read(&physical(&good), 0xff0).err(),
+            Some(BootInfoError::NotThere)
+        );
+        let old = memory(0, b"\0");
+        assert_eq!(
+            BootInfo::read(&physical(&old), INFO).err(),
+            Some(BootInfoError::NoMemoryMap)
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! The frequency of the TSC, where CPUID does not tell it: from the hypervisor's paravirtual clock,
+//! or from at most 2 ms beside a timer of known frequency. Nothing is measured until someone asks.
+
+use core::arch::x86_64::__cpuid;
+use core::ptr::read_volatile;
+
+use crate::apic;
+use crate::cpu::{self, in8, out8, tsc};
+use crate::rate::{self, PIT_HZ, Rate, Reading};
+
+/// Is the TSC's frequency with its source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frequency {
+    /// The frequency.
+    pub rate: Rate,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Is a source of the TSC's frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// KVM's paravirtual clock.
+    ParavirtualClock,
+    /// The PIT, channel 2.
+    Pit,
+    /// The APIC's timer, which runs with 1 GHz in QEMU and KVM.
+    ApicTimer,
+}
+
+/// Finds the frequency. None where nothing tells it.
+#[must_use]
+pub fn tsc_frequency() -> Option<Frequency> {
+    paravirtual()
+        .or_else(|| with_pit().map(|rate| (Source::Pit, rate)))
+        .or_else(|| with_apic_timer().map(|rate| (Source::ApicTimer, rate)))
+        .map(|(source, rate)| Frequency { rate, source })
+}
+
+/// Returns the frequency of the APIC's timer in Hz, as far as it is known without measuring: KVM
+/// and QEMU's own emulation let it run with 1 GHz.
+#[must_use]
+pub fn apic_timer_hz() -> Option<f64> {
+    let known: [&[u8; 12]; 2] = [b"KVMKVMKVM\0\0\0", b"TCGTCGTCGTCG"];
+    known.contains(&&cpu::hypervisor()?).then_some(1e9)
+}
+
+/// Measures the frequency of the APIC's timer in Hz beside the PIT. None without PIT.
+#[must_use]
+pub fn measure_apic_timer_hz() -> Option<f64> {
+    apic::set_timer(apic::Mode::OneShot, None);
+    apic::set_count(u32::MAX);
+    let pit = Pit::start();
+    let start = (apic::count(), pit.reading());
+    let end = pit.spin(start.1).map(|reading| (apic::count(), reading));
+    apic::set_count(0);
+    let (count, reading) = end?;
+    let counted = f64::from(start.0.checked_sub(count)?);
+    let steps = reading.count.checked_sub(start.1.count)?;
+    Some(counted * PIT_HZ / steps as f64)
+}
+
+/// Is KVM's page for one CPU (Documentation/virt/kvm/x86/msr.rst, `pvclock_vcpu_time_info`).
+#[repr(C, align(32))]
+#[derive(Default)]
+struct ParavirtualClock {
+    version: u32,
+    padding: u32,
+    tsc: u64,
+    ns: u64,
+    factor: u32,
+    shift: i8,
+    flags: u8,
+    more_padding: [u8; 2],
+}
+
+fn paravirtual() -> Option<(Source, Rate)> {
+    const FEATURES: u32 = 0x4000_0001;
+    const HAS_CLOCK: u32 = 1 << 3;
+    const CLOCK: u32 = 0x4b56_4d01;
+    const ENABLED: u64 = 1;
+    /// A factor has 32 bits, of which the highest is set.
+    const UNCERTAINTY_PPM: f64 = 0.0005;
+    if cpu::hypervisor()? != *b"KVMKVMKVM\0\0\0" || __cpuid(FEATURES).eax & HAS_CLOCK == 0 {
+        return None;
+    }
+    let page = ParavirtualClock::default();
+    let place = &raw const page;
+    // SAFETY: KVM has the register. It writes to `page` until told to stop, two lines below; the
+    // page is read as memory that others change.
+    let (factor, shift) = unsafe {
+        cpu::write_msr(CLOCK, place as u64 | ENABLED);
+        let read = (
+            read_volatile(&raw const (*place).factor),
+            read_volatile(&raw const (*place).shift),
+        );
+        cpu::write_msr(CLOCK, 0);
+        read
+    };
+    let rate = Rate {
+        hz: rate::paravirtual_hz(factor, shift)?,
+        uncertainty_ppm: UNCERTAINTY_PPM,
+    };
+    Some((Source::ParavirtualClock, rate))
+}
+
+/// Is the PIT's channel 2, which counts down from 65,535 without disturbing anybody.
+struct Pit;
+
+/// Is how many steps of the PIT are waited for: 1.5 ms.
+const PIT_STEPS: u64 = 1_790;
+/// Is after how many readings without a step there is no PIT.
+const PATIENCE: u32 = 1_000;
+
+impl Pit {
+    fn start() -> Self {
+        // SAFETY: ports of the PIT and of its gate; they touch no memory.
+        unsafe {
+            let gate = in8(0x61) & !2 | 1;
+            out8(0x61, gate); // gate open, speaker off
+            out8(0x43, 0b1011_0000); // channel 2, both bytes, counts down once
+            out8(0x42, 0xff);
+            out8(0x42, 0xff);
+        }
+        Self
+    }
+
+    fn reading(&self) -> Reading {
+        let before = tsc();
+        // SAFETY: as above. The first write latches the count.
+        let left = unsafe {
+            out8(0x43, 0b1000_0000);
+            u16::from_le_bytes([in8(0x42), in8(0x42)])
+        };
+        Reading {
+            before,
+            after: tsc(),
+            count: (u16::MAX - left).into(),
+        }
+    }
+
+    /// Reads until [`PIT_STEPS`] after `start`.
+    fn spin(&self, start: Reading) -> Option<Reading> {
+        let mut last = start;
+        let mut still = 0;
+        while last.count.checked_sub(start.count)? < PIT_STEPS {
+            let reading = self.reading();
+            still = if reading.count == last.count {
+                still + 1
+            } else {
+                0
+            };
+            if still > PATIENCE {
+                return None;
+            }
+            last = reading;
+        }
+        Some(last)
+    }
+}
+
+fn with_pit() -> Option<Rate> {
+    let pit = Pit::start();
+    // The first reading after the count was loaded may still show the old one.
+    let _ = pit.reading();
+    let start = pit.reading();
+    rate::between(start, pit.spin(start)?, PIT_HZ)
+}
+
+fn with_apic_timer() -> Option<Rate> {
+    const STEPS: u64 = 1_500_000;
+    let hz = apic_timer_hz()?;
+    apic::enable();
+    apic::set_timer(apic::Mode::OneShot, None);
+    apic::set_count(u32::MAX);
+    let reading = || {
+        let before = tsc();
+        let count = u32::MAX - apic::count();
+        Reading {
+            before,
+            after: tsc(),
+            count: count.into(),
+        }
+    };
+    let start = reading();
+    let mut end = start;
+    while end.count - start.count < STEPS {
+        end = reading();
+    }
+    apic::set_count(0);
+    rate::between(start, end, hz)
+}

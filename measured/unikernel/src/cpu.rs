@@ -1,0 +1,166 @@
+//! The instructions that Rust has no words for, and what the CPU can.
+
+use core::arch::asm;
+use core::arch::x86_64::__cpuid;
+
+/// Writes a byte to a port.
+///
+/// # Safety
+///
+/// What the device behind the port does must not break memory safety.
+pub unsafe fn out8(port: u16, value: u8) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags))
+    };
+}
+
+/// Writes 16 bits to a port.
+///
+/// # Safety
+///
+/// As for [`out8`].
+pub unsafe fn out16(port: u16, value: u16) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags))
+    };
+}
+
+/// Writes 32 bits to a port.
+///
+/// # Safety
+///
+/// As for [`out8`].
+pub unsafe fn out32(port: u16, value: u32) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        asm!("out dx, eax", in("dx") port, in("eax") value, options(nomem, nostack, preserves_flags))
+    };
+}
+
+/// Reads a byte from a port.
+///
+/// # Safety
+///
+/// As for [`out8`].
+#[must_use]
+pub unsafe fn in8(port: u16) -> u8 {
+    let value;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags))
+    };
+    value
+}
+
+/// Reads a model-specific register.
+///
+/// # Safety
+///
+/// The CPU must have it: another one is a fault.
+#[must_use]
+pub unsafe fn read_msr(register: u32) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: passed on to the caller.
+    unsafe {
+        asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high,
+             options(nomem, nostack, preserves_flags));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Writes a model-specific register.
+///
+/// # Safety
+///
+/// The CPU must have it, and what it changes must not break memory safety.
+pub unsafe fn write_msr(register: u32, value: u64) {
+    // SAFETY: passed on to the caller. Memory may be affected, so no `nomem`.
+    unsafe {
+        asm!("wrmsr", in("ecx") register, in("eax") value as u32, in("edx") (value >> 32) as u32,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// Reads the time-stamp counter.
+#[must_use]
+pub fn tsc() -> u64 {
+    // SAFETY: reads a counter.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Lets interrupts in.
+pub fn enable_interrupts() {
+    // SAFETY: every vector has a handler on a stack of its own (`interrupts`), from before the
+    // image's main function on.
+    unsafe { asm!("sti", options(nostack)) };
+}
+
+/// Keeps interrupts out.
+pub fn disable_interrupts() {
+    // SAFETY: less can happen than before.
+    unsafe { asm!("cli", options(nostack)) };
+}
+
+/// Lets interrupts in and halts until one has been handled, then keeps them out.
+///
+/// `sti` takes effect behind the instruction that follows it, so none is missed in between.
+pub fn wait_for_interrupt() {
+    // SAFETY: as for `enable_interrupts`.
+    unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
+}
+
+/// Halts, for ever, whatever interrupts come.
+pub fn idle() -> ! {
+    loop {
+        wait_for_interrupt();
+    }
+}
+
+/// Halts with interrupts kept out: nothing more happens on this CPU.
+pub fn stop() -> ! {
+    loop {
+        // SAFETY: halts.
+        unsafe { asm!("cli", "hlt", options(nomem, nostack)) };
+    }
+}
+
+/// Tells whether the CPU has RDTSCP.
+#[must_use]
+pub fn has_rdtscp() -> bool {
+    __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx >> 27 & 1 != 0
+}
+
+/// Tells whether the CPU has AVX; it is then enabled.
+#[must_use]
+pub fn has_avx() -> bool {
+    const XSAVE_AVX: u32 = 1 << 26 | 1 << 28;
+    __cpuid(1).ecx & XSAVE_AVX == XSAVE_AVX
+}
+
+/// Tells whether the APIC's timer can fire at a given TSC.
+#[must_use]
+pub fn has_tsc_deadline() -> bool {
+    __cpuid(1).ecx >> 24 & 1 != 0
+}
+
+/// Returns the name that the hypervisor gives itself, if there is one.
+#[must_use]
+pub fn hypervisor() -> Option<[u8; 12]> {
+    if __cpuid(1).ecx >> 31 == 0 {
+        return None;
+    }
+    let leaf = __cpuid(0x4000_0000);
+    let mut name = [0; 12];
+    for (part, register) in name.chunks_exact_mut(4).zip([leaf.ebx, leaf.ecx, leaf.edx]) {
+        part.copy_from_slice(&register.to_le_bytes());
+    }
+    Some(name)
+}
+
+/// Returns the number by which the interrupt controller addresses this CPU.
+#[must_use]
+pub fn apic_id() -> u8 {
+    (__cpuid(1).ebx >> 24) as u8
+}

@@ -1,0 +1,98 @@
+//! The library OS: what an image needs to run the measured code without a kernel beneath.
+//!
+//! # Principles
+//!
+//! * **Quiet.** Nothing happens that the image did not ask for: no tick unless [`timer`] is started,
+//!   and interrupt handlers only count and acknowledge. Idle is `hlt`.
+//! * **A mistake is a message.** No page is writable and executable, page 0 is not mapped, every
+//!   stack ends at a guard page, every vector runs on a stack of its own. A fault or panic says what
+//!   happened and where, and ends the machine with a failure status.
+//! * **Small.** No allocator unless the image takes one; what is not called is not linked.
+//! * **Logic apart from hardware.** What can be computed is in modules without `unsafe`, which are
+//!   tested on the host; the modules that touch hardware do little else, and are not there in the
+//!   host's tests.
+//!
+//! # Tour
+//!
+//! An image is a binary that names its main function by [`image!`] and is linked by `image.ld`.
+//!
+//! By hand it is booted like this, and the status 33 says that all went well (see [`exit`]):
+//!
+//! ```text
+//! qemu-system-x86_64 -M microvm -bios qboot.rom -nodefaults -no-user-config -display none \
+//!     -no-reboot -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x04 \
+//!     -kernel target/x86_64-unknown-linux-gnu/release/hello -append 'some words'
+//! ```
+//!
+//! * [`boot`]: from the loader (PVH) to the image's main function; [`boot_info`] reads what the
+//!   loader tells, [`memory_map`] chooses the memory to use;
+//! * [`console`], [`exit`]: the way out for text and for the status;
+//! * [`fault`], [`backtrace`]: what is said when something goes wrong;
+//! * [`cpu`]: instructions and features, [`local`]: what each CPU has of its own;
+//! * [`interrupts`], [`apic`], [`timer`]: vectors, the interrupt controller, the tick;
+//! * [`clock`]: the frequency of the TSC, [`rate`] the arithmetic behind it and behind the timer;
+//! * [`memory`], [`paging`]: memory for buffers, guard pages;
+//! * [`smp`]: all other CPUs, one task each.
+//!
+//! # Not there
+//!
+//! No scheduler, no processes, no memory above 4 GiB, no x2APIC, at most 255 CPUs.
+#![no_std]
+#![cfg(target_arch = "x86_64")]
+
+pub mod backtrace;
+pub mod boot_info;
+pub mod memory_map;
+pub mod page_fault;
+pub mod rate;
+
+#[cfg(not(test))]
+pub mod apic;
+#[cfg(not(test))]
+pub mod boot;
+#[cfg(not(test))]
+pub mod clock;
+#[cfg(not(test))]
+pub mod console;
+#[cfg(not(test))]
+pub mod cpu;
+#[cfg(not(test))]
+pub mod exit;
+#[cfg(not(test))]
+pub mod fault;
+#[cfg(not(test))]
+pub mod interrupts;
+#[cfg(not(test))]
+pub mod local;
+#[cfg(not(test))]
+pub mod memory;
+#[cfg(not(test))]
+pub mod paging;
+#[cfg(not(test))]
+pub mod smp;
+#[cfg(not(test))]
+pub mod timer;
+
+mod builtins;
+
+/// Makes a binary an image: names its main function, and says what a panic does.
+///
+/// The function is `fn(&'static tare_unikernel::boot::Boot) -> tare_unikernel::exit::Status`.
+#[macro_export]
+macro_rules! image {
+    ($main:path) => {
+        #[unsafe(no_mangle)]
+        fn tare_image_main(boot: &'static $crate::boot::Boot) -> ! {
+            let main: fn(&'static $crate::boot::Boot) -> $crate::exit::Status = $main;
+            $crate::exit::exit(main(boot))
+        }
+
+        // `cargo clippy --all-targets` checks an image as a test program, too: with std, which has
+        // a panic handler.
+        #[cfg(not(test))]
+        #[panic_handler]
+        fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+            $crate::fault::panicked(info)
+        }
+    };
+}

@@ -1,0 +1,125 @@
+//! Which part of the physical memory an image may use.
+
+/// Is a piece of the physical address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First byte.
+    pub start: u64,
+    /// First byte behind.
+    pub end: u64,
+    /// What it is good for.
+    pub kind: Kind,
+}
+
+/// Says what a region is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Memory that belongs to nobody.
+    Free,
+    /// Anything else: firmware tables, devices, broken memory.
+    Taken,
+}
+
+/// Is the end of what is mapped.
+const MAPPED_END: u64 = 0xe000_0000;
+
+/// Is the size of a page.
+const PAGE: u64 = 4096;
+
+/// Returns the largest piece of free memory, in whole pages, that lies behind `image_end` and is
+/// mapped. The piece is empty if there is none.
+///
+/// Where the map contradicts itself, what is taken wins.
+#[must_use]
+pub fn usable(regions: impl Iterator<Item = Region> + Clone, image_end: u64) -> (u64, u64) {
+    let free = regions.clone().filter(|region| region.kind == Kind::Free);
+    let mut best = (image_end, image_end);
+    for region in free {
+        let mut start = region
+            .start
+            .clamp(image_end, MAPPED_END)
+            .next_multiple_of(PAGE);
+        let end = region.end.min(MAPPED_END) & !(PAGE - 1);
+        // Goes through the free pieces between what is taken inside of the region.
+        while start < end {
+            let taken = regions
+                .clone()
+                .filter(|other| other.kind == Kind::Taken && other.end > start && other.start < end)
+                .min_by_key(|other| other.start);
+            let piece_end = taken.map_or(end, |taken| taken.start.max(start) & !(PAGE - 1));
+            if piece_end.saturating_sub(start) > best.1 - best.0 {
+                best = (start, piece_end);
+            }
+            let Some(taken) = taken else { break };
+            start = taken.end.min(end).next_multiple_of(PAGE);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn free(start: u64, end: u64) -> Region {
+        Region {
+            start,
+            end,
+            kind: Kind::Free,
+        }
+    }
+
+    fn taken(start: u64, end: u64) -> Region {
+        Region {
+            start,
+            end,
+            kind: Kind::Taken,
+        }
+    }
+
+    #[test]
+    fn the_rest_behind_the_image_is_used() {
+        let map = [free(0, 0x9_fc00), free(MIB, 128 * MIB - 100)];
+        let image_end = MIB + 5_000;
+        assert_eq!(
+            usable(map.into_iter(), image_end),
+            (MIB + 8_192, 128 * MIB - 4_096)
+        );
+    }
+
+    #[test]
+    fn the_largest_piece_below_the_device_registers_is_used() {
+        let map = [
+            free(MIB, 8 * MIB),
+            free(16 * MIB, 32 * MIB),
+            free(4_096 * MIB, 8_192 * MIB),
+        ];
+        assert_eq!(usable(map.into_iter(), 2 * MIB), (16 * MIB, 32 * MIB));
+        let map = [free(MIB, 8_192 * MIB)];
+        assert_eq!(usable(map.into_iter(), 2 * MIB).1, MAPPED_END);
+    }
+
+    #[test]
+    fn what_is_taken_inside_of_what_is_free_wins() {
+        let map = [
+            free(MIB, 64 * MIB),
+            taken(10 * MIB, 12 * MIB),
+            taken(11 * MIB, 20 * MIB),
+        ];
+        assert_eq!(usable(map.into_iter(), 2 * MIB), (20 * MIB, 64 * MIB));
+        let map = [free(MIB, 64 * MIB), taken(40 * MIB + 1, 80 * MIB)];
+        assert_eq!(usable(map.into_iter(), 2 * MIB), (2 * MIB, 40 * MIB));
+    }
+
+    #[test]
+    fn without_free_memory_the_piece_is_empty() {
+        let (start, end) = usable([taken(0, 64 * MIB)].into_iter(), 2 * MIB);
+        assert_eq!(start, end);
+        let (start, end) = usable([free(MIB, 2 * MIB)].into_iter(), 2 * MIB);
+        assert_eq!(start, end);
+        let (start, end) = usable([free(u64::MAX, u64::MAX)].into_iter(), 2 * MIB);
+        assert_eq!(start, end);
+    }
+}
