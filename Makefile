@@ -49,11 +49,14 @@ lint: setup-test
 	cd measured && $(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	shellcheck scripts/setup scripts/screenshot .ci/run
 
+# Not by `cargo run`: what the compiler used would count as memory of the checks' children.
 bench: build
-	$(CARGO) run --release --quiet -p tare-acceptance -- bench
+	$(CARGO) build --release -p tare-acceptance
+	target/release/tare-acceptance bench
 
 acceptance: setup-test build
-	$(CARGO) run --release --quiet -p tare-acceptance -- all
+	$(CARGO) build --release -p tare-acceptance
+	target/release/tare-acceptance all
 
 screenshot: setup-test build
 	scripts/screenshot
