@@ -60,9 +60,10 @@ pub struct TscFrequency {
 /// an offset steers it by tens of thousands of ppm for that time. It confirms or contradicts.
 #[must_use]
 pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
-    const ORDER: [FrequencySource; 5] = [
+    const ORDER: [FrequencySource; 6] = [
         FrequencySource::KernelClock,
         FrequencySource::CpuidHypervisor,
+        FrequencySource::ParavirtualClock,
         FrequencySource::CpuidCrystal,
         FrequencySource::HardwareTimer,
         FrequencySource::DisciplinedClock,
@@ -121,7 +122,9 @@ impl Basis {
                 Some(name) if is_of_hypervisor(name) => Self::Hypervisor,
                 Some(_) => Self::Measured,
             },
-            FrequencySource::CpuidHypervisor => Self::Hypervisor,
+            FrequencySource::CpuidHypervisor | FrequencySource::ParavirtualClock => {
+                Self::Hypervisor
+            }
             FrequencySource::CpuidCrystal => Self::Processor,
             FrequencySource::DisciplinedClock => Self::Network,
             FrequencySource::HardwareTimer => Self::Measured,
@@ -254,6 +257,7 @@ fn name(claim: &Frequency) -> String {
         FrequencySource::CpuidHypervisor => "the hypervisor (CPUID leaf 0x40000010)".to_owned(),
         FrequencySource::DisciplinedClock => "the clock steered by NTP or PTP".to_owned(),
         FrequencySource::HardwareTimer => "a hardware timer".to_owned(),
+        FrequencySource::ParavirtualClock => "the hypervisor's paravirtual clock".to_owned(),
         FrequencySource::KernelClock => match clock_source(claim) {
             Some(source) => format!("the kernel's clock (clock source {source})"),
             None => "the kernel's clock".to_owned(),

@@ -228,8 +228,10 @@ pub enum FrequencySource {
     KernelClock,
     /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
     DisciplinedClock,
-    /// A one-shot timer of known frequency, counted against the TSC.
+    /// A timer of known frequency, counted against the TSC.
     HardwareTimer,
+    /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
+    ParavirtualClock,
 }
 
 /// Holds the sums over a batch.

@@ -28,6 +28,7 @@ pub struct Receiver {
     preparation: Option<Preparation>,
     calibration: Option<Calibration>,
     frequencies: Vec<Frequency>,
+    counters: Vec<Counter>,
     batch: Option<Batch>,
     samples: Samples,
     notices: Vec<String>,
@@ -62,12 +63,23 @@ pub struct Received {
     pub calibration: Calibration,
     /// What each source claims of the TSC's frequency.
     pub frequencies: Vec<Frequency>,
+    /// What happened beneath the batch.
+    pub counters: Vec<Counter>,
     /// Sums over the batch.
     pub batch: Batch,
     /// The samples.
     pub samples: Samples,
     /// What the agent remarked.
     pub notices: Vec<String>,
+}
+
+/// Counts something that happened on the measured CPU while the batch ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What is counted: `timer interrupts`.
+    pub name: String,
+    /// How often it happened.
+    pub count: u64,
 }
 
 /// Says why an instance's records are not a whole cell.
@@ -182,6 +194,7 @@ impl Receiver {
             preparation: self.preparation.ok_or_else(|| missing("ready"))?,
             calibration: self.calibration.ok_or_else(|| missing("calibration"))?,
             frequencies: self.frequencies,
+            counters: self.counters,
             batch: self.batch.ok_or_else(|| missing("batch"))?,
             samples: resolve(self.samples, self.batch.unwrap_or_default().first_tsc),
             notices: self.notices,
@@ -235,6 +248,13 @@ impl Receiver {
             Record::Delays(list) => delays(list.rows, &mut self.samples.delays),
             Record::Envelope(list) => envelope(list.rows, &mut self.samples.envelope),
             Record::Window(list) => window(list.rows, &mut self.samples.window),
+            Record::Counter(counter) => {
+                self.counters.push(Counter {
+                    name: counter.name.to_owned(),
+                    count: counter.count,
+                });
+                Ok(())
+            }
             Record::Notice(notice) => {
                 self.notices.push(notice.text.to_owned());
                 Ok(())
@@ -328,6 +348,7 @@ fn frequency(claim: &record::Frequency<'_>) -> Frequency {
             record::FrequencySource::KernelClock => FrequencySource::KernelClock,
             record::FrequencySource::DisciplinedClock => FrequencySource::DisciplinedClock,
             record::FrequencySource::HardwareTimer => FrequencySource::HardwareTimer,
+            record::FrequencySource::ParavirtualClock => FrequencySource::ParavirtualClock,
         },
         hz: claim.hz,
         uncertainty_ppm: claim.uncertainty_ppm,

@@ -317,7 +317,8 @@ impl<'a> Read<'a> {
     }
 }
 
-fn set<'a, T>(
+/// Keeps the value of a key that may stand once.
+pub(crate) fn set<'a, T>(
     slot: &mut Option<T>,
     key: &'a str,
     value: &'a str,

@@ -2,7 +2,7 @@
 //!
 //! A sequence is: [`Hello`], [`Ready`], [`Calibration`], then a [`Batch`] and its lists
 //! ([`Record::Counts`], [`Record::Delays`], [`Record::Envelope`], [`Record::Window`]) in any order
-//! among each other, each list in the order of its rows, then [`Frequency`] once for each source,
+//! among each other, each list in the order of its rows, [`Counter`] for each thing counted, then [`Frequency`] once for each source,
 //! and at last [`End`]. [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`]; nothing
 //! follows a [`Failure`] or the [`End`].
 //!
@@ -53,6 +53,9 @@ pub enum Record<'a> {
     Failure(Failure<'a>),
     /// Ends the sequence.
     End(End),
+    /// Counts something that happened beneath the batch.
+    #[serde(borrow)]
+    Counter(Counter<'a>),
 }
 
 impl Record<'_> {
@@ -72,6 +75,7 @@ impl Record<'_> {
             Self::Notice(_) => "notice",
             Self::Failure(_) => "failure",
             Self::End(_) => "end",
+            Self::Counter(_) => "counter",
         }
     }
 }
@@ -149,8 +153,10 @@ pub enum FrequencySource {
     KernelClock,
     /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
     DisciplinedClock,
-    /// A one-shot timer of known frequency, counted against the TSC.
+    /// A timer of known frequency, counted against the TSC.
     HardwareTimer,
+    /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
+    ParavirtualClock,
 }
 
 /// Sums up one batch of repetitions.
@@ -209,6 +215,16 @@ pub struct Notice<'a> {
 pub struct Failure<'a> {
     /// What, why, and what to do.
     pub text: &'a str,
+}
+
+/// Counts something that happened on the measured CPU from just before the batch's first stamp to
+/// just after its last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter<'a> {
+    /// What is counted, for example `timer interrupts`.
+    pub name: &'a str,
+    /// How often it happened.
+    pub count: u64,
 }
 
 /// Ends the sequence, so that a lost tail is noticed.
