@@ -15,7 +15,7 @@ mod pin;
 pub(crate) mod qmp;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -46,6 +46,7 @@ pub(crate) struct Qemu {
     path: PathBuf,
     /// Its version: `7.2.22`.
     pub(crate) version: String,
+    start_limit: Duration,
 }
 
 impl Qemu {
@@ -55,8 +56,11 @@ impl Qemu {
     ///
     /// Returns [`TargetError::NoQemu`] if there is none, [`TargetError::Qemu`] if it does not run.
     pub(crate) fn find(guard: &Guard) -> Result<Self, TargetError> {
-        let folders = env::var_os("PATH").unwrap_or_default();
-        let path = env::split_paths(&folders)
+        Self::find_in(&env::var_os("PATH").unwrap_or_default(), guard)
+    }
+
+    fn find_in(folders: &OsStr, guard: &Guard) -> Result<Self, TargetError> {
+        let path = env::split_paths(folders)
             .map(|folder| folder.join(PROGRAM))
             .find(|path| path.is_file())
             .ok_or(TargetError::NoQemu { program: PROGRAM })?;
@@ -64,7 +68,11 @@ impl Qemu {
         let version = version(&text).ok_or_else(|| TargetError::Qemu {
             why: format!("does not tell its version, but says: {}", text.trim()),
         })?;
-        Ok(Self { path, version })
+        Ok(Self {
+            path,
+            version,
+            start_limit: START_LIMIT,
+        })
     }
 
     /// Starts a guest, in a process that is left stopped until [`Started::go`].
@@ -85,7 +93,7 @@ impl Qemu {
         let mut child = guard.spawn(&mut command)?;
         // The command holds QEMU's end of the socket open: its end could not be seen.
         drop(command);
-        match Qmp::greet(ours, START_LIMIT) {
+        match Qmp::greet(ours, self.start_limit) {
             Ok(qmp) => Ok(Started {
                 started_ns,
                 child,
@@ -271,12 +279,16 @@ fn first_output(command: &mut Command, guard: &Guard) -> Result<String, TargetEr
 /// Ends a QEMU that did not start a guest, and says how it went.
 fn end(child: &mut OwnedChild) -> Result<String, TargetError> {
     // One that has just closed the socket may still be ending, with a status that tells more.
-    let status = match child.wait_with_deadline(Instant::now() + ANSWER_LIMIT)? {
-        Some(status) => status,
-        None => child.kill_group()?,
-    };
+    let status = child.wait_with_deadline(Instant::now() + ANSWER_LIMIT)?;
+    if status.is_none() {
+        child.kill_group()?;
+    }
     let said = child.take_stderr().map(read_to_end).unwrap_or_default();
-    Ok(describe_exit(status, said.trim()))
+    Ok(match (status, said.trim()) {
+        (Some(status), said) => describe_exit(status, said),
+        (None, "") => "it said nothing and was ended".to_owned(),
+        (None, said) => format!("it was ended; it said: {said}"),
+    })
 }
 
 /// Reads what a process that has ended left in a pipe.
@@ -294,6 +306,8 @@ fn broken(why: String) -> TargetError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use serde_json::json;
 
     use super::*;
@@ -349,6 +363,63 @@ mod tests {
             ]
         );
         assert!(!other.contains("-bios"));
+    }
+
+    /// Makes a folder with a program that is to be QEMU.
+    fn fake(script: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(PROGRAM);
+        let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo {VERSION}\n{script}\n");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    const VERSION: &str = "QEMU emulator version 1.2.3 && exit";
+
+    #[test]
+    fn a_qemu_that_does_not_start_a_guest_is_told_and_ended() {
+        let state = tempfile::tempdir().unwrap();
+        let guard = Guard::open(state.path()).unwrap();
+        for (script, message) in [
+            (
+                "sleep 1000",
+                "QEMU did not start a guest (it did not answer the call within 100 ms): it said \
+                 nothing and was ended",
+            ),
+            (
+                "echo hello >&0; exec sleep 1000",
+                "QEMU did not start a guest (the answer to the call makes no sense: hello): \
+                 it said nothing and was ended",
+            ),
+            (
+                "echo no memory >&2; exit 1",
+                "QEMU did not start a guest (it closed the connection instead of answering the \
+                 call): it ended with status 1; it said: no memory",
+            ),
+        ] {
+            let folder = fake(script);
+            let qemu = Qemu {
+                start_limit: Duration::from_millis(100),
+                ..Qemu::find_in(folder.path().as_os_str(), &guard).unwrap()
+            };
+            assert_eq!(qemu.version, "1.2.3");
+            let error = qemu.start(&guest(), &guard).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        let undone = guard.close();
+        assert!(undone.problems.is_empty(), "{undone:?}");
+    }
+
+    #[test]
+    fn a_machine_without_qemu_is_told() {
+        let state = tempfile::tempdir().unwrap();
+        let guard = Guard::open(state.path()).unwrap();
+        let error = Qemu::find_in(state.path().as_os_str(), &guard).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "qemu-system-x86_64 is in no folder of PATH"
+        );
     }
 
     #[test]

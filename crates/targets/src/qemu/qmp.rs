@@ -39,7 +39,7 @@ pub(crate) struct Event {
 #[derive(Debug, Error)]
 pub(crate) enum QmpError {
     /// There was no answer in time.
-    #[error("no answer to {to} within {} ms", limit.as_millis())]
+    #[error("it did not answer {to} within {} ms", limit.as_millis())]
     Silent {
         /// What was to be answered.
         to: String,
@@ -47,7 +47,7 @@ pub(crate) enum QmpError {
         limit: Duration,
     },
     /// QEMU has closed the connection.
-    #[error("the connection was closed instead of an answer to {to}")]
+    #[error("it closed the connection instead of answering {to}")]
     Closed {
         /// What was to be answered.
         to: String,
@@ -90,9 +90,9 @@ impl Qmp {
             begun: Vec::new(),
             events: Vec::new(),
         };
-        let greeting = qmp.message(&Wait::new("the connection", limit))?;
+        let greeting = qmp.message(&Wait::new("the call", limit))?;
         if greeting.get("QMP").is_none() {
-            return Err(nonsense("the connection", greeting.to_string().as_bytes()));
+            return Err(nonsense("the call", greeting.to_string().as_bytes()));
         }
         qmp.ask("qmp_capabilities", limit)?;
         Ok(qmp)
@@ -278,15 +278,12 @@ mod tests {
         for (texts, message) in [
             (
                 &[""][..],
-                "the connection was closed instead of an answer to the connection",
+                "it closed the connection instead of answering the call",
             ),
-            (
-                &["hello\n"],
-                "the answer to the connection makes no sense: hello",
-            ),
+            (&["hello\n"], "the answer to the call makes no sense: hello"),
             (
                 &["{\"hello\": 1}\n"],
-                "the answer to the connection makes no sense: {\"hello\":1}",
+                "the answer to the call makes no sense: {\"hello\":1}",
             ),
             (
                 &["{\"QMP\": 1}\n", "{\"error\": {\"desc\": \"not now\"}}\n"],
@@ -294,7 +291,7 @@ mod tests {
             ),
             (
                 &["{\"QMP\": 1}\n", "{\"retu"],
-                "the connection was closed instead of an answer to qmp_capabilities",
+                "it closed the connection instead of answering qmp_capabilities",
             ),
         ] {
             let (stream, player) = play(texts);
@@ -305,7 +302,7 @@ mod tests {
         let (stream, _silent) = UnixStream::pair().unwrap();
         assert_eq!(
             Qmp::greet(stream, short).unwrap_err().to_string(),
-            "no answer to the connection within 50 ms"
+            "it did not answer the call within 50 ms"
         );
     }
 
