@@ -9,12 +9,14 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tare_guard::{Guard, Interrupt};
+use tare_guard::{Guard, Interrupt, OwnedChild};
 
-use super::{Guest, Machine, Qemu};
+use super::qmp::Qmp;
+use super::{Guest, Machine, Qemu, end_early};
 use crate::error::TargetError;
 use crate::instance::{Attendant, Ended, Ending, Instance, Watcher, describe_exit};
 use crate::measured::MeasuredFile;
@@ -184,7 +186,11 @@ fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<Strin
     if let Err(error) = started.go() {
         return Ok(Some(error.to_string()));
     }
-    let instance = Instance::of_child(started.child, started.started_ns, Box::new(Hello))?;
+    let instance = Instance::of_child(
+        started.child,
+        started.started_ns,
+        Box::new(Hello(started.qmp)),
+    )?;
     let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
     Ok(why_not(&ended))
 }
@@ -193,23 +199,32 @@ fn why_not(ended: &Ended) -> Option<String> {
     match &ended.how {
         Ending::Done => None,
         Ending::Failed { why } => Some(format!("a guest that does nothing failed: {why}")),
-        Ending::TimedOut { .. } | Ending::Stopped => Some(format!(
-            "a guest that does nothing was not done within {} s",
-            LIMIT.as_secs()
+        Ending::TimedOut { doing } => Some(format!(
+            "a guest that does nothing was not done within {} s{}",
+            LIMIT.as_secs(),
+            doing
+                .as_ref()
+                .map(|doing| format!(": {doing}"))
+                .unwrap_or_default()
         )),
+        Ending::Stopped => Some("the trial was stopped".to_owned()),
     }
 }
 
 /// Attends to the guest that is booted as a trial.
 #[derive(Debug)]
-struct Hello;
+struct Hello(Qmp);
 
 impl Attendant for Hello {
-    fn judge(&mut self, status: std::process::ExitStatus, said: &str) -> Result<(), String> {
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
         match status.code() {
             Some(33) => Ok(()),
             _ => Err(describe_exit(status, said)),
         }
+    }
+
+    fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
+        Some(end_early(&mut self.0, child))
     }
 }
 

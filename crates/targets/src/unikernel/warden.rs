@@ -11,7 +11,6 @@
 
 use std::collections::VecDeque;
 use std::process::ExitStatus;
-use std::time::Instant;
 
 use tare_guard::OwnedChild;
 use tare_wire::line::MARKER;
@@ -19,8 +18,7 @@ use tare_wire::line::MARKER;
 use super::crash::{PREFIX, Report};
 use crate::instance::{Attendant, describe_exit};
 use crate::measured::MeasuredFile;
-use crate::qemu::ANSWER_LIMIT;
-use crate::qemu::qmp::Qmp;
+use crate::qemu::{self, qmp::Qmp};
 
 /// Is how many lines are kept that are neither records nor the image's own.
 const KEPT_LINES: usize = 3;
@@ -118,22 +116,7 @@ impl Attendant for Warden {
     }
 
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
-        let doing = match self.qmp.ask("query-status", ANSWER_LIMIT) {
-            Err(error) => format!("QEMU itself does not answer ({error})"),
-            Ok(status) => match status["status"].as_str().unwrap_or("unknown") {
-                "running" => "the guest was still running".to_owned(),
-                "internal-error" => {
-                    "the guest stood still after an error inside of KVM; accel=tcg may run it"
-                        .to_owned()
-                }
-                other => format!("the guest stood still ({other})"),
-            },
-        };
-        // Who does not answer is killed.
-        if self.qmp.ask("quit", ANSWER_LIMIT).is_ok() {
-            let _ = child.wait_with_deadline(Instant::now() + ANSWER_LIMIT);
-        }
-        Some(doing)
+        Some(qemu::end_early(&mut self.qmp, child))
     }
 }
 
