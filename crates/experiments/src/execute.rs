@@ -6,7 +6,6 @@
 //! second one kills it.
 
 use std::collections::HashMap;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -216,34 +215,37 @@ fn judge(
     let ended = ended.map_err(|error| error.to_string())?;
     let received = receiver.finish();
     match ended.how {
-        Ending::Exited(status) if status.success() => {
+        Ending::Done => {
             let received = received.map_err(|incomplete| incomplete.to_string())?;
             Ok(measurement(received, program))
         }
-        Ending::Exited(status) => Err(match received {
+        Ending::Failed { why } => Err(match received {
             Err(Incomplete::Failed { text }) => text,
-            _ => exit_reason(status, &ended.last_words),
+            _ => why,
         }),
-        Ending::TimedOut => Err(format!(
-            "nothing came for too long: it was ended after its limit of {:.0} s, while {}. Is the \
+        Ending::TimedOut { doing } => Err(format!(
+            "nothing came for too long: it was ended after its limit of {:.0} s, while {}{}. Is the \
              CPU taken by a SCHED_FIFO task or a stopped process? `--cell-limit` changes the limit",
             plan.limit_seconds,
             match received {
                 Err(incomplete) => incomplete.to_string(),
                 Ok(_) => "all records had come".to_owned(),
-            }
+            },
+            doing.map(|doing| format!("; {doing}")).unwrap_or_default()
         )),
         Ending::Stopped => Err("stopped by the user".to_owned()),
     }
 }
 
 fn measurement(received: Received, program: &Program) -> (Measurement, Samples, Vec<String>) {
+    let notices = received.notices.into_iter().chain(program.notice.clone());
     let measurement = Measurement {
         agent: Agent {
             version: received.version,
             environment: received.environment,
             sha256: program.sha256.clone(),
             emulated: program.emulated,
+            accelerator: program.accelerator.clone(),
         },
         preparation: received.preparation,
         calibration: received.calibration,
@@ -251,22 +253,5 @@ fn measurement(received: Received, program: &Program) -> (Measurement, Samples, 
         batch: received.batch,
         counters: received.counters,
     };
-    (measurement, received.samples, received.notices)
-}
-
-fn exit_reason(status: std::process::ExitStatus, last_words: &str) -> String {
-    let how = match (status.signal(), status.code()) {
-        (Some(9), _) => {
-            "it was killed (SIGKILL): by somebody, or by the kernel for want of memory (see dmesg)"
-                .to_owned()
-        }
-        (Some(signal), _) => format!("it crashed or was ended by signal {signal}"),
-        (None, Some(code)) => format!("it ended with status {code}"),
-        (None, None) => "it ended in an unknown way".to_owned(),
-    };
-    if last_words.is_empty() {
-        how
-    } else {
-        format!("{how}; it said: {last_words}")
-    }
+    (measurement, received.samples, notices.collect())
 }

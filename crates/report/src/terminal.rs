@@ -102,7 +102,7 @@ impl Page {
         if summary.notices.is_empty() {
             return;
         }
-        self.heading("Left out");
+        self.heading("Remarks");
         for notice in &summary.notices {
             self.paragraph(&notice.text, Style::new(), "- ");
         }

@@ -181,6 +181,9 @@ pub struct Agent {
     /// Whether an emulator (QEMU's TCG) executed the measured code: then the figures say nothing
     /// of a machine's speed.
     pub emulated: bool,
+    /// What executed a guest: `KVM` or `TCG`, with QEMU's version. None where there is no guest.
+    #[serde(default)]
+    pub accelerator: Option<String>,
 }
 
 /// Says how a batch was prepared.

@@ -74,11 +74,19 @@ impl CommandError {
             Self::Usage(_) | Self::Host(_) => exit::USAGE,
             Self::Unavailable { .. } => exit::UNAVAILABLE,
             Self::Target(error) | Self::Experiment(ExperimentError::Target(error)) => match error {
-                TargetError::Unknown { .. } | TargetError::UnknownOption { .. } => exit::USAGE,
-                TargetError::NoAgent { .. } | TargetError::UnreadableAgent { .. } => {
-                    exit::UNAVAILABLE
-                }
-                TargetError::Guard(_) | TargetError::Output { .. } => exit::FAILED,
+                TargetError::Unknown { .. }
+                | TargetError::UnknownOption { .. }
+                | TargetError::BadOption { .. }
+                | TargetError::RepeatedOption { .. }
+                | TargetError::Contradiction { .. } => exit::USAGE,
+                TargetError::NotBuilt { .. }
+                | TargetError::Unreadable { .. }
+                | TargetError::NoQemu { .. }
+                | TargetError::NoKvm { .. } => exit::UNAVAILABLE,
+                TargetError::Plan { .. }
+                | TargetError::Qemu { .. }
+                | TargetError::Guard(_)
+                | TargetError::Output { .. } => exit::FAILED,
             },
             Self::Experiment(
                 ExperimentError::OutOfBounds { .. }

@@ -5,8 +5,10 @@
 //! for a tick to redraw the progress when somebody looks at it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStderr, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -43,28 +45,50 @@ pub struct Instance {
     child: OwnedChild,
     output: Option<ChildStdout>,
     error: Option<ChildStderr>,
+    attendant: Box<dyn Attendant>,
 }
 
 /// Says how an instance ended.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// CLOCK_MONOTONIC when its end was seen.
     pub exited_ns: u64,
     /// How it ended.
     pub how: Ending,
-    /// The last that it wrote to standard error.
-    pub last_words: String,
 }
 
 /// Is a way to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, or by somebody else's signal.
-    Exited(ExitStatus),
-    /// It took longer than allowed and was killed.
-    TimedOut,
-    /// The user asked to stop, and it was killed.
+    /// By itself, and it says that it did what it was to do.
+    Done,
+    /// By itself or by somebody else, before that.
+    Failed {
+        /// What happened, as far as it can be told.
+        why: String,
+    },
+    /// It took longer than allowed and was ended.
+    TimedOut {
+        /// What it was doing, as the target knows; nothing if it does not.
+        doing: Option<String>,
+    },
+    /// The user asked to stop, and it was ended.
     Stopped,
+}
+
+/// Knows of an instance what only its target can know.
+pub(crate) trait Attendant: fmt::Debug {
+    /// Takes a line of the instance's output, before the watcher does.
+    fn line(&mut self, _line: &[u8]) {}
+
+    /// Decides, when the process has ended, whether the instance did what it was to do, and if
+    /// not, tells what happened. `said` is the last that the process wrote to standard error.
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String>;
+
+    /// May end an instance in an orderly way, before it is killed. Returns what it was doing.
+    fn end_early(&mut self, _child: &mut OwnedChild) -> Option<String> {
+        None
+    }
 }
 
 /// Receives what happens while an instance is watched.
@@ -81,7 +105,11 @@ pub trait Watcher {
 
 impl Instance {
     /// Takes over a child whose standard output and error are pipes.
-    pub(crate) fn of_child(mut child: OwnedChild, started_ns: u64) -> Result<Self, TargetError> {
+    pub(crate) fn of_child(
+        mut child: OwnedChild,
+        started_ns: u64,
+        attendant: Box<dyn Attendant>,
+    ) -> Result<Self, TargetError> {
         let (output, error) = (child.take_stdout(), child.take_stderr());
         let set = |fd: Option<BorrowedFd<'_>>| fd.map_or(Ok(()), set_nonblocking);
         set(output.as_ref().map(AsFd::as_fd))
@@ -92,7 +120,14 @@ impl Instance {
             child,
             output,
             error,
+            attendant,
         })
+    }
+
+    /// Returns the id of its process, or of the one that stands for it on this machine.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
     }
 
     /// Watches the instance until it ends, `limit` has passed, or the user asks to stop.
@@ -110,37 +145,56 @@ impl Instance {
         let deadline = Instant::now() + limit;
         let mut lines = Lines::default();
         let mut tail = Tail::default();
-        let how = loop {
+        let stop = loop {
             // The child's end is asked for before the pipes are drained: what it wrote before is
             // then certainly read.
             let status = self.child.try_wait()?;
-            drain(&mut self.output, |bytes| lines.take(bytes, watcher))?;
-            drain(&mut self.error, |bytes| tail.take(bytes))?;
+            self.drain(&mut lines, &mut tail, watcher)?;
             if let Some(status) = status {
-                break Ending::Exited(status);
+                break Stop::Exited(status);
             }
             interrupt.clear_wake_up();
             if interrupt.stop_requested() {
-                break Ending::Stopped;
+                break Stop::Asked;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                break Ending::TimedOut;
+                break Stop::Late;
             }
             let pause = watcher.tick().map_or(left, |tick| left.min(tick));
             self.wait_for_news(interrupt, pause)?;
         };
-        if !matches!(how, Ending::Exited(_)) {
+        let mut doing = None;
+        if !matches!(stop, Stop::Exited(_)) {
+            doing = self.attendant.end_early(&mut self.child);
             self.child.kill_group()?;
-            drain(&mut self.output, |bytes| lines.take(bytes, watcher))?;
-            drain(&mut self.error, |bytes| tail.take(bytes))?;
+            self.drain(&mut lines, &mut tail, watcher)?;
         }
-        lines.finish(watcher);
-        Ok(Ended {
-            exited_ns: now_ns(),
-            how,
-            last_words: tail.text(),
-        })
+        lines.finish(|line| pass_on(self.attendant.as_mut(), watcher, line, now_ns()));
+        let how = match stop {
+            Stop::Exited(status) => match self.attendant.judge(status, &tail.text()) {
+                Ok(()) => Ending::Done,
+                Err(why) => Ending::Failed { why },
+            },
+            Stop::Late => Ending::TimedOut { doing },
+            Stop::Asked => Ending::Stopped,
+        };
+        let exited_ns = now_ns();
+        Ok(Ended { exited_ns, how })
+    }
+
+    fn drain(
+        &mut self,
+        lines: &mut Lines,
+        tail: &mut Tail,
+        watcher: &mut impl Watcher,
+    ) -> Result<(), TargetError> {
+        let attendant = self.attendant.as_mut();
+        drain(&mut self.output, |bytes| {
+            let at_ns = now_ns();
+            lines.take(bytes, |line| pass_on(attendant, watcher, line, at_ns));
+        })?;
+        drain(&mut self.error, |bytes| tail.take(bytes))
     }
 
     fn wait_for_news(&self, interrupt: &Interrupt, pause: Duration) -> Result<(), TargetError> {
@@ -194,24 +248,22 @@ struct Lines {
 }
 
 impl Lines {
-    fn take(&mut self, bytes: &[u8], watcher: &mut impl Watcher) {
-        let at_ns = now_ns();
+    fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.begun.extend_from_slice(piece);
-            if let Some(line) = self.begun.strip_suffix(b"\n") {
-                watcher.line(line, at_ns);
+            if let Some(whole) = self.begun.strip_suffix(b"\n") {
+                line(whole);
                 self.begun.clear();
             } else if self.begun.len() >= MAX_LINE {
-                watcher.line(&self.begun, at_ns);
+                line(&self.begun);
                 self.begun.clear();
             }
         }
     }
 
-    fn finish(&mut self, watcher: &mut impl Watcher) {
+    fn finish(self, line: impl FnOnce(&[u8])) {
         if !self.begun.is_empty() {
-            watcher.line(&self.begun, now_ns());
-            self.begun.clear();
+            line(&self.begun);
         }
     }
 }
@@ -232,6 +284,50 @@ impl Tail {
     fn text(mut self) -> String {
         let text = String::from_utf8_lossy(self.bytes.make_contiguous()).into_owned();
         text.trim().to_owned()
+    }
+}
+
+/// Says why watching stopped.
+enum Stop {
+    Exited(ExitStatus),
+    Late,
+    Asked,
+}
+
+fn pass_on(attendant: &mut dyn Attendant, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
+    attendant.line(line);
+    watcher.line(line, at_ns);
+}
+
+/// Attends to an instance that is an ordinary process: done if its status is 0.
+#[derive(Debug)]
+pub(crate) struct Ordinary;
+
+impl Attendant for Ordinary {
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
+        if status.success() {
+            Ok(())
+        } else {
+            Err(describe_exit(status, said))
+        }
+    }
+}
+
+/// Says how a process ended, and the last that it wrote to standard error.
+pub(crate) fn describe_exit(status: ExitStatus, said: &str) -> String {
+    let how = match (status.signal(), status.code()) {
+        (Some(9), _) => {
+            "it was killed (SIGKILL): by somebody, or by the kernel for want of memory (see dmesg)"
+                .to_owned()
+        }
+        (Some(signal), _) => format!("it crashed or was ended by signal {signal}"),
+        (None, Some(code)) => format!("it ended with status {code}"),
+        (None, None) => "it ended in an unknown way".to_owned(),
+    };
+    let said: Vec<&str> = said.lines().map(str::trim).collect();
+    match &said[..] {
+        [] => how,
+        said => format!("{how}; it said: {}", said.join(" / ")),
     }
 }
 
@@ -273,7 +369,7 @@ mod tests {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = guard.spawn(&mut command).unwrap();
-        let instance = Instance::of_child(child, now_ns()).unwrap();
+        let instance = Instance::of_child(child, now_ns(), Box::new(Ordinary)).unwrap();
         instance.watch(limit, interrupt, heard).unwrap()
     }
 
@@ -289,11 +385,26 @@ mod tests {
         let script = "printf 'one\\ntw'; sleep 0.05; printf 'o\\nthree'; echo oops >&2; exit 7";
         let ended = watch(script, LONG, &mut heard, &nobody());
         assert_eq!(heard.lines, ["one", "two", "three"]);
-        let Ending::Exited(status) = ended.how else {
-            panic!("{ended:?}");
-        };
-        assert_eq!(status.code(), Some(7));
-        assert_eq!(ended.last_words, "oops");
+        let why = "it ended with status 7; it said: oops".to_owned();
+        assert_eq!(ended.how, Ending::Failed { why });
+    }
+
+    #[test]
+    fn an_instance_that_says_that_it_is_done_is_believed() {
+        let ended = watch("echo hi >&2", LONG, &mut Heard::default(), &nobody());
+        assert_eq!(ended.how, Ending::Done);
+    }
+
+    #[test]
+    fn a_signal_is_told() {
+        for (signal, text) in [("KILL", "it was killed (SIGKILL)"), ("SEGV", "signal 11")] {
+            let script = format!("kill -{signal} $$");
+            let ended = watch(&script, LONG, &mut Heard::default(), &nobody());
+            let Ending::Failed { why } = ended.how else {
+                panic!("{ended:?}");
+            };
+            assert!(why.contains(text), "{why}");
+        }
     }
 
     #[test]
@@ -301,7 +412,7 @@ mod tests {
         let mut heard = Heard::default();
         let limit = Duration::from_millis(200);
         let ended = watch("echo here; exec sleep 1000", limit, &mut heard, &nobody());
-        assert_eq!(ended.how, Ending::TimedOut);
+        assert_eq!(ended.how, Ending::TimedOut { doing: None });
         assert_eq!(heard.lines, ["here"]);
     }
 
@@ -310,7 +421,7 @@ mod tests {
         let limit = Duration::from_millis(200);
         let script = "exec >&- 2>&-; sleep 1000";
         let ended = watch(script, limit, &mut Heard::default(), &nobody());
-        assert_eq!(ended.how, Ending::TimedOut);
+        assert_eq!(ended.how, Ending::TimedOut { doing: None });
     }
 
     #[test]
@@ -328,7 +439,7 @@ mod tests {
     fn an_instance_that_never_stops_talking_ends_with_its_limit() {
         let limit = Duration::from_millis(300);
         let ended = watch("exec yes", limit, &mut Counted(0), &nobody());
-        assert_eq!(ended.how, Ending::TimedOut);
+        assert_eq!(ended.how, Ending::TimedOut { doing: None });
     }
 
     /// Counts lines without keeping them.

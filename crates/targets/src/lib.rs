@@ -1,22 +1,26 @@
 //! How to reach each place where measured code can run.
 //!
-//! A target is written as on a QEMU command line, a name and options: `process`. Whatever it is,
-//! it is launched the same way, prints the same records and yields the same four time stamps, so
+//! A target is written as on a QEMU command line, a name and options: `unikernel,irq=off`. Whatever
+//! it is, it is launched the same way, prints the same records and yields the same four time stamps, so
 //! that whoever runs an experiment need not know what kind of place it is.
 //!
 //! * [`spec`]: the grammar of a target, and the table of those that exist;
 //! * [`instance`]: one started instance, watched to its end;
-//! * [`agent`]: where the agent's program is found;
-//! * [`process`]: one file for each target.
+//! * [`measured`]: where the programs and images of the measured code are found;
+//! * [`process`], [`unikernel`]: one file or folder for each target;
+//! * `qemu`: what targets that run in QEMU share.
 //!
 //! A new target is a file that implements [`Target`], and a line in [`spec::KINDS`].
 #![forbid(unsafe_code)]
 
-pub mod agent;
 mod error;
 pub mod instance;
+pub mod measured;
+mod options;
 pub mod process;
+mod qemu;
 pub mod spec;
+pub mod unikernel;
 
 use std::fmt;
 
@@ -71,4 +75,8 @@ pub struct Program {
     pub sha256: String,
     /// Whether an emulator executes it.
     pub emulated: bool,
+    /// What executes it if it runs in a guest: `TCG of QEMU 7.2.22`.
+    pub accelerator: Option<String>,
+    /// What the reader of its figures should know, for example why KVM is not used.
+    pub notice: Option<String>,
 }

@@ -4,21 +4,21 @@ use std::process::{Command, Stdio};
 
 use tare_guard::Guard;
 
-use crate::agent::Agent;
 use crate::error::TargetError;
-use crate::instance::{Instance, now_ns};
+use crate::instance::{Instance, Ordinary, now_ns};
+use crate::measured::MeasuredFile;
 use crate::{Availability, Program, Target};
 
 /// Runs the agent as a child process.
 #[derive(Debug)]
 pub struct Process {
-    agent: Agent,
+    agent: MeasuredFile,
 }
 
 impl Process {
     /// Makes the target from the agent's program.
     #[must_use]
-    pub fn new(agent: Agent) -> Self {
+    pub fn new(agent: MeasuredFile) -> Self {
         Self { agent }
     }
 }
@@ -42,6 +42,8 @@ impl Target for Process {
         Ok(Program {
             sha256: self.agent.sha256()?,
             emulated: false,
+            accelerator: None,
+            notice: None,
         })
     }
 
@@ -54,6 +56,6 @@ impl Target for Process {
             .stderr(Stdio::piped());
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
-        Instance::of_child(child, started_ns)
+        Instance::of_child(child, started_ns, Box::new(Ordinary))
     }
 }

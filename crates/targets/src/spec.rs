@@ -3,9 +3,12 @@
 //! A target is a name, then options: `name,key=value,key=value`. Names and options are checked
 //! before anything starts.
 
+use crate::Target;
 use crate::error::TargetError;
+use crate::measured::MeasuredFile;
+use crate::options::Options;
 use crate::process::Process;
-use crate::{Target, agent};
+use crate::unikernel::{Settings, Unikernel};
 
 /// Describes a kind of target.
 #[derive(Clone, Copy, Debug)]
@@ -15,18 +18,25 @@ pub struct Kind {
     /// What it is, in a few words.
     pub summary: &'static str,
     /// Makes a target of the kind.
-    make: fn(&Spec<'_>) -> Result<Box<dyn Target>, TargetError>,
+    make: fn(Options<'_>) -> Result<Box<dyn Target>, TargetError>,
 }
 
 /// Lists the kinds of target.
-pub const KINDS: &[Kind] = &[Kind {
-    name: "process",
-    summary: "a process on this machine",
-    make: |spec| {
-        spec.only(&[])?;
-        Ok(Box::new(Process::new(agent::Agent::find())))
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "process",
+        summary: "a process on this machine",
+        make: |options| {
+            options.finish()?;
+            Ok(Box::new(Process::new(MeasuredFile::agent())))
+        },
     },
-}];
+    Kind {
+        name: "unikernel",
+        summary: "the measured code without an operating system, as a guest in QEMU",
+        make: |options| Ok(Box::new(Unikernel::new(Settings::read(options)?))),
+    },
+];
 
 /// Makes the target that a text names.
 ///
@@ -44,40 +54,7 @@ pub fn parse(text: &str) -> Result<Box<dyn Target>, TargetError> {
             known: known.join(", "),
         });
     };
-    (kind.make)(&Spec {
-        target: kind.name,
-        options: parts.collect(),
-    })
-}
-
-/// Holds the options of a target as they were written.
-struct Spec<'a> {
-    target: &'static str,
-    options: Vec<&'a str>,
-}
-
-impl Spec<'_> {
-    /// Refuses options that are not in `known`.
-    fn only(&self, known: &[&str]) -> Result<(), TargetError> {
-        let key = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
-        let Some(option) = self
-            .options
-            .iter()
-            .map(|option| key(option))
-            .find(|key| !known.contains(&key.as_str()))
-        else {
-            return Ok(());
-        };
-        let known = match known {
-            [] => "; it takes none".to_owned(),
-            known => format!("; it takes {}", known.join(", ")),
-        };
-        Err(TargetError::UnknownOption {
-            target: self.target,
-            option,
-            known,
-        })
-    }
+    (kind.make)(Options::split(kind.name, parts)?)
 }
 
 #[cfg(test)]
@@ -96,15 +73,15 @@ mod tests {
         for (text, message) in [
             (
                 "dokcer",
-                "there is no target 'dokcer'; known: process. `tare targets` tells which are usable",
+                "there is no target 'dokcer'; known: process, unikernel. `tare targets` tells which are usable",
             ),
             (
                 "",
-                "there is no target ''; known: process. `tare targets` tells which are usable",
+                "there is no target ''; known: process, unikernel. `tare targets` tells which are usable",
             ),
             (
                 "process,cpus=2",
-                "the target 'process' has no option 'cpus'; it takes none",
+                "the target 'process' has no option 'cpus'; it takes: none",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), message);

@@ -277,6 +277,7 @@ impl Run {
                 environment: "linux".to_owned(),
                 sha256: "ab".repeat(32),
                 emulated: self.emulated,
+                accelerator: None,
             },
             preparation: Preparation {
                 cpu: Some(1),

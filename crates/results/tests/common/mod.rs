@@ -164,6 +164,7 @@ fn measurement(batch: Batch) -> Measurement {
             environment: "linux".to_owned(),
             sha256: "0".repeat(64),
             emulated: false,
+            accelerator: None,
         },
         preparation: Preparation {
             cpu: Some(1),

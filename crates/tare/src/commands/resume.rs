@@ -2,8 +2,9 @@
 //!
 //! Cells measured under other circumstances do not belong into one run: a mixture would look like
 //! noise. So a run is only resumed on the same processor, under the same kernel, with the same
-//! agent.
+//! agent or image, run by the same accelerator.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use tare_results::model::Outcome;
@@ -26,14 +27,17 @@ pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError
         &then.machine.kernel.release,
         &here.machine.kernel.release,
     )?;
+    let mut compared = HashSet::new();
     for plan in &folder.plan().cells {
-        if let CellState::Done(cell) = folder.state(plan.id)
+        // All cells of a target were made by one program, or this would have refused before.
+        if !compared.contains(&plan.target)
+            && let CellState::Done(cell) = folder.state(plan.id)
             && let Outcome::Done(measurement) = &cell.outcome
         {
-            let now = spec::parse(&plan.target)?.program()?.sha256;
-            same("agent", &measurement.agent.sha256, &now)?;
-            // All cells of a run were made by one agent, or this would have refused before.
-            break;
+            let (then, now) = (&measurement.agent, spec::parse(&plan.target)?.program()?);
+            same("agent or image", &then.sha256, &now.sha256)?;
+            same("accelerator", &then.accelerator, &now.accelerator)?;
+            compared.insert(plan.target.clone());
         }
     }
     Ok(folder)

@@ -1,0 +1,187 @@
+//! Where the programs and images of the measured code are found.
+//!
+//! They are files of their own, not part of `tare`: they are built with other flags, copied into
+//! containers and guests, and their hashes belong to every result. One is looked for in this order:
+//!
+//! 1. where an environment variable says: `TARE_AGENT` is the path of the agent, `TARE_IMAGES` the
+//!    folder of the images;
+//! 2. beside the program `tare`: `tare-agent`, `images/bench`;
+//! 3. in `../lib/tare` from there: an installed package;
+//! 4. in `measured/target/x86_64-unknown-linux-gnu/release` of the source tree in whose `target`
+//!    folder `tare` lies.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::TargetError;
+
+const BUILT: &str = "measured/target/x86_64-unknown-linux-gnu/release";
+
+/// Is a program or image, or the places where it was looked for in vain.
+#[derive(Clone, Debug)]
+pub struct MeasuredFile {
+    what: String,
+    variable: &'static str,
+    found: Result<PathBuf, Vec<PathBuf>>,
+}
+
+impl MeasuredFile {
+    /// Looks for the agent.
+    #[must_use]
+    pub fn agent() -> Self {
+        const VARIABLE: &str = "TARE_AGENT";
+        let given = env::var_os(VARIABLE).map(PathBuf::from);
+        Self::look(
+            "the agent".to_owned(),
+            VARIABLE,
+            given,
+            "tare-agent",
+            "tare-agent",
+        )
+    }
+
+    /// Looks for an image by its name: `bench`, `hello`.
+    #[must_use]
+    pub fn image(name: &str) -> Self {
+        const VARIABLE: &str = "TARE_IMAGES";
+        let join = |folder: OsString| Path::new(&folder).join(name);
+        let given = env::var_os(VARIABLE).map(join);
+        let what = format!("the image '{name}'");
+        Self::look(what, VARIABLE, given, &format!("images/{name}"), name)
+    }
+
+    fn look(
+        what: String,
+        variable: &'static str,
+        given: Option<PathBuf>,
+        installed: &str,
+        built: &str,
+    ) -> Self {
+        let places = match (given, env::current_exe()) {
+            (Some(path), _) => vec![path],
+            (None, Ok(exe)) => places(&exe, installed, built),
+            (None, Err(_)) => Vec::new(),
+        };
+        let found = places.iter().find(|path| path.is_file()).cloned();
+        Self {
+            what,
+            variable,
+            found: found.ok_or(places),
+        }
+    }
+
+    /// Returns the path of the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::NotBuilt`] with the places where it was looked for.
+    pub fn path(&self) -> Result<&Path, TargetError> {
+        self.found.as_deref().map_err(|places| {
+            let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+            TargetError::NotBuilt {
+                what: self.what.clone(),
+                looked: places.join(", "),
+                variable: self.variable,
+            }
+        })
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if it is not found or can't be read.
+    pub fn read(&self) -> Result<Vec<u8>, TargetError> {
+        let path = self.path()?;
+        fs::read(path).map_err(|source| TargetError::Unreadable {
+            what: self.what.clone(),
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// Returns the SHA-256 of the file, in hexadecimal.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn sha256(&self) -> Result<String, TargetError> {
+        let mut text = String::new();
+        for byte in Sha256::digest(self.read()?) {
+            write!(text, "{byte:02x}").expect("a String takes everything");
+        }
+        Ok(text)
+    }
+}
+
+fn places(exe: &Path, installed: &str, built: &str) -> Vec<PathBuf> {
+    let Some(folder) = exe.parent() else {
+        return Vec::new();
+    };
+    let mut places = vec![folder.join(installed)];
+    if let Some(prefix) = folder.parent() {
+        places.push(prefix.join("lib/tare").join(installed));
+    }
+    // In a source tree: tree/target/debug/tare, tree/target/debug/deps/test.
+    let trees = folder
+        .ancestors()
+        .filter(|f| f.file_name().is_some_and(|name| name == "target"));
+    places.extend(
+        trees
+            .filter_map(Path::parent)
+            .map(|tree| tree.join(BUILT).join(built)),
+    );
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beside_then_installed_then_in_the_source_tree() {
+        let seen = |installed, built| -> Vec<String> {
+            places(Path::new("/src/tare/target/release/tare"), installed, built)
+                .iter()
+                .map(|p| p.display().to_string())
+                .collect()
+        };
+        assert_eq!(
+            seen("tare-agent", "tare-agent"),
+            [
+                "/src/tare/target/release/tare-agent",
+                "/src/tare/target/lib/tare/tare-agent",
+                "/src/tare/measured/target/x86_64-unknown-linux-gnu/release/tare-agent",
+            ]
+        );
+        assert_eq!(
+            seen("images/bench", "bench"),
+            [
+                "/src/tare/target/release/images/bench",
+                "/src/tare/target/lib/tare/images/bench",
+                "/src/tare/measured/target/x86_64-unknown-linux-gnu/release/bench",
+            ]
+        );
+        let installed = places(Path::new("/usr/bin/tare"), "images/bench", "bench");
+        assert_eq!(installed[1], Path::new("/usr/lib/tare/images/bench"));
+    }
+
+    #[test]
+    fn what_is_nowhere_is_told_with_the_remedy() {
+        let image = MeasuredFile {
+            what: "the image 'bench'".to_owned(),
+            variable: "TARE_IMAGES",
+            found: Err(vec!["/a/bench".into(), "/b/bench".into()]),
+        };
+        assert_eq!(
+            image.sha256().unwrap_err().to_string(),
+            "the image 'bench' is not found; looked for /a/bench, /b/bench. Build it with \
+             `make build`, or say where it is in TARE_IMAGES"
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! What executes a guest's instructions: the processor, by KVM, or a program, by TCG.
+//!
+//! That `/dev/kvm` can be opened does not mean that a guest runs in it: there are machines on which
+//! QEMU then aborts, and others on which the guest hangs for ever. So KVM is tried by booting the
+//! hello image, with a short limit. The answer is remembered in the state folder, for this boot of
+//! this machine and this QEMU.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tare_guard::{Guard, Interrupt, OwnedChild};
+
+use super::qmp::Qmp;
+use super::{Guest, Machine, Qemu, end_early};
+use crate::error::TargetError;
+use crate::instance::{Attendant, Ended, Ending, Instance, Watcher, describe_exit};
+use crate::measured::MeasuredFile;
+use crate::options::{Size, Word};
+
+const DEVICE: &str = "/dev/kvm";
+
+/// Is how long the hello image may take. With KVM it needs a twentieth of that.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Is the file in the state folder that holds the answer.
+const FILE: &str = "accel.json";
+
+/// Executes a guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accelerator {
+    /// The processor.
+    Kvm,
+    /// QEMU's emulation.
+    Tcg,
+}
+
+impl Accelerator {
+    /// Returns QEMU's word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
+/// Says which accelerator is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// KVM where it works, else TCG.
+    Auto,
+    Kvm,
+    Tcg,
+}
+
+impl Word for Choice {
+    const ALL: &'static [Self] = &[Self::Auto, Self::Kvm, Self::Tcg];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
+/// Says whether KVM works, and if not, why.
+///
+/// # Errors
+///
+/// Returns [`TargetError`] if it can't be tried: then nothing is known.
+pub(crate) fn try_kvm(
+    qemu: &Qemu,
+    hello: &MeasuredFile,
+    guard: &Guard,
+    state: &Path,
+) -> Result<Result<(), String>, TargetError> {
+    // Asked each time, since it depends on the user.
+    if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
+        return Ok(Err(match error.kind() {
+            io::ErrorKind::NotFound => format!("there is no {DEVICE}"),
+            _ => format!("{DEVICE} can't be opened ({error}): is this user in the group kvm?"),
+        }));
+    }
+    let asked = Question::here(&qemu.version);
+    let path = state.join(FILE);
+    let answer = match remembered(&path, &asked) {
+        Some(answer) => answer,
+        None => {
+            let why_not = boot(qemu, hello, guard)?;
+            let answer = Answer { asked, why_not };
+            // One that can't be remembered is found again the next time.
+            let _ = remember(&path, &answer);
+            answer
+        }
+    };
+    Ok(match answer.why_not {
+        None => Ok(()),
+        Some(why) => Err(format!(
+            "{why} (found once for this boot; delete {} to have it tried again)",
+            path.display()
+        )),
+    })
+}
+
+/// Is the circumstances on which the answer depends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Question {
+    boot_id: String,
+    kernel: String,
+    processor: String,
+    qemu: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Answer {
+    #[serde(flatten)]
+    asked: Question,
+    /// None if KVM works.
+    why_not: Option<String>,
+}
+
+impl Question {
+    fn here(qemu: &str) -> Self {
+        let line = |path| -> String {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            text.trim().to_owned()
+        };
+        let processor = line("/proc/cpuinfo")
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+            .map(|(_, name)| name.trim().to_owned());
+        Self {
+            boot_id: line("/proc/sys/kernel/random/boot_id"),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            processor: processor.unwrap_or_default(),
+            qemu: qemu.to_owned(),
+        }
+    }
+}
+
+fn remembered(path: &Path, asked: &Question) -> Option<Answer> {
+    let answer: Answer = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    (answer.asked == *asked).then_some(answer)
+}
+
+/// Writes the answer under another name first, so that nobody reads half of it.
+fn remember(path: &Path, answer: &Answer) -> io::Result<()> {
+    let text = serde_json::to_vec_pretty(answer)?;
+    let begun = path.with_extension(format!("json.{}", std::process::id()));
+    let written = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&begun)
+        .and_then(|mut file| file.write_all(&text))
+        .and_then(|()| fs::rename(&begun, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&begun);
+    }
+    written
+}
+
+/// Boots the hello image under KVM. Returns None if that works, else why not.
+fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<String>, TargetError> {
+    let guest = Guest {
+        machine: Machine::Microvm,
+        accelerator: Accelerator::Kvm,
+        cpus: 1,
+        memory: Size::mib(16),
+        counts_instructions: false,
+        kernel: hello.path()?,
+        command_line: "",
+    };
+    let mut started = match qemu.start(&guest, guard) {
+        Ok(started) => started,
+        Err(TargetError::Qemu { why }) => return Ok(Some(format!("QEMU {why}"))),
+        Err(error) => return Err(error),
+    };
+    if let Err(error) = started.go() {
+        return Ok(Some(error.to_string()));
+    }
+    let instance = Instance::of_child(
+        started.child,
+        started.started_ns,
+        Box::new(Hello(started.qmp)),
+    )?;
+    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
+    Ok(why_not(&ended))
+}
+
+fn why_not(ended: &Ended) -> Option<String> {
+    match &ended.how {
+        Ending::Done => None,
+        Ending::Failed { why } => Some(format!("a guest that does nothing failed: {why}")),
+        Ending::TimedOut { doing } => Some(format!(
+            "a guest that does nothing was not done within {} s{}",
+            LIMIT.as_secs(),
+            doing
+                .as_ref()
+                .map(|doing| format!(": {doing}"))
+                .unwrap_or_default()
+        )),
+        Ending::Stopped => Some("the trial was stopped".to_owned()),
+    }
+}
+
+/// Attends to the guest that is booted as a trial.
+#[derive(Debug)]
+struct Hello(Qmp);
+
+impl Attendant for Hello {
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
+        match status.code() {
+            Some(33) => Ok(()),
+            _ => Err(describe_exit(status, said)),
+        }
+    }
+
+    fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
+        Some(end_early(&mut self.0, child))
+    }
+}
+
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn line(&mut self, _line: &[u8], _at_ns: u64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(qemu: &str) -> Question {
+        Question {
+            boot_id: "b".to_owned(),
+            kernel: "6.1".to_owned(),
+            processor: "p".to_owned(),
+            qemu: qemu.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_remembered_for_the_same_circumstances_only() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join(FILE);
+        assert_eq!(remembered(&path, &question("7.2")), None);
+        for why_not in [Some("it hangs".to_owned()), None] {
+            let asked = question("7.2");
+            let answer = Answer { asked, why_not };
+            remember(&path, &answer).unwrap();
+            assert_eq!(remembered(&path, &question("7.2")), Some(answer));
+            assert_eq!(remembered(&path, &question("8.0")), None);
+        }
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
+        fs::write(&path, "{\"half").unwrap();
+        assert_eq!(remembered(&path, &question("7.2")), None);
+    }
+
+    #[test]
+    fn the_circumstances_can_be_read_here() {
+        let here = Question::here("7.2");
+        assert_eq!(here.boot_id.len(), 36);
+        assert!(!here.kernel.is_empty());
+    }
+}

@@ -1,0 +1,426 @@
+//! Boots real images in the real QEMU, one at a time.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tare_guard::{Guard, Interrupt};
+use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_testkit::skip;
+
+use super::*;
+use crate::instance::{Ended, Ending, Watcher};
+use crate::options::Options;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
+
+/// Is a place to boot guests in.
+struct Bench {
+    target: Unikernel,
+    guard: Guard,
+    _state: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Is what came of a guest.
+struct Seen {
+    ended: Ended,
+    received: Result<Received, Incomplete>,
+    text: String,
+}
+
+impl Bench {
+    /// Prepares to boot an image; None if something is missing here.
+    fn new(image: &str, options: &str) -> Option<Self> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = options.split(',').filter(|option| !option.is_empty());
+        let settings = Settings::read(Options::split("unikernel", given).unwrap()).unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let target = Unikernel {
+            image: MeasuredFile::image(image),
+            state_dir: Some(state.path().to_owned()),
+            ..Unikernel::new(settings)
+        };
+        if let Availability::Unusable { why, .. } = target.availability() {
+            skip("unikernel", &why);
+            return None;
+        }
+        Some(Self {
+            target,
+            guard: Guard::open(state.path()).unwrap(),
+            _state: state,
+            _turn: turn,
+        })
+    }
+
+    fn launch(&self, words: &str) -> Seen {
+        watch(self.target.launch(words, &self.guard).unwrap(), LIMIT)
+    }
+
+    /// Boots with a command line that is no plan.
+    fn boot(&self, line: &str, limit: Duration) -> Seen {
+        let instance = self.target.boot(line, Size::mib(64), None, &self.guard);
+        watch(instance.unwrap(), limit)
+    }
+}
+
+impl Seen {
+    fn why(&self) -> &str {
+        match &self.ended.how {
+            Ending::Failed { why } => why,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Watches a guest to its end, and makes sure that no QEMU is left.
+fn watch(instance: Instance, limit: Duration) -> Seen {
+    #[derive(Default)]
+    struct Heard {
+        receiver: Receiver,
+        text: String,
+    }
+    impl Watcher for Heard {
+        fn line(&mut self, line: &[u8], _at_ns: u64) {
+            self.receiver.line(line);
+            self.text.push_str(&String::from_utf8_lossy(line));
+            self.text.push('\n');
+        }
+    }
+    let pid = instance.pid();
+    let mut heard = Heard::default();
+    let interrupt = Interrupt::detached().unwrap();
+    let ended = instance.watch(limit, &interrupt, &mut heard).unwrap();
+    assert!(!is_qemu(pid), "QEMU {pid} is left");
+    Seen {
+        ended,
+        received: heard.receiver.finish(),
+        text: heard.text,
+    }
+}
+
+fn is_qemu(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu"))
+}
+
+#[test]
+fn records_arrive_from_every_machine() {
+    for machine in ["microvm", "q35", "pc"] {
+        for irq in ["irq=on,timer-hz=1000", "irq=off"] {
+            let options = format!("machine={machine},accel=tcg,{irq}");
+            let Some(bench) = Bench::new("bench", &options) else {
+                return;
+            };
+            let seen = bench.launch(PRIME);
+            assert_eq!(seen.ended.how, Ending::Done, "{machine}: {}", seen.text);
+            let received = seen.received.unwrap();
+            assert_eq!(received.environment, "unikernel");
+            assert_eq!((received.batch.result, received.batch.work), (8, 84));
+        }
+    }
+}
+
+#[test]
+fn the_guest_is_emulated_and_says_by_what() {
+    let Some(bench) = Bench::new("bench", "accel=tcg") else {
+        return;
+    };
+    let program = bench.target.program().unwrap();
+    assert!(program.emulated);
+    let accelerator = program.accelerator.unwrap();
+    assert!(accelerator.starts_with("TCG of QEMU "), "{accelerator}");
+    assert_eq!(program.notice, None);
+}
+
+#[test]
+fn counted_instructions_give_the_same_records_twice() {
+    let Some(bench) = Bench::new("bench", "clock=instructions,irq=off") else {
+        return;
+    };
+    let first = bench.launch(PRIME);
+    assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
+    assert_eq!(first.received.unwrap().samples.counts.len(), 1);
+    assert_eq!(bench.launch(PRIME).text, first.text);
+}
+
+#[test]
+fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
+    let Some(bench) = Bench::new("bench", "accel=tcg,cpus=2") else {
+        return;
+    };
+    let host_cpu = rustix::thread::sched_getcpu() as u32;
+    let words = format!("{PRIME} cpu={host_cpu}");
+    let instance = bench.target.launch(&words, &bench.guard).unwrap();
+    let alone = format!("{host_cpu}");
+    let pinned = cpus_of_threads(instance.pid())
+        .iter()
+        .filter(|cpus| **cpus == alone)
+        .count();
+    let seen = watch(instance, LIMIT);
+    assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
+    assert_eq!(seen.received.unwrap().preparation.cpu, Some(1));
+    // On a machine with a single CPU, all threads are there.
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus > 2 {
+        assert_eq!(pinned, 1);
+    } else {
+        assert!(pinned >= 1);
+    }
+}
+
+fn cpus_of_threads(pid: u32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok())
+        .filter_map(|status| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            Some(line?.trim().to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_told() {
+    let Some(bench) = Bench::new("bench", "accel=tcg") else {
+        return;
+    };
+    let words = format!("{PRIME} cpu=1000");
+    let error = bench.target.launch(&words, &bench.guard).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("can't be pinned to CPU 1000"), "{text}");
+}
+
+#[test]
+fn what_the_guest_can_not_do_is_a_record() {
+    let Some(bench) = Bench::new("bench", "accel=tcg,mem=16M") else {
+        return;
+    };
+    let seen = bench.launch("workload=prime limit=22 repetitions=10000000");
+    assert!(matches!(seen.ended.how, Ending::Failed { .. }));
+    let failure = seen.received.unwrap_err();
+    assert!(matches!(failure, Incomplete::Failed { .. }), "{failure}");
+    assert!(failure.to_string().contains("MiB"), "{failure}");
+}
+
+#[test]
+fn a_command_line_of_another_version_is_told() {
+    let Some(bench) = Bench::new("bench", "accel=tcg") else {
+        return;
+    };
+    let seen = bench.boot("workload=gap repetitions=1 colour=red", LIMIT);
+    let why = seen.why();
+    assert!(why.contains("no such key 'colour'"), "{why}");
+    assert!(why.contains("make build"), "{why}");
+}
+
+#[test]
+fn a_crash_is_told_with_the_functions_under_way() {
+    for (fault, expected) in [
+        ("divide", ["fault: #DE divide error", "faults::divide, "]),
+        ("overflow", ["a stack overflow", "faults::deeper ("]),
+        (
+            "panic",
+            ["index out of bounds", "faults::index_out_of_bounds, "],
+        ),
+    ] {
+        let Some(bench) = Bench::new("faults", "accel=tcg") else {
+            return;
+        };
+        let seen = bench.boot(&format!("fault={fault}"), LIMIT);
+        let why = seen.why();
+        assert!(why.starts_with("the image crashed: "), "{why}");
+        for text in expected {
+            assert!(why.contains(text), "{why}");
+        }
+        assert!(!why.contains(", 0x"), "an address without a name: {why}");
+    }
+}
+
+#[test]
+fn a_guest_that_hangs_ends_with_its_limit() {
+    let Some(bench) = Bench::new("hello", "accel=tcg") else {
+        return;
+    };
+    let begin = Instant::now();
+    let seen = bench.boot("then=idle", Duration::from_secs(1));
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    let doing = Some("the guest was still running".to_owned());
+    assert_eq!(seen.ended.how, Ending::TimedOut { doing });
+    assert_eq!(seen.text, "hello from tare: then=idle\n");
+}
+
+#[test]
+fn a_guest_that_never_runs_ends_with_its_limit() {
+    let Some(bench) = Bench::new("hello", "accel=tcg") else {
+        return;
+    };
+    let host = bench.target.host().unwrap();
+    let started = host
+        .qemu
+        .start(
+            &guest(&bench, bench.target.image.path().unwrap()),
+            &bench.guard,
+        )
+        .unwrap();
+    let warden = Warden::new(started.qmp, bench.target.image.clone());
+    let instance = Instance::of_child(started.child, started.started_ns, Box::new(warden)).unwrap();
+    let seen = watch(instance, Duration::from_millis(500));
+    let doing = Some("the guest stood still (prelaunch)".to_owned());
+    assert_eq!(seen.ended.how, Ending::TimedOut { doing });
+    assert_eq!(seen.text, "");
+}
+
+#[test]
+fn a_guest_that_resets_is_told_with_what_it_printed() {
+    let Some(bench) = Bench::new("hello", "accel=tcg,machine=pc") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, code, why) in [
+        // Prints a letter and a newline, then loads an empty interrupt table and calls it.
+        (
+            "reset",
+            &b"\xba\xf8\x03\x00\x00\xb0\x3f\xee\xee\xb0\x0a\xee\x0f\x01\x1d\x00\x00\x00\x00\xcd\x03"
+                [..],
+            "the guest reset itself instead of ending: a fault that it could not report, as a \
+             rule; the last on its console: ??",
+        ),
+        // Prints letters, then says that it is done: the records are missed by who wants them.
+        (
+            "garbage",
+            &b"\xba\xf8\x03\x00\x00\xb0\x3f\xee\xee\xee\xb0\x0a\xee\xba\xf4\x00\x00\x00\xb8\x10\x00\x00\
+              \x00\xef\xf4"[..],
+            "",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, pvh(code)).unwrap();
+        let host = bench.target.host().unwrap();
+        let mut started = host.qemu.start(&guest(&bench, &path), &bench.guard).unwrap();
+        started.go().unwrap();
+        let warden = Warden::new(started.qmp, bench.target.image.clone());
+        let instance =
+            Instance::of_child(started.child, started.started_ns, Box::new(warden)).unwrap();
+        let seen = watch(instance, LIMIT);
+        if why.is_empty() {
+            assert_eq!(seen.ended.how, Ending::Done);
+            assert_eq!(
+                seen.received.unwrap_err().to_string(),
+                "no record came; the last that was said: ???"
+            );
+        } else {
+            assert_eq!(seen.why(), why);
+        }
+    }
+}
+
+fn guest<'a>(bench: &Bench, kernel: &'a Path) -> Guest<'a> {
+    Guest {
+        machine: bench.target.settings.machine,
+        accelerator: Accelerator::Tcg,
+        cpus: 1,
+        memory: Size::mib(16),
+        counts_instructions: false,
+        kernel,
+        command_line: "",
+    }
+}
+
+/// Makes the smallest file that boots by PVH: 32-bit code, loaded and entered at 1 MiB.
+fn pvh(code: &[u8]) -> Vec<u8> {
+    const HEADERS: u64 = 64 + 2 * 56;
+    const BASE: u64 = 1 << 20;
+    let mut note = Vec::new();
+    for word in [4_u32, 8, 18] {
+        note.extend(word.to_le_bytes());
+    }
+    note.extend(b"Xen\0");
+    note.extend(BASE.to_le_bytes());
+    let code_at = HEADERS + note.len() as u64;
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    for half in [2_u16, 62] {
+        file.extend(half.to_le_bytes());
+    }
+    file.extend(1_u32.to_le_bytes());
+    for word in [BASE, 64, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend(0_u32.to_le_bytes());
+    for half in [64_u16, 56, 2, 64, 0, 0] {
+        file.extend(half.to_le_bytes());
+    }
+    let mut segment =
+        |kind: u32, flags: u32, offset: u64, address: u64, length: u64, align: u64| {
+            file.extend(kind.to_le_bytes());
+            file.extend(flags.to_le_bytes());
+            for word in [offset, address, address, length, length, align] {
+                file.extend(word.to_le_bytes());
+            }
+        };
+    segment(1, 5, code_at, BASE, code.len() as u64, 1);
+    segment(4, 4, HEADERS, 0, note.len() as u64, 4);
+    file.extend(note);
+    file.extend(code);
+    file
+}
+
+#[test]
+fn a_qemu_that_does_not_start_is_told() {
+    let Some(bench) = Bench::new("hello", "accel=tcg,mem=1024G") else {
+        return;
+    };
+    let line = bench.target.boot("", Size::mib(64), None, &bench.guard);
+    if let Err(error) = line {
+        let text = error.to_string();
+        assert!(text.starts_with("QEMU did not start a guest ("), "{text}");
+        assert!(text.contains("it ended with status 1; it said: "), "{text}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nothing");
+    fs::write(&path, "this is no image").unwrap();
+    let host = bench.target.host().unwrap();
+    let error = host.qemu.start(&guest(&bench, &path), &bench.guard);
+    let text = error.unwrap_err().to_string();
+    assert!(text.starts_with("QEMU did not start a guest ("), "{text}");
+    assert!(text.contains("it ended with status 1; it said: "), "{text}");
+}
+
+#[test]
+fn whether_kvm_works_is_found_out_and_remembered() {
+    let Some(bench) = Bench::new("hello", "accel=tcg") else {
+        return;
+    };
+    let host = bench.target.host().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let ask = || {
+        let hello = MeasuredFile::image("hello");
+        try_kvm(&host.qemu, &hello, &bench.guard, state.path()).unwrap()
+    };
+    let begin = Instant::now();
+    let first = ask();
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert_eq!(ask(), first);
+    let target = Unikernel {
+        state_dir: Some(state.path().to_owned()),
+        ..Unikernel::new(Settings {
+            accelerator: Choice::Kvm,
+            ..Settings::default()
+        })
+    };
+    match (first, target.availability()) {
+        (Ok(()), Availability::Usable) => assert!(!target.program().unwrap().emulated),
+        (Err(why), Availability::Unusable { why: told, .. }) => {
+            assert_eq!(told, format!("KVM does not work here: {why}"));
+        }
+        (tried, told) => panic!("{tried:?}, {told:?}"),
+    }
+    let is_remembered = state.path().join("accel.json").is_file();
+    // Without access to the device there is nothing to remember.
+    let device = fs::File::options().read(true).write(true).open("/dev/kvm");
+    assert_eq!(is_remembered, device.is_ok());
+}
