@@ -1,5 +1,6 @@
 //! `tare noise`: measures how often and how long short work is delayed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -10,7 +11,7 @@ use tare_host::{CpuList, Machine, Sample, Severity, Source, choose_cpu_with, doc
 use tare_results::model::Plan;
 use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_targets::{Availability, spec};
-use tare_wire::plan::Workload;
+use tare_wire::plan::{self as wire, Threshold, Workload};
 
 use super::run_folder::{new_path, present};
 use super::{clean_up, resume};
@@ -281,9 +282,37 @@ fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
         folder.path().display()
     ));
     terminal.note(&format!("on {}", host.cpu_reason));
+    for text in thresholds(folder.plan()) {
+        terminal.note(&text);
+    }
     for warning in &host.cpu_warnings {
         terminal.warn(warning);
     }
+}
+
+/// Says from which delay on each workload's samples are listed, and by which rule.
+fn thresholds(plan: &Plan) -> BTreeSet<String> {
+    let cells = plan.cells.iter();
+    cells
+        .filter_map(|cell| {
+            let words = wire::Plan::parse(cell.words.split_whitespace()).ok()?;
+            let is_gap = words.workload == Workload::Gap;
+            let least = match words.threshold {
+                Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
+                Threshold::Auto => "400 cycles".to_owned(),
+                Threshold::Cycles(cycles) => format!("{cycles} cycles"),
+                Threshold::Ns(ns) => format!("{ns} ns"),
+            };
+            Some(if is_gap {
+                format!("gap lists what takes at least {least}")
+            } else {
+                format!(
+                    "{} lists what exceeds the run's mean by {least}",
+                    cell.workload
+                )
+            })
+        })
+        .collect()
 }
 
 /// Keeps tare itself off the measured CPU.
