@@ -15,7 +15,12 @@ use tare_guard::{Guard, GuardError, OWNER_VARIABLE, Undone};
 fn own_things(stage: &Stage, guard: &Guard) {
     let script = "setsid sleep 120 & echo $!; wait";
     let mut child = guard.spawn(&mut stage.shell(script)).unwrap();
-    read_pid(child.take_stdout().unwrap());
+    let sleeper = read_pid(child.take_stdout().unwrap());
+    // While it executes another program its environment can't be read.
+    let name = format!("/proc/{sleeper}/comm");
+    while fs::read_to_string(&name).unwrap().trim() != "sleep" {
+        thread::sleep(Duration::from_millis(1));
+    }
     child.leave_to_guard();
     let scratch = guard.scratch("owner").unwrap().leave_to_guard();
     fs::create_dir_all(scratch.join("deep/er")).unwrap();
