@@ -102,8 +102,10 @@ fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
             "noise --workload gap,prime --repetitions 3000000 --runs 3 --output run-{round} {set}"
         );
         let started = bench.start(&words);
-        // From the very start to well into the run; a little number theory for the order.
-        thread::sleep(Duration::from_millis(round * 7919 % 20 * 70));
+        // From the very start to well into the run.
+        let moment = Duration::from_millis(fastrand::u64(0..1_400));
+        println!("round {round}: killed after {moment:?}");
+        thread::sleep(moment);
         started.signal(Signal::KILL);
         drop(started);
 
