@@ -110,7 +110,7 @@ fn wait_for_quiet(cpu: usize) {
     }
 }
 
-fn last_cpu() -> Result<usize> {
+pub(crate) fn last_cpu() -> Result<usize> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
         .filter(|cpu| allowed.is_set(*cpu))

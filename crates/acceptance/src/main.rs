@@ -5,18 +5,30 @@
 //!
 //! * [`bench`]: the gap loop against unrolled timer reads, the dead time between samples against
 //!   the empty region, and folding, statistics and report of 100 million samples;
+//! * [`containers`]: start to exit of containers, against the same done by hand;
+//! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
+//! * [`places`]: every kind of place in one report;
 //! * [`hog`]: a SCHED_FIFO thread of known appetite takes the CPU away, and is found;
-//! * [`pace`]: how long the commands take that promise a time.
+//! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
+//! * [`pace`]: how long the commands take that promise a time;
+//! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and what
+//!   it costs when it idles.
 
 mod bench;
+mod boot;
+mod containers;
+mod guests;
 mod hog;
+mod loads;
 mod pace;
+mod places;
 mod spin;
 mod verdict;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_results::model::{Measurement, Outcome};
 use tare_results::{CellState, RunFolder};
 
@@ -25,20 +37,34 @@ use crate::verdict::Verdicts;
 /// Is what any step of a check may fail with; the text says what happened.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// Measures something and says whether it is within its bounds.
+type Check = fn(&mut Verdicts) -> Result<()>;
+
+/// Lists the checks by name, in the order in which `all` runs them.
+const CHECKS: [(&str, Check); 8] = [
+    ("bench", bench::run),
+    ("hog", hog::run),
+    ("pace", pace::run),
+    ("boot", boot::run),
+    ("containers", containers::run),
+    ("loads", loads::run),
+    ("guests", guests::run),
+    ("places", places::run),
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut verdicts = Verdicts::default();
     let checked = match words[..] {
-        ["bench"] => bench::run(&mut verdicts),
-        ["hog"] => hog::run(&mut verdicts),
-        ["pace"] => pace::run(&mut verdicts),
-        ["all"] => bench::run(&mut verdicts)
-            .and_then(|()| hog::run(&mut verdicts))
-            .and_then(|()| pace::run(&mut verdicts)),
+        ["all"] => CHECKS.iter().try_for_each(|(_, run)| run(&mut verdicts)),
         ["hog-thread", cpu, seconds] => return hog::thread(cpu, seconds),
+        [name] if let Some((_, run)) = CHECKS.iter().find(|(known, _)| *known == name) => {
+            run(&mut verdicts)
+        }
         _ => {
-            eprintln!("Usage: tare-acceptance bench|hog|pace|all");
+            let names = CHECKS.map(|(name, _)| name).join("|");
+            eprintln!("Usage: tare-acceptance {names}|all");
             return ExitCode::from(2);
         }
     };
@@ -101,6 +127,17 @@ fn tare_path() -> Result<PathBuf> {
     } else {
         Err(format!("{} is missing: type `make build`", path.display()).into())
     }
+}
+
+/// Runs something on one CPU, its children included, and then goes back to where it was.
+fn on_one_cpu(run: impl FnOnce() -> Result<()>) -> Result<()> {
+    let before = sched_getaffinity(None)?;
+    let mut one = CpuSet::new();
+    one.set(hog::last_cpu()?);
+    sched_setaffinity(None, &one)?;
+    let done = run();
+    sched_setaffinity(None, &before)?;
+    done
 }
 
 /// Returns the median; of an even number of values the higher of the middle two.

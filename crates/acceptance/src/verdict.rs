@@ -23,6 +23,11 @@ impl Verdicts {
         self.within(what, figure, f64::MIN, most);
     }
 
+    /// Prints a figure that must not be below `least`.
+    pub fn at_least(&mut self, what: &str, figure: f64, least: f64) {
+        self.put(what, figure, &format!("at least {least}"), figure >= least);
+    }
+
     /// Says whether every figure so far was within its bounds.
     pub fn all_hold(&self) -> bool {
         self.failed == 0

@@ -1,6 +1,7 @@
 //! What can stop an experiment.
 
 use tare_guard::GuardError;
+use tare_loads::SpecError;
 use tare_results::ResultsError;
 use tare_targets::TargetError;
 use tare_wire::bounds::Refusal;
@@ -18,6 +19,14 @@ pub enum ExperimentError {
         /// The parameter and its bounds.
         refusal: Refusal,
     },
+    /// A parameter belongs to a workload that is not asked for.
+    #[error("{parameter} is for the workload {workload}, which is not asked for")]
+    Misfit {
+        /// Name of the parameter in a study.
+        parameter: &'static str,
+        /// The workload that it is for.
+        workload: &'static str,
+    },
     /// There would be nothing to run.
     #[error("nothing to run: {what} is empty")]
     Nothing {
@@ -32,6 +41,9 @@ pub enum ExperimentError {
         /// Cells allowed.
         most: u64,
     },
+    /// A load is not what its name says, or does not exist.
+    #[error(transparent)]
+    Load(#[from] SpecError),
     /// A target is not what its name says, or does not exist.
     #[error(transparent)]
     Target(#[from] TargetError),

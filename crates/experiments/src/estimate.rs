@@ -19,6 +19,11 @@ const READ_NS: f64 = 9.0;
 /// Is the time to fold one sample.
 const FOLD_NS: f64 = 10.0;
 
+/// Is the time to start a load and to end it.
+const LOAD_SECONDS: f64 = 2.0;
+/// Is how much longer a workload takes that shares its CPU with a load.
+const LOAD_FACTOR: f64 = 4.0;
+
 /// Returns the estimated duration of a cell in seconds.
 #[must_use]
 pub fn seconds(plan: &Plan) -> f64 {
@@ -35,11 +40,25 @@ pub fn seconds(plan: &Plan) -> f64 {
     OVERHEAD_SECONDS + (all * repetition_ns + fold_ns) / 1e9
 }
 
+/// Returns the estimated duration of a cell under a load, from that of the same cell without: the load has to be started
+/// and ended, and takes a share of the CPU that can't be known before.
+#[must_use]
+pub fn under_load(estimate_seconds: f64) -> f64 {
+    LOAD_SECONDS + LOAD_FACTOR * estimate_seconds
+}
+
 /// Returns the time in seconds after which a cell counts as hung: ten times what it should take,
 /// and half a minute for a machine that is busy with something else.
 #[must_use]
 pub fn limit_seconds(estimate_seconds: f64) -> f64 {
     30.0 + 10.0 * estimate_seconds
+}
+
+/// Returns the same for a cell under a load: among the 2,400 processes of hackbench an ordinary task gets a hundredth of its
+/// CPU for some time.
+#[must_use]
+pub fn limit_seconds_under_load(estimate_seconds: f64) -> f64 {
+    300.0 + 50.0 * estimate_seconds
 }
 
 /// Approximates the number of divisions for `limit` by the prime number theorem: primes dominate,

@@ -11,13 +11,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
-use tare_results::model::{Agent, Cell, CellPlan, Events, Measurement, Outcome, SCHEMA, Samples};
+use tare_loads::LoadError;
+use tare_results::model::{
+    Agent, Cell, CellPlan, Events, Fact, Load, Measurement, Outcome, SCHEMA, Samples,
+};
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
-use tare_targets::{Program, Target, TargetError, spec};
+use tare_targets::{Job, Program, Target, TargetError, engine, spec};
 
+use crate::engines::Engines;
 use crate::error::ExperimentError;
+use crate::loaded::Loaded;
 
 /// Is told what happens during a run.
 pub trait Observer {
@@ -58,6 +63,7 @@ pub fn execute(
 ) -> Result<Tally, ExperimentError> {
     let missing: Vec<CellPlan> = folder.missing().into_iter().cloned().collect();
     let places = Places::of(&missing)?;
+    let mut engines = Engines::new(folder.plan().start_engine);
     let mut settings = Vec::new();
     for setting in &folder.plan().settings {
         settings.push(guard.set(Path::new(&setting.path), &setting.value)?);
@@ -69,7 +75,8 @@ pub fn execute(
             break;
         }
         observer.started(plan, number, missing.len());
-        let Some((cell, samples)) = places.run(plan, guard, interrupt, observer) else {
+        let ready = engines.prepare(&places, plan, guard);
+        let Some((cell, samples)) = places.run(plan, ready, guard, interrupt, observer) else {
             tally.left = missing.len() + 1 - number;
             break;
         };
@@ -80,6 +87,7 @@ pub fn execute(
         }
         observer.finished(&cell, samples.as_ref());
     }
+    engines.stop(&places)?;
     // In reverse order: the last change is the first to be undone.
     while let Some(setting) = settings.pop() {
         setting.restore()?;
@@ -109,14 +117,34 @@ fn write(
 }
 
 /// Holds the targets of a plan by their spec, with what executes the measured code there.
-struct Places(HashMap<String, Place>);
+pub(crate) struct Places(HashMap<String, Place>);
 
 struct Place {
     target: Box<dyn Target>,
     program: Program,
 }
 
+impl Place {
+    /// Asks the target whether the place looks from inside as it was asked for.
+    fn verify(&self, facts: &[Fact]) -> Result<(), String> {
+        self.target.verify(&|name| {
+            let mut named = facts.iter().filter(|fact| fact.name == name);
+            named.next().map(|fact| fact.value.as_str())
+        })
+    }
+}
+
 impl Places {
+    /// Returns the target of a cell.
+    pub(crate) fn target(&self, plan: &CellPlan) -> &dyn Target {
+        self.0[&plan.target].target.as_ref()
+    }
+
+    /// Lists all targets.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &dyn Target> {
+        self.0.values().map(|place| place.target.as_ref())
+    }
+
     fn of(cells: &[CellPlan]) -> Result<Self, ExperimentError> {
         let mut places = HashMap::new();
         for cell in cells {
@@ -133,24 +161,37 @@ impl Places {
     fn run(
         &self,
         plan: &CellPlan,
+        ready: Result<(), TargetError>,
         guard: &Guard,
         interrupt: &Interrupt,
         observer: &mut impl Observer,
     ) -> Option<(Cell, Option<Samples>)> {
         let place = &self.0[&plan.target];
+        let daemons = engine::daemons();
+        let target = place.target.as_ref();
         let started_at = Timestamp::now();
+        let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
+            Ok(loaded) => loaded,
+            Err(LoadError::Stopped) => return None,
+            Err(error) => return Some((unloaded(plan, started_at, &error), None)),
+        };
         let mut events = Events {
             planned_ns: now_ns(),
             ..Events::default()
         };
+        let load = loaded.inside().map(str::to_owned);
+        let job = Job {
+            words: &plan.words,
+            load: load.as_deref(),
+        };
         let mut listener = Listener {
             receiver: Receiver::default(),
             ready_ns: None,
+            loaded: &mut loaded,
             observer,
         };
-        let ended = place
-            .target
-            .launch(&plan.words, guard)
+        let ended = ready
+            .and_then(|()| target.launch(&job, guard))
             .and_then(|instance| {
                 events.started_ns = instance.started_ns;
                 let limit = Duration::try_from_secs_f64(plan.limit_seconds)
@@ -161,15 +202,18 @@ impl Places {
         if matches!(&ended, Ok(ended) if ended.how == Ending::Stopped) {
             return None;
         }
-        events.ready_ns = listener.ready_ns;
+        let (receiver, ready_ns) = (listener.receiver, listener.ready_ns);
+        let load = loaded.stop();
+        events.ready_ns = ready_ns;
         events.exited_ns = ended.as_ref().ok().map(|ended| ended.exited_ns);
-        let (outcome, samples, notices) =
-            match judge(plan, ended, listener.receiver, &place.program) {
-                Ok((measurement, samples, notices)) => {
-                    (Outcome::Done(Box::new(measurement)), Some(samples), notices)
-                }
-                Err(reason) => (Outcome::Failed { reason }, None, Vec::new()),
-            };
+        let (outcome, samples, notices) = match judge(plan, ended, receiver, place) {
+            // Its figures would be those of a load that was not there.
+            Ok(_) if load.is_err() => (failed(&load), None, Vec::new()),
+            Ok((measurement, samples, notices)) => {
+                (Outcome::Done(Box::new(measurement)), Some(samples), notices)
+            }
+            Err(reason) => (Outcome::Failed { reason }, None, Vec::new()),
+        };
         let cell = Cell {
             schema: SCHEMA,
             plan: plan.clone(),
@@ -177,8 +221,38 @@ impl Places {
             events,
             outcome,
             notices,
+            load: load.ok().flatten(),
+            daemons,
         };
         Some((cell, samples))
+    }
+}
+
+fn failed(load: &Result<Option<Load>, LoadError>) -> Outcome {
+    let reason = load
+        .as_ref()
+        .err()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    Outcome::Failed { reason }
+}
+
+/// Returns a cell that failed because its load could not be started.
+fn unloaded(plan: &CellPlan, started_at: Timestamp, error: &LoadError) -> Cell {
+    Cell {
+        schema: SCHEMA,
+        plan: plan.clone(),
+        started_at,
+        events: Events {
+            planned_ns: now_ns(),
+            ..Events::default()
+        },
+        outcome: Outcome::Failed {
+            reason: error.to_string(),
+        },
+        notices: Vec::new(),
+        load: None,
+        daemons: Vec::new(),
     }
 }
 
@@ -190,11 +264,13 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 struct Listener<'a, O> {
     receiver: Receiver,
     ready_ns: Option<u64>,
+    loaded: &'a mut Loaded,
     observer: &'a mut O,
 }
 
 impl<O: Observer> Watcher for Listener<'_, O> {
     fn line(&mut self, line: &[u8], at_ns: u64) {
+        self.loaded.line(line);
         if self.receiver.line(line) == Seen::Ready {
             self.ready_ns.get_or_insert(at_ns);
         }
@@ -210,14 +286,18 @@ fn judge(
     plan: &CellPlan,
     ended: Result<Ended, TargetError>,
     receiver: Receiver,
-    program: &Program,
+    place: &Place,
 ) -> Result<(Measurement, Samples, Vec<String>), String> {
     let ended = ended.map_err(|error| error.to_string())?;
     let received = receiver.finish();
     match ended.how {
         Ending::Done => {
             let received = received.map_err(|incomplete| incomplete.to_string())?;
-            Ok(measurement(received, program))
+            place.verify(&received.facts)?;
+            let (mut measurement, samples, notices) =
+                measurement(received, &place.program, ended.notices);
+            measurement.preparation.locked &= place.target.keeps_memory();
+            Ok((measurement, samples, notices))
         }
         Ending::Failed { why } => Err(match received {
             Err(Incomplete::Failed { text }) => text,
@@ -237,8 +317,16 @@ fn judge(
     }
 }
 
-fn measurement(received: Received, program: &Program) -> (Measurement, Samples, Vec<String>) {
-    let notices = received.notices.into_iter().chain(program.notice.clone());
+fn measurement(
+    received: Received,
+    program: &Program,
+    of_instance: Vec<String>,
+) -> (Measurement, Samples, Vec<String>) {
+    let notices = received
+        .notices
+        .into_iter()
+        .chain(of_instance)
+        .chain(program.notice.clone());
     let measurement = Measurement {
         agent: Agent {
             version: received.version,
@@ -246,12 +334,14 @@ fn measurement(received: Received, program: &Program) -> (Measurement, Samples, 
             sha256: program.sha256.clone(),
             emulated: program.emulated,
             accelerator: program.accelerator.clone(),
+            kernel: program.kernel.clone(),
         },
         preparation: received.preparation,
         calibration: received.calibration,
         frequencies: received.frequencies,
         batch: received.batch,
         counters: received.counters,
+        facts: received.facts,
     };
     (measurement, received.samples, notices.collect())
 }

@@ -4,16 +4,18 @@
 //! words. `prime` shows what delays a CPU that only computes, `copy` adds memory, `gap` sees every
 //! interruption but no slow-down.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan};
+use tare_loads::Load;
+use tare_results::model::{CellPlan, Plan};
 use tare_wire::bounds;
 use tare_wire::plan::{self as wire, Threshold, Timing, Workload};
 
 use crate::error::ExperimentError;
-use crate::{estimate, order};
+use crate::estimate;
+use crate::experiment::{Experiment, Parameter, Place, Takes, Values};
+use crate::plan::{Frame, Repeated, assemble, at_most};
 
+/// Is the name of the experiment.
+pub const NAME: &str = "noise";
 /// Is the limit of `prime` unless said otherwise: the study's single run.
 pub const DEFAULT_LIMIT: u32 = 22;
 /// Is the number of elements of `copy` unless said otherwise: the study's single run, 800 bytes.
@@ -25,103 +27,279 @@ pub const DEFAULT_READS: u64 = 100_000_000;
 /// Is the number of runs unless said otherwise: enough for an interval over runs.
 pub const DEFAULT_RUNS: u32 = 5;
 
-/// Is the greatest number of cells of a plan: their folders are named by four digits or more, and
-/// a run of more is better split.
-const MOST_CELLS: u64 = 100_000;
+/// Is the experiment, as studies name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Noise;
 
-/// Says what is to be measured.
+/// Says what is to be measured in each run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Targets, as written on the command line in canonical form.
-    pub targets: Vec<String>,
     /// Workloads with their sizes.
     pub workloads: Vec<Workload>,
     /// Timed repetitions, for every workload; each one's default if None.
     pub repetitions: Option<u64>,
     /// Untimed repetitions before.
     pub warmup: u64,
-    /// How often each combination runs.
-    pub runs: u32,
     /// How a repetition is timed.
     pub timing: Timing,
     /// From which delay on samples are listed.
     pub threshold: Threshold,
     /// Raw samples kept from the middle of each run.
     pub window: u32,
-    /// Time after which a cell counts as hung; by the estimate if None.
-    pub cell_limit: Option<Duration>,
-    /// Seed of the order within blocks.
-    pub seed: u64,
-    /// CPU that the workloads are pinned to.
-    pub cpu: u32,
-    /// Why that CPU.
-    pub cpu_reason: String,
-    /// Kernel settings to change for the time of the run.
-    pub settings: Vec<SettingPlan>,
-    /// The command line, program name first.
-    pub command: Vec<String>,
 }
 
-/// Makes the plan of a run.
+/// Makes the plan of `tare noise`: each combination as often as `runs` says.
 ///
 /// # Errors
 ///
 /// Returns [`ExperimentError`] if a parameter is out of bounds or there is nothing to run.
-pub fn plan(options: &Options) -> Result<Plan, ExperimentError> {
-    let cells = combinations(options)?;
-    let all = cells.len() as u64 * u64::from(options.runs);
-    if all == 0 {
-        let what = if options.runs == 0 {
-            "the number of runs"
-        } else {
-            "the list of targets or workloads"
-        };
-        return Err(ExperimentError::Nothing { what });
-    }
-    if all > MOST_CELLS {
-        return Err(ExperimentError::TooMany {
-            cells: all,
-            most: MOST_CELLS,
-        });
-    }
-    let blocks = order::interleaved(cells.len(), options.runs, options.seed);
-    let in_order = (1..)
-        .zip(&blocks)
-        .flat_map(|(block, order)| order.iter().map(move |index| (block, *index)));
-    let cells = (1..)
-        .zip(in_order)
-        .map(|(id, (block, index))| CellPlan {
-            id,
-            block,
-            ..cells[index].clone()
-        })
+pub fn plan(
+    options: &Options,
+    place: &Place,
+    runs: u32,
+    frame: Frame,
+) -> Result<Plan, ExperimentError> {
+    let cells = combinations(options, place)?;
+    let cells: Vec<Repeated> = cells
+        .into_iter()
+        .map(|cell| Repeated { cell, runs })
         .collect();
-    Ok(Plan {
-        schema: SCHEMA,
-        tare_version: env!("CARGO_PKG_VERSION").to_owned(),
-        experiment: "noise".to_owned(),
-        created: Timestamp::now(),
-        command: options.command.clone(),
-        seed: options.seed,
-        cpu: options.cpu,
-        cpu_reason: options.cpu_reason.clone(),
-        settings: options.settings.clone(),
-        cells,
-    })
+    assemble(&cells, frame)
+}
+
+/// Returns the workloads of these names, each with every size; the default size where none is
+/// given, and all workloads if none is named.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError::Misfit`] if sizes are given for a workload that is not named.
+pub fn workloads(
+    names: &[&str],
+    limits: &[u64],
+    sizes: &[u64],
+) -> Result<Vec<Workload>, ExperimentError> {
+    let names = match names {
+        [] => WORKLOADS,
+        names => names,
+    };
+    for (parameter, given, workload) in [("limits", limits, "prime"), ("sizes", sizes, "copy")] {
+        if !given.is_empty() && !names.contains(&workload) {
+            return Err(ExperimentError::Misfit {
+                parameter,
+                workload,
+            });
+        }
+    }
+    let or_default = |given: &[u64], default| match given {
+        [] => vec![default],
+        given => given.to_vec(),
+    };
+    let mut workloads = Vec::new();
+    for name in names {
+        match *name {
+            "prime" => workloads.extend(
+                or_default(limits, DEFAULT_LIMIT.into())
+                    .into_iter()
+                    // What is too large for the type is out of bounds, and told as such.
+                    .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX))
+                    .map(|limit| Workload::Prime { limit }),
+            ),
+            "copy" => workloads.extend(
+                or_default(sizes, DEFAULT_SIZE)
+                    .into_iter()
+                    .map(|size| Workload::Copy { size }),
+            ),
+            _ => workloads.push(Workload::Gap),
+        }
+    }
+    Ok(workloads)
+}
+
+/// Lists the workloads by name.
+const WORKLOADS: &[&str] = &["gap", "prime", "copy"];
+
+impl Experiment for Noise {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "how often and how long short work is delayed"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const MOST_REPETITIONS: u64 = bounds::MAX_GAP_READS;
+        &[
+            Parameter {
+                name: "workloads",
+                takes: Takes::Word(WORKLOADS),
+                many: true,
+                default: "all three",
+                meaning: "prime (registers only), copy (memory), gap (spins on the timer)",
+                applies: |_| true,
+            },
+            Parameter {
+                name: "limits",
+                takes: Takes::Number {
+                    least: bounds::MIN_LIMIT as u64,
+                    most: bounds::MAX_LIMIT as u64,
+                },
+                many: true,
+                default: "22",
+                meaning: "prime counts the primes below this",
+                applies: |values| names(values, "prime"),
+            },
+            Parameter {
+                name: "sizes",
+                takes: Takes::Number {
+                    least: 1,
+                    most: bounds::MAX_ELEMENTS,
+                },
+                many: true,
+                default: "100",
+                meaning: "copy copies this many elements of 8 bytes",
+                applies: |values| names(values, "copy"),
+            },
+            Parameter {
+                name: "repetitions",
+                takes: Takes::Number {
+                    least: 1,
+                    most: MOST_REPETITIONS,
+                },
+                many: false,
+                default: "1000000; gap 100000000",
+                meaning: "repetitions timed in each run; for gap, timer reads",
+                applies: |_| true,
+            },
+            Parameter {
+                name: "warmup",
+                takes: Takes::Number {
+                    least: 0,
+                    most: MOST_REPETITIONS,
+                },
+                many: false,
+                default: "1000",
+                meaning: "repetitions before each run that are not timed",
+                applies: |_| true,
+            },
+            Parameter {
+                name: "timing",
+                takes: Takes::Word(&["fenced", "published"]),
+                many: false,
+                default: "fenced",
+                meaning: "fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published (two bare \
+                          rdtscp, as kot-2019)",
+                applies: is_timed,
+            },
+            Parameter {
+                name: "threshold",
+                takes: Takes::Text {
+                    wanted: "auto, or a whole number with the unit cycles, ns, us or ms: \"500ns\"",
+                    fits: is_threshold,
+                },
+                many: false,
+                default: "auto: prime and copy 400 cycles above the run's mean; gap 500 ns, or 20 \
+                          steps of a coarser timer",
+                meaning: "every longer delay is listed",
+                applies: |_| true,
+            },
+            Parameter {
+                name: "window",
+                takes: Takes::Number {
+                    least: 0,
+                    most: bounds::MAX_WINDOW as u64,
+                },
+                many: false,
+                default: "500",
+                meaning: "raw samples kept from the middle of each run",
+                applies: is_timed,
+            },
+        ]
+    }
+
+    fn combinations(
+        &self,
+        place: &Place,
+        values: &Values,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
+        combinations(&Options::of(values)?, place)
+    }
+}
+
+impl Options {
+    /// Takes what a study says, and the defaults for the rest. Words and forms were checked by what
+    /// [`Noise`] says of its parameters.
+    fn of(values: &Values) -> Result<Self, ExperimentError> {
+        let names: Vec<&str> = values
+            .texts("workloads")
+            .iter()
+            .map(String::as_str)
+            .collect();
+        let threshold = values.text("threshold").and_then(Threshold::parse);
+        Ok(Self {
+            workloads: workloads(&names, values.numbers("limits"), values.numbers("sizes"))?,
+            repetitions: values.number("repetitions"),
+            warmup: values
+                .number("warmup")
+                .unwrap_or(wire::Plan::DEFAULT_WARMUP),
+            timing: match values.text("timing") {
+                Some("published") => Timing::Published,
+                _ => Timing::Fenced,
+            },
+            threshold: threshold.unwrap_or(Threshold::Auto),
+            window: values
+                .number("window")
+                .map_or(wire::Plan::DEFAULT_WINDOW, |window| {
+                    u32::try_from(window).unwrap_or(u32::MAX)
+                }),
+        })
+    }
+}
+
+/// Says whether a workload is among those that values name.
+fn names(values: &Values, workload: &str) -> bool {
+    let named = values.texts("workloads");
+    named.is_empty() || named.iter().any(|name| name == workload)
+}
+
+/// Says whether there is a workload whose every repetition is timed.
+fn is_timed(values: &Values) -> bool {
+    names(values, "prime") || names(values, "copy")
+}
+
+fn is_threshold(text: &str) -> bool {
+    Threshold::parse(text)
+        .is_some_and(|threshold| !matches!(threshold, Threshold::Cycles(0) | Threshold::Ns(0)))
 }
 
 /// Returns one cell for each combination, not yet numbered.
-fn combinations(options: &Options) -> Result<Vec<CellPlan>, ExperimentError> {
+fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
+    let dimensions = [&place.targets, &place.loads].map(|names| names.len() as u64);
+    let all = dimensions
+        .iter()
+        .fold(options.workloads.len() as u64, |all, n| {
+            all.saturating_mul(*n)
+        });
+    at_most(all)?;
     let mut cells = Vec::new();
-    for target in &options.targets {
-        for workload in &options.workloads {
-            cells.push(cell(options, target, *workload)?);
+    for target in &place.targets {
+        for load in &place.loads {
+            for workload in &options.workloads {
+                cells.push(cell(options, place, target, load, *workload)?);
+            }
         }
     }
     Ok(cells)
 }
 
-fn cell(options: &Options, target: &str, workload: Workload) -> Result<CellPlan, ExperimentError> {
+fn cell(
+    options: &Options,
+    place: &Place,
+    target: &str,
+    load: &str,
+    workload: Workload,
+) -> Result<CellPlan, ExperimentError> {
+    let load = Load::parse(load)?;
     let (size, default_repetitions) = match workload {
         Workload::Prime { limit } => (Some(limit.into()), DEFAULT_REPETITIONS),
         Workload::Copy { size } => (Some(size), DEFAULT_REPETITIONS),
@@ -133,23 +311,29 @@ fn cell(options: &Options, target: &str, workload: Workload) -> Result<CellPlan,
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
-        cpu: Some(options.cpu),
+        cpu: Some(place.cpu),
         ..wire::Plan::new(workload, repetitions)
     };
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
         workload: workload.name(),
         refusal,
     })?;
-    let estimate_seconds = estimate::seconds(&plan);
-    let limit_seconds = options.cell_limit.map_or_else(
-        || estimate::limit_seconds(estimate_seconds),
-        |limit| limit.as_secs_f64(),
-    );
+    let quiet_seconds = estimate::seconds(&plan);
+    let (estimate_seconds, default_limit) = if load.is_idle() {
+        (quiet_seconds, estimate::limit_seconds(quiet_seconds))
+    } else {
+        let seconds = estimate::under_load(quiet_seconds);
+        (seconds, estimate::limit_seconds_under_load(seconds))
+    };
+    let limit_seconds = place
+        .cell_limit
+        .map_or(default_limit, |limit| limit.as_secs_f64());
     Ok(CellPlan {
         id: 0,
         block: 0,
+        experiment: NAME.to_owned(),
         target: target.to_owned(),
-        load: "idle".to_owned(),
+        load: load.to_string(),
         workload: workload.name().to_owned(),
         size,
         repetitions,
@@ -166,22 +350,39 @@ mod tests {
 
     use super::*;
 
-    fn options(workloads: &[Workload], runs: u32) -> Options {
+    fn plan_of(workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
+        plan(&options(workloads), &place(), runs, frame())
+    }
+
+    fn options(workloads: &[Workload]) -> Options {
         Options {
-            targets: vec!["process".to_owned()],
             workloads: workloads.to_vec(),
             repetitions: None,
             warmup: 1_000,
-            runs,
             timing: Timing::Fenced,
             threshold: Threshold::Auto,
             window: 500,
+        }
+    }
+
+    fn place() -> Place {
+        Place {
+            targets: vec!["process".to_owned()],
+            loads: vec!["idle".to_owned()],
+            cpu: 1,
             cell_limit: None,
+        }
+    }
+
+    fn frame() -> Frame {
+        Frame {
             seed: 7,
             cpu: 1,
             cpu_reason: "asked for".to_owned(),
             settings: Vec::new(),
+            start_engine: false,
             command: vec!["tare".to_owned(), "noise".to_owned()],
+            study: None,
         }
     }
 
@@ -193,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_plan_numbers_its_cells_in_order_and_fills_every_block() {
-        let plan = plan(&options(&ALL, 4)).unwrap();
+        let plan = plan_of(&ALL, 4).unwrap();
         let ids: Vec<u32> = plan.cells.iter().map(|cell| cell.id).collect();
         assert_eq!(ids, (1..=12).collect::<Vec<_>>());
         for block in 1..=4 {
@@ -210,13 +411,29 @@ mod tests {
 
     #[test]
     fn cells_of_one_combination_repeat_each_other() {
-        let plan = plan(&options(&ALL[..1], 2)).unwrap();
+        let plan = plan_of(&ALL[..1], 2).unwrap();
         assert!(plan.cells[0].repeats(&plan.cells[1]));
         assert_eq!(
             plan.cells[0].words,
             "workload=prime limit=22 repetitions=1000000 warmup=1000 timing=fenced \
              threshold=auto capacity=1048576 bins=1000 window=500 cpu=1"
         );
+    }
+
+    #[test]
+    fn loads_are_a_dimension_and_cells_under_different_ones_do_not_repeat_each_other() {
+        let loads = ["idle", "dd", "cpus=0:dd"].map(str::to_owned).to_vec();
+        let place = Place { loads, ..place() };
+        let plan = plan(&options(&ALL[..1]), &place, 2, frame()).unwrap();
+        for block in 1..=2 {
+            let cells = plan.cells.iter().filter(|cell| cell.block == block);
+            let mut found: Vec<&str> = cells.map(|cell| cell.load.as_str()).collect();
+            found.sort_unstable();
+            assert_eq!(found, ["cpus=0:dd", "dd", "idle"]);
+        }
+        let of = |load: &str| plan.cells.iter().find(|cell| cell.load == load).unwrap();
+        assert!(!of("idle").repeats(of("dd")) && !of("dd").repeats(of("cpus=0:dd")));
+        assert!(of("dd").limit_seconds > of("idle").limit_seconds);
     }
 
     #[test]
@@ -231,7 +448,7 @@ mod tests {
                 "copy: size must be from 1 to 16777216, not 1099511627776",
             ),
         ] {
-            let error = plan(&options(&[workload], 1)).unwrap_err();
+            let error = plan_of(&[workload], 1).unwrap_err();
             assert_eq!(error.to_string(), message);
         }
     }
@@ -239,9 +456,31 @@ mod tests {
     #[test]
     fn no_runs_and_too_many_runs_are_refused() {
         assert_eq!(
-            plan(&options(&ALL, 0)).unwrap_err().to_string(),
+            plan_of(&ALL, 0).unwrap_err().to_string(),
             "nothing to run: the number of runs is empty"
         );
-        assert!(plan(&options(&ALL, u32::MAX)).is_err());
+        assert!(plan_of(&ALL, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_study_without_values_plans_what_the_command_does_without_arguments() {
+        let defaults = Noise.combinations(&place(), &Values::default()).unwrap();
+        let words = |cells: Vec<CellPlan>| -> Vec<String> {
+            cells.into_iter().map(|cell| cell.words).collect()
+        };
+        let mut command = words(plan_of(&ALL, 1).unwrap().cells);
+        let mut defaults = words(defaults);
+        command.sort();
+        defaults.sort();
+        assert_eq!(defaults, command);
+    }
+
+    #[test]
+    fn sizes_of_a_workload_that_is_not_named_are_refused() {
+        let error = workloads(&["gap"], &[22], &[]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "limits is for the workload prime, which is not asked for"
+        );
     }
 }

@@ -172,6 +172,48 @@ pub enum GuardError {
         why: &'static str,
     },
 
+    /// No mounted hierarchy of control groups has this controller, or it was not asked for.
+    #[error(
+        "no control group with the controller {controller}: its hierarchy is not mounted or it was \
+         not asked for (see /proc/cgroups)"
+    )]
+    NoController {
+        /// The controller.
+        controller: String,
+    },
+
+    /// A control group could not be made, changed or removed.
+    #[error("cannot {action} the control group {path}: {source}{}", advice(source))]
+    Cgroup {
+        /// What was attempted.
+        action: &'static str,
+        /// The folder or the file in it.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// What a journal calls a control group is none of ours.
+    #[error("the control group {name} is left alone: {why}")]
+    CgroupRefused {
+        /// Its name.
+        name: String,
+        /// What is different.
+        why: &'static str,
+    },
+
+    /// Containers and images of ours may be left at an engine that can't be asked.
+    #[error(
+        "containers and images may be left at the engine behind {socket}: {why}; start it, then type \
+         `tare clean`"
+    )]
+    Engine {
+        /// Its socket.
+        socket: String,
+        /// Why not.
+        why: String,
+    },
+
     /// This file is not a setting, or not one that could be put back.
     #[error("{path} is not changed: {why}")]
     SettingRefused {
@@ -264,7 +306,7 @@ fn list(pids: &[i32], separator: &str) -> String {
 
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => "; run as root, or do without this setting",
+        io::ErrorKind::PermissionDenied => "; run as root, or do without",
         io::ErrorKind::NotFound => "; this kernel does not have it",
         io::ErrorKind::InvalidInput => "; this kernel does not know that value",
         _ => "",

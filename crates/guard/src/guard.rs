@@ -8,7 +8,9 @@ use std::{fmt, io, mem};
 use crate::error::GuardError;
 use crate::journal::Journal;
 use crate::options::Options;
+use crate::owned::cgroup::OwnedCgroup;
 use crate::owned::child::OwnedChild;
+use crate::owned::engine::OwnedAtEngine;
 use crate::owned::scratch::ScratchDir;
 use crate::owned::setting::Setting;
 use crate::owned::{Context, Live, Record, undoing_order};
@@ -102,6 +104,40 @@ impl Guard {
     /// [`GuardError::ScratchPrefix`] or [`GuardError::Scratch`].
     pub fn scratch(&self, prefix: &str) -> Result<ScratchDir, GuardError> {
         ScratchDir::create(&self.inner, prefix)
+    }
+
+    /// Makes a control group with the given controllers; with none it only keeps processes together.
+    ///
+    /// It is named `tare-<prefix>-<owner's id>-<number>` and stands at the top of each controller's
+    /// hierarchy, or in the group of this process where only that is allowed. Its files are those
+    /// of version 1 or 2, see [`OwnedCgroup::folder`].
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::NoController`] if this machine lacks one, [`GuardError::Cgroup`] if the
+    /// kernel refuses (only root may, as a rule), [`GuardError::ScratchPrefix`].
+    pub fn cgroup(&self, prefix: &str, controllers: &[&str]) -> Result<OwnedCgroup, GuardError> {
+        OwnedCgroup::create(&self.inner, prefix, controllers)
+    }
+
+    /// Reserves the name of a control group that somebody else makes, such as a container engine:
+    /// whatever groups of that name stand at the top of a hierarchy are ours.
+    ///
+    /// # Errors
+    ///
+    /// As [`cgroup`](Guard::cgroup).
+    pub fn reserve_cgroup(&self, prefix: &str) -> Result<OwnedCgroup, GuardError> {
+        OwnedCgroup::reserve(&self.inner, prefix)
+    }
+
+    /// Announces that containers and images will be made at the Docker engine behind a socket. They
+    /// are ours by their label [`OWNER_LABEL`](crate::OWNER_LABEL).
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::JournalWrite`], or [`GuardError::Engine`] if the path is not UTF-8.
+    pub fn at_engine(&self, socket: &Path) -> Result<OwnedAtEngine, GuardError> {
+        OwnedAtEngine::announce(&self.inner, socket)
     }
 
     /// Changes a setting of the kernel, a file of one line, until the handle is dropped.

@@ -16,6 +16,8 @@
 //!   group of such a child, or carries the id in [`OWNER_VARIABLE`] in its environment (children
 //!   hand it down to all their descendants);
 //! * a **folder** is ours if its name ends with the id and it belongs to our user;
+//! * a **control group** is ours if its name ends with the id; what runs in it is ours with it;
+//! * a **container** or **image** is ours if its label [`OWNER_LABEL`] is the id;
 //! * a **setting** is ours as long as it still has the value that we wrote.
 //!
 //! Whether the owner of a journal is alive is decided by a lock that the kernel drops when the
@@ -26,7 +28,8 @@
 //! `guard` is the type that a run holds, `owned` has one file for each kind of owned thing,
 //! `journal` is the file format, `sweep` the clean-up after an owner that died, `processes` finds
 //! and ends processes by their mark, `remove_tree` removes folders without leaving them,
-//! `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into two questions that a run
+//! `hierarchies` finds where control groups can be made, `mounts` gives a command mounts that end
+//! with it, `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into two questions that a run
 //! loop can ask.
 //!
 //! Needs Linux 5.3 or later, for pidfds.
@@ -35,12 +38,15 @@
 //!
 //! After a `kill -9`, a grandchild that has left nothing by which to know it is not found: one that
 //! was started with a cleared environment, that overwrote its environment area (some servers do,
-//! to show a title in `ps`), or that runs under another user through a set-user-ID program. While
-//! the guard lives such a process still ends with its process group.
+//! to show a title in `ps`), or that runs under another user through a set-user-ID program, unless
+//! it was started in a control group. While the guard lives such a process still ends with its
+//! process group.
 
 mod error;
 mod guard;
+mod hierarchies;
 mod journal;
+mod mounts;
 mod options;
 mod owned;
 mod owner;
@@ -54,8 +60,12 @@ mod sweep;
 
 pub use error::GuardError;
 pub use guard::Guard;
+pub use hierarchies::CgroupVersion;
+pub use mounts::{PrivateMount, private_mounts};
 pub use options::Options;
+pub use owned::cgroup::OwnedCgroup;
 pub use owned::child::OwnedChild;
+pub use owned::engine::{OWNER_LABEL, OwnedAtEngine};
 pub use owned::scratch::ScratchDir;
 pub use owned::setting::Setting;
 pub use owner::{OWNER_VARIABLE, OwnerId};

@@ -72,6 +72,20 @@ pub(crate) fn end_marked(
     }
 }
 
+/// Kills processes of which `is_ours` still says so once they cannot become others, and waits a
+/// little for their end. Each that ended is added to `done`.
+pub(crate) fn kill_all(pids: &[u32], is_ours: impl Fn(u32) -> bool, done: &mut Vec<Undone>) {
+    for batch in pids.chunks(BATCH) {
+        let held = batch.iter().filter_map(|number| {
+            let pid = i32::try_from(*number).ok().and_then(Pid::from_raw)?;
+            let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+            let name = name_of(*number);
+            is_ours(*number).then_some(Marked { pid, pidfd, name })
+        });
+        kill(held.collect(), done);
+    }
+}
+
 /// Says whether a process with this id runs, be it ours or not. A zombie does not run.
 pub(crate) fn is_running(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
@@ -163,8 +177,7 @@ fn find(mark: &Mark<'_>) -> Result<Found, GuardError> {
                 match pidfd_open(pid, PidfdFlags::empty()) {
                     // Looked at again, because only now it cannot become another process.
                     Ok(pidfd) if matches!(look(number, mark), Look::Marked) => {
-                        let name = fs::read_to_string(format!("/proc/{number}/comm"));
-                        let name = name.unwrap_or_default().trim().to_owned();
+                        let name = name_of(number);
                         found.marked.push(Marked { pid, pidfd, name });
                     }
                     Ok(_) | Err(Errno::SRCH) => {}
@@ -174,6 +187,11 @@ fn find(mark: &Mark<'_>) -> Result<Found, GuardError> {
         }
     }
     Ok(found)
+}
+
+fn name_of(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.unwrap_or_default().trim().to_owned()
 }
 
 enum Look {

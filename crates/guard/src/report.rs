@@ -21,6 +21,21 @@ pub enum Undone {
         /// The folder.
         path: PathBuf,
     },
+    /// A control group was removed.
+    CgroupRemoved {
+        /// Its name.
+        name: String,
+    },
+    /// A container was removed.
+    ContainerRemoved {
+        /// Its id.
+        id: String,
+    },
+    /// An image of containers was removed.
+    ImageRemoved {
+        /// Its id.
+        id: String,
+    },
     /// A setting was put back.
     SettingRestored {
         /// The file.
@@ -51,6 +66,9 @@ impl fmt::Display for Undone {
             Undone::ScratchRemoved { path } => {
                 write!(f, "removed the scratch folder {}", path.display())
             }
+            Undone::CgroupRemoved { name } => write!(f, "removed the control group {name}"),
+            Undone::ContainerRemoved { id } => write!(f, "removed the container {id}"),
+            Undone::ImageRemoved { id } => write!(f, "removed the image {id}"),
             Undone::SettingRestored { path, value } => {
                 write!(f, "put {} back to {value:?}", path.display())
             }

@@ -314,7 +314,7 @@ fn journals_from_elsewhere_or_from_the_future_are_left_alone() {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
     let changes = [
         (namespace.to_str().unwrap(), "pid:[1]"),
-        (r#""version":1"#, r#""version":2"#),
+        (r#""version":2"#, r#""version":3"#),
     ];
     for (here, there) in changes {
         let text = original.replace(here, there);
@@ -324,7 +324,7 @@ fn journals_from_elsewhere_or_from_the_future_are_left_alone() {
         assert_eq!((report.cleaned, report.kept), (0, 1));
         assert!(matches!(
             &report.undo.problems[..],
-            [GuardError::JournalElsewhere { .. } | GuardError::JournalNewer { version: 2, .. }]
+            [GuardError::JournalElsewhere { .. } | GuardError::JournalNewer { version: 3, .. }]
         ));
         assert_eq!(fs::read_to_string(&journal).unwrap(), text);
         assert!(!stage.processes().is_empty());

@@ -1,5 +1,5 @@
 //! Renders the report of a run that never was, for people who work on the report:
-//! `cargo run -p tare-report --example demo -- gap|prime|sweep|targets|bad FILE.html`.
+//! `cargo run -p tare-report --example demo -- gap|prime|sweep|targets|dozen|bad FILE.html`.
 //!
 //! The machine and its findings are those of where the example runs.
 
@@ -9,17 +9,18 @@ mod synthetic;
 use std::process::ExitCode;
 
 use fastrand::Rng;
-use synthetic::{Fold, Run, gaps_like, linux_like, spin, timed};
+use synthetic::{Fold, HZ, Run, gaps_like, linux_like, measured, spin, timed};
 use tare_host::{Machine, Source, doctor};
 use tare_report::{html, terminal};
 use tare_results::MachineRecord;
+use tare_results::model::{Achieved, Cell, Counter, Fact, Load, LoadPlace};
 
 const STEP: u64 = 26;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, path] = arguments.as_slice() else {
-        eprintln!("usage: demo gap|prime|sweep|targets|bad FILE.html");
+        eprintln!("usage: demo gap|prime|sweep|targets|dozen|bad FILE.html");
         return ExitCode::from(2);
     };
     let mut random = Rng::with_seed(2019);
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
                 }
             }
         }
+        "dozen" => dozen(&mut run, &mut random),
         "bad" => bad(&mut run, &mut random),
         other => {
             eprintln!("no such run: {other}");
@@ -72,9 +74,20 @@ fn main() -> ExitCode {
 }
 
 fn prime(run: &mut Run, target: &str, block: u32, limit: u64, noise: f64, random: &mut Rng) {
+    prime_times(1_000_000, run, (target, block), limit, noise, random);
+}
+
+fn prime_times(
+    repetitions: usize,
+    run: &mut Run,
+    (target, block): (&str, u32),
+    limit: u64,
+    noise: f64,
+    random: &mut Rng,
+) {
     let work: u64 = (2..limit).map(|n| smallest_factor(n) - 1).sum();
     let result = (2..limit).filter(|&n| smallest_factor(n) == n).count() as u64;
-    let durations = linux_like(1_000_000, 60 + 12 * work, STEP, noise, random);
+    let durations = linux_like(repetitions, 60 + 12 * work, STEP, noise, random);
     let fold = Fold {
         work,
         result,
@@ -84,22 +97,142 @@ fn prime(run: &mut Run, target: &str, block: u32, limit: u64, noise: f64, random
 }
 
 fn gap(run: &mut Run, target: &str, runs: u32, others: f64, random: &mut Rng) {
+    for block in 1..=runs {
+        gap_in(run, target, block, others, random);
+    }
+}
+
+fn gap_in(run: &mut Run, target: &str, block: u32, others: f64, random: &mut Rng) {
     let fold = Fold {
         threshold: 1_300,
         ..Fold::default()
     };
-    for block in 1..=runs {
-        let mut gaps = gaps_like(2.0, others, random);
-        if others == 0.0 {
-            gaps.clear();
+    let mut gaps = gaps_like(2.0, others, random);
+    if others == 0.0 {
+        gaps.clear();
+    }
+    // Without interrupts of its own there is no tick.
+    if target.contains("irq=off") {
+        gaps.retain(|_| random.f64() < 0.1);
+    }
+    run.done(
+        block,
+        target,
+        "gap",
+        None,
+        spin(200_000_000, 25, &gaps, fold),
+    );
+}
+
+/// Makes a run of a dozen targets of every group under two loads.
+fn dozen(run: &mut Run, random: &mut Rng) {
+    let targets = [
+        ("process", 1.0),
+        ("docker", 1.2),
+        ("podman", 1.15),
+        ("runc", 1.05),
+        ("crun", 1.02),
+        ("linux,kernel=debian", 1.4),
+        ("linux,kernel=debian-cloud,preempt=voluntary", 1.3),
+        ("linux,kernel=debian-rt,preempt=full", 0.7),
+        ("linux,kernel=debian,cpus=2,isolate=1,nohz_full=1", 0.2),
+        ("linux,root=debian", 2.1),
+        ("unikernel", 0.3),
+        ("unikernel,irq=off", 0.1),
+    ];
+    for block in 1..=3 {
+        for (load, factor) in [("idle", 1.0), ("dd", 3.0)] {
+            run.load = load;
+            for (place, (target, noise)) in targets.into_iter().enumerate() {
+                let is_guest = place >= 5;
+                run.accelerator = is_guest.then_some("KVM of QEMU 9.0");
+                // One of them is executed by an emulator.
+                run.emulated = place == 10;
+                let noise = noise * factor * (0.9 + 0.2 * random.f64());
+                let prime_from = run.len();
+                gap_in(run, target, block, 700.0 * noise, random);
+                prime_times(100_000, run, (target, block), 22, noise, random);
+                for cell in run.done_from(prime_from) {
+                    describe(cell, load, is_guest, random);
+                }
+            }
         }
-        run.done(
-            block,
-            target,
-            "gap",
-            None,
-            spin(200_000_000, 25, &gaps, fold),
-        );
+    }
+    run.load = "";
+}
+
+/// Adds what a cell of the dozen tells beside its samples.
+fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
+    let (block, target) = (cell.plan.block, cell.plan.target.clone());
+    if load == "dd" {
+        cell.load = Some(Load {
+            place: if is_guest && target.starts_with("linux") {
+                LoadPlace::Inside
+            } else {
+                LoadPlace::Beside
+            },
+            achieved: vec![Achieved {
+                what: "bytes written".to_owned(),
+                amount: 400_000_000 + random.u64(..50_000_000),
+                ns: 2_000_000_000,
+            }],
+            notices: vec!["conv=fsync is added: without it dd measures memory".to_owned()],
+        });
+    }
+    if target == "docker" {
+        cell.daemons = vec!["dockerd".to_owned(), "containerd".to_owned()];
+    }
+    let measured = measured(cell);
+    let seconds = measured.batch.wall_cycles() as f64 / HZ;
+    if target.starts_with("unikernel") {
+        measured.preparation.cpu = Some(0);
+        measured.counters = vec![Counter {
+            name: "timer interrupts".to_owned(),
+            count: if target.contains("off") {
+                0
+            } else {
+                (seconds * 250.0) as u64
+            },
+        }];
+    } else {
+        let release = if target.contains("rt") {
+            "6.1.0-49-rt-amd64"
+        } else if is_guest {
+            "6.1.0-49-amd64"
+        } else {
+            "6.18.0"
+        };
+        let fact = |name: &str, value: &str| Fact {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        measured.facts = vec![
+            fact("kernel release", release),
+            fact("preemption model", "voluntary"),
+            fact(
+                "isolated CPUs",
+                if target.contains("isolate") {
+                    "1"
+                } else {
+                    "none"
+                },
+            ),
+            fact(
+                "nohz_full CPUs",
+                if target.contains("nohz") { "1" } else { "none" },
+            ),
+            fact(
+                "clock source",
+                if target == "linux,root=debian" && block == 2 {
+                    "hpet"
+                } else {
+                    "tsc"
+                },
+            ),
+        ];
+        if is_guest {
+            measured.preparation.cpu = Some(0);
+        }
     }
 }
 

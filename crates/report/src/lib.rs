@@ -5,6 +5,7 @@
 //! - [`analyse`] takes the cells one after the other, derives their figures with `tare-stats`, and
 //!   reduces their samples to what pictures can show ([`analysis`]).
 //! - [`verdict`] puts into sentences what the figures say, and how sure they are.
+//! - [`published`] answers the claims of the study that a run reproduces.
 //! - [`terminal`], [`html`], [`csv`] and [`json`] write the same [`Analysis`] for different readers;
 //!   [`write_all`] puts all files into the run folder. [`live`] is for the one result that has just
 //!   arrived.
@@ -20,10 +21,13 @@ pub mod analysis;
 pub mod csv;
 mod error;
 pub mod format;
+pub mod groups;
 pub mod html;
 pub mod json;
 mod live;
 mod panels;
+pub mod published;
+mod rows;
 mod svg;
 pub mod terminal;
 pub mod verdict;

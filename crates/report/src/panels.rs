@@ -1,11 +1,22 @@
 //! Which combinations belong into one picture: those that differ only in their target.
+//!
+//! Targets stand in the order of their groups. A picture overlays at most [`OVERLAID`] of them; with
+//! more, it is drawn several times with the same axes, a few groups in each.
 
 use crate::analysis::{Combination, CombinedFigures};
+use crate::groups::Group;
 
-/// Is a group of combinations that differ only in their target, so that they can be compared.
+/// Is the number of targets up to which each is named in sentences and headings.
+pub(crate) const MANY: usize = 4;
+
+/// Is how many targets are overlaid in one picture: as many as there are colours which everybody can
+/// tell apart.
+pub(crate) const OVERLAID: usize = 6;
+
+/// Holds combinations that differ only in their target, so that they can be compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel<'a> {
-    /// The combinations with their places in the summary, `process` first.
+    /// The combinations with their places in the summary, in the order of their groups.
     pub members: Vec<(usize, &'a Combination)>,
 }
 
@@ -25,7 +36,7 @@ pub(crate) fn panels(combinations: &[Combination]) -> Vec<Panel<'_>> {
     for panel in &mut panels {
         panel
             .members
-            .sort_by_key(|(_, member)| (member.target != "process", member.target.clone()));
+            .sort_by_key(|(_, member)| (member.group, member.target.clone()));
     }
     panels.sort_by_key(|panel| {
         let first = panel.first();
@@ -33,6 +44,7 @@ pub(crate) fn panels(combinations: &[Combination]) -> Vec<Panel<'_>> {
             rank(first),
             first.workload.clone(),
             first.load != "idle",
+            first.load.clone(),
             first.size,
         )
     });
@@ -63,18 +75,68 @@ impl<'a> Panel<'a> {
 
     /// Names what the combinations have in common: `prime 22 under dd`.
     pub fn title(&self) -> String {
-        let first = self.first();
-        let mut title = first.workload.clone();
-        if let Some(size) = first.size {
-            title.push_str(&format!(" {size}"));
+        title(self.first())
+    }
+
+    /// Returns the groups of its targets, each once.
+    pub fn groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = self.members.iter().map(|(_, c)| c.group).collect();
+        groups.dedup();
+        groups
+    }
+
+    /// Divides it into parts that can be overlaid in one picture: whole groups as far as they fit, and of
+    /// a group that does not fit, pieces of about equal size. A part is never empty.
+    pub fn parts(&self) -> Vec<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        for group in self.members.chunk_by(|a, b| a.1.group == b.1.group) {
+            let pieces = group.len().div_ceil(OVERLAID).max(1);
+            for piece in group.chunks(group.len().div_ceil(pieces).max(1)) {
+                match parts.last_mut() {
+                    Some(part) if part.members.len() + piece.len() <= OVERLAID => {
+                        part.members.extend_from_slice(piece);
+                    }
+                    _ => parts.push(Self {
+                        members: piece.to_vec(),
+                    }),
+                }
+            }
         }
-        if first.load != "idle" {
-            title.push_str(&format!(" under {}", first.load));
+        parts
+    }
+
+    /// Returns each target of several panels once, by the first combination that it has.
+    pub fn of_targets(panels: &[Self]) -> Self {
+        let mut members: Vec<(usize, &'a Combination)> = Vec::new();
+        for member in panels.iter().flat_map(|panel| &panel.members) {
+            if members.iter().all(|(_, c)| c.target != member.1.target) {
+                members.push(*member);
+            }
         }
-        if first.timing == "published" && !self.is_gap() {
-            title.push_str(", published timing");
+        members.sort_by_key(|(_, c)| (c.group, c.target.clone()));
+        Self { members }
+    }
+
+    /// Returns only the members of a part, by target.
+    pub fn restricted_to(&self, part: &Self) -> Self {
+        let is_in = |c: &Combination| part.members.iter().any(|(_, p)| p.target == c.target);
+        Self {
+            members: self
+                .members
+                .iter()
+                .filter(|(_, c)| is_in(c))
+                .copied()
+                .collect(),
         }
-        title
+    }
+
+    /// Names the part of a whole by its groups: `Process, Containers`; `None` if it is the whole.
+    pub fn name_in(&self, whole: &Self) -> Option<String> {
+        if self.members.len() == whole.members.len() {
+            return None;
+        }
+        let names: Vec<String> = self.groups().iter().map(|g| g.name().to_owned()).collect();
+        Some(names.join(" · "))
     }
 
     fn takes(&self, other: &Combination) -> bool {
@@ -94,6 +156,28 @@ pub(crate) fn target_name(combination: &Combination) -> String {
         format!("{} (emulated)", combination.target)
     } else {
         combination.target.clone()
+    }
+}
+
+/// Names what a combination has in common with those of other targets: `prime 22 under dd`.
+pub(crate) fn title(combination: &Combination) -> String {
+    let mut title = combination.workload.clone();
+    if let Some(size) = combination.size {
+        title.push_str(&format!(" {size}"));
+    }
+    title.push_str(&under(combination));
+    let is_gap = combination.figures.gap().is_some();
+    if combination.timing == "published" && !is_gap {
+        title.push_str(", published timing");
+    }
+    title
+}
+
+/// Names the load as the end of a sentence does: ` under dd`, nothing for `idle`.
+pub(crate) fn under(combination: &Combination) -> String {
+    match combination.load.as_str() {
+        "idle" => String::new(),
+        load => format!(" under {load}"),
     }
 }
 

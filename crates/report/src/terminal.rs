@@ -2,6 +2,8 @@
 //!
 //! The verdict comes last, where the eye is when a command has ended.
 
+mod claims;
+
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
@@ -9,10 +11,19 @@ use crate::analysis::{
     Analysis, Combination, CombinedFigures, CombinedGap, CombinedTimed, Spread, Summary, Time,
 };
 use crate::format::Numbers;
-use crate::panels::{Panel, panels, target_name};
+use crate::panels::{Panel, panels};
+use crate::rows::{Entry, Row, first, rows};
 use crate::words;
 
+pub use claims::study;
+
 const N: Numbers = Numbers::PLAIN;
+
+/// Marks a row that stands for a heading; no target begins with it.
+const HEADING: char = '§';
+
+/// Is where a name without blanks may be broken: a blank of no width.
+const BREAK: char = '\u{200b}';
 
 /// Is the narrowest terminal that tables are made for.
 const LEAST_WIDTH: usize = 60;
@@ -23,51 +34,38 @@ const LEAST_WIDTH: usize = 60;
 #[must_use]
 pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
     let summary = analysis.summary();
-    let mut page = Page {
-        text: String::new(),
-        width: width.max(LEAST_WIDTH),
-        colour,
-    };
+    let mut page = Page::new(width, colour);
     let panels = panels(&summary.combinations);
-    let gaps: Vec<_> = rows(&panels, |figures| match figures {
-        CombinedFigures::Gap(gap) => Some(&**gap),
-        CombinedFigures::Timed(_) => None,
-    });
-    let timed: Vec<_> = rows(&panels, |figures| match figures {
-        CombinedFigures::Timed(timed) => Some(&**timed),
-        CombinedFigures::Gap(_) => None,
-    });
+    let gaps = rows(&panels, CombinedFigures::gap);
+    let timed = rows(&panels, CombinedFigures::timed);
     if !gaps.is_empty() {
         page.heading("Interruptions");
-        page.table(gap_table(&gaps));
+        page.grouped(gap_table(&gaps), &gaps);
     }
     if !timed.is_empty() {
         page.heading("Durations");
-        page.table(timed_table(&timed));
+        page.grouped(timed_table(&timed), &timed);
         page.heading("Delays per million repetitions, by cycles above the mean");
-        page.table(class_table(&timed));
+        page.grouped(class_table(&timed), &timed);
+    }
+    let counters = counter_table(&panels);
+    if !counters.is_empty() {
+        page.heading("Counted on the measured CPU by the unikernel itself");
+        page.table(counters);
+    }
+    let loads = load_table(summary);
+    if !loads.is_empty() {
+        page.heading("Loads, as achieved");
+        page.table(loads);
     }
     page.not_measured(summary);
+    if let Some(reproduction) = &summary.reproduction {
+        page.reproduction(reproduction);
+    }
     page.remarks(summary);
     page.verdict(summary);
     page.text
         .split_off(page.text.len() - page.text.trim_start().len())
-}
-
-/// Returns the combinations of one kind with their names, in the order of the report.
-fn rows<'a, T>(
-    panels: &[Panel<'a>],
-    of: impl Fn(&'a CombinedFigures) -> Option<&'a T>,
-) -> Vec<(String, &'a Combination, &'a T)> {
-    let members = panels.iter().flat_map(|panel| {
-        let title = panel.title();
-        panel.members.iter().map(move |(_, c)| (title.clone(), *c))
-    });
-    members
-        .filter_map(|(title, c)| {
-            Some((format!("{title} · {}", target_name(c)), c, of(&c.figures)?))
-        })
-        .collect()
 }
 
 struct Page {
@@ -77,6 +75,14 @@ struct Page {
 }
 
 impl Page {
+    fn new(width: usize, colour: bool) -> Self {
+        Self {
+            text: String::new(),
+            width: width.max(LEAST_WIDTH),
+            colour,
+        }
+    }
+
     /// Writes the cautions first, so that the sentence which sums it all up stands nearest the end.
     fn verdict(&mut self, summary: &Summary) {
         let verdict = &summary.verdict;
@@ -92,6 +98,9 @@ impl Page {
         for detail in &verdict.details {
             self.paragraph(detail, plain, "");
         }
+        for split in &verdict.attribution {
+            self.paragraph(split, plain, "");
+        }
         for certainty in &verdict.certainty {
             self.paragraph(certainty, plain.dimmed(), "");
         }
@@ -99,10 +108,21 @@ impl Page {
 
     /// Writes what the agents remarked: what they could not do, and what would let them.
     fn remarks(&mut self, summary: &Summary) {
-        if summary.notices.is_empty() {
+        let guests = words::guests(&summary.combinations);
+        if summary.notices.is_empty() && summary.daemons.is_empty() && guests.is_none() {
             return;
         }
         self.heading("Remarks");
+        if let Some(guests) = guests {
+            self.paragraph(&guests, Style::new(), "- ");
+        }
+        if !summary.daemons.is_empty() {
+            let text = format!(
+                "daemons running meanwhile: {}; each may disturb what is measured beside it",
+                words::daemons(&summary.daemons)
+            );
+            self.paragraph(&text, Style::new(), "- ");
+        }
         for notice in &summary.notices {
             self.paragraph(&notice.text, Style::new(), "- ");
         }
@@ -113,11 +133,35 @@ impl Page {
         self.paragraph(text, Style::new().bold(), "");
     }
 
+    /// Writes a table of combinations with its headings.
+    fn grouped<T>(&mut self, mut table: Table, rows: &[Row<'_, T>]) {
+        // Below headings a row is named by its target alone, which has no blanks to break it at.
+        let has_headings = rows.iter().any(|row| matches!(row, Row::Heading(_)));
+        if let Some(names) = table.column_mut(0).filter(|_| has_headings) {
+            names.set_delimiter(BREAK);
+        }
+        let heading = |line: &str| {
+            let place: usize = line.strip_prefix(HEADING)?.parse().ok()?;
+            match rows.get(place) {
+                Some(Row::Heading(heading)) => Some(heading.clone()),
+                _ => None,
+            }
+        };
+        let from = self.text.len();
+        self.table(table);
+        for line in self.text.split_off(from).lines() {
+            match heading(line) {
+                Some(heading) => self.paragraph(&heading, Style::new().dimmed(), ""),
+                None => self.text.push_str(&format!("{line}\n")),
+            }
+        }
+    }
+
     fn table(&mut self, mut table: Table) {
         // Columns are set apart by two blanks; the last one's would only widen the table.
         table.set_width(self.width.min(usize::from(u16::MAX)) as u16);
         for line in table.lines() {
-            self.text.push_str(line.trim_end());
+            self.text.push_str(line.replace(BREAK, "").trim_end());
             self.text.push('\n');
         }
     }
@@ -171,7 +215,7 @@ impl Page {
     }
 }
 
-fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
+fn gap_table(rows: &[Row<'_, CombinedGap>]) -> Table {
     let mut table = table(&[
         "workload · target",
         "runs",
@@ -183,12 +227,13 @@ fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
         "longest",
         "in cycles",
     ]);
-    for (name, combination, gap) in rows {
+    fill(&mut table, rows, |entry| {
+        let (combination, gap) = (entry.combination, entry.figures);
         let step = Some(combination.timer_step);
         let spread = |figure: Option<Spread<Time>>| figure.map(|figure| figure.median);
         let interval = gap.share_lost.interval;
-        table.add_row([
-            name.clone(),
+        vec![
+            entry.name.clone(),
             runs(combination),
             N.percent(gap.share_lost.median),
             interval.map_or_else(none, |interval| words::share_range(N, &interval)),
@@ -198,12 +243,12 @@ fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
             time(spread(gap.p99), step),
             time(gap.longest.map(|longest| longest.highest), step),
             cycles(gap.longest.map(|longest| longest.highest)),
-        ]);
-    }
+        ]
+    });
     table
 }
 
-fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
+fn timed_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
     let mut table = table(&[
         "workload · target",
         "runs",
@@ -214,7 +259,8 @@ fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
         "longest",
         "in cycles",
     ]);
-    for (name, combination, timed) in rows {
+    fill(&mut table, rows, |entry| {
+        let (combination, timed) = (entry.combination, entry.figures);
         let step = Some(combination.timer_step);
         let raw = &timed.raw;
         let mean = raw.mean.median.cycles;
@@ -222,8 +268,8 @@ fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
             || N.rounded(mean),
             |interval| N.plus_minus(interval.estimate, interval.half_width()),
         );
-        table.add_row([
-            name.clone(),
+        vec![
+            entry.name.clone(),
             runs(combination),
             time(Some(raw.min.lowest), step),
             time(Some(raw.median.median), step),
@@ -231,16 +277,16 @@ fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
             time(raw.p99_9.map(|p| p.median), step),
             time(Some(raw.max.highest), step),
             cycles(Some(raw.max.highest)),
-        ]);
-    }
+        ]
+    });
     table
 }
 
 /// Makes the table of delays by class, which is read from left to right: how many, then how much.
-fn class_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
-    let first = rows.first();
-    let classes = first.map_or(&[][..], |(_, _, timed)| timed.classes.as_slice());
-    let shares = first.map_or(&[][..], |(_, _, timed)| timed.shares.as_slice());
+fn class_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
+    let first = first(rows);
+    let classes = first.map_or(&[][..], |entry| entry.figures.classes.as_slice());
+    let shares = first.map_or(&[][..], |entry| entry.figures.shares.as_slice());
     let mut header = vec!["workload · target".to_owned()];
     header.extend(classes.iter().map(|class| {
         let from = N.count(class.above_cycles);
@@ -256,8 +302,9 @@ fn class_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
     );
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = table(&header);
-    for (name, _, timed) in rows {
-        let mut row = vec![name.clone()];
+    fill(&mut table, rows, |entry| {
+        let timed = entry.figures;
+        let mut row = vec![entry.name.clone()];
         row.extend(timed.classes.iter().map(|class| {
             class
                 .count
@@ -268,9 +315,57 @@ fn class_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
                 .share
                 .map_or_else(none, |share| N.percent(share.median))
         }));
-        table.add_row(row);
+        row
+    });
+    table
+}
+
+/// Makes the table of what was counted, beside the number of listed delays; what never happened is left
+/// out.
+fn counter_table(panels: &[Panel<'_>]) -> Table {
+    let mut table = table(&["workload · target", "what", "count", "per second", "delays"]);
+    for (_, combination) in panels.iter().flat_map(|panel| &panel.members) {
+        for counter in combination.counters.iter().filter(|c| c.count > 0) {
+            table.add_row([
+                words::name(combination),
+                counter.name.clone(),
+                N.count(counter.count),
+                counter
+                    .per_second
+                    .map_or_else(none, |rate| N.short(rate.median)),
+                N.count(counter.delays),
+            ]);
+        }
     }
     table
+}
+
+/// Makes the table of what the loads did: medians over the blocks with the range.
+fn load_table(summary: &Summary) -> Table {
+    let mut table = table(&["load · target", "where", "what", "median", "range"]);
+    for load in &summary.loads {
+        for rate in &load.rates {
+            table.add_row(words::load_row(N, load, rate));
+        }
+    }
+    table
+}
+
+/// Adds the rows, of which `cells` makes those of combinations.
+fn fill<T>(table: &mut Table, rows: &[Row<'_, T>], cells: impl Fn(&Entry<'_, T>) -> Vec<String>) {
+    for (place, row) in rows.iter().enumerate() {
+        table.add_row(match row {
+            // The heading itself would be broken to the width of the first column.
+            Row::Heading(_) => vec![format!("{HEADING}{place}")],
+            Row::Of(entry) => {
+                let mut cells = cells(entry);
+                if let Some(name) = cells.first_mut().filter(|name| !name.contains(' ')) {
+                    *name = name.replace(',', &format!(",{BREAK}"));
+                }
+                cells
+            }
+        });
+    }
 }
 
 fn per_million(count: u64, repetitions: u64) -> String {

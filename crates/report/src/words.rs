@@ -1,7 +1,10 @@
 //! Phrases that terminal, page and summary share, so that they say the same.
 
-use crate::analysis::{Interval, Over, Time};
+use tare_results::model::LoadPlace;
+
+use crate::analysis::{Combination, Daemon, Interval, LoadFigure, LoadRate, Over, Time};
 use crate::format::Numbers;
+use crate::panels::{target_name, title};
 
 /// Writes a duration in its own unit, in cycles if nothing else is known: `402 ns`.
 pub(crate) fn time(numbers: Numbers, time: Time, step: Option<Time>) -> String {
@@ -55,11 +58,12 @@ pub(crate) fn over(interval: &Interval) -> String {
     format!("{} {unit}", Numbers::PLAIN.count(interval.repetitions))
 }
 
-/// Writes the ends of an interval of a share: `0.40–0.44 %`. A share is not below 0.
+/// Writes the ends of an interval of a share: `0.40–0.44 %`. A share is not below 0
+/// or above 100 %.
 pub(crate) fn share_range(numbers: Numbers, interval: &Interval) -> String {
     let (low, high) = (
-        interval.low.max(0.0) * 100.0,
-        interval.high.max(0.0) * 100.0,
+        interval.low.clamp(0.0, 1.0) * 100.0,
+        interval.high.clamp(0.0, 1.0) * 100.0,
     );
     let width = high - low;
     let text = |value: f64| {
@@ -71,6 +75,122 @@ pub(crate) fn share_range(numbers: Numbers, interval: &Interval) -> String {
     };
     let range = format!("{}–{}", text(low), text(high));
     numbers.with_unit(&range, "%")
+}
+
+/// Writes the ends of an interval of a difference of shares, which may be below 0: `−0.12 to 0.03 %`.
+pub(crate) fn signed_share_range(numbers: Numbers, interval: &Interval) -> String {
+    let percent = Interval {
+        low: interval.low * 100.0,
+        high: interval.high * 100.0,
+        ..*interval
+    };
+    numbers.with_unit(&signed_range(numbers, &percent), "%")
+}
+
+/// Writes the ends of an interval that may be below 0: `−12 to 3`.
+pub(crate) fn signed_range(numbers: Numbers, interval: &Interval) -> String {
+    let text = |value: f64| numbers.within(value, interval.high - interval.low);
+    format!("{} to {}", text(interval.low), text(interval.high))
+}
+
+/// Writes how much a load did per second: `412 MB/s`, `1,203/s`; of CPU time how many CPUs that is.
+fn load_rate(numbers: Numbers, what: &str, per_second: f64) -> String {
+    if what == "ns of CPU time" {
+        return numbers.with_unit(&numbers.short(per_second / 1e9), "CPUs");
+    }
+    if !what.starts_with("bytes") {
+        return numbers.rate(per_second);
+    }
+    let (value, unit) = match per_second {
+        v if v < 999.5 => (v, "B/s"),
+        v if v < 999.5e3 => (v / 1e3, "kB/s"),
+        v if v < 999.5e6 => (v / 1e6, "MB/s"),
+        v => (v / 1e9, "GB/s"),
+    };
+    numbers.with_unit(&numbers.short(value), unit)
+}
+
+/// Writes a row of the table of loads: load and target, where, what, median, range.
+pub(crate) fn load_row(numbers: Numbers, load: &LoadFigure, rate: &LoadRate) -> [String; 5] {
+    let [median, lowest, highest] = load_rates(numbers, rate);
+    [
+        format!("{} · {}", load.load, load.target),
+        load_place(load.place).to_owned(),
+        rate.what.trim_start_matches("ns of ").to_owned(),
+        median,
+        format!("{lowest} to {highest}"),
+    ]
+}
+
+/// Writes median, lowest and highest of what a load did per second.
+fn load_rates(numbers: Numbers, rate: &LoadRate) -> [String; 3] {
+    let spread = &rate.per_second;
+    [spread.median, spread.lowest, spread.highest].map(|v| load_rate(numbers, &rate.what, v))
+}
+
+/// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
+pub(crate) fn guests(combinations: &[Combination]) -> Option<String> {
+    let mut places: Vec<(String, Vec<String>)> = Vec::new();
+    for combination in combinations {
+        for placement in &combination.placements {
+            let name = combination.target.clone();
+            if placement.guest_cpu.is_none() {
+                continue;
+            }
+            match places.iter_mut().find(|(cpu, _)| *cpu == placement.words()) {
+                Some((_, targets)) if targets.contains(&name) => {}
+                Some((_, targets)) => targets.push(name),
+                None => places.push((placement.words(), vec![name])),
+            }
+        }
+    }
+    let each: Vec<String> = places
+        .into_iter()
+        .map(|(cpu, targets)| match targets.len() {
+            ..=2 => format!("{}: {cpu}", list(&targets)),
+            many => format!("{many} guests: {cpu}"),
+        })
+        .collect();
+    (!each.is_empty()).then(|| each.join(". "))
+}
+
+/// Names a combination as a row of a table does: `gap under dd · process`.
+pub(crate) fn name(combination: &Combination) -> String {
+    format!("{} · {}", title(combination), target_name(combination))
+}
+
+/// Says where a load ran, as seen from the measured code.
+pub(crate) fn load_place(place: LoadPlace) -> &'static str {
+    match place {
+        LoadPlace::Beside => "beside it",
+        LoadPlace::Inside => "inside",
+    }
+}
+
+/// Says which daemons ran while something was measured: `dockerd (blocks 1–3)`.
+pub(crate) fn daemons(daemons: &[Daemon]) -> String {
+    let each: Vec<String> = daemons
+        .iter()
+        .map(|daemon| format!("{} ({})", daemon.name, numbered("block", &daemon.blocks)))
+        .collect();
+    list(&each)
+}
+
+/// Writes numbers of things in short: `cells 1–4, 7`.
+pub(crate) fn numbered(one: &str, numbers: &[u32]) -> String {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let plural = if numbers.len() == 1 { "" } else { "s" };
+    let runs: Vec<String> = numbers
+        .chunk_by(|a, b| b - a == 1)
+        .map(|run| match run {
+            [only] => only.to_string(),
+            [first, last] => format!("{first}, {last}"),
+            _ => format!("{}–{}", run[0], run[run.len() - 1]),
+        })
+        .collect();
+    format!("{one}{plural} {}", runs.join(", "))
 }
 
 /// Turns a plain sentence into a typeset one: thin spaces between thousands, and no line break

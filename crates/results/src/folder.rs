@@ -356,8 +356,8 @@ impl RunFolder {
     }
 
     fn resume(&self) -> String {
-        let experiment = &self.plan.experiment;
-        format!("`tare {experiment} --resume {}`", shell_word(&self.path))
+        let command = self.plan.resume_command();
+        format!("`{command} {}`", shell_word(&self.path))
     }
 
     fn repeat(&self, then: &str) -> String {

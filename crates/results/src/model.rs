@@ -22,7 +22,7 @@ pub struct Plan {
     pub schema: u32,
     /// Version of `tare` that made the plan.
     pub tare_version: String,
-    /// Name of the experiment: `noise`.
+    /// Name of the experiment, `noise`; of several joined by `+`.
     pub experiment: String,
     /// When the plan was made, UTC.
     #[schemars(with = "String")]
@@ -37,8 +37,39 @@ pub struct Plan {
     pub cpu_reason: String,
     /// Kernel settings changed for the time of the run, and put back afterwards.
     pub settings: Vec<SettingPlan>,
+    /// The study that asked for it; None if the command line did.
+    #[serde(default)]
+    pub study: Option<StudyPlan>,
+    /// Whether an engine that targets need and that does not run is started for their cells, and
+    /// stopped after them.
+    #[serde(default)]
+    pub start_engine: bool,
     /// The cells, in the order in which they run: block by block.
     pub cells: Vec<CellPlan>,
+}
+
+/// Says which study a run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyPlan {
+    /// Its name.
+    pub name: String,
+    /// The published study whose tables and claims the report is to show beside the figures.
+    pub reproduces: Option<String>,
+    /// Whether its shorter variant ran.
+    pub quick: bool,
+    /// The study's file, as it was when the plan was made.
+    pub text: String,
+}
+
+impl Plan {
+    /// Returns the command that goes on with the run, without the name of its folder.
+    #[must_use]
+    pub fn resume_command(&self) -> String {
+        match self.study {
+            Some(_) => "tare run --resume".to_owned(),
+            None => format!("tare {} --resume", self.experiment),
+        }
+    }
 }
 
 /// Says which kernel setting is changed for the time of the run.
@@ -57,6 +88,9 @@ pub struct CellPlan {
     pub id: u32,
     /// Number of the block (run) that it belongs to, from 1. A block holds every combination once.
     pub block: u32,
+    /// Experiment that it belongs to.
+    #[serde(default = "noise")]
+    pub experiment: String,
     /// Target as it is written on the command line: `process`.
     pub target: String,
     /// Load as it is written on the command line: `idle`.
@@ -77,11 +111,19 @@ pub struct CellPlan {
     pub limit_seconds: f64,
 }
 
+/// Is the experiment of runs from before there were others.
+fn noise() -> String {
+    "noise".to_owned()
+}
+
 impl CellPlan {
     /// Says whether two cells differ only in their block: then they are repetitions of each other.
     #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
-        self.target == other.target && self.load == other.load && self.words == other.words
+        self.experiment == other.experiment
+            && self.target == other.target
+            && self.load == other.load
+            && self.words == other.words
     }
 
     /// Names the combination: `process prime 22`.
@@ -114,6 +156,44 @@ pub struct Cell {
     pub outcome: Outcome,
     /// What the agent or this tool remarked.
     pub notices: Vec<String>,
+    /// What the load did, where one ran.
+    #[serde(default)]
+    pub load: Option<Load>,
+    /// Daemons that ran on this machine meanwhile and may disturb: `dockerd`, `containerd`.
+    #[serde(default)]
+    pub daemons: Vec<String>,
+}
+
+/// Says what a load did while a cell ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// Where it ran.
+    pub place: LoadPlace,
+    /// How much it did.
+    pub achieved: Vec<Achieved>,
+    /// In what it differs from the published load, and what else it remarked.
+    pub notices: Vec<String>,
+}
+
+/// Is the place of a load, as seen from the measured code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadPlace {
+    /// On the machine that the target runs on, beside it.
+    Beside,
+    /// Inside the target, under the same kernel as the measured code.
+    Inside,
+}
+
+/// Says how much of one thing a load did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Achieved {
+    /// What is counted, in the plural: `bytes written`, `messages`, `packets`, `files`.
+    pub what: String,
+    /// How many.
+    pub amount: u64,
+    /// In what time.
+    pub ns: u64,
 }
 
 /// Holds the four time stamps that every instance of every target yields, CLOCK_MONOTONIC in ns.
@@ -158,6 +238,18 @@ pub struct Measurement {
     /// What was counted on the measured CPU during the batch: interrupts of the unikernel.
     #[serde(default)]
     pub counters: Vec<Counter>,
+    /// What the place looks like from inside.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+}
+
+/// Says one thing about the place where the measured code ran, as it looks from inside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fact {
+    /// What is told: `preemption model`, for example.
+    pub name: String,
+    /// What was found.
+    pub value: String,
 }
 
 /// Counts something that happened on the measured CPU during the batch.
@@ -184,6 +276,9 @@ pub struct Agent {
     /// What executed a guest: `KVM` or `TCG`, with QEMU's version. None where there is no guest.
     #[serde(default)]
     pub accelerator: Option<String>,
+    /// The kernel beneath it that the target brought along, with its package and SHA-256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// Says how a batch was prepared.

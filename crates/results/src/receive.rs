@@ -13,7 +13,7 @@ use tare_wire::record::{self, Record};
 use thiserror::Error;
 
 use crate::model::{
-    Batch, Calibration, Count, Counter, Delay, EnvelopeBin, Frequency, FrequencySource,
+    Batch, Calibration, Count, Counter, Delay, EnvelopeBin, Fact, Frequency, FrequencySource,
     Preparation, Samples,
 };
 
@@ -30,6 +30,7 @@ pub struct Receiver {
     calibration: Option<Calibration>,
     frequencies: Vec<Frequency>,
     counters: Vec<Counter>,
+    facts: Vec<Fact>,
     batch: Option<Batch>,
     samples: Samples,
     notices: Vec<String>,
@@ -68,6 +69,8 @@ pub struct Received {
     pub batch: Batch,
     /// What was counted on the measured CPU during the batch.
     pub counters: Vec<Counter>,
+    /// What the place looks like from inside.
+    pub facts: Vec<Fact>,
     /// The samples.
     pub samples: Samples,
     /// What the agent remarked.
@@ -187,6 +190,7 @@ impl Receiver {
             calibration: self.calibration.ok_or_else(|| missing("calibration"))?,
             frequencies: self.frequencies,
             counters: self.counters,
+            facts: self.facts,
             batch: self.batch.ok_or_else(|| missing("batch"))?,
             samples: resolve(self.samples, self.batch.unwrap_or_default().first_tsc),
             notices: self.notices,
@@ -237,6 +241,19 @@ impl Receiver {
                     name: counter.name.to_owned(),
                     count: counter.count,
                 });
+                Ok(())
+            }
+            Record::Fact(fact) => {
+                self.facts.push(Fact {
+                    name: fact.name.to_owned(),
+                    value: fact.value.to_owned(),
+                });
+                Ok(())
+            }
+            // A load's, which has a stream of its own.
+            Record::Going | Record::Achieved(_) => {
+                let what = format!("a {} record among them", record.kind());
+                self.trouble(Incomplete::Contradiction { what });
                 Ok(())
             }
             Record::Batch(sums) => {

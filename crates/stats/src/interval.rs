@@ -4,8 +4,8 @@
 //! neighbours, where memory happens to lie. They are not independent, and an interval computed as if
 //! they were shrinks with √n towards a value that the next run will not repeat. Published studies
 //! did so, therefore [`normal_mean`] exists to show their figure beside theirs. Every claim of
-//! ours comes from [`student_mean`] or [`bootstrap_median`], which take one value per block or
-//! run.
+//! ours comes from [`student_mean`], [`student_ratio`] or [`bootstrap_median`], which take one value per
+//! block or run.
 
 use fastrand::Rng;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -37,6 +37,11 @@ pub enum Method {
     },
     /// Student's t over the means of blocks or runs.
     StudentMean {
+        /// Number of blocks or runs.
+        blocks: u64,
+    },
+    /// Student's t around the ratio of two sums over blocks or runs.
+    StudentRatio {
         /// Number of blocks or runs.
         blocks: u64,
     },
@@ -157,6 +162,34 @@ pub fn student_mean(block_means: &[f64], level: Level) -> Result<Interval, Stats
     let sd = (squares / (count - 1.0)).sqrt();
     let half = student_t(level, count - 1.0) * sd / count.sqrt();
     Ok(around(mean, half, level, Method::StudentMean { blocks }))
+}
+
+/// Returns the interval of a ratio of sums by Student's t over one pair per block or run.
+///
+/// A share of time is such a ratio: time lost over time, both summed. The mean of the blocks' own
+/// ratios is another figure wherever blocks differ in length, and a block that holds a long delay is
+/// long for that very reason. The estimate is R = Σa / Σb, the half width t·√(k/(k−1)·Σ(a−R·b)²) / Σb
+/// with k − 1 degrees of freedom (the linearised ratio estimator: Cochran, Sampling Techniques, 1977, section
+/// 6.4). Pairs are (a, b).
+///
+/// # Errors
+///
+/// [`StatsError::TooFew`] with fewer than 2 blocks. [`StatsError::Number`] if a value is infinite or
+/// not a number, or the second values sum up to 0.
+pub fn student_ratio(block_pairs: &[(f64, f64)], level: Level) -> Result<Interval, StatsError> {
+    let blocks = block_pairs.len() as u64;
+    enough("a Student interval of a ratio", "blocks or runs", 2, blocks)?;
+    let count = blocks as f64;
+    let over: f64 = block_pairs.iter().map(|(over, _)| over).sum();
+    let under: f64 = block_pairs.iter().map(|(_, under)| under).sum();
+    let ratio = over / under;
+    finite(&[ratio])?;
+    let squares: f64 = block_pairs
+        .iter()
+        .map(|(over, under)| (over - ratio * under).powi(2))
+        .sum();
+    let half = student_t(level, count - 1.0) * (count / (count - 1.0) * squares).sqrt() / under;
+    Ok(around(ratio, half, level, Method::StudentRatio { blocks }))
 }
 
 /// Returns the median's interval by the percentile bootstrap over one value per block or run.
@@ -296,6 +329,24 @@ mod tests {
 
     fn close(left: f64, right: f64, tolerance: f64) {
         assert!((left - right).abs() <= tolerance, "{left} is not {right}");
+    }
+
+    #[test]
+    fn the_ratio_of_sums_is_not_the_mean_of_ratios() {
+        // One block of ten is a hundred times longer, and lost: 100 of 109.
+        let mut pairs = vec![(0.0, 1.0); 9];
+        pairs.push((100.0, 100.0));
+        let interval = student_ratio(&pairs, Level::P95).unwrap();
+        assert!((interval.estimate - 100.0 / 109.0).abs() < 1e-12);
+        assert!(interval.low < interval.estimate && interval.estimate < interval.high);
+        // Blocks of one length: the same as the mean of their ratios.
+        let shares = [0.1, 0.3, 0.2, 0.25];
+        let pairs = shares.map(|share| (share * 7.0, 7.0));
+        let ratio = student_ratio(&pairs, Level::P95).unwrap();
+        let mean = student_mean(&shares, Level::P95).unwrap();
+        assert!((ratio.low - mean.low).abs() < 1e-12 && (ratio.high - mean.high).abs() < 1e-12);
+        assert!(student_ratio(&[(1.0, 0.0), (1.0, 0.0)], Level::P95).is_err());
+        assert!(student_ratio(&[(1.0, 2.0)], Level::P95).is_err());
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
 pub use interval::{
     BOOTSTRAP_RESAMPLES, Interval, Level, Method, bootstrap_median, median_blocks_needed,
-    normal_mean, student_mean,
+    normal_mean, student_mean, student_ratio,
 };
 pub use moments::{Moments, PowerSums};
 pub use observed::{LeftOut, Observed};

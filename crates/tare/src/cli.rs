@@ -3,10 +3,14 @@
 //! Arguments are read in two stages: here is what was typed, with help grouped under headings;
 //! what it means is decided in [`crate::commands`].
 
+pub mod kernel;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tare_experiments::units::{duration, setting_file};
+use tare_loads::{Cpus, Load};
 use tare_results::model::SettingPlan;
 use tare_wire::plan::{Plan, Threshold, Timing};
 
@@ -54,12 +58,29 @@ pub enum Command {
     /// Without arguments, all three workloads run five times each on the quietest CPU, in less
     /// than 20 s. Each run is a block that holds every combination once, in random order.
     Noise(Box<NoiseArguments>),
+    /// Run a study: a file that says what to measure where, and how often
+    ///
+    /// Everything in the file is checked before anything starts. `tare study explain` says what
+    /// would be measured; docs/studies.md describes the format.
+    Run(RunArguments),
+    /// Check or explain study files
+    Study(StudyArguments),
+    /// Repeat a published study, and tell which of its claims are reproduced here
+    ///
+    /// The report shows the published figures beside those measured, and for each claim whether it
+    /// is reproduced, not reproduced, or cannot be told here, and why.
+    Reproduce(ReproduceArguments),
     /// Show a run again, and write its report anew
     Report(ReportArguments),
     /// List the targets, and what would make each usable
     Targets(ListArguments),
+    /// List, fetch, add or remove the kernels that guests boot
+    Kernel(kernel::KernelArguments),
     /// Tell what disturbs measuring on this machine, why, and what to do
     Doctor(DoctorArguments),
+    /// Boot an image of the unikernel by itself, to work on it
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Undo what an earlier command left behind when it was killed
     ///
     /// Every command does this when it starts. Processes, scratch folders and settings of
@@ -129,9 +150,21 @@ pub struct NoiseArguments {
     /// Where to run; may be given several times. `tare targets` lists them [default: process]
     #[arg(long, value_name = "TARGET", help_heading = "Place")]
     pub target: Vec<String>,
+    /// Background load to measure under; may be given several times: idle, dd, hackbench, du, tar,
+    /// nc, ping, stress-ng:ARGS, command:WORDS, several at once as dd+hackbench [default: idle]
+    #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "Place")]
+    pub load: Vec<Load>,
+    /// CPUs that the loads run on: all, others (all but the measured one) or a list [default: all, as
+    /// in landolfi-2018]
+    #[arg(long, value_name = "CPUS", value_parser = load_cpus, requires = "load", help_heading = "Place")]
+    pub load_cpus: Option<Cpus>,
     /// CPU to measure on [default: an isolated one, else the quietest other than CPU 0]
     #[arg(long, value_name = "N", help_heading = "Place")]
     pub cpu: Option<u32>,
+    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
+    /// them: it would disturb all others
+    #[arg(long, help_heading = "Place")]
+    pub start_engine: bool,
     /// Change a kernel setting for the time of the run: vm.stat_interval=120, or a file below
     /// /proc/sys or /sys. May be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Place")]
@@ -144,7 +177,7 @@ pub struct NoiseArguments {
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
     /// Time after which a cell counts as hung, such as 90s [default: 30 s and ten times its
-    /// estimate]
+    /// estimate; under a load 300 s and fifty times]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
     pub cell_limit: Option<Duration>,
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-noise]
@@ -156,7 +189,8 @@ pub struct NoiseArguments {
         value_name = "RUN",
         conflicts_with_all = [
             "workload", "limit", "size", "threshold", "repetitions", "warmup", "timing", "window",
-            "target", "cpu", "set", "runs", "seed", "cell_limit", "output",
+            "target", "load", "load_cpus", "cpu", "start_engine", "set", "runs", "seed",
+            "cell_limit", "output",
         ],
         help_heading = "Run"
     )]
@@ -184,6 +218,93 @@ pub struct QuickArguments {
     pub json: bool,
 }
 
+/// Holds the arguments of `tare run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// File of the study; with --resume only to check that it is still the same
+    #[arg(value_name = "STUDY.toml", required_unless_present = "resume")]
+    pub study: Option<PathBuf>,
+    /// Run the study's shorter variant, which its [quick] tables describe
+    #[arg(long, help_heading = "Run")]
+    pub quick: bool,
+    /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub output: Option<PathBuf>,
+    /// Go on with an interrupted run: do only what is missing
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = ["quick", "output", "start_engine"],
+        help_heading = "Run"
+    )]
+    pub resume: Option<PathBuf>,
+    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
+    /// them: it would disturb all others
+    #[arg(long, help_heading = "Run")]
+    pub start_engine: bool,
+    /// Print the plan and how long it will take, and do nothing
+    #[arg(long, help_heading = "Run")]
+    pub dry_run: bool,
+    /// Print the summary as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// Holds the arguments of `tare study`.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// What to do with the study
+    #[command(subcommand)]
+    pub command: StudyCommand,
+}
+
+/// Is what to do with a study.
+#[derive(Debug, Subcommand)]
+pub enum StudyCommand {
+    /// Tell everything that is wrong with study files, with line and column
+    Check {
+        /// Files to check
+        #[arg(value_name = "STUDY.toml", required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Say in plain words what a study measures where, how often, in which order, for how long
+    Explain {
+        /// File of the study, or the name of one that comes with tare: kot-2019
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+        /// Explain its shorter variant
+        #[arg(long)]
+        quick: bool,
+    },
+}
+
+/// Holds the arguments of `tare reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArguments {
+    /// Published study: kot-2019, landolfi-2018, includeos-2015, calder-2020, cse221-2022
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    pub name: Option<String>,
+    /// List the published studies, and which can be reproduced
+    #[arg(long, conflicts_with_all = ["name", "quick", "output", "start_engine", "dry_run"])]
+    pub list: bool,
+    /// Run a shorter variant: minutes, and wider intervals
+    #[arg(long, help_heading = "Run")]
+    pub quick: bool,
+    /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub output: Option<PathBuf>,
+    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
+    /// them: it would disturb all others
+    #[arg(long, help_heading = "Run")]
+    pub start_engine: bool,
+    /// Print the plan and how long it will take, and do nothing
+    #[arg(long, help_heading = "Run")]
+    pub dry_run: bool,
+    /// Print the summary as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
 /// Holds the arguments of `tare report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
@@ -200,6 +321,37 @@ pub struct ListArguments {
     /// Print the list as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Is what to do with an image.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Boot it with its console on this terminal
+    ///
+    /// The image is named as the target unikernel is, with its own name or path in front:
+    /// bench,irq=off or ./my-image,machine=pc,mem=2M. Ctrl-C ends it.
+    Run(ImageRunArguments),
+}
+
+/// Holds the arguments of `tare image run`.
+#[derive(Debug, Args)]
+pub struct ImageRunArguments {
+    /// Image: hello, bench or a path with a slash, and options of the target unikernel
+    #[arg(value_name = "IMAGE")]
+    pub image: String,
+    /// Words for its command line
+    #[arg(value_name = "WORD")]
+    pub words: Vec<String>,
+    /// Wait for gdb on this port of 127.0.0.1 before the first instruction [default port: 1234]
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1234",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub gdb: Option<u16>,
 }
 
 /// Holds the arguments of `tare doctor`.
@@ -256,41 +408,24 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     }
 }
 
+fn load(text: &str) -> Result<Load, String> {
+    Load::parse(text).map_err(|error| error.to_string())
+}
+
+fn load_cpus(text: &str) -> Result<Cpus, String> {
+    Cpus::parse(text).ok_or_else(|| "want all, others or a list such as 0-2,5".to_owned())
+}
+
 /// Reads `NAME=VALUE`, where NAME is a file or, as for sysctl, its path below /proc/sys with dots.
 fn setting(text: &str) -> Result<SettingPlan, String> {
     let (name, value) = text
         .split_once('=')
         .filter(|(name, value)| !name.is_empty() && !value.is_empty())
         .ok_or("want NAME=VALUE")?;
-    let path = if name.starts_with('/') {
-        name.to_owned()
-    } else {
-        format!("/proc/sys/{}", name.replace('.', "/"))
-    };
     Ok(SettingPlan {
-        path,
+        path: setting_file(name),
         value: value.to_owned(),
     })
-}
-
-/// Reads a duration of seconds, minutes or hours: `500ms`, `90s`, `5m`, `2h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let unit_at = text
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .ok_or("want a unit: ms, s, m or h")?;
-    let (number, unit) = text.split_at(unit_at);
-    let number: f64 = number.parse().map_err(|_| "want a number and a unit")?;
-    let seconds = match unit {
-        "ms" => number / 1e3,
-        "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3_600.0,
-        _ => return Err("want a unit: ms, s, m or h".to_owned()),
-    };
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("want a duration above 0 that a clock can hold".to_owned()),
-    }
 }
 
 #[cfg(test)]
@@ -314,16 +449,6 @@ mod tests {
         assert_eq!(path("/sys/a=b=c").as_deref(), Ok("/sys/a"));
         for wrong in ["", "=", "a=", "=1", "vm.stat_interval"] {
             assert!(setting(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn durations_need_a_unit_and_a_positive_number() {
-        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        for wrong in ["", "90", "s", "-1s", "0s", "1d", "1e400s", "..s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use tare_experiments::ExperimentError;
 use tare_guard::GuardError;
 use tare_host::HostError;
+use tare_kernels::KernelError;
 use tare_report::ReportError;
 use tare_results::ResultsError;
+use tare_studies::StudyError;
 use tare_targets::TargetError;
 use thiserror::Error;
 
@@ -24,6 +26,24 @@ pub enum CommandError {
     Unavailable {
         /// The target.
         target: String,
+        /// Why not.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// An image did not come to its end.
+    #[error("the image '{image}' failed: {why}")]
+    Image {
+        /// The image as it was named.
+        image: String,
+        /// What happened.
+        why: String,
+    },
+    /// A load can't run here.
+    #[error("the load '{load}' can't run here: {why}\n  to make it usable: {remedy}")]
+    LoadUnavailable {
+        /// The load.
+        load: String,
         /// Why not.
         why: String,
         /// What to do.
@@ -53,6 +73,9 @@ pub enum CommandError {
     /// A target is not what its name says.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A kernel can't be used, fetched or added.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The experiment could not go on.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
@@ -62,6 +85,17 @@ pub enum CommandError {
     /// The report can't be made.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// A published study can't be reproduced yet.
+    #[error("{name} can't be reproduced: {why}")]
+    NotReproducible {
+        /// The study.
+        name: String,
+        /// Why not, and what there is instead.
+        why: String,
+    },
+    /// The study can't be used.
+    #[error(transparent)]
+    Study(#[from] StudyError),
     /// What the run changes can't be owned.
     #[error(transparent)]
     Guard(#[from] GuardError),
@@ -71,37 +105,81 @@ impl CommandError {
     /// Returns the exit code that the error means.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Host(_) => exit::USAGE,
-            Self::Unavailable { .. } => exit::UNAVAILABLE,
-            Self::Target(error) | Self::Experiment(ExperimentError::Target(error)) => match error {
+            Self::Usage(_)
+            | Self::Host(_)
+            | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
+            Self::Unavailable { .. }
+            | Self::LoadUnavailable { .. }
+            | Self::NotReproducible { .. } => exit::UNAVAILABLE,
+            Self::Target(error)
+            | Self::Experiment(ExperimentError::Target(error))
+            | Self::Study(StudyError::Experiment(ExperimentError::Target(error))) => match error {
                 TargetError::Unknown { .. }
+                | TargetError::Load { .. }
                 | TargetError::UnknownOption { .. }
                 | TargetError::BadOption { .. }
                 | TargetError::RepeatedOption { .. }
+                | TargetError::MissingOption { .. }
+                | TargetError::RunsNoPlans { .. }
                 | TargetError::Contradiction { .. } => exit::USAGE,
                 TargetError::NotBuilt { .. }
+                | TargetError::NotThere { .. }
                 | TargetError::Unreadable { .. }
                 | TargetError::NoQemu { .. }
-                | TargetError::NoKvm { .. } => exit::UNAVAILABLE,
+                | TargetError::NoKvm { .. }
+                | TargetError::MissingTool { .. }
+                | TargetError::Image { .. }
+                | TargetError::Ssh { .. }
+                | TargetError::KernelCanNot { .. }
+                | TargetError::NoEngine { .. } => exit::UNAVAILABLE,
+                TargetError::Kernel(error) => of_kernel(error),
                 TargetError::Plan { .. }
+                | TargetError::LongCommandLine { .. }
+                | TargetError::Disk { .. }
+                | TargetError::Unwritable { .. }
                 | TargetError::Qemu { .. }
+                | TargetError::Container { .. }
+                | TargetError::Docker(_)
                 | TargetError::Guard(_)
                 | TargetError::Output { .. } => exit::FAILED,
             },
             Self::Experiment(
                 ExperimentError::OutOfBounds { .. }
+                | ExperimentError::Misfit { .. }
                 | ExperimentError::Nothing { .. }
+                | ExperimentError::Load(_)
                 | ExperimentError::TooMany { .. },
             ) => exit::USAGE,
+            Self::Kernel(error) => of_kernel(error),
             // A reader that has seen enough (`| head`) is no failure.
             Self::NobodyReads => exit::DONE,
             Self::NoRun { .. }
+            | Self::Image { .. }
             | Self::NotResumable { .. }
             | Self::Output(_)
             | Self::Experiment(_)
+            | Self::Study(_)
             | Self::Results(_)
             | Self::Report(_)
             | Self::Guard(_) => exit::FAILED,
         }
+    }
+}
+
+/// Returns the exit code of what is wrong with a kernel.
+fn of_kernel(error: &KernelError) -> u8 {
+    match error {
+        KernelError::Unknown { .. } | KernelError::BadName { .. } | KernelError::Exists { .. } => {
+            exit::USAGE
+        }
+        KernelError::Missing { .. }
+        | KernelError::NoHostKernel { .. }
+        | KernelError::NoModules { .. }
+        | KernelError::MissingModule { .. }
+        | KernelError::NoTool { .. }
+        | KernelError::NotRoot { .. }
+        | KernelError::NotOffered { .. } => exit::UNAVAILABLE,
+        KernelError::Interrupted => exit::INTERRUPTED,
+        _ => exit::FAILED,
     }
 }

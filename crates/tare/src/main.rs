@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, ImageCommand};
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
@@ -25,9 +25,14 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Noise(arguments) => commands::noise::run(arguments, &terminal),
         Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
+        Command::Run(arguments) => commands::run_study::run(arguments, &terminal),
+        Command::Study(arguments) => commands::study::run(arguments, &terminal),
+        Command::Reproduce(arguments) => commands::reproduce::run(arguments, &terminal),
         Command::Report(arguments) => commands::report::run(arguments, &terminal),
         Command::Targets(arguments) => commands::targets::run(arguments, &terminal),
+        Command::Kernel(arguments) => commands::kernel::run(arguments, &terminal),
         Command::Doctor(arguments) => commands::doctor::run(arguments, &terminal),
+        Command::Image(ImageCommand::Run(arguments)) => commands::image::run(arguments, &terminal),
         Command::Clean => commands::clean::run(&terminal),
     };
     let code = outcome.unwrap_or_else(|error| {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tare_experiments::Observer;
+use tare_experiments::units::human;
 use tare_report::live;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Outcome, Samples};
@@ -123,7 +124,7 @@ struct Remaining {
     /// Cells that have not finished.
     cells: Vec<CellPlan>,
     /// Time and number of those that have, by what they repeat.
-    taken: HashMap<(String, String), (Duration, u32)>,
+    taken: HashMap<(String, String, String), (Duration, u32)>,
 }
 
 impl Remaining {
@@ -153,20 +154,8 @@ impl Remaining {
     }
 }
 
-fn kind(plan: &CellPlan) -> (String, String) {
-    (plan.target.clone(), plan.words.clone())
-}
-
-/// Writes a duration as people say it: `8 s`, `3 min 20 s`, `2 h 5 min`.
-pub fn human(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64().ceil() as u64;
-    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, m, 0) => format!("{m} min"),
-        (0, m, s) => format!("{m} min {s} s"),
-        (h, 0, _) => format!("{h} h"),
-        (h, m, _) => format!("{h} h {m} min"),
-    }
+fn kind(plan: &CellPlan) -> (String, String, String) {
+    (plan.target.clone(), plan.load.clone(), plan.words.clone())
 }
 
 #[cfg(test)]
@@ -174,20 +163,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_people_say_them() {
-        let of = |seconds| human(Duration::from_secs_f64(seconds));
-        assert_eq!(of(0.2), "1 s");
-        assert_eq!(of(59.0), "59 s");
-        assert_eq!(of(60.0), "1 min");
-        assert_eq!(of(200.0), "3 min 20 s");
-        assert_eq!(of(7_500.0), "2 h 5 min");
-    }
-
-    #[test]
     fn the_time_left_follows_what_cells_really_took() {
         let cell = |id, workload: &str| CellPlan {
             id,
             block: id,
+            experiment: "noise".to_owned(),
             target: "process".to_owned(),
             load: "idle".to_owned(),
             workload: workload.to_owned(),

@@ -139,6 +139,9 @@ fn a_full_disk_ends_the_run_with_what_was_measured_kept() {
         String::from_utf8_lossy(&output.stdout).into_owned(),
         String::from_utf8_lossy(&output.stderr).into_owned(),
     );
+    if err.contains("unshare: ") || err.contains("mount: ") {
+        return common::skip("a full disk", &err);
+    }
     assert_eq!(output.status.code(), Some(1), "{out}{err}");
     assert!(err.contains("full") || err.contains("space"), "{err}");
     assert!(err.contains("--resume"), "{err}");

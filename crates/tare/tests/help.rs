@@ -35,3 +35,33 @@ fn report() {
 fn doctor() {
     insta::assert_snapshot!(help("doctor --help"));
 }
+
+#[test]
+fn run() {
+    insta::assert_snapshot!(help("run --help"));
+}
+
+#[test]
+fn study() {
+    insta::assert_snapshot!(help("study --help"));
+}
+
+#[test]
+fn study_explain() {
+    insta::assert_snapshot!(help("study explain --help"));
+}
+
+#[test]
+fn reproduce() {
+    insta::assert_snapshot!(help("reproduce --help"));
+}
+
+#[test]
+fn kernel() {
+    insta::assert_snapshot!(help("kernel --help"));
+}
+
+#[test]
+fn kernel_fetch() {
+    insta::assert_snapshot!(help("kernel fetch --help"));
+}

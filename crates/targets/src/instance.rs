@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
+use tare_docker::Stream;
 use tare_guard::{Interrupt, OwnedChild};
 
 use crate::error::TargetError;
@@ -42,9 +43,8 @@ pub fn now_ns() -> u64 {
 pub struct Instance {
     /// CLOCK_MONOTONIC just before the call that started it.
     pub started_ns: u64,
-    child: OwnedChild,
-    output: Option<ChildStdout>,
-    error: Option<ChildStderr>,
+    // Before the attendant, who may own what the body stands in.
+    body: Box<dyn Body>,
     attendant: Box<dyn Attendant>,
 }
 
@@ -55,6 +55,8 @@ pub struct Ended {
     pub exited_ns: u64,
     /// How it ended.
     pub how: Ending,
+    /// What its target remarks, for example which resources were refused.
+    pub notices: Vec<String>,
 }
 
 /// Is a way to end.
@@ -81,12 +83,53 @@ pub(crate) trait Attendant: fmt::Debug {
     /// Takes a line of the instance's output, before the watcher does.
     fn line(&mut self, _line: &[u8]) {}
 
+    /// Takes a line of standard error. Returns whether it belongs to the instance's output as well:
+    /// the watcher then gets it, too.
+    fn error_line(&mut self, _line: &[u8]) -> bool {
+        false
+    }
+
+    /// Says whether the instance becomes ready by this line of its output, which may have no end yet.
+    /// True at most once. Those whose records tell it never do.
+    fn becomes_ready(&mut self, _line: &[u8]) -> bool {
+        false
+    }
+
     /// Decides, when the process has ended, whether the instance did what it was to do, and if
     /// not, tells what happened. `said` is the last that the process wrote to standard error.
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String>;
 
+    /// Tells what the reader of the figures should know of this instance.
+    fn notices(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// May end an instance in an orderly way, before it is killed. Returns what it was doing.
     fn end_early(&mut self, _child: &mut OwnedChild) -> Option<String> {
+        None
+    }
+}
+
+/// Is what runs: a child of this process, or a container of an engine.
+pub(crate) trait Body: fmt::Debug {
+    /// Returns the id of the process, or of the one that stands for it on this machine.
+    fn pid(&self) -> u32;
+
+    /// Returns the exit status if it has ended, without waiting. What it wrote before can then be
+    /// read.
+    fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError>;
+
+    /// Hands out what has come from it, without waiting.
+    fn read(&mut self, take: &mut dyn FnMut(Stream, &[u8])) -> Result<(), TargetError>;
+
+    /// Returns what becomes readable when there is news.
+    fn news(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// Ends it by force.
+    fn kill(&mut self) -> Result<(), TargetError>;
+
+    /// Returns the child, if it is one.
+    fn child(&mut self) -> Option<&mut OwnedChild> {
         None
     }
 }
@@ -95,6 +138,9 @@ pub(crate) trait Attendant: fmt::Debug {
 pub trait Watcher {
     /// Takes a line of the instance's output, without newline, that was read at `at_ns`.
     fn line(&mut self, line: &[u8], at_ns: u64);
+
+    /// Is told that an instance has become ready that prints no records; at most once.
+    fn ready(&mut self, _at_ns: u64) {}
 
     /// Is called now and then, to redraw a progress display. Returns after how long again, or
     /// None if nobody looks.
@@ -106,28 +152,31 @@ pub trait Watcher {
 impl Instance {
     /// Takes over a child whose standard output and error are pipes.
     pub(crate) fn of_child(
-        mut child: OwnedChild,
+        child: OwnedChild,
         started_ns: u64,
         attendant: Box<dyn Attendant>,
     ) -> Result<Self, TargetError> {
-        let (output, error) = (child.take_stdout(), child.take_stderr());
-        let set = |fd: Option<BorrowedFd<'_>>| fd.map_or(Ok(()), set_nonblocking);
-        set(output.as_ref().map(AsFd::as_fd))
-            .and_then(|()| set(error.as_ref().map(AsFd::as_fd)))
-            .map_err(|source| TargetError::Output { source })?;
-        Ok(Self {
+        let body = Box::new(Piped::new(child)?);
+        Ok(Self::of_body(body, started_ns, attendant))
+    }
+
+    /// Takes over whatever runs.
+    pub(crate) fn of_body(
+        body: Box<dyn Body>,
+        started_ns: u64,
+        attendant: Box<dyn Attendant>,
+    ) -> Self {
+        Self {
             started_ns,
-            child,
-            output,
-            error,
+            body,
             attendant,
-        })
+        }
     }
 
     /// Returns the id of its process, or of the one that stands for it on this machine.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.pid()
+        self.body.pid()
     }
 
     /// Watches the instance until it ends, `limit` has passed, or the user asks to stop.
@@ -143,13 +192,12 @@ impl Instance {
         watcher: &mut impl Watcher,
     ) -> Result<Ended, TargetError> {
         let deadline = Instant::now() + limit;
-        let mut lines = Lines::default();
-        let mut tail = Tail::default();
+        let mut heard = Heard::default();
         let stop = loop {
             // The child's end is asked for before the pipes are drained: what it wrote before is
             // then certainly read.
-            let status = self.child.try_wait()?;
-            self.drain(&mut lines, &mut tail, watcher)?;
+            let status = self.body.try_wait()?;
+            self.drain(&mut heard, watcher)?;
             if let Some(status) = status {
                 break Stop::Exited(status);
             }
@@ -165,45 +213,67 @@ impl Instance {
             self.wait_for_news(interrupt, pause)?;
         };
         let mut doing = None;
+        // Before what only the reading of the result takes.
+        let mut exited_ns = now_ns();
         if !matches!(stop, Stop::Exited(_)) {
-            doing = self.attendant.end_early(&mut self.child);
-            self.child.kill_group()?;
-            self.drain(&mut lines, &mut tail, watcher)?;
+            let child = self.body.child();
+            doing = child.and_then(|child| self.attendant.end_early(child));
+            self.body.kill()?;
+            exited_ns = now_ns();
+            self.drain(&mut heard, watcher)?;
         }
-        lines.finish(|line| pass_on(self.attendant.as_mut(), watcher, line, now_ns()));
+        let attendant = self.attendant.as_mut();
+        let now = now_ns();
+        heard
+            .errors
+            .finish(|line| pass_on_error(attendant, watcher, line, now));
+        heard
+            .lines
+            .finish(|line| pass_on(attendant, watcher, line, now));
         let how = match stop {
-            Stop::Exited(status) => match self.attendant.judge(status, &tail.text()) {
+            Stop::Exited(status) => match self.attendant.judge(status, &heard.tail.text()) {
                 Ok(()) => Ending::Done,
                 Err(why) => Ending::Failed { why },
             },
             Stop::Late => Ending::TimedOut { doing },
             Stop::Asked => Ending::Stopped,
         };
-        let exited_ns = now_ns();
-        Ok(Ended { exited_ns, how })
+        Ok(Ended {
+            exited_ns,
+            how,
+            notices: self.attendant.notices(),
+        })
     }
 
-    fn drain(
-        &mut self,
-        lines: &mut Lines,
-        tail: &mut Tail,
-        watcher: &mut impl Watcher,
-    ) -> Result<(), TargetError> {
+    fn drain(&mut self, heard: &mut Heard, watcher: &mut impl Watcher) -> Result<(), TargetError> {
         let attendant = self.attendant.as_mut();
-        drain(&mut self.output, |bytes| {
+        let Heard {
+            lines,
+            errors,
+            tail,
+        } = heard;
+        self.body.read(&mut |stream, bytes| {
             let at_ns = now_ns();
-            lines.take(bytes, |line| pass_on(attendant, watcher, line, at_ns));
-        })?;
-        drain(&mut self.error, |bytes| tail.take(bytes))
+            match stream {
+                Stream::Output => {
+                    lines.take(bytes, |line| pass_on(attendant, watcher, line, at_ns));
+                    // A prompt has no end until somebody answers.
+                    if !lines.begun.is_empty() && attendant.becomes_ready(&lines.begun) {
+                        watcher.ready(at_ns);
+                    }
+                }
+                Stream::Error => {
+                    tail.take(bytes);
+                    errors.take(bytes, |line| pass_on_error(attendant, watcher, line, at_ns));
+                }
+            }
+        })
     }
 
     fn wait_for_news(&self, interrupt: &Interrupt, pause: Duration) -> Result<(), TargetError> {
-        let mut fds = vec![
-            PollFd::new(&self.child, PollFlags::IN),
-            PollFd::new(interrupt, PollFlags::IN),
-        ];
-        fds.extend(self.output.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
-        fds.extend(self.error.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let news = self.body.news();
+        let mut fds = vec![PollFd::new(interrupt, PollFlags::IN)];
+        fds.extend(news.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         let pause = Timespec {
             tv_sec: i64::try_from(pause.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: pause.subsec_nanos().into(),
@@ -214,6 +284,60 @@ impl Instance {
                 source: errno.into(),
             }),
         }
+    }
+}
+
+/// Is a child with pipes.
+#[derive(Debug)]
+struct Piped {
+    child: OwnedChild,
+    output: Option<ChildStdout>,
+    error: Option<ChildStderr>,
+}
+
+impl Piped {
+    fn new(mut child: OwnedChild) -> Result<Self, TargetError> {
+        let (output, error) = (child.take_stdout(), child.take_stderr());
+        let set = |fd: Option<BorrowedFd<'_>>| fd.map_or(Ok(()), set_nonblocking);
+        set(output.as_ref().map(AsFd::as_fd))
+            .and_then(|()| set(error.as_ref().map(AsFd::as_fd)))
+            .map_err(|source| TargetError::Output { source })?;
+        Ok(Self {
+            child,
+            output,
+            error,
+        })
+    }
+}
+
+impl Body for Piped {
+    fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError> {
+        Ok(self.child.try_wait()?)
+    }
+
+    fn read(&mut self, take: &mut dyn FnMut(Stream, &[u8])) -> Result<(), TargetError> {
+        drain(&mut self.output, |bytes| take(Stream::Output, bytes))?;
+        drain(&mut self.error, |bytes| take(Stream::Error, bytes))
+    }
+
+    fn news(&self) -> Vec<BorrowedFd<'_>> {
+        let mut news = vec![self.child.as_fd()];
+        news.extend(self.output.as_ref().map(AsFd::as_fd));
+        news.extend(self.error.as_ref().map(AsFd::as_fd));
+        news
+    }
+
+    fn kill(&mut self) -> Result<(), TargetError> {
+        self.child.kill_group()?;
+        Ok(())
+    }
+
+    fn child(&mut self) -> Option<&mut OwnedChild> {
+        Some(&mut self.child)
     }
 }
 
@@ -239,6 +363,16 @@ fn drain(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8])) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Is what an instance has said that is not passed on yet.
+#[derive(Default)]
+struct Heard {
+    /// The line of standard output that has begun.
+    lines: Lines,
+    /// The line of standard error that has begun.
+    errors: Lines,
+    tail: Tail,
 }
 
 /// Cuts bytes into lines.
@@ -296,7 +430,21 @@ enum Stop {
 
 fn pass_on(attendant: &mut dyn Attendant, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
     attendant.line(line);
+    if attendant.becomes_ready(line) {
+        watcher.ready(at_ns);
+    }
     watcher.line(line, at_ns);
+}
+
+fn pass_on_error(
+    attendant: &mut dyn Attendant,
+    watcher: &mut impl Watcher,
+    line: &[u8],
+    at_ns: u64,
+) {
+    if attendant.error_line(line) {
+        watcher.line(line, at_ns);
+    }
 }
 
 /// Attends to an instance that is an ordinary process: done if its status is 0.

@@ -7,28 +7,38 @@
 //! * [`spec`]: the grammar of a target, and the table of those that exist;
 //! * [`instance`]: one started instance, watched to its end;
 //! * [`measured`]: where the programs and images of the measured code are found;
-//! * [`process`], [`unikernel`]: one file or folder for each target;
+//! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
+//! * `container`: those in control groups and namespaces; [`engine`]: the daemon that one needs;
 //! * `qemu`: what targets that run in QEMU share.
 //!
 //! A new target is a file that implements [`Target`], and a line in [`spec::KINDS`].
 #![forbid(unsafe_code)]
 
+mod container;
+pub mod engine;
 mod error;
+pub mod foreign;
 pub mod instance;
+pub mod linux;
 pub mod measured;
+mod memory;
 mod options;
 pub mod process;
 mod qemu;
 pub mod spec;
+pub mod ssh;
 pub mod unikernel;
 
 use std::fmt;
+use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
 
 pub use error::TargetError;
 pub use instance::Instance;
+
+use crate::measured::MeasuredFile;
 
 /// Is a place where measured code can run.
 pub trait Target: fmt::Debug {
@@ -45,12 +55,114 @@ pub trait Target: fmt::Debug {
     /// Returns [`TargetError`] if the program or image can't be read.
     fn program(&self) -> Result<Program, TargetError>;
 
-    /// Starts one instance that runs the plan in `words`.
+    /// Says what kind of place it is.
+    fn group(&self) -> Group;
+
+    /// Names the daemon that must run for it, if there is one. Cells of one engine are measured
+    /// together, and it runs for no others.
+    fn engine(&self) -> Option<Engine> {
+        None
+    }
+
+    /// Makes it use the engine behind this socket, or again the one that it finds by itself. What
+    /// it made at the engine before is removed.
+    fn use_engine(&self, _socket: Option<&Path>) {}
+
+    /// Says in a few words what an instance gets for a plan, if it gets less than a process:
+    /// `CPU 3 alone, 517 MiB of memory, no network`.
+    fn resources(&self, _words: &str) -> Option<String> {
+        None
+    }
+
+    /// Says where a load for it runs: beside it, on this machine, unless the target can do better.
+    fn load_place(&self) -> LoadPlace {
+        LoadPlace::Beside
+    }
+
+    /// Says whether memory that the measured code locks can't be paged out by this machine either. A
+    /// guest's can, unless QEMU locks it.
+    fn keeps_memory(&self) -> bool {
+        true
+    }
+
+    /// Says whether it runs plans, as the agent does, and prints records. One that does not can only
+    /// be started and watched to its end: its job has no words.
+    fn runs_plans(&self) -> bool {
+        true
+    }
+
+    /// Starts one instance.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if nothing could be started.
-    fn launch(&self, words: &str, guard: &Guard) -> Result<Instance, TargetError>;
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError>;
+
+    /// Checks that the place looks from inside as it was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is otherwise, and what to do. The figures are then those of another target.
+    fn verify(&self, _facts: Facts<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Looks up a fact that the measured code told of its place, by the fact's name.
+pub type Facts<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
+
+/// Says what one instance is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The plan, in the words that the agent takes.
+    pub words: &'a str,
+    /// The load that is to run inside, as written on the command line; None if there is none or it
+    /// runs beside.
+    pub load: Option<&'a str>,
+}
+
+impl<'a> Job<'a> {
+    /// Makes a job without a load.
+    #[must_use]
+    pub fn idle(words: &'a str) -> Self {
+        Self { words, load: None }
+    }
+}
+
+/// Is the place of a load, as seen from the measured code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadPlace {
+    /// On the machine that the target runs on, beside it.
+    Beside,
+    /// Inside the target, under the same kernel as the measured code.
+    Inside,
+}
+
+/// Is a kind of place: targets of one kind stand together in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// Under this machine's kernel, with nothing between.
+    Process,
+    /// Under this machine's kernel, in namespaces and control groups.
+    Container,
+    /// Under a kernel of its own.
+    LinuxGuest,
+    /// Under no kernel.
+    Unikernel,
+    /// On another machine.
+    Remote,
+    /// Somebody else's program or system.
+    Foreign,
+}
+
+/// Is a daemon without which a target can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// Docker's.
+    Docker,
 }
 
 /// Says whether a target can be used, and what would have to be done.
@@ -68,8 +180,17 @@ pub enum Availability {
     },
 }
 
+impl Availability {
+    pub(crate) fn unusable(why: impl fmt::Display, remedy: &str) -> Self {
+        Self::Unusable {
+            why: why.to_string(),
+            remedy: remedy.to_owned(),
+        }
+    }
+}
+
 /// Names the program or image that holds the measured code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// SHA-256 of its file, in hexadecimal.
     pub sha256: String,
@@ -79,4 +200,17 @@ pub struct Program {
     pub accelerator: Option<String>,
     /// What the reader of its figures should know, for example why KVM is not used.
     pub notice: Option<String>,
+    /// The kernel beneath it that the target brings along: `6.1.0-56-amd64
+    /// (linux-image-6.1.0-56-amd64 6.1.192-2), sha256 …`.
+    pub kernel: Option<String>,
+}
+
+impl Program {
+    /// Describes a program that this machine's CPU executes under this machine's kernel.
+    pub(crate) fn native(agent: &MeasuredFile) -> Result<Self, TargetError> {
+        Ok(Self {
+            sha256: agent.sha256()?,
+            ..Self::default()
+        })
+    }
 }

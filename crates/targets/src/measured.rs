@@ -26,7 +26,8 @@ const BUILT: &str = "measured/target/x86_64-unknown-linux-gnu/release";
 #[derive(Clone, Debug)]
 pub struct MeasuredFile {
     what: String,
-    variable: &'static str,
+    /// Says where it is, if it is one that is looked for.
+    variable: Option<&'static str>,
     found: Result<PathBuf, Vec<PathBuf>>,
 }
 
@@ -55,6 +56,31 @@ impl MeasuredFile {
         Self::look(what, VARIABLE, given, &format!("images/{name}"), name)
     }
 
+    /// Takes the file at a path.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        let found = if path.is_file() {
+            Ok(path.to_owned())
+        } else {
+            Err(vec![path.to_owned()])
+        };
+        Self {
+            what: "the image".to_owned(),
+            variable: None,
+            found,
+        }
+    }
+
+    /// Takes a file for the agent, whatever it is.
+    #[cfg(test)]
+    pub(crate) fn agent_at(path: &Path) -> Self {
+        Self {
+            what: "the agent".to_owned(),
+            variable: Some("TARE_AGENT"),
+            found: Ok(path.to_owned()),
+        }
+    }
+
     fn look(
         what: String,
         variable: &'static str,
@@ -70,7 +96,7 @@ impl MeasuredFile {
         let found = places.iter().find(|path| path.is_file()).cloned();
         Self {
             what,
-            variable,
+            variable: Some(variable),
             found: found.ok_or(places),
         }
     }
@@ -79,14 +105,19 @@ impl MeasuredFile {
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::NotBuilt`] with the places where it was looked for.
+    /// Returns [`TargetError::NotBuilt`] or [`TargetError::NotThere`] with the places where it was
+    /// looked for.
     pub fn path(&self) -> Result<&Path, TargetError> {
         self.found.as_deref().map_err(|places| {
             let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-            TargetError::NotBuilt {
-                what: self.what.clone(),
-                looked: places.join(", "),
-                variable: self.variable,
+            let (what, looked) = (self.what.clone(), places.join(", "));
+            match self.variable {
+                Some(variable) => TargetError::NotBuilt {
+                    what,
+                    looked,
+                    variable,
+                },
+                None => TargetError::NotThere { what, looked },
             }
         })
     }
@@ -175,7 +206,7 @@ mod tests {
     fn what_is_nowhere_is_told_with_the_remedy() {
         let image = MeasuredFile {
             what: "the image 'bench'".to_owned(),
-            variable: "TARE_IMAGES",
+            variable: Some("TARE_IMAGES"),
             found: Err(vec!["/a/bench".into(), "/b/bench".into()]),
         };
         assert_eq!(

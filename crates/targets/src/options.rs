@@ -3,7 +3,11 @@
 //! What is written back is the target's canonical form: options in a fixed order, those that have
 //! their default left out. Two texts that mean the same target become the same text, by which
 //! cells of a run are compared.
+//!
+//! A comma inside of a value is written twice, as on QEMU's command line:
+//! `isolate=1,,3,cmdline=mitigations=off quiet`.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 use std::ops::RangeInclusive;
 
@@ -25,43 +29,33 @@ pub(crate) trait Word: Copy + PartialEq + 'static {
 #[derive(Debug)]
 pub(crate) struct Options<'a> {
     target: &'static str,
-    given: Vec<(&'a str, &'a str)>,
+    given: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// Those that were asked for, with their values: `irq=on|off`.
     known: Vec<(&'static str, String)>,
 }
 
 impl<'a> Options<'a> {
     /// Splits options at their first `=`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError`] for an option that stands twice.
     pub(crate) fn split(
         target: &'static str,
-        options: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, TargetError> {
-        let mut given: Vec<(&str, &str)> = Vec::new();
-        for option in options {
-            // One without a value is refused by the one who knows which values there are.
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            if given.iter().any(|(known, _)| *known == key) {
-                let option = key.to_owned();
-                return Err(TargetError::RepeatedOption { target, option });
-            }
-            given.push((key, value));
-        }
-        Ok(Self {
+        options: impl IntoIterator<Item = impl Into<Cow<'a, str>>>,
+    ) -> Self {
+        Self {
             target,
-            given,
+            given: options
+                .into_iter()
+                .map(|option| key_and_value(option.into()))
+                .collect(),
             known: Vec::new(),
-        })
+        }
     }
 
     /// Reads an option whose value is one of a few words; None if it is not given.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::BadOption`], as do the other readers.
+    /// Returns [`TargetError::BadOption`], and [`TargetError::RepeatedOption`] if it stands twice, as
+    /// do the other readers.
     pub(crate) fn word<T: Word>(&mut self, key: &'static str) -> Result<Option<T>, TargetError> {
         let words: Vec<&str> = T::ALL.iter().map(|value| value.word()).collect();
         self.known.push((key, words.join("|")));
@@ -99,6 +93,43 @@ impl<'a> Options<'a> {
         })
     }
 
+    /// Reads an option whose value is a text of some form; None if it is not given. `form` is how
+    /// the value is written in a list of options, `wanted` describes it.
+    pub(crate) fn text<T>(
+        &mut self,
+        key: &'static str,
+        form: &str,
+        wanted: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, TargetError> {
+        self.known.push((key, form.to_owned()));
+        self.read(key, parse, || wanted.to_owned())
+    }
+
+    /// Reads an option as [`text`](Self::text) does, which may stand several times.
+    pub(crate) fn texts<T>(
+        &mut self,
+        key: &'static str,
+        form: &str,
+        wanted: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, TargetError> {
+        self.known.push((key, form.to_owned()));
+        let values = self.given.iter().filter(|(given, _)| *given == key);
+        values
+            .map(|(_, text)| self.parsed(key, text, &parse, || wanted.to_owned()))
+            .collect()
+    }
+
+    /// Makes an error of an option that must be given and is not; `form` is how the target is written.
+    pub(crate) fn missing(&self, option: &'static str, form: &'static str) -> TargetError {
+        TargetError::MissingOption {
+            target: self.target,
+            option,
+            form,
+        }
+    }
+
     /// Refuses options that were not asked for.
     ///
     /// # Errors
@@ -106,17 +137,21 @@ impl<'a> Options<'a> {
     /// Returns [`TargetError::UnknownOption`] with those that were.
     pub(crate) fn finish(self) -> Result<(), TargetError> {
         let is_known = |key: &str| self.known.iter().any(|(known, _)| *known == key);
-        let Some((option, _)) = self.given.iter().find(|(key, _)| !is_known(key)) else {
+        let Some((option, value)) = self.given.iter().find(|(key, _)| !is_known(key)) else {
             return Ok(());
         };
-        let known: Vec<String> = self
+        let mut known: Vec<String> = self
             .known
             .iter()
             .map(|(key, values)| format!("{key}={values}"))
             .collect();
+        // As after a list of CPUs with a single comma.
+        if value.is_empty() && !known.is_empty() {
+            known.push("and a comma inside of a value is written twice".to_owned());
+        }
         Err(TargetError::UnknownOption {
             target: self.target,
-            option: (*option).to_owned(),
+            option: option.clone().into_owned(),
             known: match &known[..] {
                 [] => "none".to_owned(),
                 known => known.join(", "),
@@ -130,17 +165,70 @@ impl<'a> Options<'a> {
         parse: impl Fn(&str) -> Option<T>,
         wanted: impl Fn() -> String,
     ) -> Result<Option<T>, TargetError> {
-        let Some((_, text)) = self.given.iter().find(|(given, _)| *given == key) else {
+        let mut values = self.given.iter().filter(|(given, _)| *given == key);
+        let Some((_, text)) = values.next() else {
             return Ok(None);
         };
-        match parse(text) {
-            Some(value) => Ok(Some(value)),
-            None => Err(TargetError::BadOption {
+        if values.next().is_some() {
+            return Err(TargetError::RepeatedOption {
                 target: self.target,
-                option: key,
-                value: (*text).to_owned(),
-                wanted: wanted(),
-            }),
+                option: key.to_owned(),
+            });
+        }
+        self.parsed(key, text, parse, wanted).map(Some)
+    }
+
+    fn parsed<T>(
+        &self,
+        key: &'static str,
+        text: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        wanted: impl Fn() -> String,
+    ) -> Result<T, TargetError> {
+        parse(text).ok_or_else(|| TargetError::BadOption {
+            target: self.target,
+            option: key,
+            value: text.to_owned(),
+            wanted: wanted(),
+        })
+    }
+}
+
+/// Splits a target's text at its commas; two that follow each other are one that belongs to a value.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let mut from = 0;
+        while let Some(at) = text[from..].find(',').map(|at| from + at) {
+            if !text[at + 1..].starts_with(',') {
+                rest = Some(&text[at + 1..]);
+                return Some(single_commas(&text[..at]));
+            }
+            from = at + 2;
+        }
+        Some(single_commas(text))
+    })
+}
+
+fn single_commas(piece: &str) -> Cow<'_, str> {
+    match piece.contains(',') {
+        true => Cow::Owned(piece.replace(",,", ",")),
+        false => Cow::Borrowed(piece),
+    }
+}
+
+/// Splits an option at its first `=`. One without a value is refused by the one who knows which
+/// values there are.
+fn key_and_value(option: Cow<'_, str>) -> (Cow<'_, str>, Cow<'_, str>) {
+    match option {
+        Cow::Borrowed(option) => {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            (key.into(), value.into())
+        }
+        Cow::Owned(option) => {
+            let (key, value) = option.split_once('=').unwrap_or((&option, ""));
+            (key.to_owned().into(), value.to_owned().into())
         }
     }
 }
@@ -158,7 +246,8 @@ impl Size {
         Self { mib }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads `64M`, `2G`; None if it is something else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let number: u64 = number.parse().ok()?;
         let mib = match unit {
@@ -197,6 +286,7 @@ impl Canonical {
     /// Adds an option if there is a value.
     pub(crate) fn option(mut self, key: &str, value: Option<impl Display>) -> Self {
         if let Some(value) = value {
+            let value = value.to_string().replace(',', ",,");
             write!(self.0, ",{key}={value}").expect("a String takes everything");
         }
         self
@@ -245,7 +335,7 @@ mod tests {
     fn read(text: &str) -> Result<Read, String> {
         let read = |text: &str| -> Result<Read, TargetError> {
             let parts = text.split(',').filter(|part| !part.is_empty());
-            let mut options = Options::split("thing", parts)?;
+            let mut options = Options::split("thing", parts);
             let colour = options.word("colour")?;
             let number = options.number("number", 1..=9)?;
             let size = options.size("mem", Size::mib(2)..=Size::mib(4096))?;
@@ -276,6 +366,13 @@ mod tests {
             ("colour=pink", is_not("colour=pink", "red, green or blue")),
             ("colour", is_not("colour=", "red, green or blue")),
             (
+                "number=1,3",
+                format!(
+                    "the target 'thing' has no option '3'; {KNOWN}, and a comma inside of a value \
+                     is written twice"
+                ),
+            ),
+            (
                 "number=10",
                 is_not("number=10", "a whole number from 1 to 9"),
             ),
@@ -304,6 +401,44 @@ mod tests {
         ] {
             assert_eq!(read(text), Err(message), "{text}");
         }
+    }
+
+    #[test]
+    fn an_option_may_stand_several_times_if_it_is_read_so() {
+        let mut options = Options::split("thing", ["word=b=c", "word=a"]);
+        let words = options.texts("word", "WORD", "a word", |text| Some(text.to_owned()));
+        assert_eq!(words.unwrap(), ["b=c", "a"]);
+        options.finish().unwrap();
+        let mut options = Options::split("thing", ["word=b", "word="]);
+        let parse = |text: &str| (!text.is_empty()).then_some(());
+        let error = options.texts("word", "WORD", "a word", parse).unwrap_err();
+        assert!(
+            error.to_string().ends_with("'word=': want a word"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_comma_inside_of_a_value_is_written_twice() {
+        for (text, expected) in [
+            ("", &[""][..]),
+            ("name", &["name"]),
+            ("name,a=1", &["name", "a=1"]),
+            ("a=1,,2,b=3", &["a=1,2", "b=3"]),
+            ("a=,,,b", &["a=,", "b"]),
+            ("a=1,,,,2", &["a=1,,2"]),
+            ("a,", &["a", ""]),
+            ("é,,é,x", &["é,é", "x"]),
+        ] {
+            let split: Vec<_> = pieces(text).collect();
+            assert_eq!(split, expected, "{text}");
+        }
+        let text = Canonical::new("thing")
+            .option("list", Some("1,3,,5"))
+            .option("n", Some(2))
+            .text();
+        assert_eq!(text, "thing,list=1,,3,,,,5,n=2");
+        assert_eq!(pieces(&text).nth(1).as_deref(), Some("list=1,3,,5"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tare_guard::Guard;
 use crate::error::TargetError;
 use crate::instance::{Instance, Ordinary, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Program, Target};
+use crate::{Availability, Group, Job, Program, Target};
 
 /// Runs the agent as a child process.
 #[derive(Debug)]
@@ -41,16 +41,18 @@ impl Target for Process {
     fn program(&self) -> Result<Program, TargetError> {
         Ok(Program {
             sha256: self.agent.sha256()?,
-            emulated: false,
-            accelerator: None,
-            notice: None,
+            ..Program::default()
         })
     }
 
-    fn launch(&self, words: &str, guard: &Guard) -> Result<Instance, TargetError> {
+    fn group(&self) -> Group {
+        Group::Process
+    }
+
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let mut command = Command::new(self.agent.path()?);
         command
-            .args(words.split_whitespace())
+            .args(job.words.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -1,14 +1,20 @@
 //! The grammar of a target, and the table of those that exist.
 //!
-//! A target is a name, then options: `name,key=value,key=value`. Names and options are checked
-//! before anything starts.
+//! A target is a name, then options: `name,key=value,key=value`. A comma inside of a value is
+//! written twice. Names and options are checked before anything starts.
 
-use crate::Target;
+use crate::container::docker::{self, DockerTarget};
+use crate::container::podman::{self, Podman};
+use crate::container::{self, crun, runc};
 use crate::error::TargetError;
+use crate::foreign::{self, Foreign};
+use crate::linux::{self, Linux};
 use crate::measured::MeasuredFile;
-use crate::options::Options;
+use crate::options::{Options, pieces};
 use crate::process::Process;
+use crate::ssh::{self, Ssh};
 use crate::unikernel::{Settings, Unikernel};
+use crate::{Availability, Target};
 
 /// Describes a kind of target.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +23,34 @@ pub struct Kind {
     pub name: &'static str,
     /// What it is, in a few words.
     pub summary: &'static str,
+    /// What must be said of it besides its name, if something must.
+    pub required: Option<Required>,
     /// Makes a target of the kind.
     make: fn(Options<'_>) -> Result<Box<dyn Target>, TargetError>,
+}
+
+/// Describes a kind of target that is nothing by its name alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Required {
+    /// How it is written.
+    pub form: &'static str,
+    /// Looks whether such a target can be used here, as far as that does not depend on what is left
+    /// open.
+    here: fn() -> Availability,
+}
+
+impl Kind {
+    /// Says whether targets of this kind can be used here, and what would have to be done.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if the kind can't be made, which is a mistake in the table.
+    pub fn availability(&self) -> Result<Availability, TargetError> {
+        match self.required {
+            Some(required) => Ok((required.here)()),
+            None => Ok(parse(self.name)?.availability()),
+        }
+    }
 }
 
 /// Lists the kinds of target.
@@ -26,14 +58,76 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "process",
         summary: "a process on this machine",
+        required: None,
         make: |options| {
             options.finish()?;
             Ok(Box::new(Process::new(MeasuredFile::agent())))
         },
     },
     Kind {
+        name: docker::NAME,
+        summary: "a container of Docker's engine",
+        required: None,
+        make: |options| {
+            let settings = container::Settings::read(docker::NAME, options)?;
+            Ok(Box::new(DockerTarget::new(settings)))
+        },
+    },
+    Kind {
+        name: podman::NAME,
+        summary: "a container of podman, which has no daemon",
+        required: None,
+        make: |options| {
+            let settings = container::Settings::read(podman::NAME, options)?;
+            Ok(Box::new(Podman::new(settings)))
+        },
+    },
+    Kind {
+        name: runc::NAME,
+        summary: "a container of the runtime runc, without an engine",
+        required: None,
+        make: |options| {
+            let settings = container::Settings::read(runc::NAME, options)?;
+            Ok(Box::new(runc::target(settings)))
+        },
+    },
+    Kind {
+        name: crun::NAME,
+        summary: "a container of the runtime crun, without an engine",
+        required: None,
+        make: |options| {
+            let settings = container::Settings::read(crun::NAME, options)?;
+            Ok(Box::new(crun::target(settings)))
+        },
+    },
+    Kind {
+        name: "linux",
+        summary: "a Linux kernel of its own and nothing but the agent on it, as a guest in QEMU",
+        required: None,
+        make: |options| Ok(Box::new(Linux::new(linux::Settings::read(options)?))),
+    },
+    Kind {
+        name: "ssh",
+        summary: "the agent on another machine, by OpenSSH's client",
+        required: Some(Required {
+            form: ssh::FORM,
+            here: ssh::here,
+        }),
+        make: |options| Ok(Box::new(Ssh::new(ssh::Settings::read(options)?))),
+    },
+    Kind {
+        name: "guest",
+        summary: "anything else that QEMU boots, to measure how it starts",
+        required: Some(Required {
+            form: foreign::FORM,
+            here: foreign::here,
+        }),
+        make: |options| Ok(Box::new(Foreign::new(foreign::Settings::read(options)?))),
+    },
+    Kind {
         name: "unikernel",
         summary: "the measured code without an operating system, as a guest in QEMU",
+        required: None,
         make: |options| Ok(Box::new(Unikernel::new(Settings::read(options)?))),
     },
 ];
@@ -45,16 +139,16 @@ pub const KINDS: &[Kind] = &[
 /// Returns [`TargetError`] for an unknown name or option. Whether the target can be used is told
 /// by [`Target::availability`].
 pub fn parse(text: &str) -> Result<Box<dyn Target>, TargetError> {
-    let mut parts = text.split(',');
+    let mut parts = pieces(text);
     let name = parts.next().unwrap_or_default();
     let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         return Err(TargetError::Unknown {
-            name: name.to_owned(),
+            name: name.into_owned(),
             known: known.join(", "),
         });
     };
-    (kind.make)(Options::split(kind.name, parts)?)
+    (kind.make)(Options::split(kind.name, parts))
 }
 
 #[cfg(test)]
@@ -64,7 +158,15 @@ mod tests {
     #[test]
     fn every_kind_is_made_by_its_name() {
         for kind in KINDS {
-            assert_eq!(parse(kind.name).unwrap().spec(), kind.name);
+            match (parse(kind.name), kind.required) {
+                (Ok(target), None) => assert_eq!(target.spec(), kind.name),
+                (Err(error), Some(required)) => {
+                    let start = format!("{},", kind.name);
+                    assert!(required.form.starts_with(&start));
+                    assert!(error.to_string().ends_with(required.form), "{error}");
+                }
+                (made, _) => panic!("{}: {made:?}", kind.name),
+            }
         }
     }
 
@@ -73,11 +175,11 @@ mod tests {
         for (text, message) in [
             (
                 "dokcer",
-                "there is no target 'dokcer'; known: process, unikernel. `tare targets` tells which are usable",
+                "there is no target 'dokcer'; known: process, docker, podman, runc, crun, linux, ssh, guest, unikernel. `tare targets` tells which are usable",
             ),
             (
                 "",
-                "there is no target ''; known: process, unikernel. `tare targets` tells which are usable",
+                "there is no target ''; known: process, docker, podman, runc, crun, linux, ssh, guest, unikernel. `tare targets` tells which are usable",
             ),
             (
                 "process,cpus=2",

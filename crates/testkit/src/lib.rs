@@ -1,6 +1,8 @@
 //! What the tests of several crates share.
 #![forbid(unsafe_code)]
 
+pub mod sshd;
+
 use std::io::Write;
 
 /// Is the environment variable that forbids skipping. CI sets it.

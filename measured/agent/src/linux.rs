@@ -12,11 +12,17 @@ use rustix::time::{ClockId, clock_gettime};
 use tare_services::bench::Platform;
 use tare_services::bench::platform::{Memory, MemoryError, Prepared, WriteError};
 
+use crate::facts::{Fact, facts};
+use crate::init;
+
 /// Is the Linux process that runs the measured code.
 #[derive(Debug)]
 pub struct Linux {
     out: BufWriter<Stdout>,
     clock_source: String,
+    environment: &'static str,
+    /// Looked for when they are asked for the first time, after the batch.
+    facts: Vec<Fact>,
     /// Keeps deep C-states off as long as it is open.
     _latency: Option<File>,
 }
@@ -27,6 +33,8 @@ impl Linux {
         Self {
             out: BufWriter::new(io::stdout()),
             clock_source: clock_source(),
+            environment: environment(),
+            facts: Vec::new(),
             _latency: None,
         }
     }
@@ -38,7 +46,7 @@ impl Platform for Linux {
     }
 
     fn environment(&self) -> &'static str {
-        "linux"
+        self.environment
     }
 
     fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {
@@ -116,6 +124,14 @@ impl Platform for Linux {
         synchronised.then_some(fine_ppm + coarse_ppm)
     }
 
+    fn fact(&mut self, number: usize) -> Option<(&'static str, &str)> {
+        if self.facts.is_empty() {
+            self.facts = facts();
+        }
+        let (name, value) = self.facts.get(number)?;
+        Some((name, value))
+    }
+
     fn pause(&self, ns: u64) {
         thread::sleep(Duration::from_nanos(ns));
     }
@@ -126,6 +142,15 @@ impl Platform for Linux {
 
     fn flush(&mut self) -> Result<(), WriteError> {
         self.out.flush().map_err(|_| WriteError)
+    }
+}
+
+/// Names what the code runs on: a guest's init tells its children.
+fn environment() -> &'static str {
+    match std::env::var(init::ENVIRONMENT).as_deref() {
+        Ok("initramfs") => "initramfs",
+        Ok("debian") => "debian",
+        _ => "linux",
     }
 }
 

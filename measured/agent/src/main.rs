@@ -6,13 +6,19 @@
 //! tare-agent workload=prime limit=22 repetitions=1000000 cpu=1
 //! ```
 //!
-//! It is run by `tare` as a process; later in containers, as `/init` of a guest, on a remote host.
+//! As `tare-agent load` it drives a load instead, beside the measured code (`tare_load_driver`).
+//!
+//! It is run by `tare` as a process, in containers, on a remote host; and as `/init` of a guest,
+//! where it is the first process and takes the plan from the kernel's command line ([`init`]).
 //! Exit status: 0 done, 1 failed (a `failure` record says why), 2 the plan can't be read.
 
+mod facts;
+mod init;
 mod linux;
 
 use std::process::ExitCode;
 
+use tare_load_driver::driver;
 use tare_services::bench;
 use tare_wire::plan::Plan;
 
@@ -20,6 +26,7 @@ const USAGE: &str = "\
 Runs one batch of a measured workload and prints wire records. Started by tare.
 
 Usage: tare-agent WORD...
+       tare-agent load LOAD dir=DIR [WORD...]    (see tare-agent load --help)
 
 Words:
   workload=prime limit=N    count the primes below N, in registers
@@ -36,6 +43,9 @@ Words:
 ";
 
 fn main() -> ExitCode {
+    if init::is_asked_for() {
+        init::run();
+    }
     let words: Vec<String> = match std::env::args_os()
         .skip(1)
         .map(std::ffi::OsString::into_string)
@@ -53,6 +63,8 @@ fn main() -> ExitCode {
             println!("tare-agent {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
+        Some("load") => return load(&words[1..]),
+        Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(),
         Some(_) => {}
     }
     let plan = match Plan::parse(words.iter().map(String::as_str)) {
@@ -65,6 +77,17 @@ fn main() -> ExitCode {
             eprintln!("tare-agent: {stop}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Drives a load: background work that disturbs.
+fn load(words: &[String]) -> ExitCode {
+    match words.first().map(String::as_str) {
+        None | Some("-h" | "--help") => {
+            print!("{}", driver::USAGE);
+            ExitCode::from(if words.is_empty() { 2 } else { 0 })
+        }
+        Some(_) => ExitCode::from(driver::run(words)),
     }
 }
 

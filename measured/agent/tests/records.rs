@@ -15,6 +15,7 @@ struct Read {
     listed: u64,
     window: u64,
     enveloped: u64,
+    facts: Vec<String>,
     failure: Option<String>,
 }
 
@@ -31,6 +32,16 @@ fn prime_accounts_for_every_repetition() {
     assert!(batch.sum_cycles < batch.last_tsc - batch.first_tsc);
     assert_eq!(read.kinds.first(), Some(&"hello"));
     assert_eq!(read.kinds.last(), Some(&"end"));
+}
+
+#[test]
+fn facts_about_the_place_follow_the_batch() {
+    let read = measured("workload=prime limit=22 repetitions=10");
+    for name in ["kernel release", "kernel command line", "CPUs online"] {
+        assert!(read.facts.iter().any(|fact| fact == name), "{name}");
+    }
+    let at = |kind| read.kinds.iter().position(|seen| *seen == kind);
+    assert!(at("fact") > at("batch"));
 }
 
 #[test]
@@ -136,6 +147,7 @@ fn read(output: &Output) -> Read {
                     read.enveloped += row.unwrap()[1];
                 }
             }
+            Record::Fact(fact) => read.facts.push(fact.name.to_owned()),
             Record::Failure(failure) => read.failure = Some(failure.text.to_owned()),
             Record::End(end) => assert_eq!(end.records, expected),
             _ => {}

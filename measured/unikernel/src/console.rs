@@ -9,8 +9,13 @@ use crate::cpu::{in8, out8};
 const PORT: u16 = 0x3f8;
 /// Is how many bytes the transmitter takes at once when it is empty.
 const FIFO: usize = 16;
-/// Says in the line status register that the transmitter is empty.
+/// Says in the line status register that the transmitter takes bytes: its FIFO is empty.
 const EMPTY: u8 = 1 << 5;
+/// Says in the line status register that the last bit has left.
+const IDLE: u8 = 1 << 6;
+/// Is how often that is asked for before the machine ends: at 115,200 baud sixteen bytes take 1.4 ms, a read
+/// of a register takes about 1 µs on real hardware.
+const PATIENCE: u32 = 100_000;
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 
@@ -44,6 +49,20 @@ pub fn write(bytes: &[u8]) {
             for byte in piece {
                 out8(PORT, *byte);
             }
+        }
+    }
+}
+
+/// Waits until all that was written has left the machine, so that ending it loses nothing. Does not
+/// wait for ever for a line that nobody reads.
+pub fn drain() {
+    if !IS_THERE.load(Ordering::Relaxed) {
+        return;
+    }
+    for _ in 0..PATIENCE {
+        // SAFETY: reads a register of the serial line.
+        if unsafe { in8(PORT + 5) } & IDLE != 0 {
+            return;
         }
     }
 }

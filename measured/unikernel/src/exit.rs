@@ -1,6 +1,6 @@
 //! How the machine ends.
 
-use crate::cpu;
+use crate::{console, cpu};
 
 /// Says how it went. The host sees QEMU's exit status: twice the number, plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,7 @@ const MICROVM_POWER_OFF: u8 = 5 << 2 | 1 << 5;
 /// The last two don't carry the status: the host must go by the records.
 pub fn exit(status: Status) -> ! {
     cpu::disable_interrupts();
+    console::drain();
     // SAFETY: ends the machine, or does nothing.
     unsafe { cpu::out32(DEBUG_EXIT, status as u32) };
     if cpu::hypervisor().is_some() {

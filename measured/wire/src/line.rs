@@ -7,8 +7,32 @@ use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use crate::packed;
 use crate::record::Record;
 
-/// Starts every record; the digit is [`crate::PROTOCOL`].
+/// Starts every record of the measured code; the digit is [`crate::PROTOCOL`].
 pub const MARKER: &str = "tare1:";
+
+/// Starts every record of a load.
+const LOAD_MARKER: &str = "tare1-load:";
+
+/// Is a sequence of records, numbered on its own. Several may share one line out of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stream {
+    /// What the measured code reports.
+    #[default]
+    Measured,
+    /// What a load reports.
+    Load,
+}
+
+impl Stream {
+    /// Returns the text that starts each of its records.
+    #[must_use]
+    pub const fn marker(self) -> &'static str {
+        match self {
+            Self::Measured => MARKER,
+            Self::Load => LOAD_MARKER,
+        }
+    }
+}
 
 /// Is the length of the longest line in bytes, the newline included.
 pub const MAX_LINE: usize = 4_000;
@@ -21,20 +45,28 @@ const CHECKSUM: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC)
 /// Numbers records and writes them as lines.
 #[derive(Debug)]
 pub struct Encoder {
+    stream: Stream,
     next: u64,
     line: [u8; MAX_LINE],
 }
 
 impl Default for Encoder {
     fn default() -> Self {
-        Self {
-            next: 0,
-            line: [0; MAX_LINE],
-        }
+        Self::of(Stream::default())
     }
 }
 
 impl Encoder {
+    /// Starts a stream.
+    #[must_use]
+    pub const fn of(stream: Stream) -> Self {
+        Self {
+            stream,
+            next: 0,
+            line: [0; MAX_LINE],
+        }
+    }
+
     /// Writes a record as one line, newline included.
     ///
     /// # Errors
@@ -45,7 +77,7 @@ impl Encoder {
         let mut payload = [0; MAX_PAYLOAD];
         let payload = postcard::to_slice(record, &mut payload).map_err(|_| TooLong)?;
         let mut at = 0;
-        self.put(&mut at, MARKER.as_bytes());
+        self.put(&mut at, self.stream.marker().as_bytes());
         self.put(&mut at, b" ");
         let covered = at;
         self.put_number(&mut at, self.next);
@@ -124,16 +156,24 @@ pub enum Damage {
     Payload,
 }
 
-/// Finds the record in a line, whatever stands before its marker.
+/// Finds the record of the measured code in a line, as [`decode_of`] does.
+#[must_use]
+pub fn decode<'a>(line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
+    decode_of(Stream::Measured, line, room)
+}
+
+/// Finds the record of a stream in a line, whatever stands before its marker. Records of other
+/// streams are [`Line::Other`].
 ///
 /// `room` receives the decoded payload, from which the record borrows; it must hold
 /// [`MAX_PAYLOAD`] bytes.
 #[must_use]
-pub fn decode<'a>(line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
-    let Some(found) = find_last(line, MARKER.as_bytes()) else {
+pub fn decode_of<'a>(stream: Stream, line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
+    let marker = stream.marker();
+    let Some(found) = find_last(line, marker.as_bytes()) else {
         return Line::Other;
     };
-    let text = line[found + MARKER.len()..].trim_ascii();
+    let text = line[found + marker.len()..].trim_ascii();
     let Some(Fields {
         covered,
         sequence,
@@ -260,6 +300,25 @@ mod tests {
                 record: notice("there")
             }
         );
+    }
+
+    #[test]
+    fn streams_do_not_see_each_other() {
+        let mut room = [0; MAX_PAYLOAD];
+        for (stream, other) in [
+            (Stream::Load, Stream::Measured),
+            (Stream::Measured, Stream::Load),
+        ] {
+            let mut encoder = Encoder::of(stream);
+            let line = encoder.encode(&Record::Going).unwrap();
+            let record = Record::Going;
+            let sequence = 0;
+            assert_eq!(
+                decode_of(stream, line, &mut room),
+                Line::Record { sequence, record }
+            );
+            assert_eq!(decode_of(other, line, &mut room), Line::Other);
+        }
     }
 
     #[test]

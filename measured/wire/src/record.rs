@@ -3,8 +3,11 @@
 //! A sequence is: [`Hello`], [`Ready`], [`Calibration`], then a [`Batch`] and its lists
 //! ([`Record::Counts`], [`Record::Delays`], [`Record::Envelope`], [`Record::Window`]) in any order
 //! among each other, each list in the order of its rows, [`Counter`] for each thing counted, then [`Frequency`] once for each source,
-//! and at last [`End`]. [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`]; nothing
-//! follows a [`Failure`] or the [`End`].
+//! and at last [`End`]. [`Notice`], [`Fact`] and [`Failure`] may stand anywhere behind [`Hello`];
+//! nothing follows a [`Failure`] or the [`End`].
+//!
+//! A load speaks on a stream of its own ([`crate::line::Stream::Load`]): [`Hello`], [`Record::Going`] as soon as it
+//! disturbs, and when it is stopped [`Achieved`] for each thing it did, then [`End`].
 //!
 //! All times are TSC ticks of the measured CPU ("cycles") unless a name says otherwise.
 
@@ -56,6 +59,14 @@ pub enum Record<'a> {
     /// Counts something that happened beneath the batch.
     #[serde(borrow)]
     Counter(Counter<'a>),
+    /// Says one thing about the place where the code runs.
+    #[serde(borrow)]
+    Fact(Fact<'a>),
+    /// Says that a load does its full work from now on.
+    Going,
+    /// Says how much a load did.
+    #[serde(borrow)]
+    Achieved(Achieved<'a>),
 }
 
 impl Record<'_> {
@@ -76,6 +87,9 @@ impl Record<'_> {
             Self::Failure(_) => "failure",
             Self::End(_) => "end",
             Self::Counter(_) => "counter",
+            Self::Fact(_) => "fact",
+            Self::Going => "going",
+            Self::Achieved(_) => "achieved",
         }
     }
 }
@@ -225,6 +239,26 @@ pub struct Counter<'a> {
     pub name: &'a str,
     /// How often it happened.
     pub count: u64,
+}
+
+/// Says one thing about the place where the measured code runs, as it looks from inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact<'a> {
+    /// What is told, for example `preemption model`.
+    pub name: &'a str,
+    /// What was found.
+    pub value: &'a str,
+}
+
+/// Says how much of one thing a load did, from the start of its tools until it was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Achieved<'a> {
+    /// What is counted, in the plural: `bytes written`, `messages`, `packets`, `files`.
+    pub what: &'a str,
+    /// How many.
+    pub amount: u64,
+    /// In what time.
+    pub ns: u64,
 }
 
 /// Ends the sequence, so that a lost tail is noticed.

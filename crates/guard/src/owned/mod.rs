@@ -14,7 +14,9 @@
 //! To add one: a file here, a variant of [`Record`] with its arms below, and the next
 //! [`VERSION`](crate::journal::VERSION) of the journal.
 
+pub(crate) mod cgroup;
 pub(crate) mod child;
+pub(crate) mod engine;
 pub(crate) mod scratch;
 pub(crate) mod setting;
 
@@ -26,7 +28,9 @@ use crate::owner::OwnerId;
 use crate::report::Undone;
 use crate::state_dir::StateDir;
 
+use cgroup::CgroupRecord;
 use child::ChildRecord;
+use engine::EngineRecord;
 use scratch::ScratchRecord;
 use setting::SettingRecord;
 
@@ -37,6 +41,8 @@ pub(crate) enum Record {
     Child(ChildRecord),
     Scratch(ScratchRecord),
     Setting(SettingRecord),
+    Cgroup(CgroupRecord),
+    Engine(EngineRecord),
 }
 
 /// What undoing needs to know apart from the record.
@@ -72,6 +78,8 @@ impl Record {
             Record::Child(child) => child.undo(number, context, done),
             Record::Scratch(scratch) => scratch.undo(number, context, done),
             Record::Setting(setting) => setting.undo(context, done),
+            Record::Cgroup(group) => group.undo(number, context, done),
+            Record::Engine(engine) => engine.undo(context, done),
         }
     }
 
@@ -81,7 +89,7 @@ impl Record {
     /// still writes would refill the folder that is being removed.
     pub(crate) fn runs(&self) -> bool {
         match self {
-            Record::Child(_) => true,
+            Record::Child(_) | Record::Cgroup(_) | Record::Engine(_) => true,
             Record::Scratch(_) | Record::Setting(_) => false,
         }
     }
@@ -89,8 +97,8 @@ impl Record {
     /// Says whether the thing is still there after the machine was restarted.
     pub(crate) fn survives_restart(&self) -> bool {
         match self {
-            Record::Scratch(_) => true,
-            Record::Child(_) | Record::Setting(_) => false,
+            Record::Scratch(_) | Record::Engine(_) => true,
+            Record::Child(_) | Record::Cgroup(_) | Record::Setting(_) => false,
         }
     }
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::format::Numbers;
+use crate::words;
 
 /// Is something that bears on whether the figures may be believed.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,15 @@ pub enum Alarm {
         step: String,
         /// What the step is coarse for.
         against: Coarse,
+    },
+    /// The buffers of compared targets lie on pages of different sizes.
+    PageSizes {
+        /// Targets with pages of 2 MiB.
+        large: Vec<String>,
+        /// Targets with the pages that a Linux kernel gives.
+        small: Vec<String>,
+        /// Which of them this machine's kernel gives, if it is known.
+        transparent: Option<String>,
     },
     /// Buffers could be paged out.
     NotLocked {
@@ -119,6 +129,7 @@ impl Alarm {
             Self::NoFrequency { .. } => "tsc-frequency-unknown",
             Self::Frequency { .. } => "tsc-frequency-contradicted",
             Self::CoarseTimer { .. } => "coarse-timer",
+            Self::PageSizes { .. } => "page-sizes",
             Self::NotLocked { .. } => "not-locked",
             Self::LatencyNotHeld { .. } => "idle-states-allowed",
         }
@@ -134,7 +145,8 @@ impl Alarm {
             Self::ListFull { .. }
             | Self::NoFrequency { .. }
             | Self::Frequency { .. }
-            | Self::CoarseTimer { .. } => Severity::Warning,
+            | Self::CoarseTimer { .. }
+            | Self::PageSizes { .. } => Severity::Warning,
             Self::NotLocked { .. } | Self::LatencyNotHeld { .. } => Severity::Note,
         }
     }
@@ -235,6 +247,24 @@ impl fmt::Display for Alarm {
                  of many steps are not affected.",
                 name_some(labels)
             ),
+            Self::PageSizes {
+                large,
+                small,
+                transparent,
+            } => {
+                let transparent = transparent.as_ref().map_or_else(String::new, |setting| {
+                    format!("; transparent huge pages on this machine: {setting}")
+                });
+                write!(
+                    f,
+                    "The buffers of {} lie on pages of 2 MiB, those of {} on pages of 4 KiB unless \
+                     their kernel gave huge ones{transparent}: copy compares them under that \
+                     difference, since more pages are more misses of the TLB. Compare prime, or \
+                     sizes that need few pages.",
+                    name_some(large),
+                    name_some(small)
+                )
+            }
             Self::NotLocked { cells } => write!(
                 f,
                 "The buffers of {} were not locked in memory; the kernel could have taken pages \
@@ -255,19 +285,7 @@ impl fmt::Display for Alarm {
 
 /// Writes cell numbers in short: `cells 1–4, 7`.
 pub(crate) fn name_cells(cells: &[u32]) -> String {
-    let mut cells = cells.to_vec();
-    cells.sort_unstable();
-    cells.dedup();
-    let word = if cells.len() == 1 { "cell" } else { "cells" };
-    let runs: Vec<String> = cells
-        .chunk_by(|a, b| b - a == 1)
-        .map(|run| match run {
-            [only] => only.to_string(),
-            [first, last] => format!("{first}, {last}"),
-            _ => format!("{}–{}", run[0], run[run.len() - 1]),
-        })
-        .collect();
-    format!("{word} {}", runs.join(", "))
+    words::numbered("cell", cells)
 }
 
 /// Names the first of several.

@@ -6,15 +6,19 @@ use tare_stats::{ClassTable, Counts, StatsError};
 
 use super::alarm::Alarm;
 use super::combine::{self, CombinedFigures};
+use super::counters;
 use super::figures::Time;
 use super::gap::{self, GapFigures, InterArrivals};
+use super::loads::Disturbances;
 use super::picture::{self, TimePicture};
+use super::places::{self, Placement};
 use super::summary::{
     CellFigures, CellSummary, Combination, NotMeasured, Notice, SCHEMA, State, Summary, Tsc,
 };
 use super::timed::{self, TimedFigures};
-use super::{Analysis, NO_SAMPLES, Pictures, checks};
-use crate::verdict;
+use super::{Analysis, NO_SAMPLES, Pictures, attribution, checks};
+use crate::groups::Group;
+use crate::{published, verdict};
 
 /// Collects the figures of a run cell by cell.
 pub(super) struct Analyser {
@@ -22,13 +26,14 @@ pub(super) struct Analyser {
     machine: Option<MachineRecord>,
     cells: Vec<(Cell, Option<String>)>,
     summaries: Vec<CellSummary>,
-    groups: Vec<Group>,
+    groups: Vec<Repeated>,
     not_measured: Vec<NotMeasured>,
     notices: Vec<Notice>,
+    disturbances: Disturbances,
 }
 
-/// Collects the runs of one combination.
-struct Group {
+/// Collects the cells that repeat each other.
+struct Repeated {
     plan: CellPlan,
     planned_runs: u64,
     /// Places in the list of cells with figures.
@@ -48,11 +53,11 @@ pub(super) struct Contribution {
 
 impl Analyser {
     pub(super) fn new(plan: Plan, machine: Option<MachineRecord>) -> Self {
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<Repeated> = Vec::new();
         for cell in &plan.cells {
             match groups.iter_mut().find(|group| group.plan.repeats(cell)) {
                 Some(group) => group.planned_runs += 1,
-                None => groups.push(Group {
+                None => groups.push(Repeated {
                     plan: cell.clone(),
                     planned_runs: 1,
                     members: Vec::new(),
@@ -69,6 +74,7 @@ impl Analyser {
             groups,
             not_measured: Vec::new(),
             notices: Vec::new(),
+            disturbances: Disturbances::default(),
         }
     }
 
@@ -114,14 +120,9 @@ impl Analyser {
 
     fn remark(&mut self, cell: &Cell) {
         for text in &cell.notices {
-            match self.notices.iter_mut().find(|notice| notice.text == *text) {
-                Some(notice) => notice.cells.push(cell.plan.id),
-                None => self.notices.push(Notice {
-                    text: text.clone(),
-                    cells: vec![cell.plan.id],
-                }),
-            }
+            Notice::add(&mut self.notices, text, cell.plan.id);
         }
+        self.disturbances.take(cell);
     }
 
     /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
@@ -169,17 +170,26 @@ impl Analyser {
             groups,
             not_measured,
             notices,
+            disturbances,
         } = self;
+        let (loads, daemons) = disturbances.finish();
         let (combinations, pictures): (Vec<Combination>, Vec<Pictures>) = groups
             .into_iter()
-            .filter_map(|group| group.combine(&cells, &summaries))
+            .filter_map(|group| group.combine(&plan, &cells, &summaries))
             .unzip();
-        let alarms = checks::find(&cells, &combinations);
+        let alarms = checks::find(&cells, &combinations, machine.as_ref());
+        let attribution = attribution::find(&attribution::Source {
+            plan: &plan,
+            cells: &cells,
+            summaries: &summaries,
+            combinations: &combinations,
+        });
         let verdict = verdict::of(&verdict::Evidence {
             cpu: plan.cpu,
             planned: plan.cells.len(),
             combinations: &combinations,
             alarms: &alarms,
+            attribution: &attribution,
             not_measured: &not_measured,
             machine: machine.as_ref(),
         });
@@ -193,23 +203,30 @@ impl Analyser {
             done: summaries.len() as u64,
             verdict,
             alarms: alarms.iter().map(Alarm::figure).collect(),
+            attribution,
             combinations,
+            loads,
+            daemons,
+            places: places::collect(&cells),
             cells: summaries,
             not_measured,
             notices,
+            reproduction: None,
         };
-        Analysis {
+        let mut analysis = Analysis {
             summary,
             plan,
             machine,
             cells: cells.into_iter().map(|(cell, _)| cell).collect(),
             alarms,
             pictures,
-        }
+        };
+        analysis.summary.reproduction = published::reproduction(&analysis);
+        analysis
     }
 }
 
-impl Group {
+impl Repeated {
     fn add(
         &mut self,
         block: u32,
@@ -243,6 +260,7 @@ impl Group {
     /// Puts the runs together; `None` if there are none.
     fn combine(
         self,
+        run: &Plan,
         cells: &[(Cell, Option<String>)],
         summaries: &[CellSummary],
     ) -> Option<(Combination, Pictures)> {
@@ -266,8 +284,17 @@ impl Group {
         };
         let step = measured.iter().map(|m| m.calibration.step_cycles).max()?;
         let plan = self.plan;
+        let mut placements: Vec<Placement> = Vec::new();
+        for measured in &measured {
+            let placement = Placement::of(run, &plan.target, measured);
+            if !placements.contains(&placement) {
+                placements.push(placement);
+            }
+        }
         let combination = Combination {
             label: plan.label(),
+            group: Group::of(&plan.target),
+            placements,
             target: plan.target,
             load: plan.load,
             workload: plan.workload,
@@ -280,6 +307,7 @@ impl Group {
             cells: runs.iter().map(|run| run.id).collect(),
             tsc_hz,
             timer_step: Time::new(step as f64, tsc_hz),
+            counters: counters::combine(&measured, tsc_hz),
             figures,
         };
         Some((combination, self.pictures))

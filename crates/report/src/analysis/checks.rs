@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_results::MachineRecord;
 use tare_results::model::{Cell, Measurement, Outcome};
 
 use super::alarm::{Alarm, Coarse};
@@ -9,6 +10,7 @@ use super::combine::CombinedFigures;
 use super::figures::Time;
 use super::summary::Combination;
 use crate::format::Numbers;
+use crate::groups::Group;
 use crate::words;
 
 /// Is how many steps of the timer the shortest gap must have before its length is taken as known:
@@ -20,7 +22,11 @@ const STEPS_OF_GAP: f64 = 10.0;
 const STEP_OF_MEDIAN: f64 = 0.02;
 
 /// Finds what bears on the figures of all cells and combinations, worst first.
-pub(super) fn find(cells: &[(Cell, Option<String>)], combinations: &[Combination]) -> Vec<Alarm> {
+pub(super) fn find(
+    cells: &[(Cell, Option<String>)],
+    combinations: &[Combination],
+    machine: Option<&MachineRecord>,
+) -> Vec<Alarm> {
     let measured: Vec<(&Cell, &Measurement, Option<&str>)> = cells
         .iter()
         .filter_map(|(cell, note)| match &cell.outcome {
@@ -45,6 +51,7 @@ pub(super) fn find(cells: &[(Cell, Option<String>)], combinations: &[Combination
         .filter(|combination| combination.emulated)
         .map(|combination| combination.target.clone())
         .collect();
+    emulated.sort();
     emulated.dedup();
     if !emulated.is_empty() {
         alarms.push(Alarm::Emulated { targets: emulated });
@@ -66,11 +73,12 @@ pub(super) fn find(cells: &[(Cell, Option<String>)], combinations: &[Combination
     alarms.extend(frequencies(&measured));
     alarms.extend(coarse_gaps(combinations));
     alarms.extend(coarse_spread(combinations));
+    alarms.extend(page_sizes(combinations, machine));
     let not_locked = which(&|m| !m.preparation.locked);
     if !not_locked.is_empty() {
         alarms.push(Alarm::NotLocked { cells: not_locked });
     }
-    let not_held = which(&|m| !m.preparation.latency_held && m.agent.environment == "linux");
+    let not_held = which(&|m| !m.preparation.latency_held && m.agent.environment != "unikernel");
     if !not_held.is_empty() {
         alarms.push(Alarm::LatencyNotHeld { cells: not_held });
     }
@@ -152,6 +160,31 @@ fn coarse_spread(combinations: &[Combination]) -> Option<Alarm> {
         .filter(|(c, _)| c.timer_step.cycles > 1.0)
         .collect();
     coarse_timer(&coarse, Coarse::Spread)
+}
+
+/// Says that `copy` meets pages of different sizes: the unikernel maps its buffers with large pages.
+fn page_sizes(combinations: &[Combination], machine: Option<&MachineRecord>) -> Option<Alarm> {
+    let of = |is_large: bool| {
+        let mut targets: Vec<String> = combinations
+            .iter()
+            .filter(|c| c.workload == "copy" && (c.group == Group::Unikernel) == is_large)
+            .filter(|c| c.group != Group::Foreign)
+            .map(|c| c.target.clone())
+            .collect();
+        targets.sort();
+        targets.dedup();
+        targets
+    };
+    let (large, small) = (of(true), of(false));
+    if large.is_empty() || small.is_empty() {
+        return None;
+    }
+    let setting = machine.map(|record| &record.machine.memory.transparent_hugepages);
+    Some(Alarm::PageSizes {
+        large,
+        small,
+        transparent: setting.and_then(|setting| setting.known().map(ToString::to_string)),
+    })
 }
 
 fn coarse_timer(coarse: &[(&Combination, Time)], against: fn(String) -> Coarse) -> Option<Alarm> {

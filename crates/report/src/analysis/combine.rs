@@ -125,9 +125,29 @@ pub struct CombinedPeriod {
     pub runs: u64,
 }
 
+impl CombinedFigures {
+    /// Returns the figures of a timed workload.
+    #[must_use]
+    pub fn timed(&self) -> Option<&CombinedTimed> {
+        match self {
+            Self::Timed(figures) => Some(figures),
+            Self::Gap(_) => None,
+        }
+    }
+
+    /// Returns the figures of `gap`.
+    #[must_use]
+    pub fn gap(&self) -> Option<&CombinedGap> {
+        match self {
+            Self::Gap(figures) => Some(figures),
+            Self::Timed(_) => None,
+        }
+    }
+}
+
 impl Spread<f64> {
     /// Takes one value per run; `None` without runs.
-    fn of(values: &[f64]) -> Option<Self> {
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
         Some(Self {
             median: median(values)?,
             lowest: values.iter().copied().min_by(f64::total_cmp)?,
@@ -182,7 +202,7 @@ pub(super) fn timed(
         raw,
         net: durations(&net, hz)?,
         shares,
-        classes: class_figures(classes, hz),
+        classes: ClassFigure::all(classes, hz),
         repetitions: runs.iter().map(|run| run.repetitions).sum(),
     })
 }
@@ -222,7 +242,7 @@ pub(super) fn gap(
         gaps: runs.iter().map(|run| run.gaps).sum(),
         wall: Time::new(values(&|run| run.wall.cycles).iter().sum(), hz),
         shares: shares(&share_lists),
-        classes: class_figures(classes, hz),
+        classes: ClassFigure::all(classes, hz),
     })
 }
 
@@ -271,11 +291,6 @@ fn shares(runs: &[&[ShareFigure]]) -> Vec<CombinedShare> {
         }
     });
     combined.collect()
-}
-
-fn class_figures(classes: &ClassTable, hz: Option<f64>) -> Vec<ClassFigure> {
-    let rows = classes.rows.iter();
-    rows.map(|row| ClassFigure::of(row, hz)).collect()
 }
 
 /// Finds the clock that at least half of the runs show, within 1 %.

@@ -5,10 +5,14 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tare_results::model::Batch;
 use tare_stats::{
-    ClassRow, DelayShare, DelayTally, Interval as StatsInterval, Method, Observed as Seen,
-    QuantileEstimate,
+    ClassRow, ClassTable, DelayShare, DelayTally, Delays, Interval as StatsInterval, Method,
+    Observed as Seen, QuantileEstimate,
 };
+
+/// Are the limits T of kot-2019 above which the share of time in delays is given, in cycles.
+pub const SHARE_LIMITS: [u64; 2] = [400, 2_000];
 
 /// Is a duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -142,9 +146,9 @@ impl Interval {
     pub(crate) fn of(interval: &StatsInterval) -> Self {
         let (over, repetitions) = match interval.method {
             Method::NormalMean { samples } => (Over::Samples, samples),
-            Method::StudentMean { blocks } | Method::BootstrapMedian { blocks, .. } => {
-                (Over::Runs, blocks)
-            }
+            Method::StudentMean { blocks }
+            | Method::StudentRatio { blocks }
+            | Method::BootstrapMedian { blocks, .. } => (Over::Runs, blocks),
         };
         Self {
             estimate: interval.estimate,
@@ -187,6 +191,11 @@ impl Observed {
 }
 
 impl ClassFigure {
+    /// Takes all classes.
+    pub(crate) fn all(classes: &ClassTable, hz: Option<f64>) -> Vec<Self> {
+        classes.rows.iter().map(|row| Self::of(row, hz)).collect()
+    }
+
     pub(crate) fn of(row: &ClassRow, hz: Option<f64>) -> Self {
         let seen = row.delays.seen();
         let mean = seen.and_then(DelayTally::mean_cycles);
@@ -201,7 +210,26 @@ impl ClassFigure {
     }
 }
 
+impl DelayList {
+    /// Takes what the batch says of its list.
+    pub(crate) fn of(batch: &Batch) -> Self {
+        Self {
+            threshold_cycles: batch.threshold_cycles,
+            seen: batch.delays_seen,
+            kept: batch.delays_kept,
+        }
+    }
+}
+
 impl ShareFigure {
+    /// Takes the shares above all limits.
+    pub(crate) fn all(delays: &Delays<'_>) -> Vec<Self> {
+        let limits = SHARE_LIMITS.iter();
+        limits
+            .map(|&limit| Self::of(limit, &delays.share_above(limit)))
+            .collect()
+    }
+
     pub(crate) fn of(above_cycles: u64, share: &Seen<DelayShare>) -> Self {
         let seen = share.seen();
         Self {

@@ -20,7 +20,7 @@ use tare_stats::{
 };
 
 use super::figures::{ClassFigure, DelayList, Interval, QuantileFigure, ShareFigure, Time};
-use super::timed::{BLOCKS, SHARE_LIMITS};
+use super::timed::BLOCKS;
 
 /// Is the number of gaps among which a clock is looked for. A clock that does not show among so many
 /// is none that matters, and the search takes a microsecond or two for each.
@@ -200,20 +200,9 @@ pub(super) fn analyse(
         p99_99: quantile(Quantile::P99_99),
         longest: trace.longest_cycles().map(|cycles| time(cycles as f64)),
         period: period(&trace, hz)?,
-        classes: classes
-            .rows
-            .iter()
-            .map(|row| ClassFigure::of(row, hz))
-            .collect(),
-        shares: SHARE_LIMITS
-            .iter()
-            .map(|&limit| ShareFigure::of(limit, &delays.share_above(limit)))
-            .collect(),
-        delays: DelayList {
-            threshold_cycles: batch.threshold_cycles,
-            seen: batch.delays_seen,
-            kept: batch.delays_kept,
-        },
+        classes: ClassFigure::all(&classes, hz),
+        shares: ShareFigure::all(&delays),
+        delays: DelayList::of(batch),
     };
     Ok(Some(Gaps {
         figures,

@@ -6,11 +6,15 @@
 
 mod alarm;
 mod analyser;
+mod attribution;
 mod checks;
 mod combine;
+mod counters;
 mod figures;
 mod gap;
+mod loads;
 mod picture;
+mod places;
 mod summary;
 mod timed;
 
@@ -21,19 +25,24 @@ use tare_stats::Counts;
 
 pub(crate) use alarm::name_cells;
 pub use alarm::{Alarm, AlarmFigure, Coarse, Severity};
+pub use attribution::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
 pub use combine::{
     CombinedDurations, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare, CombinedTimed,
     Spread,
 };
+pub use counters::CounterFigure;
 pub use figures::{
-    ClassFigure, DelayList, Interval, Observed, Over, QuantileFigure, ShareFigure, Time,
+    ClassFigure, DelayList, Interval, Observed, Over, QuantileFigure, SHARE_LIMITS, ShareFigure,
+    Time,
 };
 pub use gap::{GapFigures, InterArrivals, PeriodFigure};
+pub use loads::{Daemon, LoadFigure, LoadRate};
 pub use picture::{Band, Mark, PEAKS, Peak, TimePicture};
+pub use places::{FactValue, Place, PlaceFact, Placement};
 pub use summary::{
     CellFigures, CellSummary, Combination, NotMeasured, Notice, SCHEMA, State, Summary, Tsc,
 };
-pub use timed::{BLOCKS, Durations, SHARE_LIMITS, TimedFigures};
+pub use timed::{BLOCKS, Durations, TimedFigures};
 
 use crate::error::ReportError;
 use analyser::{Analyser, contribution};

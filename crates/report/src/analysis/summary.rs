@@ -9,10 +9,16 @@ use serde::Serialize;
 use tare_results::model::FrequencySource;
 
 use super::alarm::AlarmFigure;
+use super::attribution::Attribution;
 use super::combine::CombinedFigures;
+use super::counters::CounterFigure;
 use super::figures::Time;
 use super::gap::GapFigures;
+use super::loads::{Daemon, LoadFigure};
+use super::places::{Place, Placement};
 use super::timed::TimedFigures;
+use crate::groups::Group;
+use crate::published::Reproduction;
 use crate::verdict::Verdict;
 
 /// Is the version of the schema of `summary.json`. It is raised when a reader of the old version
@@ -41,14 +47,24 @@ pub struct Summary {
     pub verdict: Verdict,
     /// What bears on whether the figures may be believed, worst first.
     pub alarms: Vec<AlarmFigure>,
+    /// What is lost below any operating system, and what the operating system adds.
+    pub attribution: Attribution,
     /// Figures of each combination over its runs, in the order of the plan.
     pub combinations: Vec<Combination>,
+    /// What the loads did, by load and target; empty if none ran.
+    pub loads: Vec<LoadFigure>,
+    /// Daemons that ran on this machine meanwhile and may have disturbed.
+    pub daemons: Vec<Daemon>,
+    /// What the targets look like from inside, as far as they tell.
+    pub places: Vec<Place>,
     /// Figures of each cell, in running order.
     pub cells: Vec<CellSummary>,
     /// Cells without figures, and why.
     pub not_measured: Vec<NotMeasured>,
     /// What the agents remarked, with the cells concerned.
     pub notices: Vec<Notice>,
+    /// What the run tells of the published study that it reproduces; null if it reproduces none.
+    pub reproduction: Option<Reproduction>,
 }
 
 /// Holds the figures of cells that differ only in their run.
@@ -58,6 +74,10 @@ pub struct Combination {
     pub label: String,
     /// Target as it is written on the command line.
     pub target: String,
+    /// The group that the target belongs to.
+    pub group: Group,
+    /// CPUs that it was measured on: one, unless the runs were placed differently.
+    pub placements: Vec<Placement>,
     /// Load as it is written on the command line.
     pub load: String,
     /// Workload: `prime`, `copy` or `gap`.
@@ -81,6 +101,8 @@ pub struct Combination {
     pub tsc_hz: Option<f64>,
     /// The timer's step, the largest of its cells.
     pub timer_step: Time,
+    /// What was counted on the measured CPU: interrupts of the unikernel. Empty elsewhere.
+    pub counters: Vec<CounterFigure>,
     /// The figures.
     pub figures: CombinedFigures,
 }
@@ -161,6 +183,19 @@ pub struct Notice {
     pub text: String,
     /// The cells in which it was made.
     pub cells: Vec<u32>,
+}
+
+impl Notice {
+    /// Adds a remark of one cell to a list of remarks.
+    pub(super) fn add(notices: &mut Vec<Self>, text: &str, cell: u32) {
+        match notices.iter_mut().find(|notice| notice.text == text) {
+            Some(notice) => notice.cells.push(cell),
+            None => notices.push(Self {
+                text: text.to_owned(),
+                cells: vec![cell],
+            }),
+        }
+    }
 }
 
 impl CellFigures {

@@ -8,13 +8,12 @@ use serde::Serialize;
 use tare_results::model::{Calibration, CellPlan, Measurement, Samples};
 use tare_stats::{
     ClassTable, Counts, DelayClasses, Delays, Level, Quantile, StatsError, Tally, blocks,
-    normal_mean, student_mean,
+    normal_mean, student_mean, student_ratio,
 };
 
-use super::figures::{ClassFigure, DelayList, Interval, QuantileFigure, ShareFigure, Time};
-
-/// Are the limits T of kot-2019 above which the share of time in delays is given, in cycles.
-pub const SHARE_LIMITS: [u64; 2] = [400, 2_000];
+use super::figures::{
+    ClassFigure, DelayList, Interval, QuantileFigure, SHARE_LIMITS, ShareFigure, Time,
+};
 
 /// Is the number of blocks into which a single run is divided for an interval.
 ///
@@ -116,27 +115,17 @@ pub(super) fn analyse(
         region: Time::new(region as f64, hz),
         study_interval: study.as_ref().map(Interval::of),
         block_interval: block_means.and_then(|means| over_blocks(&means)),
-        classes: classes
-            .rows
-            .iter()
-            .map(|row| ClassFigure::of(row, hz))
-            .collect(),
-        shares: SHARE_LIMITS
-            .iter()
-            .map(|&limit| ShareFigure::of(limit, &delays.share_above(limit)))
-            .collect(),
+        classes: ClassFigure::all(&classes, hz),
+        shares: ShareFigure::all(&delays),
         share_block_interval: time_blocks
-            .and_then(|blocks| block_shares(&blocks, measured, samples, raw.mean.cycles))
-            .and_then(|shares| over_blocks(&shares)),
+            .and_then(|blocks| block_losses(&blocks, measured, samples, raw.mean.cycles))
+            .and_then(|losses| student_ratio(&losses, Level::P95).ok())
+            .map(|interval| Interval::of(&interval).over_blocks()),
         dead_time: Time::new(
             (wall - counts.sum() as f64).max(0.0) / counts.total() as f64,
             hz,
         ),
-        delays: DelayList {
-            threshold_cycles: batch.threshold_cycles,
-            seen: batch.delays_seen,
-            kept: batch.delays_kept,
-        },
+        delays: DelayList::of(batch),
     };
     Ok(Some(Timed {
         figures,
@@ -186,14 +175,14 @@ fn over_blocks(values: &[f64]) -> Option<Interval> {
     Some(Interval::of(&interval).over_blocks())
 }
 
-/// Returns for each block the share of its time in delays above the first limit, in proportion to
-/// the samples; `None` if such delays are missing in the list.
-fn block_shares(
+/// Returns for each block its time in delays above the first limit and its whole time, in cycles;
+/// `None` if such delays are missing in the list.
+fn block_losses(
     blocks: &[Tally],
     measured: &Measurement,
     samples: &Samples,
     mean: f64,
-) -> Option<Vec<f64>> {
+) -> Option<Vec<(f64, f64)>> {
     let batch = &measured.batch;
     let limit = SHARE_LIMITS[0];
     if batch.threshold_cycles > limit || batch.delays_kept < batch.delays_seen {
@@ -211,16 +200,6 @@ fn block_shares(
         }
         lost[block] += delay.cycles as f64 - mean;
     }
-    let shares = blocks.iter().zip(lost);
-    Some(
-        shares
-            .map(|(block, lost)| {
-                if block.sum == 0 {
-                    0.0
-                } else {
-                    lost / block.sum as f64
-                }
-            })
-            .collect(),
-    )
+    let times = blocks.iter().map(|block| block.sum as f64);
+    Some(lost.into_iter().zip(times).collect())
 }

@@ -10,25 +10,16 @@ use crate::words;
 
 use super::axes::{common_hz, flat};
 use super::histogram::steps;
-use super::parts::{Figure, N, Table, both, legend, none};
+use super::parts::{Figure, N, Table, View, both, line_legend, none};
 
 /// Is said where gaps are missing in the list.
 const INCOMPLETE: &str = " The list of delays was full, so these figures are lower bounds.";
 
 /// Renders how often per second gaps are longer than a length; `None` without gaps.
-pub(super) fn exceedance(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Markup> {
-    let drawn: Vec<(&Combination, &Counts, f64)> = panel
-        .members
-        .iter()
-        .filter_map(|(place, combination)| {
-            let CombinedFigures::Gap(gap) = &combination.figures else {
-                return None;
-            };
-            let seconds = gap.wall.ns? / 1e9;
-            Some((*combination, &pictures[*place].counts, seconds))
-        })
-        .collect();
-    let filled = || drawn.iter().filter(|(_, counts, _)| !counts.is_empty());
+pub(super) fn exceedance(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
+    let all = with_gaps(view.whole, pictures);
+    let drawn = with_gaps(&view.part, pictures);
+    let filled = || all.iter().filter(|(_, counts, _)| !counts.is_empty());
     let low = filled().filter_map(|(_, counts, _)| counts.min()).min()? as f64;
     let high = filled().filter_map(|(_, counts, _)| counts.max()).max()? as f64;
     let least = filled()
@@ -43,7 +34,7 @@ pub(super) fn exceedance(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Mar
     let upward = Scale::log((least / 1.6, most * 1.5), plot.upwards());
     for (series, (_, counts, seconds)) in drawn.iter().enumerate() {
         let path = falling(counts, *seconds, across, upward);
-        plot.path(&format!("line {}", colour(series)), &path);
+        plot.path(&format!("line dashed {}", colour(series)), &path);
     }
     let ticks = upward.ticks(9);
     let axis = Axis::new(
@@ -54,7 +45,12 @@ pub(super) fn exceedance(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Mar
         |v| N.tick(v),
     );
     plot.axis(axis);
-    flat(&mut plot, across, "length of the gap", common_hz(panel));
+    flat(
+        &mut plot,
+        across,
+        "length of the gap",
+        common_hz(view.whole),
+    );
     let read = "Find a length that would hurt below, go up to the line, and read at the left how often \
                 per second an interruption is at least that long. The line ends at the longest one that \
                 was seen; it does not say that longer ones don't happen.";
@@ -65,13 +61,28 @@ pub(super) fn exceedance(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Mar
             CombinedFigures::Timed(_) => true,
         });
     let figure = Figure {
-        title: "How often, and how long".to_owned(),
-        read: read.to_owned() + if is_complete { "" } else { INCOMPLETE },
-        legend: legend(panel),
+        title: view.title("How often, and how long"),
+        read: view.read(read.to_owned() + if is_complete { "" } else { INCOMPLETE }),
+        legend: line_legend(&view.part),
         plot: &plot,
         table: Some(exceedance_table(&drawn)),
     };
     Some(figure.render())
+}
+
+/// Returns the combinations of a panel with their gaps and the seconds that they spun for.
+fn with_gaps<'a>(
+    panel: &Panel<'a>,
+    pictures: &'a [Pictures],
+) -> Vec<(&'a Combination, &'a Counts, f64)> {
+    panel
+        .members
+        .iter()
+        .filter_map(|(place, combination)| {
+            let seconds = combination.figures.gap()?.wall.ns? / 1e9;
+            Some((*combination, &pictures[*place].counts, seconds))
+        })
+        .collect()
 }
 
 /// Draws the number of gaps at least as long as each length, per second.
@@ -130,29 +141,33 @@ fn exceedance_table(drawn: &[(&Combination, &Counts, f64)]) -> Table {
 }
 
 /// Renders the times from gap to gap; `None` with fewer than two gaps.
-pub(super) fn inter_arrivals(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Markup> {
-    let drawn: Vec<(&Combination, &[Bin])> = panel
-        .members
-        .iter()
-        .map(|(place, c)| (*c, pictures[*place].inter_arrivals.bins.as_slice()))
-        .collect();
+pub(super) fn inter_arrivals(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
+    let bins_of = |panel: &Panel<'_>| -> Vec<&[Bin]> {
+        let members = panel.members.iter();
+        members
+            .map(|(place, _)| pictures[*place].inter_arrivals.bins.as_slice())
+            .collect()
+    };
+    let all = bins_of(view.whole);
+    let members = view.part.members.iter().map(|(_, c)| *c);
+    let drawn: Vec<(&Combination, &[Bin])> = members.zip(bins_of(&view.part)).collect();
     let filled = || {
-        let all = drawn.iter().flat_map(|(_, bins)| bins.iter());
+        let all = all.iter().flat_map(|bins| bins.iter());
         all.filter(|bin| bin.tally.count > 0)
     };
     let low = filled().map(|bin| bin.low).min_by(f64::total_cmp)?;
     let high = filled().map(|bin| bin.high).max_by(f64::total_cmp)?;
     let total = |bins: &[Bin]| bins.iter().map(|bin| bin.tally.count).sum::<u64>().max(1);
     let share = |bin: &Bin, bins: &[Bin]| bin.tally.count as f64 / total(bins) as f64 * 100.0;
-    let most = drawn
+    let most = all
         .iter()
-        .flat_map(|(_, bins)| bins.iter().map(|bin| share(bin, bins)))
+        .flat_map(|bins| bins.iter().map(|bin| share(bin, bins)))
         .fold(0.0, f64::max);
     let mut plot = Plot::new(260.0, "times from gap to gap").with_top_axis();
     let across = Scale::log((low.max(1.0), high), plot.across());
     // One bar that holds most of them would flatten all others.
     let upward = if most > 10.0 {
-        let least = 100.0 / drawn.iter().map(|(_, bins)| total(bins)).max()? as f64;
+        let least = 100.0 / all.iter().map(|bins| total(bins)).max()? as f64;
         Scale::log((least * 0.6, most * 1.6), plot.upwards())
     } else {
         Scale::linear((0.0, most * 1.15), plot.upwards())
@@ -163,7 +178,7 @@ pub(super) fn inter_arrivals(panel: &Panel<'_>, pictures: &[Pictures]) -> Option
             .filter(|bin| bin.high > low && bin.low < high)
             .map(|bin| (bin.low, bin.high, share(bin, bins)));
         let path = steps(bars, across, upward, plot.upwards().0);
-        plot.path(&format!("area {}", colour(series)), &path);
+        plot.path(&view.outline(series), &path);
     }
     for (combination, _) in &drawn {
         let CombinedFigures::Gap(gap) = &combination.figures else {
@@ -190,15 +205,16 @@ pub(super) fn inter_arrivals(panel: &Panel<'_>, pictures: &[Pictures]) -> Option
         &mut plot,
         across,
         "from the start of one gap to the start of the next",
-        common_hz(panel),
+        common_hz(view.whole),
     );
     let figure = Figure {
-        title: "From gap to gap".to_owned(),
-        read:
+        title: view.title("From gap to gap"),
+        read: view.read(
             "A narrow peak means a clock: so many gaps follow the one before at that distance. A \
                broad hill means that they come at random."
                 .to_owned(),
-        legend: legend(panel),
+        ),
+        legend: view.outline_legend(),
         plot: &plot,
         table: Some(period_table(&drawn)),
     };

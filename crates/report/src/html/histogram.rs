@@ -5,10 +5,10 @@ use tare_stats::{Bin, Counts, Quantile, linear_bins, log_bins};
 
 use crate::analysis::{Pictures, Time};
 use crate::panels::{Panel, target_name};
-use crate::svg::{Axis, Path, Plot, Scale, Side, colour};
+use crate::svg::{Axis, Path, Plot, Scale, Side};
 
 use super::axes::{common_hz, flat};
-use super::parts::{Figure, N, Table, legend};
+use super::parts::{Figure, N, Table, View};
 
 /// Is about the number of bins across a histogram.
 const BINS: usize = 120;
@@ -18,12 +18,13 @@ const PER_DECADE: usize = 24;
 
 /// Renders the histograms of a panel: the whole range, and the common durations if they are a small
 /// part of it; `None` without samples.
-pub(super) fn histograms(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Markup> {
-    let counts: Vec<&Counts> = panel
-        .members
-        .iter()
-        .map(|(place, _)| &pictures[*place].counts)
-        .collect();
+pub(super) fn histograms(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
+    let panel = view.whole;
+    let counts_of = |panel: &Panel<'_>| -> Vec<&Counts> {
+        let members = panel.members.iter();
+        members.map(|(place, _)| &pictures[*place].counts).collect()
+    };
+    let counts = counts_of(panel);
     let filled = || counts.iter().filter(|counts| !counts.is_empty());
     let low = filled().filter_map(|counts| counts.min()).min()?;
     let high = filled().filter_map(|counts| counts.max()).max()?;
@@ -31,18 +32,13 @@ pub(super) fn histograms(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Mar
         .filter_map(|counts| counts.quantile(Quantile::P99))
         .max()?;
     let is_long = body - low < (high - low) / 4;
-    let whole = histogram(panel, &counts, low, high, Span::Whole);
+    let drawn = counts_of(&view.part);
+    let whole = histogram(view, &drawn, low, high, Span::Whole);
     let common = if is_long {
         let above = ((body - low) / 4)
             .max(panel.first().timer_step.cycles as u64 * 4)
             .max(4);
-        histogram(
-            panel,
-            &counts,
-            low,
-            body.saturating_add(above),
-            Span::Common,
-        )
+        histogram(view, &drawn, low, body.saturating_add(above), Span::Common)
     } else {
         None
     };
@@ -58,12 +54,13 @@ enum Span {
 }
 
 fn histogram(
-    panel: &Panel<'_>,
+    view: &View<'_>,
     counts: &[&Counts],
     low: u64,
     high: u64,
     span: Span,
 ) -> Option<Markup> {
+    let panel = view.whole;
     let title = panel.title();
     let step = panel
         .members
@@ -112,7 +109,7 @@ fn histogram(
             )
         });
         let path = steps(heights, across, upward, plot.upwards().0);
-        plot.path(&format!("area {}", colour(series)), &path);
+        plot.path(&view.outline(series), &path);
     }
     let ticks = upward.ticks(9);
     plot.axis(Axis::new(
@@ -142,11 +139,11 @@ fn histogram(
         ),
     };
     let figure = Figure {
-        title: name,
-        read,
-        legend: legend(panel),
+        title: view.title(&name),
+        read: view.read(read),
+        legend: view.outline_legend(),
         plot: &plot,
-        table: Some(bin_table(panel, &bins)),
+        table: Some(bin_table(&view.part, &bins)),
     };
     Some(figure.render())
 }

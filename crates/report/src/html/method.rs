@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use tare_results::model::{Outcome, Plan};
 
-use crate::analysis::{Analysis, CombinedFigures, Severity, State, name_cells};
+use crate::analysis::{Analysis, CombinedFigures, Placement, Severity, State, name_cells};
 use crate::words;
 
 use super::parts::{N, Table, facts, with_code};
@@ -224,9 +224,10 @@ fn agents(analysis: &Analysis) -> Vec<String> {
                 "not held"
             },
         );
-        match preparation.cpu {
-            Some(cpu) => text.push_str(&format!("; pinned to CPU {cpu}")),
-            None => text.push_str("; not pinned"),
+        let placement = Placement::of(analysis.plan(), &cell.plan.target, measured);
+        text.push_str(&format!("; {}", placement.words()));
+        if let Some(accelerator) = &agent.accelerator {
+            text.push_str(&format!("; executed by {accelerator}"));
         }
         match described.iter_mut().find(|(known, _)| *known == text) {
             Some((_, cells)) => cells.push(cell.plan.id),

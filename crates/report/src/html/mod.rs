@@ -6,14 +6,20 @@
 //! The page stays below [`LIMIT`] bytes whatever the number of samples and cells: pictures share a
 //! budget, and of a long sweep only some sizes get pictures of their own.
 
+mod attribution;
 mod axes;
+mod calibration;
+mod claims;
 mod gaps;
 mod histogram;
 mod machine;
 mod method;
+mod overview;
 mod parts;
+mod places;
 mod results;
 mod runs;
+mod strips;
 mod sweep;
 mod time;
 mod window;
@@ -21,9 +27,9 @@ mod window;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::analysis::{Alarm, Analysis, Severity, Summary};
-use crate::panels::{Panel, panels, series};
+use crate::panels::{MANY, Panel, panels, series, under};
 use crate::words::typeset;
-use parts::{N, with_code};
+use parts::{N, View, with_code};
 
 /// Is what the page may have at most, in bytes.
 pub const LIMIT: usize = 2_000_000;
@@ -33,6 +39,9 @@ const BUDGET: usize = 900_000;
 
 /// Is the number of sizes of a sweep that get pictures of their own.
 const SIZES: usize = 12;
+
+/// Is the number of rows from which a table of single runs is folded away.
+const ROWS: usize = 40;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -173,6 +182,7 @@ impl Page<'_> {
             }
             p.headline { (typeset(&verdict.headline)) }
             @for detail in &verdict.details { p { (typeset(detail)) } }
+            @for split in &verdict.attribution { p { (with_code(&typeset(split))) } }
             @for certainty in &verdict.certainty { p.sure { (typeset(certainty)) } }
             @if let Some(picture) = self.first_picture(panels) { (picture) }
             @for alarm in serious.iter().filter(|alarm| alarm.severity() < Severity::Error) {
@@ -187,6 +197,7 @@ impl Page<'_> {
         let all = series(panels);
         let main = all.first()?;
         match main {
+            sizes if overview::is_needed(panels, sizes) => overview::overview(panels, &sizes[0]),
             [panel] => time::over_time(panel, self.analysis.pictures(), self.budget / 3),
             sizes if sizes.iter().all(Panel::is_gap) => {
                 time::over_time(&sizes[0], self.analysis.pictures(), self.budget / 3)
@@ -204,6 +215,16 @@ impl Page<'_> {
         if !panels.is_empty() {
             add("results", "Results", results::results(panels));
         }
+        if let Some(reproduction) = &self.summary().reproduction {
+            let name = format!("Against {}", reproduction.study);
+            add("claims", &name, claims::claims(reproduction));
+        }
+        if let Some(tables) = attribution::attribution(&self.summary().attribution) {
+            add("attribution", "What the operating system adds", tables);
+        }
+        if let Some(loads) = places::loads(self.summary()) {
+            add("loads", "Loads", loads);
+        }
         let all = series(panels);
         let time_plots = panels.len().clamp(1, all.len().max(1) * self.sizes.max(1));
         let budget = self.budget * 2 / 3 / time_plots;
@@ -211,16 +232,23 @@ impl Page<'_> {
             let Some(first) = sizes.first() else { continue };
             let name = match sizes {
                 [panel] => panel.title(),
-                _ => format!("{} by size", first.first().workload),
+                _ => format!("{} by size{}", first.first().workload, under(first.first())),
             };
             let id = format!("workload-{}", place + 1);
-            add(&id, &name, self.series(sizes, place == 0, budget));
+            add(&id, &name, self.series(panels, sizes, place == 0, budget));
         }
         let summary = self.summary();
         let analysis = self.analysis;
         if !summary.cells.is_empty() {
             add("runs", "Every run", self.every_run());
-            add("calibration", "Calibration", machine::calibration(analysis));
+            add(
+                "calibration",
+                "Calibration",
+                calibration::calibration(analysis),
+            );
+        }
+        if let Some(table) = places::places(&summary.places) {
+            add("places", "The places, from inside", table);
         }
         add(
             "not-measured",
@@ -241,9 +269,23 @@ impl Page<'_> {
     }
 
     /// Renders one workload: a single size in full, several sizes as a sweep with some in full.
-    fn series(&self, sizes: &[Panel<'_>], is_first: bool, budget: usize) -> Markup {
+    fn series(
+        &self,
+        panels: &[Panel<'_>],
+        sizes: &[Panel<'_>],
+        is_first: bool,
+        budget: usize,
+    ) -> Markup {
         if let [panel] = sizes {
-            return self.panel(panel, !is_first, budget);
+            let is_needed = overview::is_needed(panels, sizes);
+            // That of the first stands beside the verdict, and all loads of a workload have one in common.
+            let is_new = !is_first && overview::is_first_load(panels, panel);
+            return html! {
+                @if is_needed && is_new {
+                    @if let Some(picture) = overview::overview(panels, panel) { (picture) }
+                }
+                (self.panel(panel, !is_first || is_needed, budget))
+            };
         }
         let shown = spread_out(sizes.len(), self.sizes);
         let left_out = sizes.len() - shown.len();
@@ -269,17 +311,23 @@ impl Page<'_> {
     /// Renders all pictures of the combinations that differ only in their target.
     fn panel(&self, panel: &Panel<'_>, with_time: bool, budget: usize) -> Markup {
         let pictures = self.analysis.pictures();
-        let over_time = || time::over_time(panel, pictures, budget);
+        let views = View::all(panel);
+        let each = |picture: &dyn Fn(&View<'_>) -> Option<Markup>| {
+            html! { @for view in &views { @if let Some(picture) = picture(view) { (picture) } } }
+        };
         html! {
-            @if with_time { @if let Some(picture) = over_time() { (picture) } }
+            @if with_time { @if let Some(picture) = time::over_time(panel, pictures, budget) { (picture) } }
             @if panel.is_gap() {
-                @if let Some(picture) = gaps::exceedance(panel, pictures) { (picture) }
-                @if let Some(picture) = gaps::inter_arrivals(panel, pictures) { (picture) }
+                (each(&|view| gaps::exceedance(view, pictures)))
+                (each(&|view| gaps::inter_arrivals(view, pictures)))
             } @else {
-                @if let Some(picture) = window::window(panel, pictures) { (picture) }
-                @if let Some(picture) = histogram::histograms(panel, pictures) { (picture) }
+                (each(&|view| window::window(view, pictures)))
+                (each(&|view| histogram::histograms(view, pictures)))
             }
-            @if let Some(picture) = runs::by_run(panel, self.summary()) { (picture) }
+            // Of many targets the overview shows how far the runs lie apart.
+            @if panel.members.len() <= MANY {
+                @if let Some(picture) = runs::by_run(panel, self.summary()) { (picture) }
+            }
             @if panel.is_gap() && self.has_no_gaps(panel) {
                 p { "There was no gap at all, so there is nothing to draw." }
             }
@@ -296,21 +344,29 @@ impl Page<'_> {
 
     fn every_run(&self) -> Markup {
         let tables = [
-            runs::gap_table(self.summary()),
-            runs::timed_table(self.summary()),
+            ("gap", runs::gap_table(self.summary())),
+            ("timed work", runs::timed_table(self.summary())),
         ];
         html! {
             p.read {
                 "One row per cell. Durations are in cycles unless a unit stands with them. The interval of the mean is \
                  kot-2019's: the normal approximation at 90 %, over single samples."
             }
-            @for mut table in tables {
+            @for (kind, mut table) in tables {
                 @if !table.rows.is_empty() {
                     @let left_out = table.rows.len().saturating_sub(self.rows);
                     @let () = table.rows.truncate(self.rows);
-                    (table.render())
-                    @if left_out > 0 {
-                        p.note { (N.count(left_out as u64)) " more are in summary.json." }
+                    @let shown = html! {
+                        (table.render())
+                        @if left_out > 0 {
+                            p.note { (N.count(left_out as u64)) " more are in summary.json." }
+                        }
+                    };
+                    @if table.rows.len() > ROWS {
+                        @let rows = N.count(table.rows.len() as u64);
+                        details { summary { (rows) " runs of " (kind) } (shown) }
+                    } @else {
+                        (shown)
                     }
                 }
             }

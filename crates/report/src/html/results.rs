@@ -6,10 +6,12 @@ use crate::analysis::{
     ClassFigure, Combination, CombinedFigures, CombinedGap, CombinedShare, CombinedTimed, Observed,
     Spread, Time,
 };
-use crate::panels::{Panel, target_name};
+use crate::panels::Panel;
+use crate::rows::{Entry, Row, first, rows};
 use crate::words;
 
 use super::parts::{N, Table, none, time};
+use super::places::counters;
 use super::sweep::plus_minus;
 
 /// Is the number of rows from which the table of classes is folded away.
@@ -17,20 +19,8 @@ const FOLDED: usize = 8;
 
 /// Renders the tables of all combinations.
 pub(super) fn results(panels: &[Panel<'_>]) -> Markup {
-    let members = || {
-        panels.iter().flat_map(|panel| {
-            panel
-                .members
-                .iter()
-                .map(|(_, c)| (format!("{} · {}", panel.title(), target_name(c)), *c))
-        })
-    };
-    let gaps: Vec<_> = members()
-        .filter_map(|(name, c)| Some((name, c, as_gap(c)?)))
-        .collect();
-    let timed: Vec<_> = members()
-        .filter_map(|(name, c)| Some((name, c, as_timed(c)?)))
-        .collect();
+    let gaps = rows(panels, CombinedFigures::gap);
+    let timed = rows(panels, CombinedFigures::timed);
     html! {
         p.read {
             "Medians over the runs; shortest and longest are those of all runs. Below each duration stands \
@@ -54,10 +44,11 @@ pub(super) fn results(panels: &[Panel<'_>]) -> Markup {
         } @else {
             (classes.render())
         }
+        @if let Some(counters) = counters(panels) { (counters) }
     }
 }
 
-fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
+fn gap_table(rows: &[Row<'_, CombinedGap>]) -> Table {
     let mut table = Table::new([
         "workload · target",
         "runs",
@@ -70,15 +61,16 @@ fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
         "longest",
         "every",
     ]);
-    for (name, combination, gap) in rows {
+    fill(&mut table, rows, |entry| {
+        let (combination, gap) = (entry.combination, entry.figures);
         let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.median), combination);
         let period = gap.period.map_or_else(none, |period| {
             let share = N.fixed(period.figure.share_of_gaps * 100.0, 0);
             let every = words::time(N, period.figure.period, None);
             format!("{every}\n{} of them", N.with_unit(&share, "%"))
         });
-        table.row([
-            name.clone(),
+        vec![
+            entry.name.clone(),
             runs(combination),
             format!(
                 "{}\n{}",
@@ -95,12 +87,12 @@ fn gap_table(rows: &[(String, &Combination, &CombinedGap)]) -> Table {
             median(gap.p99_9),
             lines(gap.longest.map(|longest| longest.highest), combination),
             period,
-        ]);
-    }
+        ]
+    });
     table
 }
 
-fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
+fn timed_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
     let mut table = Table::new([
         "workload · target",
         "runs",
@@ -113,11 +105,12 @@ fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
         "p99.99",
         "longest",
     ]);
-    for (name, combination, timed) in rows {
+    fill(&mut table, rows, |entry| {
+        let (combination, timed) = (entry.combination, entry.figures);
         let raw = &timed.raw;
         let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.median), combination);
-        table.row([
-            name.clone(),
+        vec![
+            entry.name.clone(),
             runs(combination),
             lines(Some(raw.min.lowest), combination),
             median(Some(raw.median)),
@@ -131,45 +124,30 @@ fn timed_table(rows: &[(String, &Combination, &CombinedTimed)]) -> Table {
             median(raw.p99_9),
             median(raw.p99_99),
             lines(Some(raw.max.highest), combination),
-        ]);
-    }
+        ]
+    });
     table
 }
 
 fn class_table(panels: &[Panel<'_>]) -> Table {
     let mut table = Table::new(["workload · target"]);
-    let combinations = || {
-        panels
-            .iter()
-            .flat_map(|panel| panel.members.iter().map(move |m| (panel, m.1)))
-    };
-    let classes = |combination: &Combination| -> Vec<ClassFigure> {
-        match &combination.figures {
-            CombinedFigures::Gap(gap) => gap.classes.clone(),
-            CombinedFigures::Timed(timed) => timed.classes.clone(),
-        }
-    };
-    if let Some((_, first)) = combinations().next() {
-        for class in classes(first) {
-            table.head.push(bounds(&class));
-        }
-        for share in shares(first) {
-            table
-                .head
-                .push(format!("share\nabove {}", N.count(share.above_cycles)));
-        }
+    let rows = rows(panels, Some);
+    if let Some(first) = first(&rows) {
+        table.head.extend(classes(first.figures).iter().map(bounds));
+        table.head.extend(
+            shares(first.figures)
+                .iter()
+                .map(|share| format!("share\nabove {}", N.count(share.above_cycles))),
+        );
     }
-    for (panel, combination) in combinations() {
-        let repetitions = match &combination.figures {
-            CombinedFigures::Timed(timed) => Some(timed.repetitions),
-            CombinedFigures::Gap(_) => None,
-        };
-        let mut row = vec![format!("{} · {}", panel.title(), target_name(combination))];
-        for class in classes(combination) {
-            row.push(count(&class, repetitions, combination));
+    fill(&mut table, &rows, |entry| {
+        let repetitions = entry.figures.timed().map(|timed| timed.repetitions);
+        let mut row = vec![entry.name.clone()];
+        for class in classes(entry.figures) {
+            row.push(count(class, repetitions, entry.combination));
         }
         row.extend(
-            shares(combination)
+            shares(entry.figures)
                 .iter()
                 .map(|share| match (share.share, share.observed) {
                     (Some(share), Observed::Fully) => N.percent(share.median),
@@ -177,13 +155,30 @@ fn class_table(panels: &[Panel<'_>]) -> Table {
                     (None, _) => "below the\nthreshold".to_owned(),
                 }),
         );
-        table.rows.push(row);
-    }
+        row
+    });
     table
 }
 
-fn shares(combination: &Combination) -> &[CombinedShare] {
-    match &combination.figures {
+/// Adds the rows, of which `cells` makes those of combinations.
+fn fill<T>(table: &mut Table, rows: &[Row<'_, T>], cells: impl Fn(&Entry<'_, T>) -> Vec<String>) {
+    for row in rows {
+        table.rows.push(match row {
+            Row::Heading(heading) => vec![heading.clone()],
+            Row::Of(entry) => cells(entry),
+        });
+    }
+}
+
+fn classes(figures: &CombinedFigures) -> &[ClassFigure] {
+    match figures {
+        CombinedFigures::Gap(gap) => &gap.classes,
+        CombinedFigures::Timed(timed) => &timed.classes,
+    }
+}
+
+fn shares(figures: &CombinedFigures) -> &[CombinedShare] {
+    match figures {
         CombinedFigures::Timed(timed) => &timed.shares,
         CombinedFigures::Gap(gap) => &gap.shares,
     }
@@ -238,18 +233,4 @@ fn runs(combination: &Combination) -> String {
         return N.count(combination.runs);
     }
     format!("{} of {}", combination.runs, combination.planned_runs)
-}
-
-fn as_gap(combination: &Combination) -> Option<&CombinedGap> {
-    match &combination.figures {
-        CombinedFigures::Gap(gap) => Some(gap),
-        CombinedFigures::Timed(_) => None,
-    }
-}
-
-fn as_timed(combination: &Combination) -> Option<&CombinedTimed> {
-    match &combination.figures {
-        CombinedFigures::Timed(timed) => Some(timed),
-        CombinedFigures::Gap(_) => None,
-    }
 }

@@ -36,26 +36,7 @@ pub(super) fn by_run(panel: &Panel<'_>, summary: &Summary) -> Option<Markup> {
     if blocks.len() < 2 {
         return None;
     }
-    let mut lines: Vec<Line> = Vec::new();
-    for (series, (_, combination)) in panel.members.iter().enumerate() {
-        for (limit, points) in shares(&cells(combination)) {
-            let hollow = limit.is_some_and(|limit| limit > 400);
-            let name = match limit {
-                Some(limit) => format!(
-                    "{}, above {} cycles",
-                    target_name(combination),
-                    N.count(limit)
-                ),
-                None => target_name(combination),
-            };
-            lines.push(Line {
-                colour: colour(series),
-                name,
-                hollow,
-                points,
-            });
-        }
-    }
+    let lines = lines(panel, cells);
     let all: Vec<f64> = lines
         .iter()
         .flat_map(|line| line.points.iter().map(|point| point.1))
@@ -108,6 +89,31 @@ pub(super) fn by_run(panel: &Panel<'_>, summary: &Summary) -> Option<Markup> {
     Some(figure.render())
 }
 
+/// Returns the shares of all targets of a panel.
+fn lines<'s>(panel: &Panel<'_>, cells: impl Fn(&Combination) -> Vec<&'s CellSummary>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (series, (_, combination)) in panel.members.iter().enumerate() {
+        for (limit, points) in shares(&cells(combination)) {
+            let hollow = limit.is_some_and(|limit| limit > 400);
+            let name = match limit {
+                Some(limit) => format!(
+                    "{}, above {} cycles",
+                    target_name(combination),
+                    N.count(limit)
+                ),
+                None => target_name(combination),
+            };
+            lines.push(Line {
+                colour: colour(series),
+                name,
+                hollow,
+                points,
+            });
+        }
+    }
+    lines
+}
+
 /// Returns the shares of each limit in per cent, by run; `gap` has one share without a limit.
 fn shares(cells: &[&CellSummary]) -> Vec<(Option<u64>, Points)> {
     let mut lines: Vec<(Option<u64>, Points)> = Vec::new();
@@ -139,7 +145,7 @@ pub(super) fn timed_table(summary: &Summary) -> Table {
         "cell",
         "run",
         "repetitions",
-        "mean ± 90 %, as the study",
+        "mean ± 90 %,\nas the study",
         "sd",
         "shortest",
         "median",
@@ -147,7 +153,7 @@ pub(super) fn timed_table(summary: &Summary) -> Table {
         "p99.9",
         "p99.99",
         "longest",
-        "longest, time",
+        "longest,\ntime",
         "net mean",
         "net median",
         "> 400",
@@ -189,10 +195,10 @@ pub(super) fn gap_table(summary: &Summary) -> Table {
     let mut table = Table::new([
         "cell",
         "run",
-        "timer reads",
+        "timer\nreads",
         "spun for",
-        "quiet iteration",
-        "mean ± 90 %, as the study",
+        "quiet\niteration",
+        "mean ± 90 %,\nas the study",
         "sd",
         "gaps",
         "gaps/s",
@@ -201,7 +207,7 @@ pub(super) fn gap_table(summary: &Summary) -> Table {
         "p99",
         "p99.9",
         "longest",
-        "longest, cycles",
+        "longest,\ncycles",
         "period",
     ]);
     for (cell, combination) in with_combinations(summary) {

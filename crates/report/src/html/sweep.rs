@@ -7,7 +7,7 @@ use crate::panels::{Panel, target_name};
 use crate::svg::{Axis, Path, Plot, Scale, Side, colour};
 
 use super::axes::{common_hz_of, upright};
-use super::parts::{Figure, N, Table, both, cycles, legend_of, none};
+use super::parts::{Figure, N, Table, both, cycles, entitle, legend_of, none};
 
 /// Is the room at the bottom of a logarithmic axis in which zero lies, in pixels.
 const ZERO_ROOM: f64 = 18.0;
@@ -27,17 +27,48 @@ struct Work {
 
 /// Renders durations and classes of a sweep; `None` if no size has figures.
 pub(super) fn sweep(sizes: &[Panel<'_>]) -> Option<Markup> {
-    let lines = lines(sizes);
     let work = Work::of(sizes)?;
+    let views = Lines::all(sizes);
+    let by_size: Option<Vec<Markup>> = views.iter().map(|v| cycles_by_work(v, &work)).collect();
+    let by_class: Option<Vec<Markup>> = views.iter().map(|v| classes(v, &work)).collect();
     Some(html! {
-        (cycles_by_work(&lines, &work)?)
-        (classes(&lines, &work)?)
+        @for picture in by_size? { (picture) }
+        @for picture in by_class? { (picture) }
     })
 }
 
 /// Renders the share of time in delays over the sizes; `None` if no size has figures.
 pub(super) fn shares(sizes: &[Panel<'_>]) -> Option<Markup> {
-    share_by_work(&lines(sizes), &Work::of(sizes)?)
+    let work = Work::of(sizes)?;
+    let views = Lines::all(sizes);
+    let pictures: Option<Vec<Markup>> = views.iter().map(|v| share_by_work(v, &work)).collect();
+    Some(html! { @for picture in pictures? { (picture) } })
+}
+
+/// Holds the lines of one picture, and those of all targets, which the axes fit.
+struct Lines<'a> {
+    whole: Vec<Line<'a>>,
+    drawn: Vec<Line<'a>>,
+    /// The groups that are drawn, if they are not all.
+    name: Option<String>,
+}
+
+impl<'a> Lines<'a> {
+    /// Divides the targets into what can be overlaid in one picture each.
+    fn all(sizes: &[Panel<'a>]) -> Vec<Self> {
+        let whole = Panel::of_targets(sizes);
+        let parts = whole.parts().into_iter();
+        parts
+            .map(|part| {
+                let drawn: Vec<Panel<'a>> = sizes.iter().map(|s| s.restricted_to(&part)).collect();
+                Self {
+                    whole: lines(sizes),
+                    drawn: lines(&drawn),
+                    name: part.name_in(&whole),
+                }
+            })
+            .collect()
+    }
 }
 
 fn lines<'a>(sizes: &[Panel<'a>]) -> Vec<Line<'a>> {
@@ -129,7 +160,8 @@ fn draw(plot: &mut Plot, classes: &str, hollow: bool, points: &[(f64, f64, Strin
     }
 }
 
-fn share_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
+fn share_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
+    let (lines, whole) = (&view.drawn, &view.whole);
     let limits: Vec<u64> = lines
         .first()?
         .points
@@ -147,8 +179,8 @@ fn share_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
         Some(share.share?.median * 100.0)
     };
     let mut plot = Plot::new(300.0, "share of time in delays by size");
-    let across = work.scale(lines, plot.across())?;
-    let all: Vec<f64> = lines
+    let across = work.scale(whole, plot.across())?;
+    let all: Vec<f64> = whole
         .iter()
         .flat_map(|line| &line.points)
         .flat_map(|point| limits.iter().filter_map(|&limit| value(point.2, limit)))
@@ -189,9 +221,9 @@ fn share_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
         ticks,
         label,
     ));
-    work.axis(&mut plot, across, lines);
+    work.axis(&mut plot, across, whole);
     let figure = Figure {
-        title: "Share of the time in delays".to_owned(),
+        title: entitle("Share of the time in delays", view.name.clone()),
         read:
             "The sum of all delays above a limit over the sum of all cycles, the median over the \
                runs. A periodic disturbance of fixed length costs the same share whatever the size."
@@ -203,12 +235,13 @@ fn share_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
     Some(figure.render())
 }
 
-fn cycles_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
+fn cycles_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
+    let (lines, whole) = (&view.drawn, &view.whole);
     let mut plot = Plot::new(300.0, "mean duration by size").with_right_axis();
-    let across = work.scale(lines, plot.across())?;
+    let across = work.scale(whole, plot.across())?;
     let mean = |timed: &CombinedTimed| timed.raw.mean.median;
     let all = || {
-        lines
+        whole
             .iter()
             .flat_map(|line| line.points.iter().map(|p| mean(p.2).cycles))
     };
@@ -256,13 +289,13 @@ fn cycles_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
             .flat_map(|line| line.points.iter().map(|point| point.1)),
     );
     upright(&mut plot, upward, hz);
-    work.axis(&mut plot, across, lines);
+    work.axis(&mut plot, across, whole);
     let entries = lines
         .iter()
         .enumerate()
         .map(|(i, line)| (colour(i), line.name.clone()));
     let figure = Figure {
-        title: "Duration by size".to_owned(),
+        title: entitle("Duration by size", view.name.clone()),
         read: "The mean duration of a repetition, the median over the runs. A straight line means that \
                each step costs the same; its slope is the cost of a step."
             .to_owned(),
@@ -273,7 +306,8 @@ fn cycles_by_work(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
     Some(figure.render())
 }
 
-fn classes(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
+fn classes(view: &Lines<'_>, work: &Work) -> Option<Markup> {
+    let (lines, whole) = (&view.drawn, &view.whole);
     let letters: Vec<char> = lines
         .first()?
         .points
@@ -292,8 +326,8 @@ fn classes(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
     let pictures: Vec<Markup> = shown
         .filter_map(|letter| {
             let mut plot = Plot::new(200.0, format!("delays of class {letter} by size"));
-            let across = work.scale(lines, plot.across())?;
-            let all: Vec<f64> = lines
+            let across = work.scale(whole, plot.across())?;
+            let all: Vec<f64> = whole
                 .iter()
                 .flat_map(|line| &line.points)
                 .filter_map(|point| per_million(point.2, letter))
@@ -314,7 +348,7 @@ fn classes(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
             let ticks = upward.ticks(4);
             let title = format!("class {letter}, per million repetitions");
             plot.axis(Axis::new(Side::Left, upward, title, ticks, |v| N.tick(v)));
-            work.axis(&mut plot, across, lines);
+            work.axis(&mut plot, across, whole);
             Some(html! { div.plot tabindex="0" { (maud::PreEscaped(plot.markup())) } })
         })
         .collect();
@@ -337,7 +371,7 @@ fn classes(lines: &[Line<'_>], work: &Work) -> Option<Markup> {
         .map(|(i, line)| (colour(i), line.name.clone()));
     Some(html! {
         figure {
-            h3 { "Delays by class and size" }
+            h3 { (entitle("Delays by class and size", view.name.clone())) }
             p.read {
                 "How many of a million repetitions were delayed by 400 to 2,000 cycles (B), by 2,000 to \
                  6,000 (C), by more (D), over all runs. Longer repetitions meet more of what comes with time."

@@ -8,30 +8,23 @@ use crate::svg::{Axis, Path, Plot, Scale, Side, colour, scatter};
 
 use super::axes::{common_hz, upright};
 use super::parts::{Figure, N, Table, both, legend};
+use super::strips;
 
 /// Renders all runs of a panel over time, in about `budget` bytes; `None` if nothing was drawn.
 pub(super) fn over_time(panel: &Panel<'_>, pictures: &[Pictures], budget: usize) -> Option<Markup> {
-    let drawn: Vec<(&Combination, &Pictures)> = panel
-        .members
-        .iter()
-        .map(|(place, combination)| (*combination, &pictures[*place]))
-        .collect();
-    let runs = || drawn.iter().flat_map(|(_, pictures)| &pictures.runs);
-    let low = runs().filter_map(TimePicture::shortest).min()?;
-    let high = runs().filter_map(TimePicture::longest).max()?;
-    let longest_wall = runs().map(|run| run.wall_cycles).max()?;
-
-    let what = if panel.is_gap() { "gaps" } else { "durations" };
-    let title = panel.title();
-    let description = format!("{what} of {title} over time; the longest is {high} cycles");
-    let mut plot = Plot::new(340.0, description).with_right_axis();
-    let slots = Slots::new(runs(), plot.across(), longest_wall);
-    let scale = Scale::fitting(low as f64, high as f64, plot.upwards());
+    if strips::are_needed(panel) {
+        return strips::strips(panel, pictures, budget);
+    }
+    let over = Extent::of(panel, pictures)?;
+    let drawn = &over.drawn;
+    let mut plot = Plot::new(340.0, over.description(panel)).with_right_axis();
+    let slots = over.slots(&plot);
+    let scale = over.scale(plot.upwards());
     slots.draw(&mut plot);
-    let all_runs = runs().count().max(1);
+    let budget = budget / over.runs;
     for (series, (_, pictures)) in drawn.iter().enumerate() {
         for run in &pictures.runs {
-            draw_run(&mut plot, series, run, &slots, scale, budget / all_runs);
+            draw_run(&mut plot, series, run, &slots, scale, budget);
         }
     }
     for (series, (combination, pictures)) in drawn.iter().enumerate() {
@@ -39,24 +32,75 @@ pub(super) fn over_time(panel: &Panel<'_>, pictures: &[Pictures], budget: usize)
             draw_peaks(&mut plot, series, run, &slots, scale, combination);
         }
     }
-    label_longest(&mut plot, &drawn, &slots, scale);
+    label_longest(&mut plot, drawn, &slots, scale);
     upright(&mut plot, scale, common_hz(panel));
     slots.axis(&mut plot, common_hz(panel));
     let figure = Figure {
-        title: if panel.is_gap() {
-            "Interruptions over time".to_owned()
-        } else {
-            format!("{title} over time")
-        },
-        read: reading(panel, slots.blocks.len(), &drawn),
+        title: title(panel),
+        read: reading(panel, slots.blocks.len(), drawn),
         legend: legend(panel),
         plot: &plot,
-        table: Some(peak_table(&drawn)),
+        table: Some(peak_table(drawn)),
     };
     Some(figure.render())
 }
 
-fn reading(panel: &Panel<'_>, runs: usize, drawn: &[(&Combination, &Pictures)]) -> String {
+/// Holds what is drawn over time, and how far it reaches.
+pub(super) struct Extent<'a> {
+    pub drawn: Vec<(&'a Combination, &'a Pictures)>,
+    /// Number of all runs of all targets.
+    pub runs: usize,
+    low: u64,
+    high: u64,
+    longest_wall: u64,
+}
+
+impl<'a> Extent<'a> {
+    /// Takes all runs of a panel; `None` if nothing of them can be drawn.
+    pub(super) fn of(panel: &Panel<'a>, pictures: &'a [Pictures]) -> Option<Self> {
+        let members = panel.members.iter();
+        let drawn: Vec<(&Combination, &Pictures)> = members
+            .map(|(place, combination)| (*combination, &pictures[*place]))
+            .collect();
+        let runs = || drawn.iter().flat_map(|(_, pictures)| &pictures.runs);
+        Some(Self {
+            runs: runs().count().max(1),
+            low: runs().filter_map(TimePicture::shortest).min()?,
+            high: runs().filter_map(TimePicture::longest).max()?,
+            longest_wall: runs().map(|run| run.wall_cycles).max()?,
+            drawn,
+        })
+    }
+
+    pub(super) fn slots(&self, plot: &Plot) -> Slots {
+        let runs = self.drawn.iter().flat_map(|(_, pictures)| &pictures.runs);
+        Slots::new(runs, plot.across(), self.longest_wall)
+    }
+
+    pub(super) fn scale(&self, upwards: (f64, f64)) -> Scale {
+        Scale::fitting(self.low as f64, self.high as f64, upwards)
+    }
+
+    pub(super) fn description(&self, panel: &Panel<'_>) -> String {
+        let what = if panel.is_gap() { "gaps" } else { "durations" };
+        let (title, high) = (panel.title(), self.high);
+        format!("{what} of {title} over time; the longest is {high} cycles")
+    }
+}
+
+/// Names the picture.
+pub(super) fn title(panel: &Panel<'_>) -> String {
+    if panel.is_gap() {
+        return "Interruptions over time".to_owned();
+    }
+    format!("{} over time", panel.title())
+}
+
+pub(super) fn reading(
+    panel: &Panel<'_>,
+    runs: usize,
+    drawn: &[(&Combination, &Pictures)],
+) -> String {
     let mut text = if panel.is_gap() {
         "Each dot is one interruption: when it came, and how long it lasted. Dots at one height \
          and at even distances have one periodic cause."
@@ -92,7 +136,7 @@ fn reading(panel: &Panel<'_>, runs: usize, drawn: &[(&Combination, &Pictures)]) 
 }
 
 /// Places runs side by side, with equal distances in time on all of them.
-struct Slots {
+pub(super) struct Slots {
     blocks: Vec<u32>,
     left: f64,
     width: f64,
@@ -116,6 +160,11 @@ impl Slots {
         }
     }
 
+    /// Returns how many runs stand side by side.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// Returns the place of a moment, given as a fraction of the run's time.
     fn at(&self, run: &TimePicture, fraction: f64) -> f64 {
         let slot = self.blocks.iter().position(|block| *block == run.block);
@@ -127,7 +176,7 @@ impl Slots {
         self.at(run, (column as f64 + 0.5) / run.columns.max(1) as f64)
     }
 
-    fn draw(&self, plot: &mut Plot) {
+    pub(super) fn draw(&self, plot: &mut Plot) {
         let (bottom, top) = plot.upwards();
         let mut splits = Path::default();
         for slot in 1..self.blocks.len() {
@@ -138,7 +187,7 @@ impl Slots {
         plot.path("split", &splits);
     }
 
-    fn axis(&self, plot: &mut Plot, hz: Option<f64>) {
+    pub(super) fn axis(&self, plot: &mut Plot, hz: Option<f64>) {
         let wall = self.longest_wall as f64;
         let whole = (self.left, self.left + self.width * self.blocks.len() as f64);
         if self.blocks.len() > 1 {
@@ -175,7 +224,7 @@ impl Slots {
     }
 }
 
-fn draw_run(
+pub(super) fn draw_run(
     plot: &mut Plot,
     series: usize,
     run: &TimePicture,
@@ -253,7 +302,7 @@ fn draw_peaks(
 }
 
 /// Marks the longest of all delays and writes its length beside it.
-fn label_longest(
+pub(super) fn label_longest(
     plot: &mut Plot,
     drawn: &[(&Combination, &Pictures)],
     slots: &Slots,
@@ -290,7 +339,7 @@ fn after(peak: &Peak, combination: &Combination) -> String {
     )
 }
 
-fn peak_table(drawn: &[(&Combination, &Pictures)]) -> Table {
+pub(super) fn peak_table(drawn: &[(&Combination, &Pictures)]) -> Table {
     const ROWS: usize = 20;
     let mut table = Table::new([
         "The longest",

@@ -8,19 +8,21 @@ use crate::svg::{Axis, Plot, Scale, Side, colour, scatter};
 use crate::words;
 
 use super::axes::{common_hz, upright_with};
-use super::parts::{Figure, N, legend};
+use super::parts::{Figure, N, View, legend};
 
 /// Is how far apart targets with the same durations are drawn, in pixels.
 const APART: f64 = 3.4;
 
 /// Renders the raw samples from the middle of the first run; `None` if none were kept.
-pub(super) fn window(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Markup> {
-    let windows: Vec<_> = panel
-        .members
-        .iter()
-        .map(|(place, _)| &pictures[*place].window)
-        .collect();
-    let all = || windows.iter().flat_map(|window| window.iter());
+pub(super) fn window(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
+    let panel = view.whole;
+    let windows_of = |panel: &Panel<'_>| -> Vec<_> {
+        let members = panel.members.iter();
+        members.map(|(place, _)| &pictures[*place].window).collect()
+    };
+    let whole = windows_of(panel);
+    let windows = windows_of(&view.part);
+    let all = || whole.iter().flat_map(|window| window.iter());
     let low = all().map(|sample| sample.cycles).min()?;
     let high = all().map(|sample| sample.cycles).max()?;
     let length = windows.iter().map(|window| window.len()).max()?;
@@ -60,9 +62,9 @@ pub(super) fn window(panel: &Panel<'_>, pictures: &[Pictures]) -> Option<Markup>
         ));
     }
     let figure = Figure {
-        title: format!("{title}, {} in a row", N.count(length as u64)),
-        read,
-        legend: legend(panel),
+        title: view.title(&format!("{title}, {} in a row", N.count(length as u64))),
+        read: view.read(read),
+        legend: legend(&view.part),
         plot: &plot,
         table: None,
     };

@@ -70,6 +70,7 @@ impl Axis {
 pub(crate) struct Plot {
     height: f64,
     top: f64,
+    left: f64,
     right: f64,
     description: String,
     axes: Vec<Axis>,
@@ -82,11 +83,48 @@ impl Plot {
         Self {
             height,
             top: TOP,
+            left: LEFT,
             right: NO_AXIS,
             description: description.into(),
             axes: Vec::new(),
             content: String::new(),
         }
+    }
+
+    /// Starts a plot of rows that is `rows` pixels high without its axis below, with room for their names
+    /// at the left.
+    pub fn rows(rows: f64, names: f64, description: impl Into<String>) -> Self {
+        let mut plot = Self::new(rows + BOTTOM + 2.0, description);
+        plot.top = 2.0;
+        plot.left = names;
+        plot.right = RIGHT;
+        plot
+    }
+
+    /// Starts a plot of strips that are `strips` pixels high together, without the axis below.
+    pub fn strips(strips: f64, description: impl Into<String>) -> Self {
+        let mut plot = Self::new(strips + BOTTOM + TOP, description);
+        plot.top = TOP - 8.0;
+        plot
+    }
+
+    /// Draws a line across the area.
+    pub fn rule(&mut self, y: f64) {
+        let (left, right) = self.across();
+        let mut rule = Path::default();
+        rule.move_to(left, y);
+        rule.line_to(right, y);
+        self.path("grid", &rule);
+    }
+
+    /// Writes a text from a point on.
+    pub fn text(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
+        self.raw(&format!(
+            "<text class=\"{classes}\" x=\"{}\" y=\"{}\">{}</text>",
+            number(x),
+            number(y),
+            escape(text)
+        ));
     }
 
     /// Makes room for an axis at the top.
@@ -103,7 +141,7 @@ impl Plot {
 
     /// Returns left and right edge of the area.
     pub fn across(&self) -> (f64, f64) {
-        (LEFT, WIDTH - self.right)
+        (self.left, WIDTH - self.right)
     }
 
     /// Returns bottom and top edge of the area.
@@ -179,7 +217,7 @@ impl Plot {
         let (left, right) = self.across();
         let (bottom, top) = self.upwards();
         let mut grid = Path::default();
-        if let Some(axis) = self.axes.iter().find(|axis| axis.side == Side::Left) {
+        for axis in self.axes.iter().filter(|axis| axis.side == Side::Left) {
             for tick in &axis.ticks {
                 let y = axis.scale.at(tick.value);
                 grid.move_to(left, y);

@@ -10,6 +10,8 @@ pub(crate) struct Scale {
     to: (f64, f64),
     /// Where zero lies on a logarithmic scale that has a place for it.
     zero_at: Option<f64>,
+    /// Height of a row, if figures are placed only on rows.
+    rows: Option<f64>,
 }
 
 /// Is the ratio of the ends of a range from which it is easier to read on a logarithmic scale.
@@ -29,6 +31,7 @@ impl Scale {
             from,
             to,
             zero_at: None,
+            rows: None,
         }
     }
 
@@ -41,6 +44,7 @@ impl Scale {
             from: (low, high),
             to,
             zero_at: None,
+            rows: None,
         }
     }
 
@@ -66,6 +70,14 @@ impl Scale {
         }
     }
 
+    /// Places figures only on rows of this many pixels, so that what is drawn there takes fewer bytes.
+    pub fn in_rows(self, rows: f64) -> Self {
+        Self {
+            rows: Some(rows),
+            ..self
+        }
+    }
+
     /// Returns the place of a figure, at the edge for figures outside of the range.
     pub fn at(&self, value: f64) -> f64 {
         if let Some(zero) = self.zero_at.filter(|_| value <= 0.0) {
@@ -77,7 +89,8 @@ impl Scale {
         } else {
             (value - self.from.0) / (self.from.1 - self.from.0)
         };
-        self.to.0 + fraction.clamp(0.0, 1.0) * (self.to.1 - self.to.0)
+        let at = self.to.0 + fraction.clamp(0.0, 1.0) * (self.to.1 - self.to.0);
+        self.rows.map_or(at, |rows| (at / rows).round() * rows)
     }
 
     /// Returns the range of figures.

@@ -1,7 +1,7 @@
 //! Which target loses less time, and whether the run can tell.
 
-use crate::analysis::{Combination, Spread};
-use crate::panels::{Panel, target_name};
+use crate::analysis::{Combination, Interval, Spread};
+use crate::panels::{Panel, target_name, under};
 
 use super::{N, share_of};
 
@@ -14,7 +14,7 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
     let (least, most) = (target_name(first.least), target_name(first.most));
     if let [only] = compared.as_slice() {
         let what = match sizes.first()?.is_gap() {
-            true => "time is lost".to_owned(),
+            true => format!("time is lost{}", under(first.least)),
             false => format!("time of {} goes into delays", first.title),
         };
         let differ = match only.factor {
@@ -24,7 +24,7 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
             }
             None => format!("{what} on {most}, and none on {least}"),
         };
-        return Some(format!("Compared: {differ}; {}.", only.sure.text()));
+        return Some(format!("Compared: {differ}; {}.", only.sure.text("their")));
     }
     let same = |c: &&Comparison<'_>| {
         c.least.target == first.least.target && c.most.target == first.most.target
@@ -35,7 +35,7 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
     }
     let apart = agreeing.iter().filter(|c| c.sure == Sure::Apart).count();
     let all = compared.len();
-    let workload = &first.least.workload;
+    let workload = format!("{}{}", first.least.workload, under(first.least));
     Some(format!(
         "Compared: on {most} more time of {workload} goes into delays than on {least} at all {all} \
          sizes; the 95 % intervals do not overlap at {apart} of them."
@@ -54,20 +54,32 @@ struct Comparison<'a> {
 
 /// Says what the intervals of two shares tell.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sure {
+pub(super) enum Sure {
     Apart,
     Overlapping,
     Unknown,
 }
 
 impl Sure {
-    fn text(self) -> &'static str {
+    /// Compares two intervals.
+    pub(super) fn of(a: Option<Interval>, b: Option<Interval>) -> Self {
+        match (a, b) {
+            (Some(a), Some(b)) if a.overlaps(&b) => Self::Overlapping,
+            (Some(_), Some(_)) => Self::Apart,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Says it of the two whose intervals were compared: `their`.
+    pub(super) fn text(self, whose: &str) -> String {
         match self {
-            Self::Apart => "their 95 % intervals do not overlap",
+            Self::Apart => format!("{whose} 95 % intervals do not overlap"),
             Self::Overlapping => {
-                "their 95 % intervals overlap, so take this as no difference shown"
+                format!("{whose} 95 % intervals overlap, so take this as no difference shown")
             }
-            Self::Unknown => "without an interval for both this may be chance; measure more runs",
+            Self::Unknown => {
+                "without an interval for both this may be chance; measure more runs".to_owned()
+            }
         }
     }
 }
@@ -88,11 +100,7 @@ impl<'a> Comparison<'a> {
         if most.1.median == 0.0 {
             return None;
         }
-        let sure = match (least.1.interval, most.1.interval) {
-            (Some(a), Some(b)) if a.overlaps(&b) => Sure::Overlapping,
-            (Some(_), Some(_)) => Sure::Apart,
-            _ => Sure::Unknown,
-        };
+        let sure = Sure::of(least.1.interval, most.1.interval);
         Some(Self {
             title: panel.title(),
             least: least.0,

@@ -3,22 +3,26 @@
 //! It says what was seen and how sure that is, and never a cause that was not observed: that gaps
 //! come as often as the kernel's tick is an observation, that they are the tick is not.
 
+mod attribution;
 mod cautions;
 mod comparison;
+mod many;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::MachineRecord;
 
 use crate::analysis::{
-    Alarm, Combination, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare, CombinedTimed,
-    Interval, NotMeasured, Over, Spread, Time,
+    Alarm, Attribution, Combination, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare,
+    CombinedTimed, Interval, NotMeasured, Over, Spread, Time,
 };
 use crate::format::Numbers;
-use crate::panels::{Panel, panels, series, target_name};
+use crate::panels::{MANY, Panel, panels, series, target_name, under};
 use crate::words;
+use attribution::attribution;
 use cautions::cautions;
 use comparison::comparison;
+use many::{about_many, by_group};
 
 /// Says in words what a run says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -29,6 +33,9 @@ pub struct Verdict {
     pub details: Vec<String>,
     /// How sure the headline is.
     pub certainty: Vec<String>,
+    /// What is lost below any operating system and what the operating system adds, or why that cannot
+    /// be told.
+    pub attribution: Vec<String>,
     /// What stands between the figures and the truth.
     pub cautions: Vec<String>,
 }
@@ -40,6 +47,7 @@ pub(crate) struct Evidence<'a> {
     pub planned: usize,
     pub combinations: &'a [Combination],
     pub alarms: &'a [Alarm],
+    pub attribution: &'a Attribution,
     pub not_measured: &'a [NotMeasured],
     pub machine: Option<&'a MachineRecord>,
 }
@@ -58,7 +66,15 @@ pub(crate) fn of(evidence: &Evidence<'_>) -> Verdict {
         if place > 0 {
             details.push(about(sizes, evidence));
         }
-        details.extend(comparison(sizes));
+        match sizes {
+            // Its ends are in the sentence before.
+            [panel] if panel.members.len() > MANY => {
+                if place == 0 {
+                    details.extend(by_group(panel));
+                }
+            }
+            _ => details.extend(comparison(sizes)),
+        }
     }
     Verdict {
         headline: all
@@ -66,6 +82,7 @@ pub(crate) fn of(evidence: &Evidence<'_>) -> Verdict {
             .map_or_else(String::new, |sizes| about(sizes, evidence)),
         details,
         certainty: certainty(main),
+        attribution: attribution(evidence.attribution),
         cautions: cautions(evidence),
     }
 }
@@ -88,8 +105,15 @@ fn about(sizes: &[Panel<'_>], evidence: &Evidence<'_>) -> String {
             .iter()
             .flat_map(|panel| panel.members.iter().map(|m| m.1))
     };
-    let timed = || members().filter_map(|c| Some((c, as_timed(c)?)));
-    let gaps: Vec<_> = members().filter_map(|c| Some((c, as_gap(c)?))).collect();
+    let timed = || members().filter_map(|c| Some((c, c.figures.timed()?)));
+    let gaps: Vec<_> = members()
+        .filter_map(|c| Some((c, c.figures.gap()?)))
+        .collect();
+    if let [panel] = sizes
+        && panel.members.len() > MANY
+    {
+        return about_many(panel, evidence.cpu);
+    }
     match (gaps.as_slice(), sizes) {
         ([(combination, gap)], _) => about_gap(combination, gap, evidence),
         ([], [panel]) if panel.members.len() == 1 => about_one(panel, &timed().collect::<Vec<_>>()),
@@ -101,12 +125,17 @@ fn about(sizes: &[Panel<'_>], evidence: &Evidence<'_>) -> String {
         }
         ([], _) => about_sweep(sizes, &timed().collect::<Vec<_>>()),
         (gaps, _) => {
+            let explained = gaps.iter().position(|(_, gap)| gap.longest.is_some());
             let each: Vec<String> = gaps
                 .iter()
                 .enumerate()
-                .map(|(place, (combination, gap))| about_gap_in_short(combination, gap, place == 0))
+                .map(|(place, (combination, gap))| {
+                    let is_explained = explained == Some(place);
+                    about_gap_in_short(combination, gap, place == 0, is_explained)
+                })
                 .collect();
-            format!("CPU {} lost {}.", evidence.cpu, words::list(&each))
+            let under = sizes.first().map_or_else(String::new, |p| under(p.first()));
+            format!("CPU {} lost {}{under}.", evidence.cpu, words::list(&each))
         }
     }
 }
@@ -138,14 +167,20 @@ fn about_gap(combination: &Combination, gap: &CombinedGap, evidence: &Evidence<'
     text
 }
 
-fn about_gap_in_short(combination: &Combination, gap: &CombinedGap, is_first: bool) -> String {
+/// Says what one of several targets says. What is the same for all is said once.
+fn about_gap_in_short(
+    combination: &Combination,
+    gap: &CombinedGap,
+    is_first: bool,
+    is_explained: bool,
+) -> String {
     let lost = N.percent(gap.share_lost.median);
     let target = target_name(combination);
-    // What is the same for all is said once.
-    let (of, what) = if is_first {
-        (" of its time", "longest interruption ")
+    let of = if is_first { " of its time" } else { "" };
+    let what = if is_explained {
+        "longest interruption "
     } else {
-        ("", "")
+        ""
     };
     let longest = gap.longest.map_or_else(String::new, |longest| {
         let longest = words::time(N, longest.highest, Some(combination.timer_step));
@@ -204,10 +239,15 @@ fn about_sweep(sizes: &[Panel<'_>], timed: &[(&Combination, &CombinedTimed)]) ->
     };
     let sizes = sizes.len() as u64;
     let mut text = format!(
-        "{}, {}{range}: ",
+        "{}, {}{range}{}: ",
         first.workload,
-        words::counted(N, sizes, "size", "sizes")
+        words::counted(N, sizes, "size", "sizes"),
+        under(first)
     );
+    // What an emulator took is not ranked among what a machine took.
+    let is_native = |(c, _): &&(&Combination, &CombinedTimed)| !c.emulated;
+    let native: Vec<_> = timed.iter().filter(is_native).copied().collect();
+    let timed = if native.is_empty() { timed } else { &native };
     let mut shares: Vec<(&Combination, u64, f64)> = timed
         .iter()
         .filter_map(|(c, figures)| first_share(figures).map(|(t, share)| (*c, t, share.median)))
@@ -273,7 +313,8 @@ fn as_often_as(period_ns: f64, tick_hz: Option<u32>) -> Option<String> {
 
 /// Says how sure the main figure of each target is.
 fn certainty(panel: &Panel<'_>) -> Vec<String> {
-    let each = panel.members.iter().filter_map(|(_, combination)| {
+    let told = many::told(panel);
+    let each = told.iter().filter_map(|combination| {
         let share = share_of(combination)?;
         let what = match &combination.figures {
             CombinedFigures::Gap(_) => "time lost".to_owned(),
@@ -319,8 +360,8 @@ fn place_of(combination: &Combination, with_load: bool) -> String {
     if combination.target != "process" || combination.emulated {
         place.push_str(&format!(" on {}", target_name(combination)));
     }
-    if with_load && combination.load != "idle" {
-        place.push_str(&format!(" under {}", combination.load));
+    if with_load {
+        place.push_str(&under(combination));
     }
     place
 }
@@ -343,18 +384,4 @@ fn share_of(combination: &Combination) -> Option<Spread<f64>> {
 fn first_share(timed: &CombinedTimed) -> Option<(u64, Spread<f64>)> {
     let first: &CombinedShare = timed.shares.first()?;
     Some((first.above_cycles, first.share?))
-}
-
-fn as_gap(combination: &Combination) -> Option<&CombinedGap> {
-    match &combination.figures {
-        CombinedFigures::Gap(gap) => Some(gap),
-        CombinedFigures::Timed(_) => None,
-    }
-}
-
-fn as_timed(combination: &Combination) -> Option<&CombinedTimed> {
-    match &combination.figures {
-        CombinedFigures::Timed(timed) => Some(timed),
-        CombinedFigures::Gap(_) => None,
-    }
 }

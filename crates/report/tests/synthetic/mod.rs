@@ -12,7 +12,7 @@ use tare_report::RunData;
 use tare_results::CellState;
 use tare_results::model::{
     Agent, Batch, Calibration, Cell, CellPlan, Count, Delay, EnvelopeBin, Events, Frequency,
-    FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples,
+    FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples, StudyPlan,
 };
 
 /// Is the TSC frequency of the machine that never was.
@@ -178,6 +178,20 @@ pub struct Run {
     pub step: u64,
     /// Whether they are emulated.
     pub emulated: bool,
+    /// What executes them, if they are guests.
+    pub accelerator: Option<&'static str>,
+    /// Load under which they are measured; `idle` if empty.
+    pub load: &'static str,
+    /// The published study that the run reproduces.
+    pub reproduces: Option<&'static str>,
+}
+
+/// Returns the measurement of a cell that is done.
+pub fn measured(cell: &mut Cell) -> &mut Measurement {
+    match &mut cell.outcome {
+        Outcome::Done(measured) => measured,
+        Outcome::Failed { reason } => panic!("it failed: {reason}"),
+    }
 }
 
 impl Run {
@@ -209,6 +223,20 @@ impl Run {
         }
     }
 
+    /// Returns how many cells there are.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Returns the cells that are done from a place on.
+    pub fn done_from(&mut self, place: usize) -> impl Iterator<Item = &mut Cell> {
+        let cells = self.cells.iter_mut().skip(place);
+        cells.filter_map(|(state, _)| match state {
+            CellState::Done(cell) => Some(&mut **cell),
+            _ => None,
+        })
+    }
+
     /// Adds a cell that failed.
     pub fn failed(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
         let plan = self.plan(block, target, workload, Some(22), 1_000);
@@ -236,6 +264,13 @@ impl Run {
             cpu: 1,
             cpu_reason: "CPU 1 is the quietest of 0-1 (0.3 % busy)".to_owned(),
             settings: Vec::new(),
+            study: self.reproduces.map(|name| StudyPlan {
+                name: name.to_owned(),
+                reproduces: Some(name.to_owned()),
+                quick: false,
+                text: String::new(),
+            }),
+            start_engine: false,
             cells: self.plans,
         };
         RunData {
@@ -256,13 +291,18 @@ impl Run {
         let plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
+            experiment: "noise".to_owned(),
             target: target.to_owned(),
-            load: "idle".to_owned(),
+            load: match self.load {
+                "" => "idle",
+                load => load,
+            }
+            .to_owned(),
             workload: workload.to_owned(),
             size,
             repetitions,
             timing: "fenced".to_owned(),
-            words: format!("workload={workload} size={size:?} repetitions={repetitions}"),
+            words: format!("workload={workload} size={size:?}"),
             estimate_seconds: 1.0,
             limit_seconds: 60.0,
         };
@@ -277,7 +317,8 @@ impl Run {
                 environment: "linux".to_owned(),
                 sha256: "ab".repeat(32),
                 emulated: self.emulated,
-                accelerator: None,
+                accelerator: self.accelerator.map(str::to_owned),
+                kernel: None,
             },
             preparation: Preparation {
                 cpu: Some(1),
@@ -310,6 +351,7 @@ impl Run {
             ],
             batch,
             counters: Vec::new(),
+            facts: Vec::new(),
         }
     }
 }
@@ -322,6 +364,8 @@ fn cell(plan: CellPlan, outcome: Outcome) -> Cell {
         events: Events::default(),
         outcome,
         notices: Vec::new(),
+        load: None,
+        daemons: Vec::new(),
     }
 }
 

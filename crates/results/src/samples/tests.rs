@@ -10,6 +10,7 @@ fn plan(workload: &str) -> CellPlan {
     CellPlan {
         id: 7,
         block: 1,
+        experiment: "noise".to_owned(),
         target: "process".to_owned(),
         load: "idle".to_owned(),
         workload: workload.to_owned(),

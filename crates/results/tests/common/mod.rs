@@ -26,6 +26,8 @@ pub fn plan(cells: u32) -> Plan {
         cpu: 1,
         cpu_reason: "the only one".to_owned(),
         settings: Vec::new(),
+        study: None,
+        start_engine: false,
         cells: (1..=cells).map(cell_plan).collect(),
     }
 }
@@ -39,6 +41,7 @@ fn cell_plan(id: u32) -> CellPlan {
     CellPlan {
         id,
         block: id.div_ceil(2),
+        experiment: "noise".to_owned(),
         target: "process".to_owned(),
         load: "idle".to_owned(),
         workload: workload.to_owned(),
@@ -154,6 +157,8 @@ fn cell(plan: &CellPlan, outcome: Outcome) -> Cell {
         events: Events::default(),
         outcome,
         notices: Vec::new(),
+        load: None,
+        daemons: Vec::new(),
     }
 }
 
@@ -165,6 +170,7 @@ fn measurement(batch: Batch) -> Measurement {
             sha256: "0".repeat(64),
             emulated: false,
             accelerator: None,
+            kernel: None,
         },
         preparation: Preparation {
             cpu: Some(1),
@@ -189,6 +195,7 @@ fn measurement(batch: Batch) -> Measurement {
         }],
         batch,
         counters: Vec::new(),
+        facts: Vec::new(),
     }
 }
 

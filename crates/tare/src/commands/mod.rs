@@ -1,12 +1,20 @@
 //! What each command does: one file a command.
 
 pub mod clean;
+mod describe;
 pub mod doctor;
+mod host;
+pub mod image;
+pub mod kernel;
+mod measure;
 pub mod noise;
 pub mod quick;
 pub mod report;
+pub mod reproduce;
 mod resume;
 mod run_folder;
+pub mod run_study;
+pub mod study;
 pub mod targets;
 
 use tare_guard::{default_state_dir, sweep};

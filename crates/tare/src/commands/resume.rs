@@ -37,6 +37,7 @@ pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError
             let (then, now) = (&measurement.agent, spec::parse(&plan.target)?.program()?);
             same("agent or image", &then.sha256, &now.sha256)?;
             same("accelerator", &then.accelerator, &now.accelerator)?;
+            same("kernel in the guest", &then.kernel, &now.kernel)?;
             compared.insert(plan.target.clone());
         }
     }

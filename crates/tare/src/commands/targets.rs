@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tare_targets::Availability;
-use tare_targets::spec::{KINDS, parse};
+use tare_targets::spec::KINDS;
 
 use super::clean_up;
 use crate::cli::ListArguments;
@@ -17,6 +17,9 @@ use crate::terminal::Terminal;
 struct Row {
     name: &'static str,
     summary: &'static str,
+    /// How it is written, if its name alone is not enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<&'static str>,
     #[serde(flatten)]
     availability: Availability,
 }
@@ -29,7 +32,8 @@ pub fn run(arguments: &ListArguments, terminal: &Terminal) -> Result<u8, Command
         rows.push(Row {
             name: kind.name,
             summary: kind.summary,
-            availability: parse(kind.name)?.availability(),
+            form: kind.required.map(|required| required.form),
+            availability: kind.availability()?,
         });
     }
     if arguments.json {
@@ -49,6 +53,9 @@ fn table(rows: &[Row]) -> String {
         };
         // A String takes everything.
         let _ = writeln!(text, "{:<12} {:<11} {}", row.name, state, row.summary);
+        if let Some(form) = row.form {
+            let _ = writeln!(text, "{:12} written: {form}", "");
+        }
         if let Availability::Unusable { why, remedy } = &row.availability {
             let _ = writeln!(text, "{:12} why: {why}", "");
             let _ = writeln!(text, "{:12} to make it usable: {remedy}", "");
@@ -66,6 +73,7 @@ mod tests {
         let row = |availability| Row {
             name: "process",
             summary: "a process on this machine",
+            form: None,
             availability,
         };
         insta::assert_snapshot!(table(&[
@@ -74,6 +82,10 @@ mod tests {
                 why: "the agent is not found".to_owned(),
                 remedy: "make build".to_owned(),
             }),
+            Row {
+                form: Some("process,on=MACHINE"),
+                ..row(Availability::Usable)
+            },
         ]));
     }
 }

@@ -76,7 +76,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn of(output: Output) -> Self {
+    /// Takes what a command left.
+    pub fn of(output: Output) -> Self {
         let ran = Self {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tare_guard::{Guard, Interrupt, OwnedChild};
 
 use super::qmp::Qmp;
-use super::{Guest, Machine, Qemu, end_early};
+use super::{Boot, Clock, Guest, Machine, Qemu, end_early};
 use crate::error::TargetError;
 use crate::instance::{Attendant, Ended, Ending, Instance, Watcher, describe_exit};
 use crate::measured::MeasuredFile;
@@ -174,9 +174,14 @@ fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<Strin
         accelerator: Accelerator::Kvm,
         cpus: 1,
         memory: Size::mib(16),
-        counts_instructions: false,
-        kernel: hello.path()?,
-        command_line: "",
+        clock: Clock::Host,
+        boot: Boot::Kernel {
+            path: hello.path()?,
+            command_line: "",
+        },
+        locks_memory: false,
+        gdb_port: None,
+        linux: None,
     };
     let mut started = match qemu.start(&guest, guard) {
         Ok(started) => started,

@@ -13,6 +13,7 @@
 //! one.
 
 pub(crate) mod accelerator;
+pub(crate) mod host;
 mod pin;
 pub(crate) mod qmp;
 
@@ -20,6 +21,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -91,6 +93,10 @@ impl Qemu {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Boot::Drive { changes, .. } = guest.boot {
+            // QEMU keeps what the guest writes in a file without a name, which has one for a moment.
+            command.env("TMPDIR", changes);
+        }
         let started_ns = now_ns();
         let mut child = guard.spawn(&mut command)?;
         // The command holds QEMU's end of the socket open: its end could not be seen.
@@ -198,6 +204,26 @@ impl Word for Machine {
     }
 }
 
+/// Says what the guest's time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// The host's.
+    Host,
+    /// A count of executed instructions: a run can then be repeated exactly.
+    Instructions,
+}
+
+impl Word for Clock {
+    const ALL: &'static [Self] = &[Self::Host, Self::Instructions];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Instructions => "instructions",
+        }
+    }
+}
+
 /// Describes a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest<'a> {
@@ -205,10 +231,55 @@ pub(crate) struct Guest<'a> {
     pub(crate) accelerator: Accelerator,
     pub(crate) cpus: u32,
     pub(crate) memory: Size,
-    /// Whether the guest's time is a count of its instructions.
-    pub(crate) counts_instructions: bool,
-    pub(crate) kernel: &'a Path,
-    pub(crate) command_line: &'a str,
+    pub(crate) clock: Clock,
+    pub(crate) boot: Boot<'a>,
+    /// Whether QEMU locks all of its memory, the guest's included.
+    pub(crate) locks_memory: bool,
+    /// Port on 127.0.0.1 where QEMU listens for gdb.
+    pub(crate) gdb_port: Option<u16>,
+    /// What else a guest with a Linux kernel is given.
+    pub(crate) linux: Option<Linux<'a>>,
+}
+
+/// Is what a guest boots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Boot<'a> {
+    /// A kernel that QEMU loads.
+    Kernel {
+        path: &'a Path,
+        command_line: &'a str,
+    },
+    /// What firmware finds on a disk or CD, which is not changed.
+    Drive {
+        path: &'a Path,
+        /// `raw` or `qcow2`.
+        format: &'static str,
+        /// QEMU's name of the device: `virtio-blk-pci`.
+        device: &'static str,
+        /// The folder where QEMU keeps what the guest writes.
+        changes: &'a Path,
+    },
+}
+
+/// Is what a guest with a Linux kernel is given besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Linux<'a> {
+    /// Its first file system.
+    pub(crate) initrd: Option<&'a Path>,
+    /// The name of the virtio port that is QEMU's standard output. What the guest writes to its
+    /// serial port then comes out of QEMU's standard error.
+    pub(crate) port: &'a str,
+    pub(crate) disks: &'a [Disk],
+}
+
+/// Is a disk of a guest: a raw image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Disk {
+    pub(crate) path: PathBuf,
+    /// Whether what the guest writes is lost when it ends.
+    pub(crate) is_kept_as_it_is: bool,
+    /// By which the guest finds it.
+    pub(crate) serial: &'static str,
 }
 
 impl Guest<'_> {
@@ -231,12 +302,18 @@ impl Guest<'_> {
             "-mon",
             "chardev=qmp,mode=control",
             "-chardev",
-            "file,id=console,path=/dev/stdout",
+            match self.linux {
+                None => "file,id=console,path=/dev/stdout",
+                Some(_) => "file,id=console,path=/dev/stderr",
+            },
             "-serial",
             "chardev:console",
+        ];
+        if self.linux.is_none() {
             // The image's way to end, with a status: twice the number that it writes, plus one.
-            "-device",
-            "isa-debug-exit,iobase=0xf4,iosize=0x04",
+            words.extend(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        }
+        words.extend([
             "-machine",
             &machine,
             "-cpu",
@@ -249,20 +326,96 @@ impl Guest<'_> {
             &cpus,
             "-m",
             &memory,
-        ];
+        ]);
         if self.machine == Machine::Microvm {
             // It starts a kernel sooner than SeaBIOS.
             words.extend(["-bios", "qboot.rom"]);
         }
-        if self.counts_instructions {
+        if self.clock == Clock::Instructions {
             words.extend(["-icount", "shift=1,sleep=off"]);
             words.extend(["-rtc", "base=2020-01-01,clock=vm"]);
         }
+        if self.clock == Clock::Instructions && self.linux.is_some() {
+            // Linux asks for random numbers, and places things by them.
+            words.extend(["-seed", "1"]);
+        }
         let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-        words.extend(["-kernel".into(), self.kernel.into()]);
-        words.extend(["-append".into(), self.command_line.into()]);
+        if self.locks_memory {
+            words.extend(["-overcommit".into(), "mem-lock=on".into()]);
+        }
+        if let Some(port) = self.gdb_port {
+            words.extend(["-gdb".into(), format!("tcp:127.0.0.1:{port}").into()]);
+        }
+        words.extend(self.boot.arguments());
+        words.extend(self.linux.iter().flat_map(Linux::arguments));
         words
     }
+}
+
+impl Boot<'_> {
+    fn arguments(&self) -> Vec<OsString> {
+        match *self {
+            Self::Kernel { path, command_line } => vec![
+                "-kernel".into(),
+                path.into(),
+                "-append".into(),
+                command_line.into(),
+            ],
+            Self::Drive {
+                path,
+                format,
+                device,
+                changes: _,
+            } => {
+                let mut drive =
+                    OsString::from(format!("if=none,id=boot,format={format},snapshot=on,file="));
+                drive.push(doubled_commas(path));
+                let device = format!("{device},drive=boot,bootindex=0");
+                vec!["-drive".into(), drive, "-device".into(), device.into()]
+            }
+        }
+    }
+}
+
+impl Linux<'_> {
+    fn arguments(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut two = |option: &str, value: OsString| words.extend([option.into(), value]);
+        if let Some(initrd) = self.initrd {
+            two("-initrd", initrd.into());
+        }
+        two("-chardev", "file,id=records,path=/dev/stdout".into());
+        // What the guest writes is taken by the thread of the CPU that wrote it, at once. Another thread
+        // would do it some time later, which the guest can see: nothing could be repeated exactly.
+        two("-device", "virtio-serial-pci,ioeventfd=off".into());
+        two(
+            "-device",
+            format!("virtserialport,chardev=records,name={}", self.port).into(),
+        );
+        for (number, disk) in self.disks.iter().enumerate() {
+            let snapshot = if disk.is_kept_as_it_is { "on" } else { "off" };
+            let mut drive = OsString::from(format!(
+                "if=none,id=disk{number},format=raw,snapshot={snapshot},cache=unsafe,file="
+            ));
+            drive.push(doubled_commas(&disk.path));
+            two("-drive", drive);
+            let device = format!("virtio-blk-pci,drive=disk{number},serial={}", disk.serial);
+            two("-device", device.into());
+        }
+        words
+    }
+}
+
+/// Writes a path as part of an option of QEMU, where a comma would end it.
+fn doubled_commas(path: &Path) -> OsString {
+    let mut bytes = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        bytes.extend(std::iter::repeat_n(
+            *byte,
+            if *byte == b',' { 2 } else { 1 },
+        ));
+    }
+    OsString::from_vec(bytes)
 }
 
 fn thread_of(cpus: &Value, index: u32) -> Option<u32> {
@@ -292,7 +445,7 @@ fn first_output(command: &mut Command, guard: &Guard) -> Result<String, TargetEr
     {
         child.kill_group()?;
     }
-    Ok(child.take_stdout().map(read_to_end).unwrap_or_default())
+    Ok(read_to_end(child.take_stdout()))
 }
 
 /// Ends a QEMU that did not start a guest, and says how it went.
@@ -302,7 +455,7 @@ fn end(child: &mut OwnedChild) -> Result<String, TargetError> {
     if status.is_none() {
         child.kill_group()?;
     }
-    let said = child.take_stderr().map(read_to_end).unwrap_or_default();
+    let said = read_to_end(child.take_stderr());
     Ok(match (status, said.trim()) {
         (Some(status), said) => describe_exit(status, said),
         (None, "") => "it said nothing and was ended".to_owned(),
@@ -311,11 +464,11 @@ fn end(child: &mut OwnedChild) -> Result<String, TargetError> {
 }
 
 /// Reads what a process that has ended left in a pipe.
-fn read_to_end(pipe: impl Read) -> String {
+pub(crate) fn read_to_end(pipe: Option<impl Read>) -> String {
     const MOST: u64 = 4_000;
     let mut bytes = Vec::new();
     // What was read before an error is better than nothing.
-    let _ = pipe.take(MOST).read_to_end(&mut bytes);
+    let _ = pipe.map(|pipe| pipe.take(MOST).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -346,9 +499,14 @@ mod tests {
             accelerator: Accelerator::Tcg,
             cpus: 1,
             memory: Size::mib(64),
-            counts_instructions: false,
-            kernel: Path::new("/images/bench"),
-            command_line: "service=bench irq=off",
+            clock: Clock::Host,
+            boot: Boot::Kernel {
+                path: Path::new("/images/bench"),
+                command_line: "service=bench irq=off",
+            },
+            locks_memory: false,
+            gdb_port: None,
+            linux: None,
         }
     }
 
@@ -364,7 +522,7 @@ mod tests {
             machine: Machine::Q35,
             accelerator: Accelerator::Kvm,
             cpus: 3,
-            counts_instructions: true,
+            clock: Clock::Instructions,
             ..guest()
         });
         let new: Vec<&str> = other
@@ -382,6 +540,52 @@ mod tests {
             ]
         );
         assert!(!other.contains("-bios"));
+    }
+
+    #[test]
+    fn a_linux_guest_gets_a_port_and_disks() {
+        let common = line(&guest());
+        let disks = [Disk {
+            path: "/tmp/a,b/disk".into(),
+            is_kept_as_it_is: false,
+            serial: "scratch",
+        }];
+        let other = line(&Guest {
+            clock: Clock::Instructions,
+            linux: Some(Linux {
+                initrd: Some(Path::new("/tmp/initramfs")),
+                port: "tare",
+                disks: &disks,
+            }),
+            ..guest()
+        });
+        let new: Vec<&str> = other
+            .lines()
+            .filter(|word| !common.lines().any(|known| known == *word))
+            .collect();
+        insta::assert_snapshot!(new.join("\n"));
+        assert!(!other.contains("isa-debug-exit"));
+    }
+
+    #[test]
+    fn a_guest_may_boot_from_a_disk_that_is_not_changed() {
+        let other = line(&Guest {
+            boot: Boot::Drive {
+                path: Path::new("/a,b"),
+                format: "qcow2",
+                device: "ide-hd",
+                changes: Path::new("/changes"),
+            },
+            ..guest()
+        });
+        assert!(
+            other.ends_with(
+                "-drive if=none,id=boot,format=qcow2,snapshot=on,file=/a,,b\n\
+                 -device ide-hd,drive=boot,bootindex=0"
+            ),
+            "{other}"
+        );
+        assert!(!other.contains("-kernel") && !other.contains("-append"));
     }
 
     /// Makes a folder with a program that is to be QEMU.

@@ -12,6 +12,8 @@ use tare_testkit::skip;
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
+use crate::qemu::Clock;
+use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -37,7 +39,7 @@ impl Bench {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let given = options.split(',').filter(|option| !option.is_empty());
-        let settings = Settings::read(Options::split("unikernel", given).unwrap()).unwrap();
+        let settings = Settings::read(Options::split("unikernel", given)).unwrap();
         let state = tempfile::tempdir().unwrap();
         let target = Unikernel {
             image: MeasuredFile::image(image),
@@ -57,12 +59,17 @@ impl Bench {
     }
 
     fn launch(&self, words: &str) -> Seen {
-        watch(self.target.launch(words, &self.guard).unwrap(), LIMIT)
+        watch(
+            self.target.launch(&Job::idle(words), &self.guard).unwrap(),
+            LIMIT,
+        )
     }
 
     /// Boots with a command line that is no plan.
     fn boot(&self, line: &str, limit: Duration) -> Seen {
-        let instance = self.target.boot(line, Size::mib(64), None, &self.guard);
+        let instance = self
+            .target
+            .boot(line, Size::mib(64), None, None, &self.guard);
         watch(instance.unwrap(), limit)
     }
 }
@@ -153,7 +160,10 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
     };
     let host_cpu = rustix::thread::sched_getcpu() as u32;
     let words = format!("{PRIME} cpu={host_cpu}");
-    let instance = bench.target.launch(&words, &bench.guard).unwrap();
+    let instance = bench
+        .target
+        .launch(&Job::idle(&words), &bench.guard)
+        .unwrap();
     let alone = format!("{host_cpu}");
     let pinned = cpus_of_threads(instance.pid())
         .iter()
@@ -190,7 +200,10 @@ fn a_cpu_that_is_not_there_is_told() {
         return;
     };
     let words = format!("{PRIME} cpu=1000");
-    let error = bench.target.launch(&words, &bench.guard).unwrap_err();
+    let error = bench
+        .target
+        .launch(&Job::idle(&words), &bench.guard)
+        .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("can't be pinned to CPU 1000"), "{text}");
 }
@@ -325,9 +338,14 @@ fn guest<'a>(bench: &Bench, kernel: &'a Path) -> Guest<'a> {
         accelerator: Accelerator::Tcg,
         cpus: 1,
         memory: Size::mib(16),
-        counts_instructions: false,
-        kernel,
-        command_line: "",
+        clock: Clock::Host,
+        boot: Boot::Kernel {
+            path: kernel,
+            command_line: "",
+        },
+        locks_memory: false,
+        gdb_port: None,
+        linux: None,
     }
 }
 
@@ -374,7 +392,9 @@ fn a_qemu_that_does_not_start_is_told() {
     let Some(bench) = Bench::new("hello", "accel=tcg,mem=1024G") else {
         return;
     };
-    let line = bench.target.boot("", Size::mib(64), None, &bench.guard);
+    let line = bench
+        .target
+        .boot("", Size::mib(64), None, None, &bench.guard);
     if let Err(error) = line {
         let text = error.to_string();
         assert!(text.starts_with("QEMU did not start a guest ("), "{text}");

@@ -11,27 +11,30 @@
 //! measured CPU is the guest's last one, so that all of them are up while it measures.
 
 mod crash;
-mod memory;
+mod image;
 mod settings;
 mod warden;
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use tare_guard::{Guard, default_state_dir};
-use tare_wire::image;
+use tare_guard::Guard;
+use tare_wire::image as words;
 use tare_wire::plan::Plan;
 
-use self::settings::{Clock, Switch};
+use self::settings::Switch;
 use self::warden::Warden;
 use crate::error::TargetError;
 use crate::instance::Instance;
 use crate::measured::MeasuredFile;
+use crate::memory;
 use crate::options::Size;
-use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
-use crate::qemu::{Guest, Qemu};
-use crate::{Availability, Program, Target};
+use crate::qemu::accelerator::Accelerator;
+use crate::qemu::host::{self, Host};
+use crate::qemu::{Boot, Guest};
+use crate::{Availability, Group, Job, Program, Target};
 
+pub use self::image::Image;
 pub(crate) use self::settings::Settings;
 
 /// Is the service that runs plans, and the name of its image.
@@ -51,32 +54,36 @@ pub struct Unikernel {
 impl Unikernel {
     /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
+        Self::of(settings, MeasuredFile::image(SERVICE))
+    }
+
+    fn of(settings: Settings, image: MeasuredFile) -> Self {
         Self {
             settings,
-            image: MeasuredFile::image(SERVICE),
+            image,
             state_dir: None,
             host: OnceCell::new(),
         }
     }
 
     fn host(&self) -> Result<&Host, TargetError> {
-        if let Some(host) = self.host.get() {
-            return Ok(host);
-        }
-        let state_dir = match &self.state_dir {
-            Some(folder) => folder.clone(),
-            None => default_state_dir()?,
-        };
-        let host = Host::find(&self.settings, &state_dir)?;
-        Ok(self.host.get_or_init(|| host))
+        let state_dir = self.state_dir.as_deref();
+        Host::once(
+            &self.host,
+            self.settings.accelerator,
+            self.settings.clock,
+            state_dir,
+        )
     }
 
-    /// Boots the image, with the thread of its measured CPU on `cpu`.
+    /// Boots the image, with the thread of its measured CPU on `cpu`. With a port for gdb it is left
+    /// to gdb to let it run.
     fn boot(
         &self,
         command_line: &str,
         memory: Size,
         cpu: Option<u32>,
+        gdb_port: Option<u16>,
         guard: &Guard,
     ) -> Result<Instance, TargetError> {
         let host = self.host()?;
@@ -85,15 +92,22 @@ impl Unikernel {
             accelerator: host.accelerator,
             cpus: self.settings.cpus,
             memory: self.settings.memory.unwrap_or(memory),
-            counts_instructions: self.settings.clock == Clock::Instructions,
-            kernel: self.image.path()?,
-            command_line,
+            clock: self.settings.clock,
+            boot: Boot::Kernel {
+                path: self.image.path()?,
+                command_line,
+            },
+            locks_memory: host.locks_memory,
+            gdb_port,
+            linux: None,
         };
         let mut started = host.qemu.start(&guest, guard)?;
         if let Some(cpu) = cpu {
             started.pin(self.settings.measured_cpu(), cpu)?;
         }
-        started.go()?;
+        if gdb_port.is_none() {
+            started.go()?;
+        }
         let warden = Warden::new(started.qmp, self.image.clone());
         Instance::of_child(started.child, started.started_ns, Box::new(warden))
     }
@@ -110,75 +124,47 @@ impl Target for Unikernel {
             Ok(_) => Availability::Usable,
             Err(error) => Availability::Unusable {
                 why: error.to_string(),
-                remedy: remedy(&error).to_owned(),
+                remedy: host::remedy(&error).to_owned(),
             },
         }
     }
 
     fn program(&self) -> Result<Program, TargetError> {
         let host = self.host()?;
-        let name = match host.accelerator {
-            Accelerator::Kvm => "KVM with",
-            Accelerator::Tcg => "TCG of",
-        };
         Ok(Program {
             sha256: self.image.sha256()?,
             emulated: host.accelerator == Accelerator::Tcg,
-            accelerator: Some(format!("{name} QEMU {}", host.qemu.version)),
+            accelerator: Some(host.label()),
             notice: host.notice.clone(),
+            kernel: None,
         })
     }
 
-    fn launch(&self, words: &str, guard: &Guard) -> Result<Instance, TargetError> {
-        let plan = Plan::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
-            problem: error.to_string(),
-        })?;
+    fn group(&self) -> Group {
+        Group::Unikernel
+    }
+
+    fn resources(&self, words: &str) -> Option<String> {
+        memory::guest_resources(words, self.settings.cpus, self.settings.memory)
+    }
+
+    fn keeps_memory(&self) -> bool {
+        self.host().is_ok_and(|host| host.locks_memory)
+    }
+
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+        let plan =
+            Plan::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
+                problem: error.to_string(),
+            })?;
         let line = command_line(&self.settings, &plan);
-        self.boot(&line, memory::needed(&plan), plan.cpu, guard)
-    }
-}
-
-/// Is what guests run on here.
-#[derive(Debug)]
-struct Host {
-    qemu: Qemu,
-    accelerator: Accelerator,
-    /// Why another accelerator than one might expect.
-    notice: Option<String>,
-}
-
-impl Host {
-    fn find(settings: &Settings, state_dir: &Path) -> Result<Self, TargetError> {
-        // A guard of its own: this is asked also by those who start nothing else.
-        let guard = Guard::open(state_dir)?;
-        let qemu = Qemu::find(&guard)?;
-        let kvm = || try_kvm(&qemu, &MeasuredFile::image("hello"), &guard, state_dir);
-        let (accelerator, notice) = match settings.accelerator {
-            Choice::Tcg => (Accelerator::Tcg, None),
-            Choice::Auto if settings.clock == Clock::Instructions => (Accelerator::Tcg, None),
-            Choice::Auto => match kvm()? {
-                Ok(()) => (Accelerator::Kvm, None),
-                Err(why) => {
-                    let notice = format!("emulated, since KVM does not work here: {why}");
-                    (Accelerator::Tcg, Some(notice))
-                }
-            },
-            Choice::Kvm => match kvm()? {
-                Ok(()) => (Accelerator::Kvm, None),
-                Err(why) => return Err(TargetError::NoKvm { why }),
-            },
-        };
-        Ok(Self {
-            qemu,
-            accelerator,
-            notice,
-        })
+        self.boot(&line, memory::needed(&plan), plan.cpu, None, guard)
     }
 }
 
 /// Returns the words for the image.
 fn command_line(settings: &Settings, plan: &Plan) -> String {
-    let image = image::Settings {
+    let image = words::Settings {
         service: Some(SERVICE),
         timer_hz: (settings.irq == Switch::On).then_some(settings.timer_hz),
         cpus: settings.cpus,
@@ -188,15 +174,6 @@ fn command_line(settings: &Settings, plan: &Plan) -> String {
         ..*plan
     };
     format!("{image} {plan}")
-}
-
-fn remedy(error: &TargetError) -> &'static str {
-    match error {
-        TargetError::NoQemu { .. } => "apt-get install qemu-system-x86",
-        TargetError::NoKvm { .. } => "accel=tcg, or accel=auto, which takes what works",
-        TargetError::NotBuilt { .. } | TargetError::Unreadable { .. } => "make build",
-        _ => "see the message",
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use tare_wire::image;
 
 use crate::error::TargetError;
 use crate::options::{Canonical, Options, Size, Word};
-use crate::qemu::Machine;
 use crate::qemu::accelerator::Choice;
+use crate::qemu::{Clock, Machine};
 
 pub(super) const NAME: &str = "unikernel";
 
@@ -124,26 +124,6 @@ impl Word for Switch {
         match self {
             Self::On => "on",
             Self::Off => "off",
-        }
-    }
-}
-
-/// Says what the guest's time is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Clock {
-    /// The host's.
-    Host,
-    /// A count of executed instructions: a run can then be repeated exactly.
-    Instructions,
-}
-
-impl Word for Clock {
-    const ALL: &'static [Self] = &[Self::Host, Self::Instructions];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Instructions => "instructions",
         }
     }
 }

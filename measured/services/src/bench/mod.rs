@@ -123,6 +123,8 @@ fn reported(plan: &Plan, platform: &mut impl Platform, output: &mut Output) -> R
         plan: &output::text(plan),
     };
     output.put(platform, &Record::Hello(hello))?;
+    // Whoever waits for it need not wait for the calibration as well.
+    platform.flush()?;
     bounds::check(plan)?;
 
     let prepared = platform.prepare(plan.cpu).map_err(Stop::Place)?;
@@ -142,6 +144,7 @@ fn reported(plan: &Plan, platform: &mut impl Platform, output: &mut Output) -> R
     batch::run(plan, platform, output, &mut arena, threshold)?;
 
     clock.finish(platform, output)?;
+    output.facts(platform)?;
     output.end(platform)?;
     platform.flush()?;
     Ok(())

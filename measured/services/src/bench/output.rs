@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 use heapless::String;
 use tare_wire::line::{Encoder, TooLong};
 use tare_wire::packed::Packer;
-use tare_wire::record::{End, List, Notice, Record};
+use tare_wire::record::{End, Fact, List, Notice, Record};
 use tare_workloads::gap::Gap;
 
 use super::fold::Bin;
@@ -14,12 +14,20 @@ use super::platform::{Platform, WriteError};
 /// Is how long a text of a record can be; what is longer is cut.
 const TEXT: usize = 1_000;
 
+/// Is how long the value of a fact can be: a kernel's command line, as a rule.
+const VALUE: usize = 2_100;
+
 /// Puts a text together without allocation.
 pub fn text(content: &impl fmt::Display) -> String<TEXT> {
     let mut text = String::new();
     // A text that is too long stays cut: an error here is no reason to lose the record.
     let _ = write!(text, "{content}");
     text
+}
+
+/// Cuts a text to at most `most` bytes, between two characters.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 /// Numbers records and writes them.
@@ -49,6 +57,26 @@ impl Output {
     /// Writes a remark.
     pub fn notice(&mut self, platform: &mut impl Platform, text: &str) -> Result<(), WriteError> {
         self.put(platform, &Record::Notice(Notice { text }))
+    }
+
+    /// Writes what the platform tells of the place.
+    pub fn facts(&mut self, platform: &mut impl Platform) -> Result<(), WriteError> {
+        for number in 0.. {
+            // A copy, because writing takes the platform, too.
+            let mut value = String::<VALUE>::new();
+            let Some((name, told)) = platform.fact(number) else {
+                break;
+            };
+            let _ = value.push_str(cut(told, VALUE));
+            self.put(
+                platform,
+                &Record::Fact(Fact {
+                    name,
+                    value: &value,
+                }),
+            )?;
+        }
+        Ok(())
     }
 
     /// Writes counts per value, ascending.

@@ -8,7 +8,7 @@ pub trait Platform {
     /// Returns the version of the agent or image.
     fn version(&self) -> &'static str;
 
-    /// Returns what the code runs on: `linux` or `unikernel`.
+    /// Returns what the code runs on: `linux`, `initramfs`, `debian` or `unikernel`.
     fn environment(&self) -> &'static str;
 
     /// Pins the code to `cpu`, or leaves it where it is, and keeps deep C-states off if it may.
@@ -49,6 +49,12 @@ pub trait Platform {
     /// the differences over a batch are reported; the names must be the same each time.
     fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
         [None; 4]
+    }
+
+    /// Tells one thing about the place as it looks from inside: its name and what was found. Facts
+    /// are numbered from 0; None if there is no such number. Only asked after the batch.
+    fn fact(&mut self, _number: usize) -> Option<(&'static str, &str)> {
+        None
     }
 
     /// Waits about `ns`; only called outside of timed regions.

@@ -1,0 +1,225 @@
+//! How much later than the least that its kernel can do a Linux guest says its first word, and every load
+//! inside of one.
+//!
+//! The least is the same kernel with an `/init` of two lines: it prints and powers off. What the
+//! target `linux` takes longer is the agent's set-up: an initramfs of a few hundred kB, the modules of the
+//! virtio port, a second process. Both run on one CPU, for the reason that [`crate::boot`] has.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_guard::{Guard, Interrupt};
+use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
+use tare_results::CellState;
+use tare_targets::instance::Watcher;
+use tare_targets::{Job, spec};
+
+use crate::verdict::Verdicts;
+use crate::{Result, median, noise, on_one_cpu};
+
+/// Is how often each guest is started.
+const STARTS: usize = 10;
+/// Is how much longer than the least a guest may take to its first record.
+const MOST_RATIO: f64 = 1.15;
+/// Is how long a guest may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const KERNELS: [&str; 2] = ["debian-cloud-6.1", "debian-rt-6.1"];
+
+/// Is a short plan: what counts here is over before it starts.
+const WORDS: &str = "workload=prime limit=22 repetitions=1000";
+
+const LOADS: [&str; 9] = [
+    "dd",
+    "hackbench",
+    "dd+hackbench",
+    "du",
+    "tar",
+    "nc",
+    "ping",
+    "stress-ng:--cpu 1 --hdd 1 --hdd-bytes 16M",
+    "command:find /usr /scratch -xdev",
+];
+
+/// Is about five seconds of timer reads under TCG, where no load takes turns.
+const READS: &str = "150000000";
+
+/// Starts guests, and lets each load run in one.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    on_one_cpu(|| {
+        for name in KERNELS {
+            first_words(name, verdicts)?;
+        }
+        Ok(())
+    })?;
+    let scratch = tempfile::tempdir()?;
+    for (number, load) in LOADS.into_iter().enumerate() {
+        inside(load, &format!("load-{number}"), scratch.path(), verdicts)?;
+    }
+    Ok(())
+}
+
+fn first_words(name: &str, verdicts: &mut Verdicts) -> Result<()> {
+    let kernel = Store::open(&default_store_dir()?)?.find(name)?;
+    let scratch = tempfile::tempdir()?;
+    let initrd = scratch.path().join("initrd");
+    fs::write(&initrd, two_lines(scratch.path())?)?;
+    let (mut least, mut ours) = (Vec::new(), Vec::new());
+    for round in 0..STARTS {
+        for turn in 0..2 {
+            if (round + turn) % 2 == 0 {
+                least.push(first_line_ms(&kernel, &initrd)?);
+            } else {
+                ours.push(first_record_ms(name, scratch.path())?);
+            }
+        }
+    }
+    let (least_ms, ours_ms) = (median(least), median(ours));
+    println!(
+        "       {name} under TCG, medians of {STARTS}: two-line init to its line {least_ms:.0} ms, \
+         agent to its first record {ours_ms:.0} ms"
+    );
+    let what = format!("{name}: agent's first record / two-line init's line");
+    verdicts.at_most(&what, ours_ms / least_ms, MOST_RATIO);
+    Ok(())
+}
+
+/// Makes an initramfs of nothing but an init that prints a line and powers off.
+fn two_lines(scratch: &Path) -> Result<Vec<u8>> {
+    let (source, program) = (scratch.join("init.s"), scratch.join("init"));
+    // write(1, line, 6); reboot(…, …, LINUX_REBOOT_CMD_POWER_OFF)
+    fs::write(
+        &source,
+        ".globl _start\n_start:\n\
+         mov $1, %eax\nmov $1, %edi\nlea line(%rip), %rsi\nmov $6, %edx\nsyscall\n\
+         mov $169, %eax\nmov $0xfee1dead, %edi\nmov $0x28121969, %esi\nmov $0x4321fedc, %edx\n\
+         syscall\n\
+         line: .ascii \"first\\n\"\n",
+    )?;
+    let built = Command::new("cc")
+        .args(["-static", "-nostdlib", "-o"])
+        .args([&program, &source])
+        .status()?;
+    if !built.success() {
+        return Err(format!("cc can't build the two-line init: {built}").into());
+    }
+    let mut initramfs = Initramfs::new();
+    initramfs
+        .dir("/dev", 0o755)?
+        .node("/dev/console", 0o600, 5, 1)?
+        .file("/init", 0o755, fs::read(&program)?)?;
+    Ok(initramfs.finish())
+}
+
+/// Starts the kernel with the machine that the target `linux` has, and returns the time to the
+/// first line.
+fn first_line_ms(kernel: &Kernel, initrd: &Path) -> Result<f64> {
+    let begun = Instant::now();
+    let mut qemu = Qemu(
+        Command::new("qemu-system-x86_64")
+            .args(["-nodefaults", "-no-user-config", "-display", "none"])
+            .args(["-no-reboot", "-machine", "q35,accel=tcg", "-cpu", "max"])
+            .args(["-smp", "1", "-m", "513", "-serial", "stdio"])
+            .args(["-device", "virtio-serial-pci"])
+            .arg("-kernel")
+            .arg(&kernel.vmlinuz)
+            .arg("-initrd")
+            .arg(initrd)
+            .args(["-append", "console=ttyS0 quiet oops=panic panic=-1"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?,
+    );
+    let output = qemu.0.stdout.as_mut().ok_or("standard output is a pipe")?;
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while !said.ends_with(b"first") {
+        if output.read(&mut byte)? == 0 {
+            let said = String::from_utf8_lossy(&said).into_owned();
+            return Err(format!("the guest ended without its line; it said: {said}").into());
+        }
+        said.push(byte[0]);
+    }
+    let ms = begun.elapsed().as_secs_f64() * 1e3;
+    qemu.0.wait()?;
+    Ok(ms)
+}
+
+/// Is a QEMU that ends with this value.
+struct Qemu(Child);
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        // One that has ended by itself can't be killed, and need not be.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the target and returns the time from the call to the agent's first record.
+fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
+    let guard = Guard::open(&scratch.join("state"))?;
+    let target = spec::parse(&format!("linux,kernel={kernel},accel=tcg"))?;
+    // Asked before, as every run does: it looks for QEMU.
+    target.program()?;
+    let begun = Instant::now();
+    let started_ns = tare_targets::instance::now_ns();
+    let instance = target.launch(&Job::idle(WORDS), &guard)?;
+    let mut first = First {
+        at_ns: None,
+        began: begun,
+    };
+    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut first)?;
+    let at_ns = first.at_ns.ok_or_else(|| {
+        format!(
+            "no record came in {:?}: {:?}",
+            first.began.elapsed(),
+            ended.how
+        )
+    })?;
+    Ok((at_ns - started_ns) as f64 / 1e6)
+}
+
+/// Keeps when the first record came.
+struct First {
+    at_ns: Option<u64>,
+    began: Instant,
+}
+
+impl Watcher for First {
+    fn line(&mut self, line: &[u8], at_ns: u64) {
+        if line.starts_with(b"tare1:") {
+            self.at_ns.get_or_insert(at_ns);
+        }
+    }
+}
+
+/// Measures noise under a load inside of a guest, and prints what the load did.
+fn inside(load: &str, name: &str, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let arguments = [
+        "--workload",
+        "gap",
+        "--repetitions",
+        READS,
+        "--runs",
+        "1",
+        "--target",
+        "linux,cpus=2,mem=1G",
+        "--load",
+        load,
+    ];
+    let folder = noise(scratch, name, &arguments)?;
+    let CellState::Done(cell) = folder.state(1) else {
+        return Err(format!("{load} in a guest: the cell failed").into());
+    };
+    let did = cell.load.ok_or("the cell has no load")?;
+    for achieved in &did.achieved {
+        let rate = achieved.rate().ok_or("no time passed")?;
+        println!("       {load} in a guest: {rate}");
+    }
+    let first = did.achieved.first().map_or(0, |achieved| achieved.amount);
+    verdicts.at_least(&format!("{load} in a guest: amount"), first as f64, 1.0);
+    Ok(())
+}

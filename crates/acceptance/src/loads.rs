@@ -1,0 +1,187 @@
+//! Each load for five seconds on this machine, with what it achieved; and nothing left of any, also after `kill -9` at
+//! random moments and one more command.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tare_guard::{Guard, Interrupt, Options, Undone};
+use tare_loads::{Load, Running, availability};
+use tare_results::model::LoadPlace;
+use tare_targets::measured::MeasuredFile;
+
+use crate::verdict::Verdicts;
+use crate::{Result, tare_path};
+
+/// Is how long each load runs.
+const TIME: Duration = Duration::from_secs(5);
+
+/// Is how often `tare` is killed.
+const KILLS: usize = 20;
+
+const LOADS: [&str; 9] = [
+    "dd",
+    "hackbench",
+    "dd+hackbench",
+    "du",
+    "tar",
+    "nc",
+    "ping",
+    "stress-ng:--cpu 1 --hdd 1 --hdd-bytes 64M",
+    "command:find /usr -xdev",
+];
+
+/// Checks the loads.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let bench = tempfile::tempdir()?;
+    let before = Picture::take(bench.path())?;
+    for text in LOADS {
+        one(text, bench.path(), verdicts)?;
+        let left = Picture::take(bench.path())?.beyond(&before);
+        verdicts.at_most(&format!("left of {text}: {left:?}"), left.len() as f64, 0.0);
+    }
+    for round in 0..KILLS {
+        let load = LOADS[fastrand::usize(..LOADS.len())];
+        let moment = Duration::from_millis(fastrand::u64(0..4_000));
+        killed(load, moment, round, bench.path())?;
+        let left = Picture::take(bench.path())?.beyond(&before);
+        let what = format!("left of {load} after kill -9 at {moment:?}: {left:?}");
+        verdicts.at_most(&what, left.len() as f64, 0.0);
+    }
+    Ok(())
+}
+
+/// Runs one load, and prints its rates.
+fn one(text: &str, bench: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let load = Load::parse(text)?;
+    if let Err(unavailable) = availability(&load, LoadPlace::Beside) {
+        return Err(format!("{text}: {}: {}", unavailable.why, unavailable.remedy).into());
+    }
+    let options = Options {
+        scratch_root: bench.to_owned(),
+        ..Options::default()
+    };
+    let guard = Guard::open_with(&bench.join("state"), options)?;
+    let agent = MeasuredFile::agent();
+    let running = Running::start(&load, agent.path()?, None, &guard, &Interrupt::detached()?)?;
+    thread::sleep(TIME);
+    let did = running.stop()?;
+    for achieved in &did.achieved {
+        let rate = achieved.rate().ok_or("no time passed")?;
+        println!("       {text}: {rate}");
+    }
+    let first = did.achieved.first().map_or(0, |achieved| achieved.amount);
+    verdicts.at_least(&format!("{text}: amount"), first as f64, 1.0);
+    let closed = guard.close();
+    let killed = |undone: &&Undone| matches!(undone, Undone::ProcessKilled { .. });
+    let killed: Vec<&Undone> = closed.undone.iter().filter(killed).collect();
+    let what = format!("{text}: processes that the guard had to kill: {killed:?}");
+    verdicts.at_most(&what, killed.len() as f64, 0.0);
+    closed
+        .problems
+        .into_iter()
+        .next()
+        .map_or(Ok(()), |problem| Err(problem.into()))
+}
+
+/// Kills `tare` under a load, and has one more command clean up.
+fn killed(load: &str, moment: Duration, round: usize, bench: &Path) -> Result<()> {
+    let run = bench.join(format!("run-{round}"));
+    let command = || -> Result<Command> {
+        let mut command = Command::new(tare_path()?);
+        command
+            .env("TARE_STATE_DIR", bench.join("state"))
+            .env("TMPDIR", bench)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Ok(command)
+    };
+    let mut child = command()?
+        .args([
+            "noise",
+            "--workload",
+            "gap",
+            "--runs",
+            "9",
+            "--load",
+            load,
+            "--output",
+        ])
+        .arg(&run)
+        .spawn()?;
+    thread::sleep(moment);
+    child.kill()?;
+    child.wait()?;
+    if !command()?.arg("clean").status()?.success() {
+        return Err("tare clean failed".into());
+    }
+    if run.exists() {
+        fs::remove_dir_all(run)?;
+    }
+    Ok(())
+}
+
+/// Is what a load could leave: processes with this check's mark, files, mounts, namespaces, control
+/// groups.
+#[derive(Debug, Default)]
+struct Picture(BTreeSet<String>);
+
+impl Picture {
+    fn take(bench: &Path) -> Result<Self> {
+        let mut things = BTreeSet::new();
+        // Of a `tare` that was killed, and of this program's own guard.
+        let marks = [
+            bench.display().to_string(),
+            format!("-{}-", std::process::id()),
+        ];
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let is_ours = |environment: Vec<u8>| {
+                let text = String::from_utf8_lossy(&environment).into_owned();
+                text.contains("TARE_OWNER=") && marks.iter().any(|mark| text.contains(mark))
+            };
+            if fs::read(entry.path().join("environ")).is_ok_and(is_ours) {
+                let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+                things.insert(format!(
+                    "process {} {}",
+                    entry.path().display(),
+                    name.trim()
+                ));
+            }
+        }
+        for entry in fs::read_dir(bench)?.flatten() {
+            // The guard's journals, of which `tare clean` tells.
+            if entry.file_name() != "state" {
+                things.insert(format!("file {}", entry.path().display()));
+            }
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        things.extend(mounts.lines().map(|line| format!("mount {line}")));
+        for process in fs::read_dir("/proc")?.flatten() {
+            let kinds = fs::read_dir(process.path().join("ns"));
+            let links = kinds.into_iter().flatten().flatten();
+            let names = links.filter_map(|kind| fs::read_link(kind.path()).ok());
+            things.extend(names.map(|name| format!("namespace {}", name.display())));
+        }
+        let mut open = vec![Path::new("/sys/fs/cgroup").to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    if entry.file_name().to_string_lossy().contains("tare") {
+                        things.insert(format!("control group {}", entry.path().display()));
+                    }
+                    open.push(entry.path());
+                }
+            }
+        }
+        Ok(Self(things))
+    }
+
+    /// Returns what is here and was not in an earlier picture.
+    fn beyond(&self, earlier: &Self) -> Vec<String> {
+        self.0.difference(&earlier.0).cloned().collect()
+    }
+}

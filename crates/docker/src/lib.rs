@@ -1,0 +1,326 @@
+//! Speaks with a Docker engine through its socket.
+//!
+//! The `docker` command costs more than what it asks for: it is a large program that is loaded for
+//! each call. So the engine is asked directly, by its HTTP interface on a Unix socket. The libraries
+//! for that bring an asynchronous runtime with threads of its own, which has no place in a process
+//! that measures, and hide the sockets, which here must be waited for together with other things.
+//! What is needed is little: one request on one connection, the answer read to its end, and two
+//! calls that answer later.
+//!
+//! Version 1.41 of the interface is spoken, that of Docker 20.10 (December 2020). Podman's service
+//! understands it, too.
+//!
+//! * [`Docker`]: the calls, each named after what it does;
+//! * [`Attached`]: what a container writes, taken apart into its two streams;
+//! * [`Exit`]: the end of a container, which is told when it comes;
+//! * `http`: requests and answers.
+#![forbid(unsafe_code)]
+
+mod attached;
+mod exit;
+mod http;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use attached::{Attached, Stream};
+pub use exit::Exit;
+use http::Request;
+
+/// Is how long most calls may take. Starting a container takes half a second on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Says what went wrong with an engine.
+#[derive(Debug, thiserror::Error)]
+pub enum DockerError {
+    /// It can't be reached, or the connection broke.
+    #[error("the engine at {} can't be reached: {source}", socket.display())]
+    Unreachable {
+        /// Its socket.
+        socket: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It refused a call.
+    #[error("the engine refused to {what} (status {status}): {message}")]
+    Refused {
+        /// What it was asked to do.
+        what: &'static str,
+        /// The HTTP status.
+        status: u16,
+        /// Its own words.
+        message: String,
+    },
+    /// It answered something that makes no sense.
+    #[error("the answer of the engine at {} makes no sense: {why}", socket.display())]
+    Nonsense {
+        /// Its socket.
+        socket: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Is an engine, known by its socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Docker {
+    socket: PathBuf,
+}
+
+/// Is a container that was made and not yet started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Its id.
+    pub id: String,
+    /// What the engine could not do as it was asked.
+    pub warnings: Vec<String>,
+}
+
+impl Docker {
+    /// Names an engine. It is not asked anything yet.
+    #[must_use]
+    pub fn at(socket: &Path) -> Self {
+        Self {
+            socket: socket.to_owned(),
+        }
+    }
+
+    /// Returns its socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Asks for its version.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`], as do all calls.
+    pub fn version(&self) -> Result<String, DockerError> {
+        let answer = self.json(Request::new("GET", "/version"), "tell its version")?;
+        self.text(&answer, "/Version")
+    }
+
+    /// Makes an image from a tar archive, with changes in the words of a Dockerfile, and returns
+    /// its id.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn import(&self, archive: &[u8], changes: &[&str]) -> Result<String, DockerError> {
+        let mut path = "/images/create?fromSrc=-".to_owned();
+        for change in changes {
+            path.push_str("&changes=");
+            path.push_str(&http::escape(change));
+        }
+        let request = Request::new("POST", &path).body("application/x-tar", archive.to_vec());
+        let what = "import the image";
+        let body = self.call(request, what)?;
+        // A stream of objects, of which the last one names the image or tells an error.
+        let objects = serde_json::Deserializer::from_slice(&body).into_iter::<Value>();
+        let last = objects.filter_map(Result::ok).last().unwrap_or_default();
+        match last["error"].as_str() {
+            None => self.text(&last, "/status"),
+            Some(message) => Err(DockerError::Refused {
+                what,
+                status: 200,
+                message: message.to_owned(),
+            }),
+        }
+    }
+
+    /// Makes a container.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn create(&self, config: &Value) -> Result<Created, DockerError> {
+        let body = config.to_string().into_bytes();
+        let request = Request::new("POST", "/containers/create").body("application/json", body);
+        let answer = self.json(request, "make the container")?;
+        let warnings = answer["Warnings"].as_array().into_iter().flatten();
+        Ok(Created {
+            id: self.text(&answer, "/Id")?,
+            warnings: warnings
+                .filter_map(|text| text.as_str().map(str::to_owned))
+                .collect(),
+        })
+    }
+
+    /// Connects to what a container writes from now on.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn attach(&self, container: &str) -> Result<Attached, DockerError> {
+        let path = format!("/containers/{container}/attach?stream=1&stdout=1&stderr=1");
+        let request = Request::new("POST", &path).upgrade();
+        let mut stream = self.send(&request, LIMIT)?;
+        let head = http::read_head(&mut stream).map_err(|source| self.unreachable(source))?;
+        match head.status {
+            101 | 200 => Attached::new(stream).map_err(|source| self.unreachable(source)),
+            _ => {
+                let body = head.read_body(stream);
+                let body = body.map_err(|source| self.unreachable(source))?;
+                Err(refused("attach to the container", head.status, &body))
+            }
+        }
+    }
+
+    /// Starts a container.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn start(&self, container: &str) -> Result<(), DockerError> {
+        let path = format!("/containers/{container}/start");
+        self.call(Request::new("POST", &path), "start the container")?;
+        Ok(())
+    }
+
+    /// Asks to be told when a container that was started has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn exit(&self, container: &str) -> Result<Exit, DockerError> {
+        let path = format!("/containers/{container}/wait");
+        let stream = self.send(&Request::new("POST", &path), LIMIT)?;
+        Exit::new(stream).map_err(|source| self.unreachable(source))
+    }
+
+    /// Tells all that it knows of a container.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn inspect(&self, container: &str) -> Result<Value, DockerError> {
+        let path = format!("/containers/{container}/json");
+        self.json(Request::new("GET", &path), "inspect the container")
+    }
+
+    /// Kills a container.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn kill(&self, container: &str) -> Result<(), DockerError> {
+        let path = format!("/containers/{container}/kill");
+        self.call(Request::new("POST", &path), "kill the container")?;
+        Ok(())
+    }
+
+    /// Removes a container, killing it if it runs. Says whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn remove_container(&self, container: &str) -> Result<bool, DockerError> {
+        let path = format!("/containers/{container}?force=1&v=1");
+        self.remove(&path, "remove the container")
+    }
+
+    /// Removes an image. Says whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn remove_image(&self, image: &str) -> Result<bool, DockerError> {
+        self.remove(&format!("/images/{image}?force=1"), "remove the image")
+    }
+
+    /// Lists the ids of the containers that have a label, `name=value`, running or not.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn containers_with(&self, label: &str) -> Result<Vec<String>, DockerError> {
+        self.list("/containers/json?all=1&", label)
+    }
+
+    /// Lists the ids of the images that have a label, `name=value`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn images_with(&self, label: &str) -> Result<Vec<String>, DockerError> {
+        self.list("/images/json?all=1&", label)
+    }
+
+    fn list(&self, path: &str, label: &str) -> Result<Vec<String>, DockerError> {
+        let filters = serde_json::json!({ "label": [label] }).to_string();
+        let path = format!("{path}filters={}", http::escape(&filters));
+        let answer = self.json(Request::new("GET", &path), "list what it has")?;
+        let rows = answer.as_array().into_iter().flatten();
+        rows.map(|row| self.text(row, "/Id")).collect()
+    }
+
+    fn remove(&self, path: &str, what: &'static str) -> Result<bool, DockerError> {
+        match self.call(Request::new("DELETE", path), what) {
+            Ok(_) => Ok(true),
+            // Not there, or being removed already.
+            Err(DockerError::Refused {
+                status: 404 | 409, ..
+            }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn json(&self, request: Request, what: &'static str) -> Result<Value, DockerError> {
+        let body = self.call(request, what)?;
+        serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))
+    }
+
+    /// Makes a call and returns the body of its answer.
+    fn call(&self, request: Request, what: &'static str) -> Result<Vec<u8>, DockerError> {
+        let mut stream = self.send(&request, LIMIT)?;
+        let read = http::read_head(&mut stream)
+            .and_then(|head| Ok((head.status, head.read_body(stream)?)));
+        let (status, body) = read.map_err(|source| self.unreachable(source))?;
+        match status {
+            200..=299 | 304 => Ok(body),
+            _ => Err(refused(what, status, &body)),
+        }
+    }
+
+    fn send(
+        &self,
+        request: &Request,
+        limit: Duration,
+    ) -> Result<std::os::unix::net::UnixStream, DockerError> {
+        let sent = http::send(&self.socket, request, limit);
+        sent.map_err(|source| self.unreachable(source))
+    }
+
+    fn text(&self, answer: &Value, place: &str) -> Result<String, DockerError> {
+        let text = answer.pointer(place).and_then(Value::as_str);
+        text.map(str::to_owned)
+            .ok_or_else(|| self.nonsense(format!("it has no {}", &place[1..])))
+    }
+
+    fn unreachable(&self, source: io::Error) -> DockerError {
+        let socket = self.socket.clone();
+        DockerError::Unreachable { socket, source }
+    }
+
+    fn nonsense(&self, why: String) -> DockerError {
+        let socket = self.socket.clone();
+        DockerError::Nonsense { socket, why }
+    }
+}
+
+fn refused(what: &'static str, status: u16, body: &[u8]) -> DockerError {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = match answer["message"].as_str() {
+        Some(message) => message.trim().to_owned(),
+        None => String::from_utf8_lossy(body).trim().to_owned(),
+    };
+    DockerError::Refused {
+        what,
+        status,
+        message,
+    }
+}

@@ -1,0 +1,70 @@
+//! Engines that are started for the cells that need them, and stopped after.
+//!
+//! The plan has those cells together (see [`crate::order`]), so an engine is started before the first
+//! of them and stopped before the next cell that does without.
+
+use tare_guard::Guard;
+use tare_results::model::CellPlan;
+use tare_targets::engine::{Running, runs};
+use tare_targets::{Engine, TargetError};
+
+use crate::execute::Places;
+
+/// Holds the engine that runs at the moment, if one was started here.
+#[derive(Debug)]
+pub(crate) struct Engines {
+    /// Whether the user wants engines to be started.
+    wanted: bool,
+    running: Option<(Engine, Running)>,
+}
+
+impl Engines {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self {
+            wanted,
+            running: None,
+        }
+    }
+
+    /// Makes the engine of a cell run, and no other one.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it does not. The cell fails then.
+    pub(crate) fn prepare(
+        &mut self,
+        places: &Places,
+        plan: &CellPlan,
+        guard: &Guard,
+    ) -> Result<(), TargetError> {
+        let needed = places.target(plan).engine();
+        if self.running.as_ref().map(|(engine, _)| *engine) == needed {
+            return Ok(());
+        }
+        self.stop(places)?;
+        let Some(engine) = needed.filter(|engine| self.wanted && !runs(*engine)) else {
+            return Ok(());
+        };
+        let running = Running::start(engine, guard)?;
+        for target in places.targets().filter(|t| t.engine() == needed) {
+            target.use_engine(Some(running.socket()));
+        }
+        self.running = Some((engine, running));
+        Ok(())
+    }
+
+    /// Stops the engine that was started here.
+    ///
+    /// # Errors
+    ///
+    /// Returns what could not be ended; the guard tries again when it is closed.
+    pub(crate) fn stop(&mut self, places: &Places) -> Result<(), TargetError> {
+        let Some((engine, running)) = self.running.take() else {
+            return Ok(());
+        };
+        for target in places.targets().filter(|t| t.engine() == Some(engine)) {
+            target.use_engine(None);
+        }
+        running.stop()
+    }
+}

@@ -1,0 +1,190 @@
+//! What all experiments have in common, and the table of those that exist.
+//!
+//! A study names an experiment and gives it parameters; what an experiment takes, within which
+//! bounds and with which defaults, is said by itself, as data. So one reader of study files checks
+//! them all, one text explains them all, and a new experiment is a file and a line in
+//! [`EXPERIMENTS`].
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use tare_results::model::CellPlan;
+
+use crate::error::ExperimentError;
+use crate::noise::Noise;
+
+/// Lists the experiments.
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&Noise];
+
+/// Finds an experiment by its name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Experiment> {
+    let mut all = EXPERIMENTS.iter();
+    all.find(|experiment| experiment.name() == name).copied()
+}
+
+/// Is a protocol: which work on which targets, and with which parameters.
+pub trait Experiment: Debug + Sync {
+    /// Returns the name by which a study calls it.
+    fn name(&self) -> &'static str;
+
+    /// Says in a few words what it tells.
+    fn summary(&self) -> &'static str;
+
+    /// Lists what a study can say of it, beyond what holds for every experiment.
+    fn parameters(&self) -> &'static [Parameter];
+
+    /// Returns one cell for each combination, with its estimated duration, not yet numbered.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ExperimentError`] if a value is out of bounds, values contradict each other, or
+    /// there would be more cells than a run can have.
+    fn combinations(
+        &self,
+        place: &Place,
+        values: &Values,
+    ) -> Result<Vec<CellPlan>, ExperimentError>;
+}
+
+/// Says where an experiment runs: what holds for every one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Targets, as written on the command line in canonical form.
+    pub targets: Vec<String>,
+    /// Loads, as written on the command line.
+    pub loads: Vec<String>,
+    /// CPU that the workloads are pinned to.
+    pub cpu: u32,
+    /// Time after which a cell counts as hung; by the estimate if None.
+    pub cell_limit: Option<Duration>,
+}
+
+/// Describes one parameter of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name in a study.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// Whether it takes several values, each of which makes combinations of its own.
+    pub many: bool,
+    /// What it is unless said otherwise, in words.
+    pub default: &'static str,
+    /// What it means, with its unit.
+    pub meaning: &'static str,
+    /// Says whether it has a bearing, given the other values.
+    pub applies: fn(&Values) -> bool,
+}
+
+/// Says which values a parameter takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// Whole numbers from `least` to `most`.
+    Number {
+        /// Least value.
+        least: u64,
+        /// Greatest value.
+        most: u64,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A text of a form of its own.
+    Text {
+        /// Describes the form.
+        wanted: &'static str,
+        /// Says whether a text has it.
+        fits: fn(&str) -> bool,
+    },
+}
+
+/// Holds the values that a study gives to an experiment, by parameter. What is not given is not in
+/// it. A parameter of one value has a list of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    numbers: BTreeMap<&'static str, Vec<u64>>,
+    texts: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Values {
+    /// Gives numbers to a parameter.
+    pub fn set_numbers(&mut self, name: &'static str, numbers: Vec<u64>) {
+        self.numbers.insert(name, numbers);
+    }
+
+    /// Gives words or texts to a parameter.
+    pub fn set_texts(&mut self, name: &'static str, texts: Vec<String>) {
+        self.texts.insert(name, texts);
+    }
+
+    /// Returns the numbers given to a parameter; none if it was left out.
+    #[must_use]
+    pub fn numbers(&self, name: &str) -> &[u64] {
+        self.numbers.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the words or texts given to a parameter; none if it was left out.
+    #[must_use]
+    pub fn texts(&self, name: &str) -> &[String] {
+        self.texts.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the number given to a parameter that takes one.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.numbers(name).first().copied()
+    }
+
+    /// Returns the word or text given to a parameter that takes one.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.texts(name).first().map(String::as_str)
+    }
+
+    /// Says whether a parameter was given.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.numbers.contains_key(name) || self.texts.contains_key(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let mut seen = HashSet::new();
+        for experiment in EXPERIMENTS {
+            assert!(seen.insert(experiment.name()));
+            assert_eq!(find(experiment.name()).unwrap().name(), experiment.name());
+            let mut parameters = HashSet::new();
+            for parameter in experiment.parameters() {
+                assert!(parameters.insert(parameter.name), "{}", parameter.name);
+            }
+        }
+        assert!(find("nosie").is_none());
+    }
+
+    #[test]
+    fn every_experiment_makes_its_default_cells() {
+        let place = Place {
+            targets: vec!["process".to_owned()],
+            loads: vec!["idle".to_owned()],
+            cpu: 0,
+            cell_limit: None,
+        };
+        for experiment in EXPERIMENTS {
+            let cells = experiment.combinations(&place, &Values::default()).unwrap();
+            assert!(!cells.is_empty());
+            for cell in cells {
+                assert_eq!(cell.experiment, experiment.name());
+                assert!(cell.estimate_seconds > 0.0);
+                assert!(cell.limit_seconds > cell.estimate_seconds);
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Finds where control groups can be made: the mounted hierarchies, of version 1, 2 or a mixture.
+//!
+//! In version 1 a controller has a hierarchy of its own, or shares one; in version 2 all are in
+//! one. A mixture ("hybrid") has controllers in the old hierarchies and an empty new one beside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::GuardError;
+
+/// Says which files a hierarchy's groups have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CgroupVersion {
+    /// `memory.limit_in_bytes`, `cpu.cfs_quota_us`.
+    One,
+    /// `memory.max`, `cpu.max`.
+    Two,
+}
+
+/// One mounted hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hierarchy {
+    pub(crate) version: CgroupVersion,
+    /// What can be limited in it: `memory`, `cpuset`.
+    pub(crate) controllers: Vec<String>,
+    /// Where a group may be made: at the top; or, for those who may not do that, in the group of
+    /// this process.
+    pub(crate) parents: Vec<PathBuf>,
+}
+
+impl Hierarchy {
+    /// Lists the mounted hierarchies.
+    pub(crate) fn all() -> Result<Vec<Hierarchy>, GuardError> {
+        let read = |path, what| {
+            fs::read_to_string(path).map_err(|source| GuardError::Host { what, source })
+        };
+        let mounts = read("/proc/self/mountinfo", "the list of mounts")?;
+        let groups = read("/proc/self/cgroup", "the control groups of this process")?;
+        let mut found = parse(&mounts, &groups);
+        for hierarchy in &mut found {
+            if hierarchy.version == CgroupVersion::Two {
+                let file = hierarchy.parents[0].join("cgroup.controllers");
+                let names = fs::read_to_string(file).unwrap_or_default();
+                hierarchy.controllers = names.split_whitespace().map(str::to_owned).collect();
+            }
+        }
+        Ok(found)
+    }
+
+    /// Says whether groups in it know this controller.
+    pub(crate) fn has(&self, controller: &str) -> bool {
+        self.controllers.iter().any(|known| known == controller)
+    }
+}
+
+/// Reads both lists. What is mounted twice counts once.
+fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
+    let mut found: Vec<(String, Hierarchy)> = Vec::new();
+    for line in mounts.lines() {
+        let Some(mount) = Mount::parse(line) else {
+            continue;
+        };
+        if found.iter().any(|(device, _)| *device == mount.device) {
+            continue;
+        }
+        let own = groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (id, names, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let same = match mount.version {
+                CgroupVersion::Two => id == "0" && names.is_empty(),
+                CgroupVersion::One => {
+                    !names.is_empty() && names.split(',').all(|name| mount.has_option(name))
+                }
+            };
+            same.then_some(path)
+        });
+        let top = Path::new(&mount.point);
+        let mut parents = vec![top.to_owned()];
+        // In a container the mount shows a part of the hierarchy only.
+        let below = own.and_then(|own| own.strip_prefix(mount.root.trim_end_matches('/')));
+        if let Some(below) = below.map(|path| path.trim_matches('/'))
+            && !below.is_empty()
+            && !below.split('/').any(|part| part == "..")
+        {
+            parents.push(top.join(below));
+        }
+        let controllers = match mount.version {
+            CgroupVersion::Two => Vec::new(),
+            CgroupVersion::One => mount.options.split(',').map(str::to_owned).collect(),
+        };
+        let hierarchy = Hierarchy {
+            version: mount.version,
+            controllers,
+            parents,
+        };
+        found.push((mount.device.to_owned(), hierarchy));
+    }
+    found.into_iter().map(|(_, hierarchy)| hierarchy).collect()
+}
+
+/// One line of mountinfo, as far as it matters.
+struct Mount<'a> {
+    device: &'a str,
+    root: String,
+    point: String,
+    version: CgroupVersion,
+    options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    /// Reads `31 23 0:28 /root /point rw,relatime shared:9 - cgroup cgroup rw,cpu`: any number of
+    /// fields stands before the lone hyphen.
+    fn parse(line: &'a str) -> Option<Mount<'a>> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(2);
+        let (device, root, point) = (before.next()?, before.next()?, before.next()?);
+        let mut after = after.split(' ');
+        let version = match after.next()? {
+            "cgroup" => CgroupVersion::One,
+            "cgroup2" => CgroupVersion::Two,
+            _ => return None,
+        };
+        Some(Mount {
+            device,
+            root: unescape(root),
+            point: unescape(point),
+            version,
+            options: after.nth(1).unwrap_or(""),
+        })
+    }
+
+    fn has_option(&self, name: &str) -> bool {
+        self.options.split(',').any(|option| option == name)
+    }
+}
+
+/// Undoes the octal escapes of mountinfo (`\040` is a space).
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let code = after
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok())
+            .filter(u8::is_ascii);
+        match code {
+            Some(code) => {
+                out.push(char::from(code));
+                rest = &after[3..];
+            }
+            None => {
+                out.push('\\');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixture_has_one_entry_for_each_hierarchy() {
+        let mounts = "\
+31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct
+33 31 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+34 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+35 31 0:30 / /elsewhere/my\\040memory rw - cgroup cgroup rw,memory
+";
+        let groups = "4:memory:/user/a\n2:cpu,cpuacct:/\n0::/user.slice\n";
+        let found = parse(mounts, groups);
+        let seen: Vec<(CgroupVersion, &[String], Vec<&str>)> = found
+            .iter()
+            .map(|h| {
+                let parents = h.parents.iter().map(|p| p.to_str().unwrap());
+                (
+                    h.version,
+                    &h.controllers[1.min(h.controllers.len())..],
+                    parents.collect(),
+                )
+            })
+            .collect();
+        let (cpuacct, memory) = (
+            ["cpu".to_owned(), "cpuacct".to_owned()],
+            ["memory".to_owned()],
+        );
+        assert_eq!(
+            seen,
+            [
+                (
+                    CgroupVersion::One,
+                    &cpuacct[..],
+                    vec!["/sys/fs/cgroup/cpu,cpuacct"]
+                ),
+                (
+                    CgroupVersion::One,
+                    &memory[..],
+                    vec!["/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/user/a"]
+                ),
+                (
+                    CgroupVersion::Two,
+                    &[][..],
+                    vec![
+                        "/sys/fs/cgroup/unified",
+                        "/sys/fs/cgroup/unified/user.slice"
+                    ]
+                ),
+            ]
+        );
+        assert!(found[0].has("cpuacct") && !found[0].has("cpuset"));
+    }
+
+    #[test]
+    fn a_container_that_sees_a_part_has_its_own_group_below_it() {
+        let mounts = "7 6 0:22 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n";
+        let parents = |groups| parse(mounts, groups)[0].parents.clone();
+        let top = PathBuf::from("/sys/fs/cgroup");
+        assert_eq!(
+            parents("0::/docker/abc\n"),
+            ["/sys/fs/cgroup"].map(PathBuf::from)
+        );
+        assert_eq!(
+            parents("0::/docker/abc/in\n"),
+            [top.clone(), top.join("in")]
+        );
+        assert_eq!(parents("0::/../x\n"), [top]);
+    }
+}

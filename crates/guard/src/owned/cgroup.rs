@@ -1,0 +1,368 @@
+//! Control groups: a name under which processes are kept, limited and found again.
+//!
+//! A process cannot leave its group by itself, whatever becomes of its environment, its parent or
+//! its process group. So what runs where the mark in the environment gets lost, in an engine's
+//! daemon or a container, is known by its group. A group is ours if its name ends with the owner's
+//! id and it is really one: a folder in a cgroup file system.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::GuardError;
+use crate::guard::{Hold, Inner};
+use crate::hierarchies::{CgroupVersion, Hierarchy};
+use crate::owned::{Context, Record};
+use crate::owner::OwnerId;
+use crate::processes::{KILL_LIMIT, kill_all};
+use crate::report::Undone;
+
+/// A control group. When it is dropped, the processes in it are killed and it is removed, in every
+/// hierarchy in which there is a group of its name, with all groups below.
+#[must_use = "the group is removed when this is dropped"]
+#[derive(Debug)]
+pub struct OwnedCgroup {
+    name: String,
+    /// The folders that were made here, by hierarchy.
+    made: Vec<(Hierarchy, PathBuf)>,
+    hold: Hold,
+}
+
+impl OwnedCgroup {
+    /// Announces a name, under which somebody else will make groups at the top of hierarchies.
+    pub(crate) fn reserve(inner: &Arc<Inner>, prefix: &str) -> Result<OwnedCgroup, GuardError> {
+        Self::announce(inner, prefix, &Hierarchy::all()?)
+    }
+
+    pub(crate) fn create(
+        inner: &Arc<Inner>,
+        prefix: &str,
+        controllers: &[&str],
+    ) -> Result<OwnedCgroup, GuardError> {
+        let all = Hierarchy::all()?;
+        let mut wanted: Vec<&Hierarchy> = Vec::new();
+        for controller in controllers {
+            let found = all.iter().find(|hierarchy| hierarchy.has(controller));
+            let found = found.ok_or_else(|| GuardError::NoController {
+                controller: (*controller).to_owned(),
+            })?;
+            if !wanted.contains(&found) {
+                wanted.push(found);
+            }
+        }
+        if controllers.is_empty() {
+            // Version 2 if there is one: no limit of anybody's is changed by entering it.
+            let plain = all.iter().find(|h| h.version == CgroupVersion::Two);
+            let found = plain.or(all.first()).ok_or(GuardError::NoController {
+                controller: "any".to_owned(),
+            })?;
+            wanted.push(found);
+        }
+        let mut group = Self::announce(inner, prefix, &all)?;
+        for hierarchy in wanted {
+            let folder = make(hierarchy, &group.name)?;
+            group.made.push((hierarchy.clone(), folder));
+        }
+        Ok(group)
+    }
+
+    fn announce(
+        inner: &Arc<Inner>,
+        prefix: &str,
+        all: &[Hierarchy],
+    ) -> Result<OwnedCgroup, GuardError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(allowed) {
+            return Err(GuardError::ScratchPrefix {
+                prefix: prefix.to_owned(),
+            });
+        }
+        let parents = all.iter().flat_map(|hierarchy| &hierarchy.parents);
+        let parents: Vec<String> = parents
+            .filter_map(|path| path.to_str().map(str::to_owned))
+            .collect();
+        let mut name = String::new();
+        let hold = inner.announce(|number| {
+            name = format!("tare-{prefix}{}", mark(&inner.owner, number));
+            let name = name.clone();
+            Record::Cgroup(CgroupRecord { name, parents })
+        })?;
+        let made = Vec::new();
+        Ok(OwnedCgroup { name, made, hold })
+    }
+
+    /// Gives the group's name, which is also its path from the top of a hierarchy unless it had to
+    /// be made in the group of this process.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Gives the folder in the hierarchy of a controller, and the version of its files; `None` if
+    /// the controller was not asked for.
+    pub fn folder(&self, controller: &str) -> Option<(&Path, CgroupVersion)> {
+        let mut made = self.made.iter();
+        let (hierarchy, folder) = made.find(|(hierarchy, _)| hierarchy.has(controller))?;
+        Some((folder, hierarchy.version))
+    }
+
+    /// Writes a file of the group, such as `memory.max`: the part before the dot names the
+    /// controller.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::NoController`] if the controller was not asked for, [`GuardError::Cgroup`] if
+    /// the kernel refuses.
+    pub fn set(&self, file: &str, value: &str) -> Result<(), GuardError> {
+        let controller = file.split('.').next().unwrap_or_default();
+        let (folder, _) = self
+            .folder(controller)
+            .ok_or_else(|| GuardError::NoController {
+                controller: controller.to_owned(),
+            })?;
+        write(&folder.join(file), value)
+    }
+
+    /// Moves a process into the group. What it starts from then on is in the group, too.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Cgroup`] if the process has ended or the kernel refuses.
+    pub fn add(&self, pid: u32) -> Result<(), GuardError> {
+        for (_, folder) in &self.made {
+            write(&folder.join(PROCS), &pid.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a command start in the group: not even its first instruction runs outside.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Cgroup`] if the group cannot be opened. That the kernel refuses to let the
+    /// command in is told when it is spawned.
+    pub fn enter(&self, command: &mut Command) -> Result<(), GuardError> {
+        let mut files = Vec::new();
+        for (_, folder) in &self.made {
+            let path = folder.join(PROCS);
+            let opened = OpenOptions::new().write(true).open(&path);
+            files.push(opened.map_err(|source| failed("open", &path, source))?);
+        }
+        let enter = move || {
+            // "0" is the writing process itself.
+            files.iter().try_for_each(|mut file| file.write_all(b"0"))
+        };
+        // SAFETY: between fork and exec the closure makes system calls on descriptors that it owns
+        // and neither allocates nor locks.
+        unsafe { command.pre_exec(enter) };
+        Ok(())
+    }
+
+    /// Lists the processes in the group and in those below it.
+    pub fn procs(&self) -> Vec<u32> {
+        let mut pids: Vec<u32> = self.made.iter().flat_map(|(_, f)| procs_below(f)).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// Kills the processes in the group and in those below it, and waits for their end. The group
+    /// stays.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::ProcessesRemain`] if some have not ended after five seconds.
+    pub fn kill(&self) -> Result<(), GuardError> {
+        let folders: Vec<PathBuf> = self.made.iter().map(|(_, folder)| folder.clone()).collect();
+        empty(&folders, &mut Vec::new())
+    }
+
+    /// Kills what is in the group and removes it now.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::ProcessesRemain`] or [`GuardError::Cgroup`]; the guard tries again when it is
+    /// closed.
+    pub fn remove(self) -> Result<(), GuardError> {
+        self.hold.undo()
+    }
+
+    /// Keeps the group until the guard is closed, and gives its name.
+    pub fn leave_to_guard(mut self) -> String {
+        self.hold.leave_to_guard();
+        self.name.clone()
+    }
+}
+
+/// The file that lists a group's processes and takes new ones.
+const PROCS: &str = "cgroup.procs";
+
+/// What the journal says about a control group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CgroupRecord {
+    pub(crate) name: String,
+    /// The folders in one or several of which it may have been made.
+    pub(crate) parents: Vec<String>,
+}
+
+impl CgroupRecord {
+    pub(crate) fn undo(
+        &self,
+        number: u64,
+        context: Context<'_>,
+        done: &mut Vec<Undone>,
+    ) -> Result<(), GuardError> {
+        // A restart has taken all groups away.
+        if !context.same_boot {
+            return Ok(());
+        }
+        let refused = |why| GuardError::CgroupRefused {
+            name: self.name.clone(),
+            why,
+        };
+        if !self.name.ends_with(&mark(context.owner, number)) || self.name.contains('/') {
+            return Err(refused("its name does not carry the owner's id"));
+        }
+        let folders: Vec<PathBuf> = self
+            .parents
+            .iter()
+            .map(|parent| Path::new(parent).join(&self.name))
+            .filter(|folder| folder.is_dir())
+            .collect();
+        if !folders.iter().all(|folder| is_cgroup(folder)) {
+            return Err(refused("it is not in a cgroup file system"));
+        }
+        empty(&folders, done)?;
+        for folder in &folders {
+            remove_tree(folder)?;
+        }
+        if !folders.is_empty() {
+            let name = self.name.clone();
+            done.push(Undone::CgroupRemoved { name });
+        }
+        Ok(())
+    }
+}
+
+/// How the name of an owner's group ends.
+fn mark(owner: &OwnerId, number: u64) -> String {
+    format!("-{owner}-{number}")
+}
+
+/// Makes a group at the top of a hierarchy or, where that is forbidden, in the group of this
+/// process.
+fn make(hierarchy: &Hierarchy, name: &str) -> Result<PathBuf, GuardError> {
+    let mut refusal = None;
+    for parent in &hierarchy.parents {
+        let folder = parent.join(name);
+        match fs::create_dir(&folder) {
+            Ok(()) => {
+                if hierarchy.version == CgroupVersion::One && hierarchy.has("cpuset") {
+                    // Born empty, and an empty set lets nobody in.
+                    for file in ["cpuset.cpus", "cpuset.mems"] {
+                        let path = parent.join(file);
+                        let value = fs::read_to_string(&path)
+                            .map_err(|source| failed("read", &path, source))?;
+                        write(&folder.join(file), value.trim())?;
+                    }
+                }
+                return Ok(folder);
+            }
+            Err(source) => refusal.get_or_insert((folder, source)),
+        };
+    }
+    let (folder, source) = refusal.expect("a hierarchy has a top");
+    Err(failed("make", &folder, source))
+}
+
+/// Kills what is in the groups until nothing is.
+fn empty(folders: &[PathBuf], done: &mut Vec<Undone>) -> Result<(), GuardError> {
+    let begun = Instant::now();
+    loop {
+        let inside = || folders.iter().flat_map(|folder| procs_below(folder));
+        let mut pids: Vec<u32> = inside().collect();
+        if pids.is_empty() {
+            return Ok(());
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        kill_all(&pids, |pid| inside().any(|other| other == pid), done);
+        if begun.elapsed() > KILL_LIMIT {
+            let pids: Vec<i32> = inside().filter_map(|pid| pid.try_into().ok()).collect();
+            if !pids.is_empty() {
+                return Err(GuardError::ProcessesRemain { pids });
+            }
+        }
+    }
+}
+
+/// Lists the processes in a group and in those below it; none if it is gone.
+fn procs_below(folder: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(folder.join(PROCS)).unwrap_or_default();
+    let mut pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    for below in folders_in(folder) {
+        pids.extend(procs_below(&below));
+    }
+    pids
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// Removes a group with those below it. The files in its folder go with it.
+fn remove_tree(folder: &Path) -> Result<(), GuardError> {
+    for below in folders_in(folder) {
+        remove_tree(&below)?;
+    }
+    let begun = Instant::now();
+    loop {
+        match fs::remove_dir(folder) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // The last process has ended, and the kernel has not yet let go of it.
+            Err(error)
+                if error.kind() == ErrorKind::ResourceBusy && begun.elapsed() < KILL_LIMIT =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(source) => return Err(failed("remove", folder, source)),
+        }
+    }
+}
+
+fn is_cgroup(folder: &Path) -> bool {
+    const CGROUP_SUPER_MAGIC: u64 = 0x0027_e0eb;
+    const CGROUP2_SUPER_MAGIC: u64 = 0x6367_7270;
+    rustix::fs::statfs(folder).is_ok_and(|found| {
+        let kind = found.f_type as u64;
+        kind == CGROUP_SUPER_MAGIC || kind == CGROUP2_SUPER_MAGIC
+    })
+}
+
+fn write(path: &Path, value: &str) -> Result<(), GuardError> {
+    // Not `fs::write`, which would make a file that is not there.
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(value.as_bytes()))
+        .map_err(|source| failed("write", path, source))
+}
+
+fn failed(action: &'static str, path: &Path, source: io::Error) -> GuardError {
+    GuardError::Cgroup {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,223 @@
+//! What can go wrong with kernels, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tare_guard::GuardError;
+use thiserror::Error;
+
+/// Says what went wrong with a kernel, its modules, an initramfs or a root file system.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// Neither variable that leads to the cache folder is set.
+    #[error("there is no folder for kernels: set TARE_KERNELS, or HOME, to an absolute path")]
+    NoStoreDir,
+    /// The folder can be written by others, so what is in it can't be believed.
+    #[error("the folder of kernels {} is not used: {why}", path.display())]
+    StoreUnsafe {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// No kernel can have this name.
+    #[error(
+        "there is no kernel '{name}': want {wanted}, a name from `tare kernel list`, host, or the \
+         path of a vmlinuz"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names that there are.
+        wanted: String,
+    },
+    /// The kernel would be known, but is not here.
+    #[error("the kernel '{name}' is not here; to get it: {remedy}")]
+    Missing {
+        /// The kernel.
+        name: String,
+        /// The command that gets it.
+        remedy: String,
+    },
+    /// The host's own kernel is not in /boot.
+    #[error("/boot holds no kernel that can be read: {why}; name another, or give its path")]
+    NoHostKernel {
+        /// Why not.
+        why: String,
+    },
+    /// The file is no kernel that can be booted.
+    #[error("{} is no Linux kernel for x86-64: {why}; want a bzImage, as /boot/vmlinuz is", path.display())]
+    NotAKernel {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A file of the store is not what it was when it was put there.
+    #[error(
+        "{} has changed since it was put there; type `tare kernel remove {name}` and get it again",
+        path.display()
+    )]
+    Changed {
+        /// The kernel, or root file system.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A name for a kernel can't be used.
+    #[error("a kernel can't be called '{name}': {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A path in a disk image can't be used.
+    #[error("'{name}' can't be put into a disk image: want an absolute path of plain letters")]
+    BadFileName {
+        /// The path.
+        name: String,
+    },
+    /// The name is taken.
+    #[error("there is a kernel '{name}' already; type `tare kernel remove {name}` first")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// The kernel has no modules here.
+    #[error(
+        "the kernel '{kernel}' needs the module {module}, and its modules are nowhere; give their \
+         folder: tare kernel add NAME {} --modules DIR", vmlinuz.display()
+    )]
+    NoModules {
+        /// The kernel.
+        kernel: String,
+        /// The first module that is wanted.
+        module: String,
+        /// The kernel's file.
+        vmlinuz: PathBuf,
+    },
+    /// The kernel has modules, but not this one.
+    #[error(
+        "the kernel '{kernel}' has no module {module}, neither built in nor in {}{}",
+        folder.display(),
+        wanted_by.as_ref().map(|by| format!(" ({by} needs it)")).unwrap_or_default()
+    )]
+    MissingModule {
+        /// The kernel.
+        kernel: String,
+        /// The module.
+        module: String,
+        /// The module that depends on it.
+        wanted_by: Option<String>,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A module can't be used.
+    #[error("the module {} can't be used: {why}", path.display())]
+    BadModule {
+        /// Its file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Something can't be put into an initramfs.
+    #[error("{path} can't be put into the initramfs: {why}")]
+    Initramfs {
+        /// Path, inside or on the host.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// A program's shared library is not found.
+    #[error("the program {} needs {library}, which is in no folder that the dynamic loader searches", program.display())]
+    MissingLibrary {
+        /// The program, or library.
+        program: PathBuf,
+        /// The library's name.
+        library: String,
+    },
+    /// The distribution's tools are not here.
+    #[error("{program} is not found: {why}; {remedy}")]
+    NoTool {
+        /// The program.
+        program: &'static str,
+        /// What it is wanted for.
+        why: &'static str,
+        /// What to do instead.
+        remedy: String,
+    },
+    /// The distribution's sources don't have the kernel.
+    #[error("apt's sources offer no package for '{name}': {why}")]
+    NotOffered {
+        /// The kernel.
+        name: String,
+        /// What was looked for, and what to do.
+        why: String,
+    },
+    /// A tool failed.
+    #[error("{what} failed: {said}")]
+    Tool {
+        /// What was done, with the tool's name.
+        what: String,
+        /// The last lines that it printed.
+        said: String,
+    },
+    /// A tool did not end in time.
+    #[error("{what} was not done after {} s; it was ended and nothing was kept", limit.as_secs())]
+    TooSlow {
+        /// What was done.
+        what: String,
+        /// The limit.
+        limit: std::time::Duration,
+    },
+    /// The user asked to stop.
+    #[error("stopped; nothing incomplete was kept")]
+    Interrupted,
+    /// A downloaded file is not the one that was announced.
+    #[error("{what} is not what apt announced: {why}; nothing was kept")]
+    Unverified {
+        /// The package.
+        what: String,
+        /// What differs.
+        why: String,
+    },
+    /// It takes root.
+    #[error("{what} takes root; type the same as root")]
+    NotRoot {
+        /// What does.
+        what: &'static str,
+    },
+    /// A file can't be used.
+    #[error("can't {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What is started or made can't be owned.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+}
+
+impl KernelError {
+    /// Returns the command that would make the kernel usable, if it is a missing one.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Missing { remedy, .. } => Some(remedy),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

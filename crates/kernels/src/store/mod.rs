@@ -1,0 +1,304 @@
+//! The folder of kernels.
+//!
+//! ```text
+//! kernels/debian-rt-6.1.192-2/    one folder for each kernel, named as the kernel
+//!     kernel.json                 what it is, where it came from
+//!     vmlinuz  config
+//!     lib/modules/RELEASE/        its modules
+//! roots/debian/                   a whole Debian: root.ext4, root.json
+//! ```
+//!
+//! A folder is prepared under another name and renamed into place, so what is there is complete. It
+//! can be copied to another machine, and used there offline.
+//!
+//! What is in it is booted with root's files beside it, perhaps; so it is believed only if nobody
+//! but this user, or root, can have written into it, and each file's SHA-256 is checked when it is used.
+
+mod add;
+mod boot;
+pub(crate) mod record;
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::KernelError;
+use crate::kernel::{Kernel, Source};
+use crate::name::Wanted;
+use crate::version;
+
+/// Is the folder of kernels.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// Says where this user's kernels are.
+///
+/// `TARE_KERNELS` if it is set, else `$XDG_CACHE_HOME/tare/kernels`, else
+/// `$HOME/.cache/tare/kernels`.
+///
+/// # Errors
+///
+/// [`KernelError::NoStoreDir`] if none of these variables helps.
+pub fn default_store_dir() -> Result<PathBuf, KernelError> {
+    choose_store_dir(|name| env::var_os(name))
+}
+
+fn choose_store_dir(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, KernelError> {
+    let folder = |name| variable(name).map(PathBuf::from);
+    if let Some(chosen) = folder("TARE_KERNELS").filter(|path| !path.as_os_str().is_empty()) {
+        return Ok(chosen);
+    }
+    // The XDG specification has relative paths ignored.
+    folder("XDG_CACHE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| {
+            folder("HOME")
+                .filter(|path| path.is_absolute())
+                .map(|home| home.join(".cache"))
+        })
+        .map(|base| base.join("tare/kernels"))
+        .ok_or(KernelError::NoStoreDir)
+}
+
+impl Store {
+    /// Opens the store in a folder, usually [`default_store_dir`]. The folder is made when
+    /// something is put into it.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::StoreUnsafe`] if others can write into it.
+    pub fn open(dir: &Path) -> Result<Self, KernelError> {
+        let dir =
+            std::path::absolute(dir).map_err(|source| KernelError::io("resolve", dir, source))?;
+        let store = Self { dir };
+        store.check_owner()?;
+        Ok(store)
+    }
+
+    /// Returns the folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Lists the kernels of the store, then those of the host's /boot that can be read.
+    ///
+    /// Their files are not checked, which [`find`](Self::find) does.
+    pub fn list(&self) -> Vec<Kernel> {
+        let mut kernels = self.stored();
+        kernels.extend(boot::kernels().0);
+        kernels
+    }
+
+    /// Finds a kernel by its name, without network.
+    ///
+    /// * `debian`, `debian-cloud`, `debian-rt`: the newest here of that flavour, of the series that
+    ///   is the distribution's default;
+    /// * `debian-6.1`, `debian-cloud-6.12`…: the newest here of that flavour and series;
+    /// * a name from the list: exactly that one;
+    /// * `host`: the newest in /boot;
+    /// * anything with a slash: the path of a vmlinuz.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Missing`] with the command that fetches it, [`KernelError::Unknown`],
+    /// [`KernelError::NoHostKernel`], [`KernelError::NotAKernel`], or [`KernelError::Changed`] if
+    /// its file is not the one that was put there.
+    pub fn find(&self, name: &str) -> Result<Kernel, KernelError> {
+        if name == "host" {
+            return boot::newest();
+        }
+        if name.contains('/') {
+            return Kernel::at(name.to_owned(), Path::new(name), Source::Path);
+        }
+        let mut stored = self.stored();
+        if let Some(at) = stored.iter().position(|kernel| kernel.name == name) {
+            return checked(stored.swap_remove(at));
+        }
+        if let Some(wanted) = Wanted::parse(name) {
+            return newest(stored, wanted).map_or_else(
+                || {
+                    Err(KernelError::Missing {
+                        name: name.to_owned(),
+                        remedy: format!("tare kernel fetch {name}"),
+                    })
+                },
+                checked,
+            );
+        }
+        boot::kernels()
+            .0
+            .into_iter()
+            .find(|kernel| kernel.name == name)
+            .ok_or_else(|| KernelError::Unknown {
+                name: name.to_owned(),
+                wanted: Wanted::grammar().to_owned(),
+            })
+    }
+
+    /// Says whether the store has a kernel of this name, or one that the name means; its files are
+    /// not checked.
+    pub fn has(&self, name: &str) -> bool {
+        let stored = self.stored();
+        stored.iter().any(|kernel| kernel.name == name)
+            || Wanted::parse(name).is_some_and(|wanted| newest(stored, wanted).is_some())
+    }
+
+    /// Removes a kernel that was fetched or added.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Unknown`] if there is none of this name, [`KernelError::Io`] if it can't be
+    /// removed.
+    pub fn remove(&self, name: &str) -> Result<(), KernelError> {
+        let is_stored = record::is_name(name) && self.folder(name).is_dir();
+        if !is_stored {
+            return Err(KernelError::Unknown {
+                name: name.to_owned(),
+                wanted: "one that was fetched or added".to_owned(),
+            });
+        }
+        // Renamed first: half a kernel must not be found.
+        let folder = self.folder(name);
+        let doomed = self.kernels_dir().join(format!(".{name}.removed"));
+        let failed = |source| KernelError::io("remove", &folder, source);
+        match fs::remove_dir_all(&doomed) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        fs::rename(&folder, &doomed).map_err(failed)?;
+        fs::remove_dir_all(&doomed).map_err(failed)
+    }
+
+    /// Prepares the folder for what is to be fetched, and says where the guard of a fetch makes its
+    /// scratch folders: in the store's file system, so that what is complete can be renamed into
+    /// place.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Io`] if the folder can't be made, [`KernelError::StoreUnsafe`].
+    pub fn guard_options(&self) -> Result<tare_guard::Options, KernelError> {
+        self.make(&self.kernels_dir())?;
+        Ok(tare_guard::Options {
+            scratch_root: self.dir.clone(),
+            ..tare_guard::Options::default()
+        })
+    }
+
+    /// Returns the kernel of exactly this name, unchecked.
+    pub(crate) fn stored_as(&self, name: &str) -> Option<Kernel> {
+        record::read(&self.folder(name), name)
+    }
+
+    fn stored(&self) -> Vec<Kernel> {
+        let entries = fs::read_dir(self.kernels_dir()).into_iter().flatten();
+        let mut kernels: Vec<Kernel> = entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                record::read(&entry.path(), &name)
+            })
+            .collect();
+        kernels.sort_by(|a, b| {
+            let key = |kernel: &Kernel| (kernel.flavour.is_none(), kernel.flavour, kernel.series());
+            let version = |kernel: &Kernel| kernel.version.clone().unwrap_or_default();
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| version::compare(&version(a), &version(b)))
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        kernels
+    }
+
+    pub(crate) fn kernels_dir(&self) -> PathBuf {
+        self.dir.join("kernels")
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.kernels_dir().join(name)
+    }
+
+    /// Makes a folder of the store, for this user only.
+    pub(crate) fn make(&self, folder: &Path) -> Result<(), KernelError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| KernelError::io("make the folder", folder, source))?;
+        self.check_owner()
+    }
+
+    fn check_owner(&self) -> Result<(), KernelError> {
+        let status = match fs::metadata(&self.dir) {
+            Ok(status) => status,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(KernelError::io("look at", &self.dir, source)),
+        };
+        let user = rustix::process::geteuid().as_raw();
+        let why = if !status.is_dir() {
+            "it is no folder".to_owned()
+        } else if status.uid() != user && status.uid() != 0 {
+            format!("it belongs to user {}, not to {user}", status.uid())
+        } else if status.mode() & 0o022 != 0 {
+            "others may write into it".to_owned()
+        } else {
+            return Ok(());
+        };
+        let path = self.dir.clone();
+        Err(KernelError::StoreUnsafe { path, why })
+    }
+}
+
+/// Chooses the newest of a flavour and series; of the distribution's default if none is named.
+fn newest(kernels: Vec<Kernel>, wanted: Wanted) -> Option<Kernel> {
+    let fits = |kernel: &Kernel| {
+        kernel.flavour == Some(wanted.flavour)
+            && match wanted.series {
+                Some(series) => kernel.series() == Some(series),
+                None => kernel.is_default,
+            }
+    };
+    // They are in the order of their versions.
+    kernels.into_iter().rfind(fits)
+}
+
+fn checked(kernel: Kernel) -> Result<Kernel, KernelError> {
+    if sha256(&kernel.vmlinuz)? == kernel.sha256 {
+        return Ok(kernel);
+    }
+    Err(KernelError::Changed {
+        name: kernel.name,
+        path: kernel.vmlinuz,
+    })
+}
+
+/// Computes the SHA-256 of a file, in hexadecimal.
+pub(crate) fn sha256(path: &Path) -> Result<String, KernelError> {
+    let failed = |source| KernelError::io("read", path, source);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer).map_err(failed)? {
+            0 => break,
+            count => hash.update(&buffer[..count]),
+        }
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// Writes bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A String takes everything.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,68 @@
+//! What can go wrong with a load, and what to do about it.
+
+use std::io;
+use std::time::Duration;
+
+use tare_guard::GuardError;
+use tare_wire::PROTOCOL;
+use thiserror::Error;
+
+/// Says what went wrong with a load.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// Its driver gave up.
+    #[error("{text}")]
+    Failed {
+        /// What, why, and what to do.
+        text: String,
+    },
+    /// No record of it came.
+    #[error("the load said nothing: its driver did not start, or was killed at once")]
+    Silent,
+    /// The records stopped before the end.
+    #[error("the load broke off after its record {last}: its driver was killed")]
+    BrokeOff {
+        /// Last record that came.
+        last: u64,
+    },
+    /// The driver is of another protocol.
+    #[error(
+        "the load's driver speaks protocol {theirs} and this tare {PROTOCOL}; build both from one \
+         source (make build)"
+    )]
+    OtherProtocol {
+        /// Protocol of the driver.
+        theirs: u16,
+    },
+    /// Records are missing, damaged or out of order.
+    #[error("the load's record {due} was lost or damaged on the way")]
+    Lost {
+        /// The one that was due.
+        due: u64,
+    },
+    /// It ended before it did its full work.
+    #[error("the load ended before it was going")]
+    NeverGoing,
+    /// It does not get going.
+    #[error(
+        "the load was not going after {} s: is the disk of the scratch folder too slow, or the \
+         CPU taken by a SCHED_FIFO task?",
+        limit.as_secs()
+    )]
+    TooSlow {
+        /// How long it had.
+        limit: Duration,
+    },
+    /// The user asked to stop before it was going.
+    #[error("stopped by the user")]
+    Stopped,
+    /// Its output can't be read.
+    #[error("the load's output can't be read: {source}")]
+    Output {
+        /// Why not.
+        source: io::Error,
+    },
+    /// It can't be started or ended.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+}

@@ -1,0 +1,224 @@
+//! Loads beside the measured code, by the real driver and the real tools: nothing is left of them, however they end.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tare_guard::{Guard, Interrupt, OWNER_VARIABLE, Options, sweep_with};
+use tare_loads::{Load, LoadError, Running, availability};
+use tare_results::model::LoadPlace;
+use tare_targets::measured::MeasuredFile;
+use tare_testkit::skip;
+use tempfile::TempDir;
+
+/// Is a place for one test: its own journal, its own scratch folders.
+struct Bench {
+    folder: TempDir,
+    agent: PathBuf,
+}
+
+impl Bench {
+    /// Returns None if the load can't run here.
+    fn for_load(load: &str) -> Option<(Self, Load)> {
+        let load = Load::parse(load).unwrap();
+        if let Err(unavailable) = availability(&load, LoadPlace::Beside) {
+            skip(&format!("load {load}"), &unavailable.why);
+            return None;
+        }
+        let agent = match MeasuredFile::agent().path() {
+            Ok(path) => path.to_owned(),
+            Err(error) => {
+                skip(&format!("load {load}"), &error.to_string());
+                return None;
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["state", "scratch"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Some((Self { folder, agent }, load))
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            scratch_root: self.folder.path().join("scratch"),
+            ..Options::default()
+        }
+    }
+
+    fn guard(&self) -> Guard {
+        Guard::open_with(&self.folder.path().join("state"), self.options()).unwrap()
+    }
+
+    fn start(&self, load: &Load, guard: &Guard) -> Result<Running, LoadError> {
+        Running::start(
+            load,
+            &self.agent,
+            None,
+            guard,
+            &Interrupt::detached().unwrap(),
+        )
+    }
+
+    fn scratch_is_empty(&self) -> bool {
+        let scratch = self.folder.path().join("scratch");
+        fs::read_dir(scratch).unwrap().next().is_none()
+    }
+}
+
+/// Returns the processes that carry the mark of a guard.
+fn marked(guard: &Guard) -> Vec<i32> {
+    let mark = format!("{OWNER_VARIABLE}={}/", guard.owner());
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_mark = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&mark))
+    };
+    numbers.filter(has_mark).collect()
+}
+
+/// Counts the sockets of the processes that carry the mark of a guard.
+fn sockets(guard: &Guard) -> usize {
+    let of = |pid: &i32| {
+        let fds = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        fds.filter_map(|fd| fs::read_link(fd.path()).ok())
+            .filter(|target| target.to_string_lossy().starts_with("socket:"))
+            .count()
+    };
+    marked(guard).iter().map(of).sum()
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_load_works_from_its_start_and_leaves_nothing() {
+    for text in [
+        "dd",
+        "hackbench",
+        "du",
+        "tar",
+        "nc",
+        "ping",
+        "stress-ng:--cpu 1",
+        "cpus=0:dd+nc",
+    ] {
+        let Some((bench, load)) = Bench::for_load(text) else {
+            continue;
+        };
+        let guard = bench.guard();
+        let running = bench.start(&load, &guard).unwrap();
+        assert!(marked(&guard).len() > 1, "{text}: the driver and its tools");
+        assert_eq!(
+            sockets(&guard) > 0,
+            text.ends_with("nc") || ["hackbench", "ping"].contains(&text)
+        );
+        // Where a group would change how the load is scheduled there is none.
+        if let Some(processes) = running.processes() {
+            assert!(
+                processes.contains(&running.pid()) && processes.len() > 1,
+                "{text}: {processes:?}"
+            );
+        }
+        thread::sleep(Duration::from_secs(1));
+        let did = running.stop().unwrap();
+        let first = &did.achieved[0];
+        assert!(
+            first.amount > 0 && first.ns > 1_000_000_000,
+            "{text}: {did:?}"
+        );
+        assert!(first.rate().unwrap().value > 0.0);
+        assert_eq!(did.place, LoadPlace::Beside);
+        assert_eq!(marked(&guard), Vec::<i32>::new(), "{text}");
+        assert!(bench.scratch_is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_load_that_can_t_run_says_why() {
+    let Some((bench, load)) = Bench::for_load("command:sh -c 'echo no >&2; exit 3'") else {
+        return;
+    };
+    let guard = bench.guard();
+    let error = bench.start(&load, &guard).unwrap_err().to_string();
+    assert!(
+        error.contains("ended by itself with status 3; it said: no"),
+        "{error}"
+    );
+    assert!(bench.scratch_is_empty() && marked(&guard).is_empty());
+}
+
+#[test]
+fn a_load_that_dies_on_the_way_is_told_at_the_end() {
+    let Some((bench, load)) = Bench::for_load("command:sh -c 'sleep 0.5; exit 3'") else {
+        return;
+    };
+    let guard = bench.guard();
+    let running = bench.start(&load, &guard).unwrap();
+    thread::sleep(Duration::from_millis(600));
+    let error = running.stop().unwrap_err().to_string();
+    assert!(error.contains("ended by itself with status 3"), "{error}");
+
+    let load = Load::parse("dd").unwrap();
+    let running = bench.start(&load, &guard).unwrap();
+    kill(running.pid());
+    let error = running.stop().unwrap_err().to_string();
+    assert!(error.contains("its driver was killed"), "{error}");
+    assert!(bench.scratch_is_empty() && marked(&guard).is_empty());
+}
+
+#[test]
+fn a_request_to_stop_ends_a_load_that_is_not_going_yet() {
+    let Some((bench, load)) = Bench::for_load("tar") else {
+        return;
+    };
+    let guard = bench.guard();
+    let interrupt = Interrupt::detached().unwrap();
+    interrupt.request_stop();
+    let outcome = Running::start(&load, &bench.agent, None, &guard, &interrupt);
+    assert!(matches!(outcome, Err(LoadError::Stopped)), "{outcome:?}");
+    assert!(bench.scratch_is_empty() && marked(&guard).is_empty());
+}
+
+#[test]
+fn what_a_killed_driver_of_hackbench_leaves_is_ended_with_the_handle_or_by_a_sweep() {
+    let Some((bench, load)) = Bench::for_load("hackbench") else {
+        return;
+    };
+    let guard = bench.guard();
+    let running = bench.start(&load, &guard).unwrap();
+    kill(running.pid());
+    drop(running);
+    assert_eq!(marked(&guard), Vec::<i32>::new());
+    assert!(guard.close().problems.is_empty());
+    let state = bench.folder.path().join("state");
+    assert!(
+        sweep_with(&state, &bench.options())
+            .undo
+            .problems
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_slow_end_is_waited_for() {
+    let Some((bench, load)) = Bench::for_load(
+        "command:sh -c 'trap \"sleep 1; exit 0\" TERM; while :; do sleep 0.1; done'",
+    ) else {
+        return;
+    };
+    let guard = bench.guard();
+    let running = bench.start(&load, &guard).unwrap();
+    let begun = Instant::now();
+    running.stop().unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert!(marked(&guard).is_empty());
+}

@@ -1,0 +1,169 @@
+//! What the stamps and the loop cost, how fast the TSC ticks, and what lies between repetitions.
+
+use maud::{Markup, html};
+use tare_results::model::{Calibration, Cell, Measurement, Outcome};
+
+use crate::analysis::{Analysis, CombinedFigures, Time};
+use crate::groups::Group;
+use crate::words;
+
+use super::parts::{N, Table, facts, none};
+
+type Cost = fn(&Calibration) -> f64;
+
+/// Are the figures of a calibration with their names.
+const COSTS: [(&str, Cost); 7] = [
+    ("step of\nthe timer", |c| c.step_cycles as f64),
+    ("bare rdtsc\namong many", |c| c.bare_read_cycles),
+    ("empty region,\nfenced", |c| c.fenced_region_cycles as f64),
+    ("repetition\nof it", |c| c.fenced_cost_cycles),
+    ("empty region,\npublished", |c| {
+        c.published_region_cycles as f64
+    }),
+    ("repetition\nof it", |c| c.published_cost_cycles),
+    ("iteration of\nan empty loop", |c| c.loop_cycles),
+];
+
+/// Renders what the stamps and the loop cost, by target.
+pub(super) fn calibration(analysis: &Analysis) -> Markup {
+    let mut targets: Vec<(&str, Vec<(&Cell, &Measurement)>)> = Vec::new();
+    for cell in analysis.cells() {
+        let Outcome::Done(measured) = &cell.outcome else {
+            continue;
+        };
+        let entry = (cell, &**measured);
+        match targets
+            .iter_mut()
+            .find(|(name, _)| *name == cell.plan.target)
+        {
+            Some((_, cells)) => cells.push(entry),
+            None => targets.push((&cell.plan.target, vec![entry])),
+        }
+    }
+    targets.sort_by_key(|(target, _)| (Group::of(target), *target));
+    let mut costs = Table::new(["median over the cells"]);
+    costs.head.extend(COSTS.map(|(name, _)| name.to_owned()));
+    for (target, cells) in &targets {
+        let mut row = vec![marked(target, cells)];
+        row.extend(COSTS.map(|(_, of)| {
+            let mut values: Vec<f64> = cells.iter().map(|(_, m)| of(&m.calibration)).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).map_or_else(none, |cycles| {
+                let time = Time::new(*cycles, hz_of(analysis, cells));
+                let cycles = N.with_unit(&N.short(time.cycles), "cycles");
+                time.ns
+                    .map_or(cycles.clone(), |ns| format!("{}\n{cycles}", N.ns(ns, None)))
+            })
+        }));
+        costs.rows.push(row);
+    }
+    html! {
+        p.read {
+            "Measured on the same CPU just before every cell. The "
+            "step is the least by which the timer advances: nothing shorter can be seen, and every "
+            "duration is uncertain by as much. The empty region is what two stamps with nothing between them "
+            "read as at least; net figures are less by it. A repetition of it is what stamps and loop take in all."
+        }
+        (costs.render())
+        h3 { "TSC frequency" }
+        p.read {
+            "Cycles become nanoseconds by this figure. It counts as confirmed only if a source agrees that "
+            "got it in another way."
+        }
+        @let rows = frequencies(analysis, &targets);
+        (facts(&rows.iter().map(|(name, text)| (name.as_str(), text.clone())).collect::<Vec<_>>()))
+        @if let Some(table) = dead_time(analysis) {
+            h3 { "Between repetitions" }
+            p.read {
+                "Mean time from the end of one repetition to the start of the next, in which nothing is seen: "
+                "what delays the CPU there is in no figure."
+            }
+            (table.render())
+        }
+    }
+}
+
+/// Names a target, marked if an emulator executed it.
+fn marked(target: &str, cells: &[(&Cell, &Measurement)]) -> String {
+    if cells.iter().any(|(_, measured)| measured.agent.emulated) {
+        return format!("{target} (emulated)");
+    }
+    target.to_owned()
+}
+
+type Target<'a> = (&'a str, Vec<(&'a Cell, &'a Measurement)>);
+
+/// Makes the table of frequencies; targets with the same are one row.
+fn frequencies(analysis: &Analysis, targets: &[Target<'_>]) -> Vec<(String, String)> {
+    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+    for (target, cells) in targets {
+        let (name, text) = (marked(target, cells), frequency(analysis, cells));
+        match rows.iter_mut().find(|(_, known)| *known == text) {
+            Some((names, _)) => names.push(name),
+            None => rows.push((vec![name], text)),
+        }
+    }
+    rows.into_iter()
+        .map(|(names, text)| (names.join(" · "), text))
+        .collect()
+}
+
+fn hz_of(analysis: &Analysis, cells: &[(&Cell, &Measurement)]) -> Option<f64> {
+    let id = cells.first()?.0.plan.id;
+    let cell = analysis.summary().cells.iter().find(|cell| cell.id == id)?;
+    cell.tsc.as_ref().map(|tsc| tsc.hz)
+}
+
+fn frequency(analysis: &Analysis, cells: &[(&Cell, &Measurement)]) -> String {
+    let of = |id: u32| analysis.summary().cells.iter().find(|cell| cell.id == id);
+    let known: Vec<_> = cells
+        .iter()
+        .filter_map(|(cell, _)| of(cell.plan.id)?.tsc.as_ref())
+        .collect();
+    let Some(first) = known.first() else {
+        return "not known; durations are in cycles only".to_owned();
+    };
+    let low = known.iter().map(|tsc| tsc.hz).fold(f64::INFINITY, f64::min);
+    let high = known.iter().map(|tsc| tsc.hz).fold(0.0, f64::max);
+    let mut text = N.with_unit(&N.fixed(first.hz / 1e6, 4), "MHz");
+    if let Some(ppm) = first.uncertainty_ppm {
+        text.push_str(&format!(" ± {}", N.with_unit(&N.short(ppm), "ppm")));
+    }
+    let spread = (high / low - 1.0) * 1e6;
+    if known.len() > 1 {
+        let ppm = N.with_unit(&N.short(spread), "ppm");
+        text.push_str(&format!(
+            ", {ppm} from lowest to highest of {} cells",
+            known.len()
+        ));
+    }
+    format!("{text}; {}", first.note)
+}
+
+fn dead_time(analysis: &Analysis) -> Option<Table> {
+    let mut table = Table::new(["cells", "dead time", "repetition of an empty region"]);
+    for combination in &analysis.summary().combinations {
+        let CombinedFigures::Timed(_) = &combination.figures else {
+            continue;
+        };
+        let id = *combination.cells.first()?;
+        let cell = analysis.summary().cells.iter().find(|cell| cell.id == id)?;
+        let timed = cell.figures.timed()?;
+        let record = analysis.cells().iter().find(|cell| cell.plan.id == id)?;
+        let Outcome::Done(measured) = &record.outcome else {
+            continue;
+        };
+        let costs = &measured.calibration;
+        let empty = match combination.timing.as_str() {
+            "published" => costs.published_cost_cycles,
+            _ => costs.fenced_cost_cycles,
+        };
+        let both = |time: Time| words::both(N, time, None);
+        table.row([
+            combination.label.clone(),
+            both(timed.dead_time),
+            both(Time::new(empty, combination.tsc_hz)),
+        ]);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}

@@ -1,0 +1,181 @@
+//! Loads as they really were, daemons beside them, and the places as they look from inside.
+
+use maud::{Markup, html};
+
+use crate::analysis::{Combination, Place, Summary, name_cells};
+use crate::panels::Panel;
+use crate::words;
+
+use super::parts::{N, Table, none};
+
+/// Renders what the loads did, and which daemons ran; `None` if there was neither.
+pub(super) fn loads(summary: &Summary) -> Option<Markup> {
+    if summary.loads.is_empty() && summary.daemons.is_empty() {
+        return None;
+    }
+    let mut table = Table::new([
+        "load · target",
+        "where",
+        "what",
+        "median",
+        "range",
+        "blocks",
+    ]);
+    for load in &summary.loads {
+        for rate in &load.rates {
+            let mut row = words::load_row(N, load, rate).to_vec();
+            row.push(N.count(rate.blocks.len() as u64));
+            table.rows.push(row);
+        }
+        if load.rates.is_empty() {
+            table.row([
+                format!("{} · {}", load.load, load.target),
+                words::load_place(load.place).to_owned(),
+                "nothing was counted".to_owned(),
+                none(),
+                none(),
+                none(),
+            ]);
+        }
+    }
+    let remarks = remarks(summary);
+    Some(html! {
+        @if !table.rows.is_empty() {
+            p.read {
+                "What each load really did while a target was measured: the median over the blocks, and the range. A load \
+                 inside runs under the same kernel as the measured code, one beside it on the machine that the target \
+                 runs on."
+            }
+            (table.render())
+        }
+        @if !remarks.is_empty() {
+            h3 { "In what they differ from the published loads" }
+            ul {
+                @for (text, who) in &remarks { li { (text) span.note { " (" (who) ")" } } }
+            }
+        }
+        @if !summary.daemons.is_empty() {
+            h3 { "Daemons" }
+            p { "Daemons running meanwhile: " (words::daemons(&summary.daemons)) "." }
+        }
+    })
+}
+
+/// Returns each remark of a load once, with who made it.
+fn remarks(summary: &Summary) -> Vec<(String, String)> {
+    let mut remarks: Vec<(&str, &str, Vec<u32>)> = Vec::new();
+    for load in &summary.loads {
+        for notice in &load.notices {
+            let same = |known: &&mut (&str, &str, Vec<u32>)| {
+                known.0 == notice.text && known.1 == load.load
+            };
+            match remarks.iter_mut().find(same) {
+                Some((.., cells)) => cells.extend(&notice.cells),
+                None => remarks.push((&notice.text, &load.load, notice.cells.clone())),
+            }
+        }
+    }
+    remarks
+        .into_iter()
+        .map(|(text, load, cells)| (text.to_owned(), format!("{load}; {}", name_cells(&cells))))
+        .collect()
+}
+
+/// Renders the places from inside; `None` if no target tells anything of itself.
+pub(super) fn places(places: &[Place]) -> Option<Markup> {
+    if places.is_empty() {
+        return None;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for fact in places.iter().flat_map(|place| &place.facts) {
+        if !names.contains(&fact.name.as_str()) {
+            names.push(&fact.name);
+        }
+    }
+    let mut table = Table::new(["target"]);
+    table
+        .head
+        .extend(names.iter().map(|name| (*name).to_owned()));
+    let mut group = None;
+    let has_groups = places.windows(2).any(|two| two[0].group != two[1].group);
+    let mut changed = false;
+    for place in places {
+        if has_groups && group != Some(place.group) {
+            group = Some(place.group);
+            table.heading(place.group.name());
+        }
+        let mut row = vec![place.target.clone()];
+        for name in &names {
+            let fact = place.facts.iter().find(|fact| fact.name == *name);
+            let values = fact.map_or(&[][..], |fact| fact.values.as_slice());
+            changed |= values.len() > 1;
+            row.push(match values {
+                [] => none(),
+                [only] => only.value.clone(),
+                several => {
+                    let each = several
+                        .iter()
+                        .map(|value| format!("{} ({})", value.value, name_cells(&value.cells)));
+                    format!("changed: {}", each.collect::<Vec<_>>().join("; "))
+                }
+            });
+        }
+        table.rows.push(row);
+    }
+    Some(html! {
+        p.read { "What the measured code, or the agent around it, found where it ran." }
+        @if changed {
+            p.caution role="note" {
+                b { "Caution. " }
+                "A place was not the same in all cells: figures over its runs mix two places. The table says which cells \
+                 found what."
+            }
+        }
+        div.findings { (table.render()) }
+    })
+}
+
+/// Renders what was counted on the measured CPU; `None` if nothing counts there.
+pub(super) fn counters(panels: &[Panel<'_>]) -> Option<Markup> {
+    let mut table = Table::new([
+        "workload · target",
+        "what",
+        "count",
+        "per second",
+        "delays beside",
+    ]);
+    let combinations = panels.iter().flat_map(|panel| &panel.members);
+    for (_, combination) in combinations {
+        for counter in &combination.counters {
+            table.row([
+                words::name(combination),
+                counter.name.clone(),
+                N.count(counter.count),
+                counter
+                    .per_second
+                    .map_or_else(none, |rate| N.short(rate.median)),
+                beside(combination, counter.delays),
+            ]);
+        }
+    }
+    if table.rows.is_empty() {
+        return None;
+    }
+    Some(html! {
+        h3 { "Counted on the measured CPU" }
+        p.read {
+            "What the unikernel itself counted from first to last stamp, in all runs, beside the number of gaps or of \
+             delays above the threshold. As many of these as timer interrupts: each was seen. More: something from below \
+             took the CPU as well, or an interrupt was longer than one gap. Fewer: some were shorter than the threshold."
+        }
+        (table.render())
+    })
+}
+
+fn beside(combination: &Combination, delays: u64) -> String {
+    if combination.figures.gap().is_some() {
+        words::counted(N, delays, "gap", "gaps")
+    } else {
+        words::counted(N, delays, "delay", "delays")
+    }
+}

@@ -1,0 +1,275 @@
+//! Published studies: their figures, their claims, and which of them a run reproduces.
+//!
+//! A claim is a finding of a study, put as a question that figures can answer. It is *reproduced*, *not
+//! reproduced*, or *cannot be told here*: a run on an emulator, or without one of the systems that are
+//! compared, answers nothing, and says so.
+//!
+//! Each study is a file. One whose experiment tare does not have yet lists its claims all the same.
+
+mod calder_2020;
+mod cse221_2022;
+mod evidence;
+mod includeos_2015;
+mod kot_2019;
+mod landolfi_2018;
+mod table;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use evidence::Evidence;
+pub use table::PublishedTable;
+
+use crate::analysis::Analysis;
+
+/// Lists the published studies.
+pub const STUDIES: [&Published; 5] = [
+    &kot_2019::STUDY,
+    &landolfi_2018::STUDY,
+    &includeos_2015::STUDY,
+    &calder_2020::STUDY,
+    &cse221_2022::STUDY,
+];
+
+/// Finds a published study by its short name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Published> {
+    STUDIES.into_iter().find(|study| study.name == name)
+}
+
+/// Describes a published study.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// Its short name.
+    pub name: &'static str,
+    /// What it asks.
+    pub question: &'static str,
+    /// Its findings.
+    pub claims: &'static [Claim],
+    /// Its figures: title, and CSV with a comment as its first line.
+    tables: &'static [(&'static str, &'static str)],
+    /// Puts its figures beside those of a run.
+    compare: fn(&Evidence<'_>, &[PublishedTable]) -> Vec<Comparison>,
+}
+
+/// Is a finding of a study.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// What the study says.
+    pub text: &'static str,
+    /// The experiment that it takes.
+    pub experiment: &'static str,
+    /// What that experiment measures.
+    pub measures: &'static str,
+    /// Answers it from a run; None as long as tare lacks the experiment.
+    tell: Option<fn(&Evidence<'_>) -> Finding>,
+}
+
+/// Says whether a claim is reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The run shows what the study found.
+    Reproduced,
+    /// The run shows otherwise.
+    NotReproduced,
+    /// The run can't show it either way.
+    CannotBeTold,
+}
+
+/// Is the answer to a claim, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The answer.
+    pub answer: Answer,
+    /// The figures that it follows from, or why there is none.
+    pub why: String,
+}
+
+/// Says what a run tells of a published study.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduction {
+    /// The study's short name.
+    pub study: String,
+    /// What it asks.
+    pub question: String,
+    /// Whether the shorter variant ran, whose intervals are wider.
+    pub quick: bool,
+    /// Its claims with what came of them.
+    pub claims: Vec<ClaimFigure>,
+    /// Published figures beside those of the run.
+    pub comparisons: Vec<Comparison>,
+    /// Its figures as published.
+    pub tables: Vec<PublishedTable>,
+}
+
+/// Is a claim with its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ClaimFigure {
+    /// What the study says.
+    pub claim: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// Puts one published figure beside one of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// What it is the figure of.
+    pub what: String,
+    /// As published.
+    pub published: String,
+    /// The target that was measured here; null if there is none.
+    pub target: Option<String>,
+    /// What was measured here, or why nothing was.
+    pub here: String,
+}
+
+impl Published {
+    /// Returns its figures.
+    #[must_use]
+    pub fn tables(&self) -> Vec<PublishedTable> {
+        let tables = self.tables.iter();
+        tables
+            .map(|(title, csv)| PublishedTable::parse(title, csv))
+            .collect()
+    }
+
+    /// Returns the first experiment that its claims take and that is not among those `known`, with
+    /// what it measures.
+    #[must_use]
+    pub fn lacks(&self, known: &[&str]) -> Option<(&'static str, &'static str)> {
+        let mut claims = self.claims.iter();
+        let lacking = claims.find(|claim| !known.contains(&claim.experiment))?;
+        Some((lacking.experiment, lacking.measures))
+    }
+
+    /// Returns what there is to say of it without a run, if only the experiments in `known` exist: its
+    /// figures, and claims of which none can be told.
+    #[must_use]
+    pub fn untold(&self, known: &[&str]) -> Reproduction {
+        let claims = self.claims.iter().map(|claim| ClaimFigure {
+            claim: claim.text.to_owned(),
+            finding: if known.contains(&claim.experiment) {
+                cannot("it was not run")
+            } else {
+                claim.not_measured()
+            },
+        });
+        self.with(claims.collect(), Vec::new(), false)
+    }
+
+    /// Answers its claims from a run.
+    fn of(&self, evidence: &Evidence<'_>, quick: bool) -> Reproduction {
+        let claims = self.claims.iter().map(|claim| ClaimFigure {
+            claim: claim.text.to_owned(),
+            finding: claim
+                .tell
+                .map_or_else(|| claim.not_measured(), |tell| tell(evidence)),
+        });
+        let comparisons = (self.compare)(evidence, &self.tables());
+        self.with(claims.collect(), comparisons, quick)
+    }
+
+    fn with(
+        &self,
+        claims: Vec<ClaimFigure>,
+        comparisons: Vec<Comparison>,
+        quick: bool,
+    ) -> Reproduction {
+        Reproduction {
+            study: self.name.to_owned(),
+            question: self.question.to_owned(),
+            quick,
+            claims,
+            comparisons,
+            tables: self.tables(),
+        }
+    }
+}
+
+impl Claim {
+    fn not_measured(&self) -> Finding {
+        cannot(format!(
+            "tare does not measure {} yet (experiment {})",
+            self.measures, self.experiment
+        ))
+    }
+}
+
+impl Answer {
+    /// Says it as reports do.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::NotReproduced => "not reproduced",
+            Self::CannotBeTold => "cannot be told here",
+        }
+    }
+}
+
+/// Answers the claims of the study that a run reproduces; None if it reproduces none.
+pub(crate) fn reproduction(analysis: &Analysis) -> Option<Reproduction> {
+    let study = analysis.plan().study.as_ref()?;
+    let published = find(study.reproduces.as_deref()?)?;
+    let evidence = Evidence::of(analysis.summary(), analysis.cells());
+    Some(published.of(&evidence, study.quick))
+}
+
+fn reproduced(why: impl Into<String>) -> Finding {
+    Finding {
+        answer: Answer::Reproduced,
+        why: why.into(),
+    }
+}
+
+fn not_reproduced(why: impl Into<String>) -> Finding {
+    Finding {
+        answer: Answer::NotReproduced,
+        why: why.into(),
+    }
+}
+
+fn cannot(why: impl Into<String>) -> Finding {
+    Finding {
+        answer: Answer::CannotBeTold,
+        why: why.into(),
+    }
+}
+
+/// Compares nothing, for studies that can't be run yet.
+fn nothing_to_compare(_: &Evidence<'_>, _: &[PublishedTable]) -> Vec<Comparison> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_study_has_claims_and_its_tables_are_whole() {
+        for study in STUDIES {
+            assert_eq!(find(study.name).unwrap().name, study.name);
+            assert!(!study.claims.is_empty());
+            for table in study.tables() {
+                assert!(!table.rows.is_empty(), "{}", table.title);
+                assert!(!table.note.is_empty(), "{}", table.title);
+                for row in &table.rows {
+                    assert_eq!(row.len(), table.head.len(), "{row:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_without_its_experiment_names_it() {
+        let untold = landolfi_2018::STUDY.untold(&["noise"]);
+        assert_eq!(
+            untold.claims[0].finding,
+            cannot("tare does not measure wake-up latency yet (experiment wakeup)")
+        );
+        assert_eq!(landolfi_2018::STUDY.lacks(&["noise", "wakeup"]), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! A published study on a terminal: its claims and figures, with a run or without one.
+
+use anstyle::{AnsiColor, Style};
+
+use super::{Page, table};
+use crate::published::{Answer, ClaimFigure, PublishedTable, Reproduction};
+
+impl Page {
+    /// Writes what the run tells of the study that it reproduces.
+    pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
+        let study = &reproduction.study;
+        self.heading(&format!("Published by {study}, and measured here"));
+        let mut figures = table(&["figure", "published", "here", "target"]);
+        for comparison in &reproduction.comparisons {
+            figures.add_row([
+                comparison.what.clone(),
+                comparison.published.clone(),
+                comparison.here.clone(),
+                comparison.target.clone().unwrap_or_else(super::none),
+            ]);
+        }
+        if !reproduction.comparisons.is_empty() {
+            self.table(figures);
+        }
+        self.claims(study, &reproduction.claims);
+    }
+
+    fn claims(&mut self, study: &str, claims: &[ClaimFigure]) {
+        self.heading(&format!("Claims of {study}"));
+        for claim in claims {
+            let answer = claim.finding.answer;
+            let (mark, style) = match answer {
+                Answer::Reproduced => ("+ ", AnsiColor::Green.on_default()),
+                Answer::NotReproduced => ("- ", AnsiColor::Red.on_default()),
+                Answer::CannotBeTold => ("? ", Style::new().dimmed()),
+            };
+            self.paragraph(&claim.claim, Style::new(), mark);
+            let text = format!("{}: {}", answer.words(), claim.finding.why);
+            self.paragraph(&text, style, "  ");
+        }
+    }
+
+    fn published(&mut self, published: &PublishedTable) {
+        self.heading(&published.title);
+        self.paragraph(&published.note, Style::new().dimmed(), "");
+        let head: Vec<&str> = published.head.iter().map(String::as_str).collect();
+        let mut rows = table(&head);
+        for row in &published.rows {
+            rows.add_row(row.clone());
+        }
+        self.table(rows);
+    }
+}
+
+/// Writes a published study without a run: its tables and its claims.
+#[must_use]
+pub fn study(study: &Reproduction, width: usize, colour: bool) -> String {
+    let mut page = Page::new(width, colour);
+    let title = format!("{}: {}", study.study, study.question);
+    page.paragraph(&title, Style::new().bold(), "");
+    for table in &study.tables {
+        page.published(table);
+    }
+    page.claims(&study.study, &study.claims);
+    page.text
+}

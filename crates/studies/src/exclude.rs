@@ -1,0 +1,28 @@
+//! Combinations that are left out of a matrix.
+
+use tare_results::model::CellPlan;
+
+/// Describes the combinations that are left out: those that have one of the values of every list
+/// that is not empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exclusion {
+    pub kinds: Vec<String>,
+    pub targets: Vec<String>,
+    pub loads: Vec<String>,
+    pub workloads: Vec<String>,
+    pub sizes: Vec<u64>,
+}
+
+impl Exclusion {
+    /// Says whether a combination is left out.
+    pub fn covers(&self, cell: &CellPlan) -> bool {
+        let is_in = |list: &[String], value: &str| {
+            list.is_empty() || list.iter().any(|known| known == value)
+        };
+        is_in(&self.kinds, &cell.experiment)
+            && is_in(&self.targets, &cell.target)
+            && is_in(&self.loads, &cell.load)
+            && is_in(&self.workloads, &cell.workload)
+            && (self.sizes.is_empty() || cell.size.is_some_and(|size| self.sizes.contains(&size)))
+    }
+}

@@ -1,0 +1,175 @@
+//! A study in plain words: what will be measured where, how often, in which order, for how long.
+
+use std::time::Duration;
+
+use tare_experiments::ExperimentError;
+use tare_experiments::experiment::{Parameter, Takes};
+use tare_experiments::units::human;
+
+use crate::study::{Part, Study, Variant};
+
+/// Writes a study in plain words, every default that applies included.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if an experiment does not take its values, which reading the study
+/// would have told.
+pub fn explain(study: &Study) -> Result<String, ExperimentError> {
+    let mut lines = vec![match &study.title {
+        Some(title) => format!("{}: {title}", study.name),
+        None => study.name.clone(),
+    }];
+    if study.variant == Variant::Quick {
+        lines.push("shorter variant (--quick)".to_owned());
+    }
+    let (mut cells, mut seconds) = (0, 0.0);
+    for (number, part) in (1..).zip(&study.parts) {
+        let size = Size::of(study, part)?;
+        cells += size.cells;
+        seconds += size.seconds;
+        lines.push(String::new());
+        explain_part(&mut lines, number, part, &size);
+    }
+    lines.push(String::new());
+    explain_order(&mut lines, study);
+    lines.push(String::new());
+    explain_machine(&mut lines, study);
+    lines.push(String::new());
+    lines.push(format!(
+        "{}, about {} in all; guests take longer under an emulator.",
+        counted(cells, "cell", "cells"),
+        duration(seconds),
+    ));
+    if let Some(published) = &study.reproduces {
+        lines.push(format!(
+            "The report shows the tables of {published}, and for each of its claims whether it is \
+             reproduced."
+        ));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Says how large a part is.
+struct Size {
+    combinations: u64,
+    left_out: u64,
+    cells: u64,
+    seconds: f64,
+}
+
+impl Size {
+    fn of(study: &Study, part: &Part) -> Result<Self, ExperimentError> {
+        // Which CPU is measured has no bearing on it.
+        let all = part.combinations(0)?.len() as u64;
+        let planned = study.cells_of(part, 0)?;
+        let combinations = planned.len() as u64;
+        let seconds: f64 = planned.iter().map(|cell| cell.estimate_seconds).sum();
+        Ok(Self {
+            combinations,
+            left_out: all - combinations,
+            cells: combinations * u64::from(part.runs),
+            seconds: seconds * f64::from(part.runs),
+        })
+    }
+}
+
+fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) {
+    let experiment = part.experiment;
+    let shared = |name: &'static str, value: String| {
+        let value = match part.given.contains(&name) {
+            true => value,
+            false => format!("{value} (default)"),
+        };
+        line(name, &value)
+    };
+    lines.push(format!(
+        "Experiment {number}: {}, {}",
+        experiment.name(),
+        experiment.summary()
+    ));
+    lines.push(shared("targets", part.targets.join("; ")));
+    lines.push(shared("loads", part.loads.join("; ")));
+    let all = experiment.parameters().iter();
+    for parameter in all.filter(|parameter| (parameter.applies)(&part.values)) {
+        lines.push(line(parameter.name, &given_or_default(part, parameter)));
+    }
+    let limit = part.cell_limit.map_or_else(
+        || "30 s and ten times the cell's estimate (default)".to_owned(),
+        human,
+    );
+    lines.push(line("cell-limit", &limit));
+    lines.push(shared("runs", part.runs.to_string()));
+    let left_out = match size.left_out {
+        0 => String::new(),
+        left_out => format!(" ({left_out} left out)"),
+    };
+    lines.push(format!(
+        "  {}{left_out} × {} = {}, about {}",
+        counted(size.combinations, "combination", "combinations"),
+        counted(part.runs.into(), "run", "runs"),
+        counted(size.cells, "cell", "cells"),
+        duration(size.seconds),
+    ));
+}
+
+fn explain_order(lines: &mut Vec<String>, study: &Study) {
+    let runs = || study.parts.iter().map(|part| part.runs);
+    let blocks = runs().max().unwrap_or_default();
+    lines.push("Order".to_owned());
+    lines.push(format!(
+        "  {}, interleaved: each holds every combination once, in an order drawn anew for each.",
+        counted(blocks.into(), "block", "blocks")
+    ));
+    if runs().any(|runs| runs != blocks) {
+        lines.push("  What runs less often takes part in some blocks, evenly spread.".to_owned());
+    }
+    let random = "random, and printed (default)";
+    lines.push(line("seed", &or(study.seed, random)));
+}
+
+fn explain_machine(lines: &mut Vec<String>, study: &Study) {
+    lines.push("Machine".to_owned());
+    let chosen = "an isolated one, else the quietest other than CPU 0 (default)";
+    lines.push(line("cpu", &or(study.cpu, chosen)));
+    let settings: Vec<String> = study
+        .settings
+        .iter()
+        .map(|setting| format!("{} = {}", setting.path, setting.value))
+        .collect();
+    let settings = match &settings[..] {
+        [] => "none are changed (default)".to_owned(),
+        settings => settings.join(", "),
+    };
+    lines.push(line("settings", &settings));
+}
+
+fn given_or_default(part: &Part, parameter: &Parameter) -> String {
+    let values = &part.values;
+    if !values.has(parameter.name) {
+        return format!("{} (default) · {}", parameter.default, parameter.meaning);
+    }
+    let value = match parameter.takes {
+        Takes::Number { .. } => {
+            let numbers = values.numbers(parameter.name).iter();
+            numbers.map(u64::to_string).collect::<Vec<_>>().join(", ")
+        }
+        Takes::Word(_) | Takes::Text { .. } => values.texts(parameter.name).join(", "),
+    };
+    format!("{value} · {}", parameter.meaning)
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("  {name:<12} {value}")
+}
+
+fn or(number: Option<impl ToString>, default: &str) -> String {
+    number.map_or_else(|| default.to_owned(), |number| number.to_string())
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+fn duration(seconds: f64) -> String {
+    human(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}

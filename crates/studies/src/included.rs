@@ -1,0 +1,37 @@
+//! The studies that come with tare, compiled into it.
+//!
+//! They lie in the repository's `studies/` folder, so that they can be read, copied and changed.
+
+/// Names the published studies that a run can be compared with. Their tables and claims are in
+/// `tare-report`.
+pub const PUBLISHED: [&str; 5] = [
+    "kot-2019",
+    "landolfi-2018",
+    "includeos-2015",
+    "calder-2020",
+    "cse221-2022",
+];
+
+/// Lists the study files, by the name under which `tare reproduce` runs them.
+pub const STUDIES: &[Included] = &[Included {
+    name: "kot-2019",
+    file: "studies/kot-2019.toml",
+    text: include_str!("../../../studies/kot-2019.toml"),
+}];
+
+/// Is a study file that comes with tare.
+#[derive(Clone, Copy, Debug)]
+pub struct Included {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is in the repository.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+/// Finds a study by its name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Included> {
+    STUDIES.iter().find(|study| study.name == name)
+}

@@ -1,0 +1,397 @@
+//! From the text of a file to a study.
+//!
+//! Both variants are read from one document: the shorter one looks first into the [quick] tables.
+//! A matrix that can't be is found here too, while it is still known where each word stands.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use tare_experiments::experiment::{EXPERIMENTS, Parameter, Takes, Values, find};
+use tare_experiments::noise::DEFAULT_RUNS;
+use tare_experiments::units;
+use tare_loads::Load;
+use tare_results::model::SettingPlan;
+use toml::de::DeTable;
+
+use crate::error::{Problems, StudyError};
+use crate::exclude::Exclusion;
+use crate::included::PUBLISHED;
+use crate::keys::{self, Key};
+use crate::matrix;
+use crate::problem::{Source, suggestion};
+use crate::study::{Part, Study, Variant};
+use crate::value::{Item, Layers, Reader};
+use crate::words::{cell_limit, load, number, target, text, word};
+
+/// Is the greatest number of runs that a study can ask for: all cells of a run are fewer.
+const MOST_RUNS: u64 = tare_experiments::plan::MOST_CELLS;
+/// Is the greatest whole number in a TOML file, which counts with a sign.
+const MOST: u64 = i64::MAX as u64;
+
+/// Reads a study; both its variants are checked.
+pub(crate) fn study(file: &str, text: &str, variant: Variant) -> Result<Study, StudyError> {
+    let source = Source { file, text };
+    let document = DeTable::parse(text).map_err(|error| {
+        let place = error.span().unwrap_or(0..0);
+        let problem = source.problem(place, error.message());
+        StudyError::Wrong(Problems(vec![problem]))
+    })?;
+    let mut reader = Reader::new(source);
+    let table = document.get_ref();
+    let full = read(&mut reader, table, Variant::Full);
+    let has_quick = has_quick(table);
+    let quick = has_quick.then(|| read(&mut reader, table, Variant::Quick));
+    let problems = reader.problems();
+    if !problems.is_empty() {
+        return Err(StudyError::Wrong(Problems(problems)));
+    }
+    match (variant, quick) {
+        (Variant::Full, _) => Ok(full),
+        (Variant::Quick, Some(quick)) => Ok(quick),
+        (Variant::Quick, None) => Err(StudyError::NoQuick { name: full.name }),
+    }
+}
+
+fn has_quick(table: &DeTable<'_>) -> bool {
+    let experiments = table.get("experiment").map(|item| item.get_ref());
+    let tables = experiments.and_then(|experiments| experiments.as_array());
+    table.contains_key("quick")
+        || tables.is_some_and(|tables| {
+            tables.iter().any(|item| {
+                let table = item.get_ref().as_table();
+                table.is_some_and(|table| table.contains_key("quick"))
+            })
+        })
+}
+
+/// Reads one variant. What is returned is of use only if nothing was wrong.
+fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -> Study {
+    let layers = layers(reader, table, keys::STUDY, "a study", variant);
+    let common = Common::read(reader, layers);
+    let name = name(reader, layers);
+    let mut study = Study {
+        name,
+        title: text(reader, layers, "title", "a text").map(str::to_owned),
+        reproduces: reproduces(reader, layers),
+        variant,
+        seed: number(reader, layers, "seed", 0, MOST),
+        cpu: number(reader, layers, "cpu", 0, u32::MAX.into())
+            .and_then(|cpu| u32::try_from(cpu).ok()),
+        settings: settings(reader, layers),
+        parts: Vec::new(),
+        exclusions: Vec::new(),
+        text: reader.whole_text().to_owned(),
+    };
+    if let Some(item) = layers.get("order") {
+        let order = reader.text(item, "\"interleaved\"");
+        if order.is_some_and(|order| order != "interleaved") {
+            const ONLY: &str = "the order can only be \"interleaved\": if all runs of one \
+                                combination came first, a drift of the machine would look like a \
+                                difference";
+            reader.wrong(item.span(), ONLY);
+        }
+    }
+    match layers.get("experiment") {
+        Some(item) => {
+            for (place, table) in reader.tables(item, "tables [[experiment]]") {
+                study
+                    .parts
+                    .extend(part(reader, &common, place, table, variant));
+            }
+        }
+        None => reader.wrong(
+            0..0,
+            "there is no [[experiment]] table, so nothing would be measured",
+        ),
+    }
+    let mut places = Vec::new();
+    if let Some(item) = layers.get("exclude") {
+        for (place, table) in reader.tables(item, "tables [[exclude]]") {
+            study.exclusions.push(exclusion(reader, &place, table));
+            places.push(place);
+        }
+    }
+    if !reader.failed() {
+        matrix::check(reader, table, &study, &places);
+    }
+    study
+}
+
+/// Puts the table of the shorter variant before the other, and notes keys that neither can have.
+fn layers<'a>(
+    reader: &mut Reader<'a>,
+    table: &'a DeTable<'a>,
+    known: &[Key],
+    what: &str,
+    variant: Variant,
+) -> Layers<'a> {
+    unknown_keys(reader, table, known.iter().map(|key| key.name), what);
+    let over = table
+        .get("quick")
+        .and_then(|item| reader.table(item, "a table"));
+    if let Some(over) = over {
+        let may = known.iter().filter(|key| key.in_quick);
+        unknown_keys(reader, over, may.map(|key| key.name), "a [quick] table");
+    }
+    Layers {
+        over: over.filter(|_| variant == Variant::Quick),
+        base: table,
+    }
+}
+
+fn unknown_keys<'k>(
+    reader: &mut Reader<'_>,
+    table: &DeTable<'_>,
+    known: impl Iterator<Item = &'k str> + Clone,
+    what: &str,
+) {
+    for (key, _) in table.iter() {
+        let name: &str = key.get_ref();
+        if !known.clone().any(|known| known == name) {
+            let hint = suggestion(name, known.clone());
+            reader.wrong(key.span(), format!("{what} has no key '{name}'{hint}"));
+        }
+    }
+}
+
+/// Holds what experiments take over from the study.
+struct Common {
+    targets: Option<Vec<String>>,
+    loads: Option<Vec<String>>,
+    runs: Option<u32>,
+    cell_limit: Option<Duration>,
+}
+
+impl Common {
+    fn read<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> Self {
+        Self {
+            targets: layers
+                .get("targets")
+                .and_then(|item| reader.list(item, target)),
+            loads: layers.get("loads").and_then(|item| reader.list(item, load)),
+            runs: number(reader, layers, "runs", 1, MOST_RUNS)
+                .and_then(|runs| u32::try_from(runs).ok()),
+            cell_limit: layers
+                .get("cell-limit")
+                .and_then(|item| cell_limit(reader, item)),
+        }
+    }
+}
+
+/// Reads one [[experiment]].
+fn part<'a>(
+    reader: &mut Reader<'a>,
+    common: &Common,
+    place: Range<usize>,
+    table: &'a DeTable<'a>,
+    variant: Variant,
+) -> Option<Part> {
+    let Some(item) = table.get("kind") else {
+        let hint = known_kinds();
+        let text = format!("this experiment has no kind; write kind = \"…\" ({hint})");
+        reader.wrong(place, text);
+        return None;
+    };
+    let kind = reader.text(item, "the name of an experiment")?;
+    let Some(experiment) = find(kind) else {
+        let hint = suggestion(kind, EXPERIMENTS.iter().map(|known| known.name()));
+        reader.wrong(
+            item.span(),
+            format!("there is no experiment '{kind}'{hint}"),
+        );
+        return None;
+    };
+    let mut known = keys::EXPERIMENT.to_vec();
+    known.extend(experiment.parameters().iter().map(|parameter| Key {
+        name: parameter.name,
+        takes: "",
+        default: parameter.default,
+        meaning: parameter.meaning,
+        in_quick: true,
+    }));
+    let what = format!("an experiment of kind {kind}");
+    let layers = layers(reader, table, &known, &what, variant);
+    let own = Common::read(reader, layers);
+    let mut values = Values::default();
+    for parameter in experiment.parameters() {
+        if let Some(item) = layers.get(parameter.name) {
+            value(reader, parameter, item, &mut values);
+        }
+    }
+    let mut given = Vec::new();
+    let mut note = |name, is_given: bool| {
+        if is_given {
+            given.push(name);
+        }
+    };
+    note("targets", own.targets.is_some() || common.targets.is_some());
+    note("loads", own.loads.is_some() || common.loads.is_some());
+    note("runs", own.runs.is_some() || common.runs.is_some());
+    Some(Part {
+        experiment,
+        targets: own
+            .targets
+            .or_else(|| common.targets.clone())
+            .unwrap_or_else(|| vec!["process".to_owned()]),
+        loads: own
+            .loads
+            .or_else(|| common.loads.clone())
+            .unwrap_or_else(|| vec![Load::idle().to_string()]),
+        runs: own.runs.or(common.runs).unwrap_or(DEFAULT_RUNS),
+        cell_limit: own.cell_limit.or(common.cell_limit),
+        values,
+        given,
+        place,
+    })
+}
+
+fn known_kinds() -> String {
+    let names: Vec<&str> = EXPERIMENTS.iter().map(|known| known.name()).collect();
+    format!("known: {}", names.join(", "))
+}
+
+/// Reads a parameter as the experiment describes it.
+fn value<'a>(
+    reader: &mut Reader<'a>,
+    parameter: &Parameter,
+    item: &'a Item<'a>,
+    values: &mut Values,
+) {
+    if !parameter.many && item.get_ref().is_array() {
+        let name = parameter.name;
+        let text = format!(
+            "'{name}' takes one value; to measure with several, write several [[experiment]] tables"
+        );
+        return reader.wrong(item.span(), text);
+    }
+    match parameter.takes {
+        Takes::Number { least, most } => {
+            let most = most.min(MOST);
+            if let Some(numbers) =
+                reader.list(item, |reader, item| reader.number(item, least, most))
+            {
+                values.set_numbers(parameter.name, numbers);
+            }
+        }
+        Takes::Word(words) => {
+            let wanted = format!("one of {}", words.join(", "));
+            if let Some(texts) = reader.list(item, |reader, item| {
+                let word = reader.text(item, &wanted)?;
+                if !words.contains(&word) {
+                    let hint = suggestion(word, words.iter().copied());
+                    let text = format!("'{}' can't be '{word}'{hint}", parameter.name);
+                    reader.wrong(item.span(), text);
+                    return None;
+                }
+                Some(word.to_owned())
+            }) {
+                values.set_texts(parameter.name, texts);
+            }
+        }
+        Takes::Text { wanted, fits } => {
+            if let Some(texts) = reader.list(item, |reader, item| {
+                let text = reader.text(item, wanted)?;
+                if !fits(text) {
+                    reader.wrong(item.span(), format!("want {wanted}, not '{text}'"));
+                    return None;
+                }
+                Some(text.to_owned())
+            }) {
+                values.set_texts(parameter.name, texts);
+            }
+        }
+    }
+}
+
+fn exclusion<'a>(
+    reader: &mut Reader<'a>,
+    place: &Range<usize>,
+    table: &'a DeTable<'a>,
+) -> Exclusion {
+    let known = keys::EXCLUDE.iter().map(|key| key.name);
+    unknown_keys(reader, table, known, "an exclusion");
+    if table.is_empty() {
+        let text = "this exclusion names nothing, so it would leave everything out";
+        reader.wrong(place.clone(), text);
+    }
+    let mut list = |name: &str, read: fn(&mut Reader<'a>, &'a Item<'a>) -> Option<String>| {
+        let item = table.get(name)?;
+        reader.list(item, read)
+    };
+    let kinds = list("kind", word);
+    let targets = list("target", target);
+    let loads = list("load", load);
+    let workloads = list("workload", word);
+    let sizes = table.get("size");
+    let sizes =
+        sizes.and_then(|item| reader.list(item, |reader, item| reader.number(item, 0, MOST)));
+    Exclusion {
+        kinds: kinds.unwrap_or_default(),
+        targets: targets.unwrap_or_default(),
+        loads: loads.unwrap_or_default(),
+        workloads: workloads.unwrap_or_default(),
+        sizes: sizes.unwrap_or_default(),
+    }
+}
+
+fn name<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> String {
+    const WANTED: &str = "up to 60 letters, digits, points, hyphens and underscores, not beginning \
+                          with a point";
+    let fits = |name: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        !name.is_empty() && name.len() <= 60 && !name.starts_with('.') && name.chars().all(is_plain)
+    };
+    let Some(item) = layers.get("name") else {
+        let stem = Path::new(reader.file()).file_stem();
+        let stem = stem
+            .and_then(|stem| stem.to_str())
+            .filter(|stem| fits(stem));
+        return stem.unwrap_or("study").to_owned();
+    };
+    let name = reader.text(item, WANTED).unwrap_or_default();
+    if !fits(name) && !name.is_empty() {
+        let text = format!("a study can't be called so, because its runs are: want {WANTED}");
+        reader.wrong(item.span(), text);
+    }
+    name.to_owned()
+}
+
+fn reproduces<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> Option<String> {
+    let item = layers.get("reproduces")?;
+    let name = reader.text(item, "the name of a published study")?;
+    if !PUBLISHED.contains(&name) {
+        let hint = suggestion(name, PUBLISHED);
+        reader.wrong(
+            item.span(),
+            format!("there is no published study '{name}' here{hint}"),
+        );
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+fn settings<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> Vec<SettingPlan> {
+    const WANTED: &str = "a table of texts, such as { \"vm.stat_interval\" = \"120\" }";
+    let Some(item) = layers.get("settings") else {
+        return Vec::new();
+    };
+    let Some(table) = reader.table(item, WANTED) else {
+        return Vec::new();
+    };
+    let mut settings = Vec::new();
+    for (name, item) in table.iter() {
+        let Some(value) = reader.text(item, "the setting's value as a text") else {
+            continue;
+        };
+        if name.get_ref().is_empty() || value.is_empty() {
+            reader.wrong(item.span(), "a setting needs a name and a value");
+            continue;
+        }
+        settings.push(SettingPlan {
+            path: units::setting_file(name.get_ref()),
+            value: value.to_owned(),
+        });
+    }
+    settings
+}

@@ -1,0 +1,79 @@
+//! Values that several tables of a study have: targets, loads, durations, numbers.
+
+use std::time::Duration;
+
+use tare_experiments::units;
+use tare_loads::Load;
+use tare_targets::{TargetError, spec};
+
+use crate::problem::suggestion;
+use crate::value::{Item, Layers, Reader};
+
+const TARGETS: &str = "a list of targets, such as [\"process\"]";
+const LOADS: &str = "a list of loads, such as [\"idle\"]";
+
+/// Reads a target, and returns it in canonical form.
+pub(crate) fn target<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
+    let text = reader.text(item, TARGETS)?;
+    match spec::parse(text) {
+        Ok(target) => Some(target.spec()),
+        Err(error @ TargetError::Unknown { .. }) => {
+            let name = text.split(',').next().unwrap_or_default();
+            let hint = suggestion(name, spec::KINDS.iter().map(|kind| kind.name));
+            let text = if hint.contains("did you mean") {
+                format!("there is no target '{name}'{hint}")
+            } else {
+                error.to_string()
+            };
+            reader.wrong(item.span(), text);
+            None
+        }
+        Err(error) => {
+            reader.wrong(item.span(), error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads a load, and returns it as plans write it.
+pub(crate) fn load<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
+    let text = reader.text(item, LOADS)?;
+    Load::parse(text)
+        .map(|load| load.to_string())
+        .map_err(|problem| reader.wrong(item.span(), problem.to_string()))
+        .ok()
+}
+
+/// Reads a word that is checked elsewhere.
+pub(crate) fn word<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
+    reader.text(item, "a text").map(str::to_owned)
+}
+
+/// Reads the time after which a cell counts as hung.
+pub(crate) fn cell_limit<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<Duration> {
+    let text = reader.text(item, "a text of a number and its unit, such as \"90s\"")?;
+    units::duration(text)
+        .map_err(|problem| reader.wrong(item.span(), problem))
+        .ok()
+}
+
+/// Reads the whole number under a key, if there is one.
+pub(crate) fn number<'a>(
+    reader: &mut Reader<'a>,
+    layers: Layers<'a>,
+    name: &str,
+    least: u64,
+    most: u64,
+) -> Option<u64> {
+    reader.number(layers.get(name)?, least, most)
+}
+
+/// Reads the text under a key, if there is one.
+pub(crate) fn text<'a>(
+    reader: &mut Reader<'a>,
+    layers: Layers<'a>,
+    name: &str,
+    wanted: &str,
+) -> Option<&'a str> {
+    reader.text(layers.get(name)?, wanted)
+}

@@ -1,0 +1,218 @@
+//! A study becomes the plan that it says.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use tare_experiments::plan::Frame;
+use tare_results::model::Plan;
+use tare_studies::{Study, Variant, explain, included};
+
+fn frame(seed: u64) -> Frame {
+    Frame {
+        seed,
+        cpu: 1,
+        cpu_reason: "1 was asked for".to_owned(),
+        settings: Vec::new(),
+        start_engine: false,
+        command: vec!["tare".to_owned(), "run".to_owned()],
+        study: None,
+    }
+}
+
+fn plan(text: &str, variant: Variant) -> Plan {
+    let study = Study::parse("s.toml", text, variant).unwrap_or_else(|error| panic!("{error}"));
+    study.plan(frame(7)).unwrap()
+}
+
+fn labels(plan: &Plan) -> HashSet<String> {
+    plan.cells.iter().map(|cell| cell.label()).collect()
+}
+
+const MATRIX: &str = r#"
+targets = ["process", "unikernel,irq=off"]
+runs = 4
+seed = 3
+cpu = 0
+cell-limit = "90s"
+settings = { "vm.stat_interval" = "120" }
+
+[quick]
+runs = 1
+targets = ["process"]
+
+[[experiment]]
+kind = "noise"
+workloads = ["prime", "copy"]
+limits = [10, 14]
+sizes = 25
+repetitions = 1_000
+
+[experiment.quick]
+limits = [10]
+
+[[experiment]]
+kind = "noise"
+workloads = ["gap"]
+targets = ["process"]
+runs = 2
+threshold = "2us"
+
+[[exclude]]
+target = "unikernel,irq=off"
+workload = "prime"
+size = 14
+"#;
+
+#[test]
+fn a_matrix_is_the_product_of_its_lists_without_what_is_excluded() {
+    let plan = plan(MATRIX, Variant::Full);
+    assert_eq!(plan.cells.len(), 5 * 4 + 2);
+    let expected = [
+        "process prime 10",
+        "process prime 14",
+        "process copy 25",
+        "unikernel,irq=off prime 10",
+        "unikernel,irq=off copy 25",
+        "process gap",
+    ];
+    assert_eq!(labels(&plan), expected.map(str::to_owned).into());
+    for cell in &plan.cells {
+        assert_eq!(cell.limit_seconds, 90.0);
+        let is_gap = cell.workload == "gap";
+        assert_eq!(
+            cell.words.contains("threshold=2000ns"),
+            is_gap,
+            "{}",
+            cell.words
+        );
+        assert_eq!(cell.repetitions, if is_gap { 100_000_000 } else { 1_000 });
+    }
+    let study = plan.study.as_ref().unwrap();
+    assert_eq!((study.name.as_str(), study.quick), ("s", false));
+    assert_eq!(study.text, MATRIX);
+    assert_eq!(plan.resume_command(), "tare run --resume");
+}
+
+#[test]
+fn the_shorter_variant_takes_what_its_tables_say() {
+    let plan = plan(MATRIX, Variant::Quick);
+    let expected = ["process prime 10", "process copy 25", "process gap"];
+    assert_eq!(labels(&plan), expected.map(str::to_owned).into());
+    // The number of runs that the second experiment has of its own stays.
+    assert_eq!(plan.cells.len(), 2 + 2);
+    assert!(plan.study.unwrap().quick);
+}
+
+#[test]
+fn a_study_plans_what_the_same_arguments_plan() {
+    use tare_experiments::experiment::Place;
+    use tare_experiments::noise;
+    use tare_results::model::CellPlan;
+    use tare_wire::plan::{Threshold, Timing};
+
+    let text = "targets = [\"process\"]\nruns = 3\n[[experiment]]\nkind = \"noise\"\n\
+                workloads = [\"prime\", \"copy\"]\nlimits = [10, 14]\nrepetitions = 500\n";
+    let options = noise::Options {
+        workloads: noise::workloads(&["prime", "copy"], &[10, 14], &[]).unwrap(),
+        repetitions: Some(500),
+        warmup: 1_000,
+        timing: Timing::Fenced,
+        threshold: Threshold::Auto,
+        window: 500,
+    };
+    let place = Place {
+        targets: vec!["process".to_owned()],
+        loads: vec!["idle".to_owned()],
+        cpu: 1,
+        cell_limit: None,
+    };
+    let command: Vec<CellPlan> = noise::plan(&options, &place, 3, frame(7)).unwrap().cells;
+    assert_eq!(plan(text, Variant::Full).cells, command);
+}
+
+#[test]
+fn a_study_is_explained_with_every_default() {
+    let study = Study::parse("s.toml", MATRIX, Variant::Full).unwrap();
+    insta::assert_snapshot!(explain::explain(&study).unwrap());
+}
+
+#[test]
+fn the_studies_that_come_with_tare_are_in_order() {
+    for file in included::STUDIES {
+        for variant in [Variant::Full, Variant::Quick] {
+            let study = Study::parse(file.file, file.text, variant).unwrap();
+            assert_eq!(study.name, file.name);
+            assert!(included::PUBLISHED.contains(&file.name));
+        }
+    }
+    let kot = included::find("kot-2019").unwrap();
+    let quick = Study::parse(kot.file, kot.text, Variant::Quick).unwrap();
+    insta::assert_snapshot!(explain::explain(&quick).unwrap());
+    assert!(included::find("kot").is_none());
+}
+
+fn list(values: &HashSet<u32>) -> String {
+    let values: Vec<String> = values.iter().map(u32::to_string).collect();
+    format!("[{}]", values.join(", "))
+}
+
+proptest! {
+    #[test]
+    fn every_combination_runs_as_often_as_asked_for(
+        limits in proptest::collection::hash_set(3_u32..60_000, 1..6),
+        sizes in proptest::collection::hash_set(1_u32..10_000, 1..6),
+        runs in 1_u32..6,
+        fewer in 1_u32..6,
+        seed: u64,
+    ) {
+        let fewer = fewer.min(runs);
+        let text = format!(
+            "runs = {runs}\n[[experiment]]\nkind = \"noise\"\nworkloads = [\"prime\"]\nlimits = {}\n\
+             [[experiment]]\nkind = \"noise\"\nworkloads = [\"copy\"]\nsizes = {}\nruns = {fewer}\n",
+            list(&limits),
+            list(&sizes),
+        );
+        let study = Study::parse("s.toml", &text, Variant::Full).unwrap();
+        let plan = study.plan(frame(seed)).unwrap();
+        for (workload, values, runs) in [("prime", &limits, runs), ("copy", &sizes, fewer)] {
+            for value in values {
+                let blocks: HashSet<u32> = plan
+                    .cells
+                    .iter()
+                    .filter(|cell| cell.workload == workload && cell.size == Some((*value).into()))
+                    .map(|cell| cell.block)
+                    .collect();
+                prop_assert_eq!(blocks.len(), runs as usize);
+            }
+        }
+        prop_assert_eq!(
+            plan.cells.len(),
+            limits.len() * runs as usize + sizes.len() * fewer as usize
+        );
+        prop_assert!(plan.cells.is_sorted_by_key(|cell| cell.block));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "(.|\n){0,200}") {
+        let _ = Study::parse("s.toml", &text, Variant::Full);
+    }
+
+    #[test]
+    fn a_study_with_anything_put_into_it_is_read_or_refused(
+        place in 0_usize..2_000,
+        length in 0_usize..40,
+        put in r#"[\[\]{}=,."'#a-z0-9 \n-]{0,12}"#,
+    ) {
+        let text = included::STUDIES[0].text;
+        let mut characters: Vec<char> = text.chars().collect();
+        let from = place.min(characters.len());
+        let to = (from + length).min(characters.len());
+        characters.splice(from..to, put.chars());
+        let text: String = characters.into_iter().collect();
+        for variant in [Variant::Full, Variant::Quick] {
+            if let Ok(study) = Study::parse("s.toml", &text, variant) {
+                explain::explain(&study).unwrap();
+            }
+        }
+    }
+}

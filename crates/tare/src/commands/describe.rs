@@ -1,0 +1,143 @@
+//! What is said of a plan before it runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tare_experiments::units::human;
+use tare_loads::{Cpus, Load};
+use tare_results::RunFolder;
+use tare_results::model::Plan;
+use tare_targets::spec;
+use tare_wire::plan::{self as wire, Threshold, Workload};
+
+use super::host::Host;
+use crate::terminal::Terminal;
+
+/// Describes a plan: one line a cell, and the duration.
+pub fn describe(plan: &Plan) -> String {
+    let mut lines = vec![format!("on {}", plan.cpu_reason)];
+    for setting in &plan.settings {
+        lines.push(format!("set {} to {}", setting.path, setting.value));
+    }
+    lines.extend(plan.cells.iter().map(|cell| {
+        format!(
+            "{:>4}  block {:<3} {:<30} {:>12} × {:>8}",
+            cell.id,
+            cell.block,
+            cell.label(),
+            cell.repetitions,
+            cell.timing
+        )
+    }));
+    let seconds: f64 = plan.cells.iter().map(|cell| cell.estimate_seconds).sum();
+    lines.push(format!(
+        "{}, about {} in all; seed {}",
+        counted(plan.cells.len(), "cell", "cells"),
+        human(Duration::from_secs_f64(seconds)),
+        plan.seed
+    ));
+    lines.join("\n")
+}
+
+/// Describes what is missing from a run.
+pub fn describe_missing(folder: &RunFolder) -> String {
+    let missing = folder.missing();
+    let plan = Plan {
+        cells: missing.into_iter().cloned().collect(),
+        ..folder.plan().clone()
+    };
+    describe(&plan)
+}
+
+/// Says what is going to happen, before the first cell.
+pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
+    let missing = folder.missing();
+    let seconds: f64 = missing.iter().map(|cell| cell.estimate_seconds).sum();
+    let study = folder.plan().study.as_ref();
+    terminal.note(&format!(
+        "{}{}, about {}, into {}",
+        study.map_or_else(String::new, |study| format!("{}: ", study.name)),
+        counted(missing.len(), "cell", "cells"),
+        human(Duration::from_secs_f64(seconds)),
+        folder.path().display()
+    ));
+    terminal.note(&format!("on {}", host.cpu_reason));
+    for text in resources(folder.plan()) {
+        terminal.note(&text);
+    }
+    for text in thresholds(folder.plan()) {
+        terminal.note(&text);
+    }
+    if let Some(text) = shared_cpu(folder.plan()) {
+        terminal.warn(&text);
+    }
+    for warning in &host.cpu_warnings {
+        terminal.warn(warning);
+    }
+}
+
+/// Writes a number with its noun: `1 cell`, `5 cells`.
+pub fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Says that a workload shares its CPU with a load, where it does.
+fn shared_cpu(plan: &Plan) -> Option<String> {
+    plan.cells.iter().find(|cell| {
+        let load = Load::parse(&cell.load).ok();
+        load.is_some_and(|load| {
+            !load.is_idle()
+                && match load.cpus() {
+                    Cpus::All => true,
+                    Cpus::Others => false,
+                    Cpus::These(cpus) => cpus.contains(&plan.cpu),
+                }
+        })
+    })?;
+    Some(format!(
+        "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
+         task: its delays are mostly the turns that the load takes; --load-cpus others keeps the \
+         load off that CPU",
+        plan.cpu
+    ))
+}
+
+/// Says what instances of each target get, where that is less than a process gets.
+fn resources(plan: &Plan) -> BTreeSet<String> {
+    let cells = plan.cells.iter();
+    cells
+        .filter_map(|cell| {
+            let target = spec::parse(&cell.target).ok()?;
+            let gets = target.resources(&cell.words)?;
+            Some(format!(
+                "{} gets for {}: {gets}",
+                cell.target, cell.workload
+            ))
+        })
+        .collect()
+}
+
+/// Says from which delay on each workload's samples are listed, and by which rule.
+fn thresholds(plan: &Plan) -> BTreeSet<String> {
+    let cells = plan.cells.iter();
+    cells
+        .filter_map(|cell| {
+            let words = wire::Plan::parse(cell.words.split_whitespace()).ok()?;
+            let is_gap = words.workload == Workload::Gap;
+            let least = match words.threshold {
+                Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
+                Threshold::Auto => "400 cycles".to_owned(),
+                Threshold::Cycles(cycles) => format!("{cycles} cycles"),
+                Threshold::Ns(ns) => format!("{ns} ns"),
+            };
+            Some(if is_gap {
+                format!("gap lists what takes at least {least}")
+            } else {
+                format!(
+                    "{} lists what exceeds the run's mean by {least}",
+                    cell.workload
+                )
+            })
+        })
+        .collect()
+}

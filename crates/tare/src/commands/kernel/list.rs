@@ -1,0 +1,234 @@
+//! `tare kernel list`: what is here, and what could be fetched.
+
+use serde::Serialize;
+use tare_kernels::debian_root::{self, DebianRoot};
+use tare_kernels::name::Wanted;
+use tare_kernels::{Kernel, Store};
+
+use super::megabytes;
+use crate::error::CommandError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Is what the list shows.
+#[derive(Serialize)]
+struct List {
+    folder: String,
+    kernels: Vec<Row>,
+    root: Option<DebianRoot>,
+    /// What is not here and could be fetched.
+    fetchable: Vec<Fetchable>,
+}
+
+/// Is a kernel in the list.
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    kernel: Kernel,
+    series: Option<String>,
+    preemption: Option<String>,
+    bytes: u64,
+}
+
+/// Is a kernel that is not here.
+#[derive(Serialize)]
+struct Fetchable {
+    name: String,
+    command: String,
+}
+
+/// Lists kernels.
+pub fn run(store: &Store, json: bool, terminal: &Terminal) -> Result<u8, CommandError> {
+    let list = List {
+        folder: store.dir().display().to_string(),
+        kernels: store.list().into_iter().map(row).collect(),
+        root: debian_root::find(store).ok(),
+        fetchable: fetchable(store),
+    };
+    if json {
+        terminal.print_json(&list)?;
+    } else {
+        terminal.print(&render(&list))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn row(kernel: Kernel) -> Row {
+    Row {
+        series: kernel.series().map(|series| series.to_string()),
+        preemption: kernel.preemption(),
+        bytes: kernel.bytes(),
+        kernel,
+    }
+}
+
+fn fetchable(store: &Store) -> Vec<Fetchable> {
+    let kernels = Wanted::all().into_iter().map(|wanted| wanted.to_string());
+    let mut missing: Vec<String> = kernels.filter(|name| !store.has(name)).collect();
+    if debian_root::find(store).is_err() {
+        missing.push(debian_root::NAME.to_owned());
+    }
+    missing
+        .into_iter()
+        .map(|name| Fetchable {
+            command: format!("tare kernel fetch {name}"),
+            name,
+        })
+        .collect()
+}
+
+fn render(list: &List) -> String {
+    let mut lines = Vec::new();
+    if list.kernels.is_empty() {
+        lines.push(format!(
+            "no kernels are here, neither in {} nor in /boot",
+            list.folder
+        ));
+    } else {
+        lines.extend(table(&list.kernels));
+    }
+    if let Some(root) = &list.root {
+        let record = &root.record;
+        lines.push(String::new());
+        lines.push(format!(
+            "{}  Debian {}, {} packages, {}",
+            debian_root::NAME,
+            record.suite,
+            record.packages.len(),
+            megabytes(record.bytes)
+        ));
+    }
+    if !list.fetchable.is_empty() {
+        lines.push(String::new());
+        lines.push("not here; to fetch one:".to_owned());
+        let commands = list.fetchable.iter();
+        lines.extend(commands.map(|fetchable| format!("    {}", fetchable.command)));
+    }
+    lines.join("\n")
+}
+
+/// Sets kernels as a table: each column as wide as its widest text, the numbers to the right.
+fn table(rows: &[Row]) -> Vec<String> {
+    const HEAD: [&str; 8] = [
+        "NAME",
+        "FLAVOUR",
+        "SERIES",
+        "VERSION",
+        "RELEASE",
+        "PREEMPTION",
+        "SHA-256",
+        "SIZE",
+    ];
+    let unknown = || "–".to_owned();
+    let mut cells = vec![HEAD.map(str::to_owned)];
+    cells.extend(rows.iter().map(|row| {
+        let kernel = &row.kernel;
+        [
+            kernel.name.clone(),
+            kernel
+                .flavour
+                .map_or_else(unknown, |flavour| flavour.word().to_owned()),
+            row.series.clone().unwrap_or_else(unknown),
+            kernel.version.clone().unwrap_or_else(unknown),
+            kernel.release.clone(),
+            row.preemption.clone().unwrap_or_else(unknown),
+            kernel.sha256.chars().take(12).collect(),
+            megabytes(row.bytes),
+        ]
+    }));
+    let width = |column: usize| {
+        let widths = cells.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    cells
+        .iter()
+        .map(|row| {
+            let last = row.len() - 1;
+            let padded = row
+                .iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(at, (text, width))| {
+                    if at == last {
+                        format!("{text:>width$}")
+                    } else {
+                        format!("{text:<width$}")
+                    }
+                });
+            padded.collect::<Vec<_>>().join("  ")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tare_kernels::Source;
+    use tare_kernels::debian_root::RootRecord;
+    use tare_kernels::name::Flavour;
+
+    use super::*;
+
+    fn kernel(name: &str, flavour: Option<Flavour>, version: Option<&str>, release: &str) -> Row {
+        Row {
+            kernel: Kernel {
+                name: name.to_owned(),
+                flavour,
+                is_default: flavour.is_some(),
+                package: version.map(|_| format!("linux-image-{release}")),
+                version: version.map(str::to_owned),
+                release: release.to_owned(),
+                vmlinuz: PathBuf::from("/kernels/vmlinuz"),
+                modules: None,
+                config: None,
+                sha256: "0123456789abcdef".repeat(4),
+                source: flavour.map_or(Source::Added, |_| Source::Fetched),
+            },
+            series: Some("6.1".to_owned()),
+            preemption: version.map(|_| "dynamic, voluntary".to_owned()),
+            bytes: 37_123_456,
+        }
+    }
+
+    #[test]
+    fn kernels_are_a_table_and_what_is_missing_are_commands() {
+        insta::assert_snapshot!(render(&List {
+            folder: "/kernels".to_owned(),
+            kernels: vec![
+                kernel(
+                    "debian-cloud-6.1.192-2",
+                    Some(Flavour::Cloud),
+                    Some("6.1.192-2"),
+                    "6.1.0-56-cloud-amd64",
+                ),
+                kernel("mine", None, None, "6.1.7"),
+            ],
+            root: Some(DebianRoot {
+                image: PathBuf::from("/kernels/root.ext4"),
+                record: RootRecord {
+                    suite: "bookworm".to_owned(),
+                    variant: "standard".to_owned(),
+                    packages: vec!["bash=5.2".to_owned()],
+                    sha256: "0".repeat(64),
+                    bytes: 800_000_000,
+                },
+            }),
+            fetchable: vec![Fetchable {
+                name: "debian-rt-6.12".to_owned(),
+                command: "tare kernel fetch debian-rt-6.12".to_owned(),
+            }],
+        }));
+    }
+
+    #[test]
+    fn an_empty_store_says_so() {
+        insta::assert_snapshot!(render(&List {
+            folder: "/kernels".to_owned(),
+            kernels: Vec::new(),
+            root: None,
+            fetchable: Vec::new(),
+        }));
+    }
+}

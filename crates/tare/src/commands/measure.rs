@@ -1,0 +1,222 @@
+//! What every measuring command does around its plan: owns what it starts, looks at the machine,
+//! opens the run folder, runs what is missing, shows the result.
+//!
+//! A command brings the plan; whether it comes from arguments or from a study makes no difference
+//! from here on.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use tare_experiments::plan::Frame;
+use tare_experiments::{ExperimentError, Tally, execute};
+use tare_guard::{Guard, Interrupt, default_state_dir};
+use tare_loads::{Load, Unavailable, availability};
+use tare_results::model::{self, Plan, SettingPlan};
+use tare_results::{CellState, RunFolder};
+use tare_targets::{Availability, LoadPlace, engine, spec};
+
+use super::describe::{counted, describe, describe_missing, introduce};
+use super::host::Host;
+use super::run_folder::{new_path, present};
+use super::{clean_up, resume};
+use crate::error::CommandError;
+use crate::exit;
+use crate::progress::Progress;
+use crate::terminal::Terminal;
+
+/// Says how a measuring command is to run.
+#[derive(Debug, Default)]
+pub struct Request<'a> {
+    /// Name of the run's folder after the time.
+    pub name: &'a str,
+    /// Folder of the run; named by time and name if None.
+    pub output: Option<PathBuf>,
+    /// Run to go on with, instead of making a plan.
+    pub resume: Option<PathBuf>,
+    /// CPU to measure on; chosen if None.
+    pub cpu: Option<u32>,
+    /// Whether to print the plan and do nothing.
+    pub dry_run: bool,
+    /// Whether to print the summary as JSON.
+    pub json: bool,
+    /// Whether to start an engine for the cells that need it.
+    pub start_engine: bool,
+}
+
+/// Measures what `plan` asks for, or what is missing from the run that is to be resumed. Returns
+/// the exit code.
+///
+/// # Errors
+///
+/// Returns [`CommandError`] if nothing could be started, or the run could not go on; what was
+/// measured before is kept and shown.
+pub fn measure(
+    request: &Request<'_>,
+    terminal: &Terminal,
+    plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
+) -> Result<u8, CommandError> {
+    // Before anything is started or written, so that no moment is left in which Ctrl-C does what
+    // it does by default.
+    let interrupt = Interrupt::install()?;
+    clean_up(terminal);
+    let guard = Guard::open(&default_state_dir()?)?;
+    let cpu = match &request.resume {
+        // The plan of the run decides; another CPU would be another measurement.
+        Some(path) => Some(RunFolder::open(path)?.plan().cpu),
+        None => request.cpu,
+    };
+    let host = Host::look(cpu, terminal)?;
+    let folder = match &request.resume {
+        Some(path) => resume::open(path, &host.record)?,
+        None => {
+            let plan = plan(&host)?;
+            require_targets(&plan)?;
+            require_loads(&plan)?;
+            if request.dry_run {
+                terminal.print(&describe(&plan))?;
+                return Ok(exit::DONE);
+            }
+            let path = request.output.clone();
+            let path = path.unwrap_or_else(|| new_path(request.name));
+            RunFolder::create(&path, &plan, &host.record)?
+        }
+    };
+    if request.dry_run {
+        terminal.print(&describe_missing(&folder))?;
+        return Ok(exit::DONE);
+    }
+    require_targets(folder.plan())?;
+    require_loads(folder.plan())?;
+    introduce(&folder, &host, terminal);
+
+    host.step_aside(terminal);
+    let mut progress = Progress::new(&folder, terminal);
+    let tally = execute(&folder, &guard, &interrupt, &mut progress);
+    progress.close();
+    for problem in guard.close().problems {
+        terminal.warn(&problem.to_string());
+    }
+    let tally = match tally {
+        Ok(tally) => tally,
+        Err(error) => {
+            // What was measured before is not lost: it is shown, if it can be.
+            if done(&folder) > 0 {
+                if let Err(error) = present(&folder, request.json, terminal) {
+                    terminal.warn(&error.to_string());
+                }
+                terminal.note(&kept(&folder));
+            }
+            return Err(error.into());
+        }
+    };
+    present(&folder, request.json, terminal)?;
+    Ok(conclude(&folder, tally, terminal))
+}
+
+/// Returns what a plan says of the run as a whole.
+pub fn frame(
+    host: &Host,
+    seed: Option<u64>,
+    settings: Vec<SettingPlan>,
+    start_engine: bool,
+) -> Frame {
+    Frame {
+        seed: seed.unwrap_or_else(|| fastrand::u64(..)),
+        cpu: host.cpu,
+        cpu_reason: host.cpu_reason.clone(),
+        settings,
+        start_engine,
+        command: std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        study: None,
+    }
+}
+
+/// Refuses to start if a target of the plan can't be used here.
+fn require_targets(plan: &Plan) -> Result<(), CommandError> {
+    let mut names: Vec<&str> = plan.cells.iter().map(|cell| cell.target.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let target = spec::parse(name)?;
+        let availability = match target.engine() {
+            Some(needed) if plan.start_engine && !engine::runs(needed) => engine::startable(needed),
+            _ => target.availability(),
+        };
+        if let Availability::Unusable { why, remedy } = availability {
+            return Err(CommandError::Unavailable {
+                target: name.to_owned(),
+                why,
+                remedy,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to start if a load of the plan can't run where its cells want it.
+fn require_loads(plan: &Plan) -> Result<(), CommandError> {
+    let mut seen = BTreeSet::new();
+    for cell in &plan.cells {
+        if !seen.insert((&cell.target, &cell.load)) {
+            continue;
+        }
+        let load = Load::parse(&cell.load).map_err(ExperimentError::from)?;
+        let place = match spec::parse(&cell.target)?.load_place() {
+            LoadPlace::Beside => model::LoadPlace::Beside,
+            LoadPlace::Inside => model::LoadPlace::Inside,
+        };
+        if let Err(Unavailable { why, remedy }) = availability(&load, place) {
+            let load = cell.load.clone();
+            return Err(CommandError::LoadUnavailable { load, why, remedy });
+        }
+    }
+    Ok(())
+}
+
+/// Says what was not done, and decides the exit code.
+fn conclude(folder: &RunFolder, tally: Tally, terminal: &Terminal) -> u8 {
+    if tally.failed > 0 {
+        terminal.warn(&format!(
+            "{} of {} cells failed, see the report; {} runs them again",
+            tally.failed,
+            folder.plan().cells.len(),
+            resume_command(folder)
+        ));
+    }
+    if tally.left > 0 {
+        terminal.note(&format!(
+            "interrupted: {} missing; {} goes on",
+            counted(tally.left, "cell is", "cells are"),
+            resume_command(folder)
+        ));
+        return exit::INTERRUPTED;
+    }
+    if tally.failed > 0 {
+        exit::FAILED
+    } else {
+        exit::DONE
+    }
+}
+
+fn kept(folder: &RunFolder) -> String {
+    format!(
+        "{} kept; {} goes on",
+        counted(done(folder), "cell is", "cells are"),
+        resume_command(folder)
+    )
+}
+
+fn resume_command(folder: &RunFolder) -> String {
+    let command = folder.plan().resume_command();
+    format!("`{command} {}`", folder.path().display())
+}
+
+/// Counts the cells that were measured.
+fn done(folder: &RunFolder) -> usize {
+    let cells = folder.plan().cells.iter();
+    cells
+        .filter(|cell| matches!(folder.state(cell.id), CellState::Done(_)))
+        .count()
+}

@@ -1,0 +1,100 @@
+//! `tare reproduce`: repeats a published study, and tells which of its claims are reproduced.
+
+use tare_experiments::EXPERIMENTS;
+use tare_report::published::{self, Published, STUDIES};
+use tare_report::terminal::study as show;
+use tare_studies::{Study, included};
+
+use super::measure::Request;
+use super::run_study::{run_as, variant};
+use crate::cli::ReproduceArguments;
+use crate::error::CommandError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Repeats a published study, or lists them.
+pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
+        terminal.print(&list())?;
+        return Ok(exit::DONE);
+    };
+    let published = published::find(name).ok_or_else(|| unknown(name))?;
+    let file = match (lacking(published), included::find(name)) {
+        (None, Some(file)) => file,
+        (lacking, _) => {
+            let untold = published.untold(&known());
+            if arguments.json {
+                terminal.print_json(&untold)?;
+            } else {
+                let width = usize::from(terminal.width());
+                terminal.print(&show(&untold, width, terminal.colours_results()))?;
+            }
+            return Err(CommandError::NotReproducible {
+                name: name.to_owned(),
+                why: lacking.unwrap_or_else(|| "no study file comes with tare".to_owned()),
+            });
+        }
+    };
+    let study = Study::parse(file.file, file.text, variant(arguments.quick))?;
+    let request = Request {
+        name,
+        output: arguments.output.clone(),
+        resume: None,
+        cpu: study.cpu,
+        dry_run: arguments.dry_run,
+        json: arguments.json,
+        start_engine: arguments.start_engine,
+    };
+    run_as(&study, &request, terminal)
+}
+
+fn known() -> Vec<&'static str> {
+    EXPERIMENTS
+        .iter()
+        .map(|experiment| experiment.name())
+        .collect()
+}
+
+/// Says which experiment a study takes that tare does not have.
+fn lacking(published: &Published) -> Option<String> {
+    let (experiment, measures) = published.lacks(&known())?;
+    Some(format!(
+        "tare does not measure {measures} yet (experiment {experiment}); above are its figures and claims"
+    ))
+}
+
+fn unknown(name: &str) -> CommandError {
+    let names: Vec<&str> = STUDIES.iter().map(|study| study.name).collect();
+    CommandError::Usage(format!(
+        "there is no published study '{name}'; known: {}",
+        names.join(", ")
+    ))
+}
+
+fn list() -> String {
+    let line = |study: &&Published| {
+        let state = match study.lacks(&known()) {
+            None => "can be reproduced".to_owned(),
+            Some((experiment, _)) => format!("not yet: lacks the experiment {experiment}"),
+        };
+        format!("{:<15} {state}\n{:15} {}", study.name, "", study.question)
+    };
+    STUDIES.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_study_whose_experiments_exist_has_a_file_and_names_agree() {
+        let names = STUDIES.map(|study| study.name);
+        assert_eq!(names, included::PUBLISHED);
+        for study in STUDIES
+            .iter()
+            .filter(|study| study.lacks(&known()).is_none())
+        {
+            assert!(included::find(study.name).is_some(), "{}", study.name);
+        }
+    }
+}

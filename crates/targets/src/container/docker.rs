@@ -1,0 +1,340 @@
+//! `docker`: the agent in a container of Docker's engine.
+//!
+//! The engine is asked through its socket (`tare-docker`), not by the `docker` command, which costs
+//! more than what it asks for. An instance is four calls: make the container, attach to it, start
+//! it, wait for its end. It has started with the first of them, as with `docker run`; that it is
+//! removed afterwards is in none of its times.
+
+use std::cell::RefCell;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
+use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnerId};
+
+use super::judge::killed;
+use super::settings::{CAPABILITIES, Resources};
+use super::{Settings, image};
+use crate::engine;
+use crate::error::TargetError;
+use crate::instance::{Attendant, Body, Instance, describe_exit, now_ns};
+use crate::measured::MeasuredFile;
+use crate::{Availability, Engine, Group, Job, Program, Target};
+
+/// Is the target's name.
+pub(crate) const NAME: &str = "docker";
+
+/// Is how long a killed container may take to end.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs the agent in a container of Docker's engine.
+#[derive(Debug)]
+pub struct DockerTarget {
+    settings: Settings,
+    pub(super) agent: MeasuredFile,
+    /// The engine that was started for it, if one was.
+    private: RefCell<Option<Docker>>,
+    prepared: RefCell<Option<Prepared>>,
+}
+
+/// Is an engine with the image, for containers of one guard.
+#[derive(Debug)]
+struct Prepared {
+    owner: OwnerId,
+    docker: Docker,
+    image: String,
+    /// Removes image and containers.
+    _owned: OwnedAtEngine,
+}
+
+impl DockerTarget {
+    /// Makes the target.
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            agent: MeasuredFile::agent(),
+            private: RefCell::default(),
+            prepared: RefCell::default(),
+        }
+    }
+
+    fn docker(&self) -> Result<Docker, TargetError> {
+        match &*self.private.borrow() {
+            Some(docker) => Ok(docker.clone()),
+            None => engine::find(),
+        }
+    }
+
+    /// Returns the engine and the image, made when they are first asked for.
+    fn prepare(&self, guard: &Guard) -> Result<(Docker, String), TargetError> {
+        let mut prepared = self.prepared.borrow_mut();
+        if prepared.as_ref().is_none_or(|p| p.owner != *guard.owner()) {
+            let docker = self.docker()?;
+            let owned = guard.at_engine(docker.socket())?;
+            let changes = image::changes(guard.owner());
+            let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+            let image = docker.import(&image::archive(&self.agent)?, &changes)?;
+            *prepared = Some(Prepared {
+                owner: guard.owner().clone(),
+                docker,
+                image,
+                _owned: owned,
+            });
+        }
+        let prepared = prepared.as_ref().expect("it was just made");
+        Ok((prepared.docker.clone(), prepared.image.clone()))
+    }
+}
+
+impl Target for DockerTarget {
+    fn spec(&self) -> String {
+        self.settings.canonical()
+    }
+
+    fn availability(&self) -> Availability {
+        if let Err(error) = self.agent.path() {
+            return Availability::unusable(error, "make build");
+        }
+        match self.docker().and_then(|docker| Ok(docker.version()?)) {
+            Ok(_) => Availability::Usable,
+            Err(error) => Availability::unusable(&error, &engine::remedy(&error)),
+        }
+    }
+
+    fn program(&self) -> Result<Program, TargetError> {
+        Program::native(&self.agent)
+    }
+
+    fn group(&self) -> Group {
+        Group::Container
+    }
+
+    fn engine(&self) -> Option<Engine> {
+        Some(Engine::Docker)
+    }
+
+    fn use_engine(&self, socket: Option<&Path>) {
+        // What was made at the one before is removed while that still runs.
+        self.prepared.replace(None);
+        self.private.replace(socket.map(Docker::at));
+    }
+
+    fn resources(&self, words: &str) -> Option<String> {
+        self.settings.resources(words).ok().map(|r| r.to_string())
+    }
+
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+        let resources = self.settings.resources(job.words)?;
+        let (docker, image) = self.prepare(guard)?;
+        let full = config(&image, job.words, resources, guard.owner());
+        let started_ns = now_ns();
+        let (mut container, mut notices) = match Container::start(&docker, &full) {
+            // The engine can do it, and may not: one that runs without root, for example.
+            Err(error @ DockerError::Refused { status: 400.., .. }) => {
+                let less = with_less(full);
+                let (container, mut notices) = Container::start(&docker, &less)?;
+                notices.push(format!(
+                    "{error}: started without the capabilities {} and without \
+                     /dev/cpu_dma_latency",
+                    CAPABILITIES.join(", ")
+                ));
+                (container, notices)
+            }
+            started => started?,
+        };
+        notices.retain(|text| !text.is_empty());
+        container.exit = Some(docker.exit(&container.id)?);
+        let attendant = Judge {
+            docker,
+            id: container.id.clone(),
+            notices,
+        };
+        let body = Box::new(container);
+        Ok(Instance::of_body(body, started_ns, Box::new(attendant)))
+    }
+}
+
+/// Describes a container in the words of the engine's interface.
+fn config(image: &str, words: &str, resources: Resources, owner: &OwnerId) -> Value {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let devices: Vec<Value> = resources
+        .latency_device
+        .iter()
+        .map(|path| {
+            json!({ "PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw" })
+        })
+        .collect();
+    json!({
+        "Image": image,
+        "Cmd": words,
+        "Env": [format!("{OWNER_VARIABLE}={owner}/0")],
+        "Labels": { OWNER_LABEL: owner.as_str() },
+        "NetworkDisabled": true,
+        "AttachStdout": true,
+        "AttachStderr": true,
+        "HostConfig": {
+            "NetworkMode": "none",
+            "LogConfig": { "Type": "none" },
+            "Memory": resources.memory_bytes,
+            "CpusetCpus": resources.cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
+            "CapAdd": CAPABILITIES,
+            "Devices": devices,
+        },
+    })
+}
+
+/// Takes away what an engine may not be allowed to give.
+fn with_less(mut config: Value) -> Value {
+    config["HostConfig"]["CapAdd"] = json!([]);
+    config["HostConfig"]["Devices"] = json!([]);
+    config
+}
+
+/// Is a started container. Dropping it removes it.
+#[derive(Debug)]
+struct Container {
+    docker: Docker,
+    id: String,
+    attached: Attached,
+    /// What has come and was not yet handed out.
+    came: Vec<(Stream, Vec<u8>)>,
+    exit: Option<Exit>,
+}
+
+impl Container {
+    /// Makes, attaches and starts a container; returns what the engine warns of, too.
+    fn start(docker: &Docker, config: &Value) -> Result<(Self, Vec<String>), DockerError> {
+        let created = docker.create(config)?;
+        let started = docker.attach(&created.id).and_then(|attached| {
+            docker.start(&created.id)?;
+            Ok(attached)
+        });
+        match started {
+            Ok(attached) => {
+                let container = Self {
+                    docker: docker.clone(),
+                    id: created.id,
+                    attached,
+                    came: Vec::new(),
+                    exit: None,
+                };
+                Ok((container, created.warnings))
+            }
+            Err(error) => {
+                // If it fails, the guard tries again at the end.
+                let _ = docker.remove_container(&created.id);
+                Err(error)
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), TargetError> {
+        let came = &mut self.came;
+        let take = |stream, bytes: &[u8]| came.push((stream, bytes.to_vec()));
+        let read = self.attached.read(take);
+        read.map_err(|source| TargetError::Output { source })
+    }
+
+    fn status(&mut self) -> Result<Option<i32>, TargetError> {
+        let exit = self.exit.as_mut().expect("it is asked for after the start");
+        exit.status().map_err(|error| TargetError::Container {
+            why: format!(
+                "what became of the container is unknown ({error}): the engine has ended or was \
+                 restarted; see its log"
+            ),
+        })
+    }
+}
+
+impl Body for Container {
+    fn pid(&self) -> u32 {
+        let known = self.docker.inspect(&self.id).unwrap_or_default();
+        let pid = known["State"]["Pid"].as_u64();
+        pid.and_then(|pid| pid.try_into().ok()).unwrap_or(0)
+    }
+
+    fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError> {
+        let Some(status) = self.status()? else {
+            return Ok(None);
+        };
+        // The engine tells the end on one connection and passes on the output on another one.
+        self.receive()?;
+        Ok(self.attached.ended().then(|| as_exit_status(status)))
+    }
+
+    fn read(&mut self, take: &mut dyn FnMut(Stream, &[u8])) -> Result<(), TargetError> {
+        self.receive()?;
+        for (stream, bytes) in self.came.drain(..) {
+            take(stream, &bytes);
+        }
+        Ok(())
+    }
+
+    fn news(&self) -> Vec<BorrowedFd<'_>> {
+        // One that has ended would be readable for ever.
+        let attached = (!self.attached.ended()).then(|| self.attached.as_fd());
+        let exit = self.exit.as_ref().filter(|exit| !exit.is_known());
+        attached.into_iter().chain(exit.map(AsFd::as_fd)).collect()
+    }
+
+    fn kill(&mut self) -> Result<(), TargetError> {
+        self.docker.kill(&self.id).or_else(|error| match error {
+            // It has ended by itself.
+            DockerError::Refused { status: 409, .. } => Ok(()),
+            error => Err(error),
+        })?;
+        let deadline = Instant::now() + KILL_LIMIT;
+        while self.try_wait()?.is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        // If it fails, the guard tries again at the end.
+        let _ = self.docker.remove_container(&self.id);
+    }
+}
+
+/// Puts the status of a container into the form that a child's has.
+fn as_exit_status(status: i32) -> ExitStatus {
+    ExitStatus::from_raw((status & 0xff) << 8)
+}
+
+/// Attends to a container.
+#[derive(Debug)]
+struct Judge {
+    docker: Docker,
+    id: String,
+    notices: Vec<String>,
+}
+
+impl Attendant for Judge {
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
+        if status.success() {
+            return Ok(());
+        }
+        let state = self.docker.inspect(&self.id).unwrap_or_default();
+        if state["State"]["OOMKilled"].as_bool() == Some(true) {
+            return Err(
+                "the kernel killed the agent: the container's memory is too little; give it more \
+                 with mem="
+                    .to_owned(),
+            );
+        }
+        Err(match status.code() {
+            Some(code @ 129..) => killed(code - 128),
+            _ => describe_exit(status, said),
+        })
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+}

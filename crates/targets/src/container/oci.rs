@@ -1,0 +1,101 @@
+//! The configuration of a container for a runtime: the `config.json` of an OCI bundle.
+//!
+//! The OCI Runtime Specification 1.0.2 says what the fields mean.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{major, minor};
+use serde_json::{Value, json};
+use tare_guard::{OWNER_VARIABLE, OwnerId};
+
+use super::AGENT;
+use super::settings::{CAPABILITIES, Resources};
+
+/// Says what is particular to one container.
+#[derive(Debug)]
+pub(super) struct Container<'a> {
+    pub(super) rootfs: &'a Path,
+    pub(super) words: &'a str,
+    /// The path of its control group from the top of each hierarchy.
+    pub(super) cgroup: &'a str,
+    pub(super) resources: Resources,
+    pub(super) owner: &'a OwnerId,
+}
+
+impl Container<'_> {
+    /// Returns the bundle's `config.json`.
+    pub(super) fn config(&self) -> Value {
+        let capabilities = CAPABILITIES.map(|name| format!("CAP_{name}"));
+        let mut arguments = vec![AGENT];
+        arguments.extend(self.words.split_whitespace());
+        let device = self.resources.latency_device.and_then(device);
+        let mut allowed = vec![json!({ "allow": false, "access": "rwm" })];
+        allowed.extend(device.as_ref().map(|device| {
+            json!({
+                "allow": true, "access": "rw", "type": "c",
+                "major": device["major"], "minor": device["minor"],
+            })
+        }));
+        let namespaces =
+            ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({ "type": kind }));
+        let cpu = match self.resources.cpu {
+            Some(cpu) => json!({ "cpus": cpu.to_string() }),
+            None => json!({}),
+        };
+        json!({
+            "ociVersion": "1.0.2",
+            "root": { "path": self.rootfs, "readonly": true },
+            "process": {
+                "args": arguments,
+                "cwd": "/",
+                "env": [format!("{OWNER_VARIABLE}={}/0", self.owner)],
+                "user": { "uid": 0, "gid": 0 },
+                "noNewPrivileges": true,
+                "capabilities": {
+                    "bounding": capabilities,
+                    "effective": capabilities,
+                    "permitted": capabilities,
+                },
+            },
+            "mounts": [
+                { "destination": "/proc", "type": "proc", "source": "proc" },
+                {
+                    "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
+                    "options": ["nosuid", "mode=755", "size=64k"],
+                },
+                {
+                    "destination": "/sys", "type": "sysfs", "source": "sysfs",
+                    "options": ["nosuid", "noexec", "nodev", "ro"],
+                },
+            ],
+            "linux": {
+                "cgroupsPath": format!("/{}", self.cgroup),
+                "namespaces": namespaces,
+                "devices": device.as_slice(),
+                "resources": {
+                    "devices": allowed,
+                    "memory": { "limit": self.resources.memory_bytes },
+                    "cpu": cpu,
+                },
+                "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list"],
+                "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"],
+            },
+        })
+    }
+}
+
+/// Describes a device of this machine, unless it is none.
+fn device(path: &str) -> Option<Value> {
+    let number = fs::metadata(path).ok()?.rdev();
+    Some(json!({
+        "path": path,
+        "type": "c",
+        "major": major(number),
+        "minor": minor(number),
+        "fileMode": 0o600,
+        "uid": 0,
+        "gid": 0,
+    }))
+}

@@ -1,0 +1,182 @@
+//! The options that all containers share, and the resources that they stand for.
+//!
+//! ```text
+//! docker|podman|runc|crun[,mem=SIZE][,cpus=measured|all]
+//! ```
+
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use tare_wire::plan::Plan;
+
+use crate::error::TargetError;
+use crate::memory;
+use crate::options::{Canonical, Options, Size, Word};
+
+/// Is the least memory that can be given: engines refuse less than 6 MiB.
+const LEAST_MEMORY: Size = Size::mib(8);
+/// Is the most memory that can be given: a TiB.
+const MOST_MEMORY: Size = Size::mib(1 << 20);
+
+/// Is the device by which the agent keeps CPUs out of deep C-states.
+const LATENCY_DEVICE: &str = "/dev/cpu_dma_latency";
+
+/// Says what a container is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    name: &'static str,
+    /// As much as the plan needs if None.
+    memory: Option<Size>,
+    cpus: Cpus,
+}
+
+/// Says on which CPUs a container may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cpus {
+    /// On the measured one alone.
+    Measured,
+    /// On all, as a process.
+    All,
+}
+
+impl Word for Cpus {
+    const ALL: &'static [Self] = &[Self::Measured, Self::All];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::All => "all",
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the options of the target `name`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] for an option that does not exist, stands twice or has no possible
+    /// value.
+    pub(crate) fn read(name: &'static str, mut options: Options<'_>) -> Result<Self, TargetError> {
+        let settings = Self {
+            name,
+            memory: options.size("mem", LEAST_MEMORY..=MOST_MEMORY)?,
+            cpus: options.word("cpus")?.unwrap_or(Cpus::Measured),
+        };
+        options.finish()?;
+        Ok(settings)
+    }
+
+    /// Returns the target's name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the target's canonical form.
+    pub(super) fn canonical(&self) -> String {
+        Canonical::new(self.name)
+            .option("mem", self.memory)
+            .word("cpus", self.cpus, Cpus::Measured)
+            .text()
+    }
+
+    /// Returns what a container gets for a plan in words.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Plan`] if the words are none.
+    pub(super) fn resources(&self, words: &str) -> Result<Resources, TargetError> {
+        let plan = Plan::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
+            problem: error.to_string(),
+        })?;
+        let memory = self.memory.unwrap_or_else(|| memory::needed(&plan));
+        Ok(Resources {
+            memory_bytes: memory.mib << 20,
+            cpu: match self.cpus {
+                Cpus::Measured => plan.cpu,
+                Cpus::All => None,
+            },
+            latency_device: Path::new(LATENCY_DEVICE).exists().then_some(LATENCY_DEVICE),
+        })
+    }
+}
+
+/// Says what a container gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Resources {
+    /// Limit of its memory.
+    pub(super) memory_bytes: u64,
+    /// The one CPU on which it may run; any if None.
+    pub(super) cpu: Option<u32>,
+    /// The device by which deep C-states are kept off, where the host has one.
+    pub(super) latency_device: Option<&'static str>,
+}
+
+impl Display for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cpu {
+            Some(cpu) => write!(f, "CPU {cpu} alone")?,
+            None => f.write_str("all CPUs")?,
+        }
+        write!(f, ", {} MiB of memory, no network", self.memory_bytes >> 20)
+    }
+}
+
+/// Lists the capabilities that measuring needs: memory that can't be paged out, and a scheduling
+/// class of one's own.
+pub(super) const CAPABILITIES: [&str; 2] = ["IPC_LOCK", "SYS_NICE"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    #[test]
+    fn the_canonical_form_has_a_fixed_order_and_no_defaults() {
+        for (text, canonical) in [
+            ("docker,cpus=measured", "docker"),
+            ("podman,cpus=all,mem=1024M", "podman,mem=1G,cpus=all"),
+            ("runc,mem=64M", "runc,mem=64M"),
+            ("crun", "crun"),
+        ] {
+            assert_eq!(spec::parse(text).unwrap().spec(), canonical);
+        }
+    }
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        for (text, message) in [
+            (
+                "docker,mem=4M",
+                "the target 'docker' can't have 'mem=4M': want a size in MiB or GiB from 8M to \
+                 1024G, such as 64M or 2G",
+            ),
+            (
+                "crun,cpus=2",
+                "the target 'crun' can't have 'cpus=2': want measured or all",
+            ),
+            (
+                "runc,net=host",
+                "the target 'runc' has no option 'net'; it takes: mem=SIZE, cpus=measured|all",
+            ),
+        ] {
+            assert_eq!(spec::parse(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_container_gets_the_plans_cpu_and_memory() {
+        let words = "workload=prime limit=22 repetitions=1000 cpu=3";
+        let settings = |text: &str| {
+            let options = Options::split("docker", text.split(',').filter(|o| !o.is_empty()));
+            Settings::read("docker", options).unwrap()
+        };
+        let resources = settings("").resources(words).unwrap();
+        assert_eq!(
+            (resources.cpu, resources.memory_bytes),
+            (Some(3), 513 << 20)
+        );
+        let resources = settings("mem=64M,cpus=all").resources(words).unwrap();
+        assert_eq!((resources.cpu, resources.memory_bytes), (None, 64 << 20));
+    }
+}

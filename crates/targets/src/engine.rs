@@ -1,0 +1,370 @@
+//! The daemon that containers of Docker need: found where one runs, or started for a while.
+//!
+//! A running daemon wakes up, listens and watches, and so disturbs every other target. That is why
+//! one that was started here is stopped after the cells that need it, and why each cell says which
+//! daemons ran meanwhile.
+//!
+//! A private engine has its images in a scratch folder, its sockets and states in file systems in
+//! memory that only its mount namespace has, and its processes and their containers in control
+//! groups of the guard. So nothing of it is left when it was stopped, nor, after a `kill -9`, when
+//! the next command has swept. It makes no bridge and changes no firewall rule.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tare_docker::{Docker, DockerError};
+use tare_guard::{Guard, OwnedCgroup, OwnedChild, ScratchDir, private_mounts};
+
+use crate::container::{hide, is_root, program};
+use crate::error::TargetError;
+use crate::{Availability, Engine};
+
+/// Is where Docker's engine listens unless DOCKER_HOST says otherwise.
+const SOCKET: &str = "/var/run/docker.sock";
+
+/// Is how long an engine may take to start. Most take less than a second.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Is how long it may take to stop before it is killed.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+
+/// Names daemons that disturb what is measured beside them.
+const DAEMONS: &[&str] = &[
+    "containerd",
+    "cri-dockerd",
+    "crio",
+    "dockerd",
+    "k3s-server",
+    "kubelet",
+    "libvirtd",
+    "lxd",
+    "rke2",
+    "virtqemud",
+];
+
+/// Finds Docker's engine. Whether it answers is another question.
+pub(crate) fn find() -> Result<Docker, TargetError> {
+    let socket = socket(env::var_os("DOCKER_HOST"))?;
+    match fs::metadata(&socket) {
+        Ok(_) => Ok(Docker::at(&socket)),
+        Err(_) => {
+            let installed = program("dockerd").is_some();
+            let why = if installed {
+                format!(
+                    "Docker's engine does not run: there is no {} (--start-engine starts one \
+                     for its own cells)",
+                    socket.display()
+                )
+            } else {
+                "Docker's engine is not installed".to_owned()
+            };
+            let remedy = if installed {
+                start_remedy()
+            } else {
+                install_remedy()
+            };
+            Err(TargetError::NoEngine { why, remedy })
+        }
+    }
+}
+
+/// Returns the command that makes a failing engine usable.
+pub(crate) fn remedy(error: &TargetError) -> String {
+    match error {
+        TargetError::NoEngine { remedy, .. } => remedy.clone(),
+        TargetError::Docker(DockerError::Unreachable { source, .. })
+            if source.kind() == ErrorKind::PermissionDenied =>
+        {
+            "sudo usermod -aG docker $USER && newgrp docker".to_owned()
+        }
+        // Somebody else's socket that nobody listens at.
+        _ if program("dockerd").is_none() => install_remedy(),
+        _ => start_remedy(),
+    }
+}
+
+/// Says whether a private engine can be started, and what would have to be done.
+#[must_use]
+pub fn startable(engine: Engine) -> Availability {
+    match check_startable(engine) {
+        Ok(()) => Availability::Usable,
+        Err(error) => Availability::unusable(&error, &remedy(&error)),
+    }
+}
+
+fn check_startable(engine: Engine) -> Result<(), TargetError> {
+    let Engine::Docker = engine;
+    let refused = |why: &str, remedy: String| {
+        Err(TargetError::NoEngine {
+            why: why.to_owned(),
+            remedy,
+        })
+    };
+    for (name, package) in [("dockerd", "docker.io"), ("containerd", "containerd")] {
+        if program(name).is_none() {
+            let why = format!("{name} is not installed");
+            return refused(
+                &why,
+                format!("apt-get update && apt-get install -y --no-install-recommends {package}"),
+            );
+        }
+    }
+    if !is_root() {
+        let remedy = "run tare as root, with sudo for example".to_owned();
+        return refused("starting an engine takes root", remedy);
+    }
+    Ok(())
+}
+
+/// Says whether an engine that targets find by themselves runs and answers.
+#[must_use]
+pub fn runs(engine: Engine) -> bool {
+    let Engine::Docker = engine;
+    find().is_ok_and(|docker| docker.version().is_ok())
+}
+
+/// Lists the daemons that run on this machine now and may disturb, each once, by name.
+#[must_use]
+pub fn daemons() -> Vec<String> {
+    let mut found: Vec<String> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            daemon(pid)
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Is an engine that runs for a while. Dropping it stops it.
+#[derive(Debug)]
+pub struct Running {
+    child: OwnedChild,
+    /// Its processes, with those of its containers below.
+    groups: [OwnedCgroup; 2],
+    docker: Docker,
+    folder: ScratchDir,
+}
+
+impl Running {
+    /// Starts a private engine and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if it does not start; nothing of it runs then.
+    pub fn start(engine: Engine, guard: &Guard) -> Result<Self, TargetError> {
+        check_startable(engine)?;
+        let folder = guard.scratch("engine")?;
+        let socket = folder.path().join("docker.sock");
+        check_length(&socket)?;
+        let unwritable = |source: std::io::Error| TargetError::Container {
+            why: format!("{} can't be written: {source}", folder.path().display()),
+        };
+        let log = fs::File::create(folder.path().join("log")).map_err(unwritable)?;
+        let own = guard.cgroup("engine", &[])?;
+        let containers = guard.reserve_cgroup("engine-containers")?;
+        let dockerd = program("dockerd").ok_or_else(|| TargetError::NoEngine {
+            why: "dockerd is not installed".to_owned(),
+            remedy: install_remedy(),
+        })?;
+        let mut command = Command::new(dockerd);
+        command
+            .arg(format!("--host=unix://{}", socket.display()))
+            .arg(format!(
+                "--data-root={}",
+                folder.path().join("data").display()
+            ))
+            .arg(format!("--cgroup-parent=/{}", containers.name()))
+            .args(["--bridge=none", "--iptables=false", "--ip-forward=false"])
+            .args(["--exec-opt=native.cgroupdriver=cgroupfs"])
+            .env("PATH", path_with_daemons())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(unwritable)?)
+            .stderr(log);
+        let places = ["/run", "/opt", "/etc/docker", "/var/lib"];
+        private_mounts(&mut command, &hide(&places, folder.path()));
+        own.enter(&mut command)?;
+        let child = guard.spawn(&mut command)?;
+        let mut running = Self {
+            child,
+            groups: [own, containers],
+            docker: Docker::at(&socket),
+            folder,
+        };
+        running.wait_until_ready()?;
+        Ok(running)
+    }
+
+    /// Returns the socket at which it listens.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        self.docker.socket()
+    }
+
+    /// Returns the id of its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Stops it, and removes all that it has.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Guard`] if something could not be ended or removed; the guard tries
+    /// again when it is closed.
+    pub fn stop(mut self) -> Result<(), TargetError> {
+        self.child.stop_group(STOP_LIMIT)?;
+        // Processes of containers first: their runtime's groups are below the other one.
+        let [own, containers] = self.groups;
+        own.remove()?;
+        containers.remove()?;
+        drop(self.child);
+        self.folder.remove()?;
+        Ok(())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), TargetError> {
+        let begun = Instant::now();
+        loop {
+            if self.docker.socket().exists() && self.docker.version().is_ok() {
+                return Ok(());
+            }
+            let ended = self.child.try_wait()?.is_some();
+            if ended || begun.elapsed() > START_LIMIT {
+                let what = if ended {
+                    "ended again"
+                } else {
+                    "does not answer"
+                };
+                return Err(TargetError::Container {
+                    why: format!(
+                        "the private Docker engine {what}; its log: {}",
+                        self.last_words()
+                    ),
+                });
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn last_words(&self) -> String {
+        const KEPT: usize = 3;
+        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let mut lines: Vec<&str> = log.lines().rev().take(KEPT).collect();
+        lines.reverse();
+        lines.join(" / ")
+    }
+}
+
+/// Returns the path of a socket from the value of DOCKER_HOST.
+fn socket(docker_host: Option<OsString>) -> Result<PathBuf, TargetError> {
+    let Some(host) = docker_host.filter(|host| !host.is_empty()) else {
+        return Ok(SOCKET.into());
+    };
+    let text = host.to_string_lossy().into_owned();
+    match text.strip_prefix("unix://") {
+        Some(path) => Ok(path.into()),
+        None => Err(TargetError::NoEngine {
+            why: format!("DOCKER_HOST={text} is not on this machine, which is the one to measure"),
+            remedy: "unset DOCKER_HOST".to_owned(),
+        }),
+    }
+}
+
+/// Refuses a path that the kernel can't take as a socket's.
+fn check_length(socket: &Path) -> Result<(), TargetError> {
+    const MOST: usize = 107;
+    if socket.as_os_str().len() <= MOST {
+        return Ok(());
+    }
+    Err(TargetError::Container {
+        why: format!(
+            "{} is too long for a socket: set TMPDIR to a shorter path",
+            socket.display()
+        ),
+    })
+}
+
+/// Returns PATH with the folders in which Debian has containerd's and Docker's helpers.
+fn path_with_daemons() -> OsString {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/bin"].map(PathBuf::from));
+    env::join_paths(folders).unwrap_or(path)
+}
+
+fn install_remedy() -> String {
+    format!(
+        "apt-get update && apt-get install -y --no-install-recommends docker.io && {}",
+        start_remedy()
+    )
+}
+
+fn start_remedy() -> String {
+    // Where systemd runs, it has this folder (sd_booted(3)).
+    let start = if Path::new("/run/systemd/system").is_dir() {
+        "systemctl start docker"
+    } else {
+        "(setsid dockerd >/dev/null 2>&1 &)"
+    };
+    start.to_owned()
+}
+
+/// Returns the name under which a process is a daemon that disturbs.
+fn daemon(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = name.trim();
+    if name == "podman" {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let serves = words.windows(15).any(|part| part == b"system\0service\0");
+        return serves.then(|| "podman system service".to_owned());
+    }
+    let runs = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
+        state.is_some_and(|rest| !rest.starts_with(['Z', 'X']))
+    };
+    (DAEMONS.contains(&name) && runs()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_engines_of_this_machine_are_taken() {
+        let path = |host: &str| socket(Some(host.into())).map_err(|error| error.to_string());
+        assert_eq!(path(""), Ok(SOCKET.into()));
+        assert_eq!(
+            path("unix:///run/user/7/docker.sock"),
+            Ok("/run/user/7/docker.sock".into())
+        );
+        assert_eq!(
+            path("tcp://10.0.0.7:2375").unwrap_err(),
+            "DOCKER_HOST=tcp://10.0.0.7:2375 is not on this machine, which is the one to measure"
+        );
+    }
+
+    #[test]
+    fn a_socket_without_permission_is_told_from_one_without_engine() {
+        let unreachable = |kind: ErrorKind| {
+            TargetError::Docker(DockerError::Unreachable {
+                socket: SOCKET.into(),
+                source: kind.into(),
+            })
+        };
+        assert!(remedy(&unreachable(ErrorKind::PermissionDenied)).contains("usermod -aG docker"));
+        assert!(!remedy(&unreachable(ErrorKind::ConnectionRefused)).contains("usermod"));
+    }
+}

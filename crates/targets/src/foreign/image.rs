@@ -1,0 +1,127 @@
+//! What kind of file an image is, told by its first bytes and never by its name.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::TargetError;
+
+/// Is a kind of image that QEMU boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// QEMU loads it and jumps into it: an ELF file (PVH, multiboot), a Linux bzImage, or whatever has
+    /// a multiboot header.
+    Kernel,
+    /// A CD: ISO 9660.
+    Cd,
+    /// A disk in QEMU's format.
+    Qcow2,
+    /// A disk as it is, with a boot sector.
+    Raw,
+}
+
+/// Is how much of a file is looked at: the volume descriptor of a CD is in its 17th sector of 2 KiB.
+const LOOKED_AT: u64 = 16 * 2048 + 6;
+
+/// Is where a multiboot header may be, and its alignment.
+const MULTIBOOT: (usize, usize) = (8192, 4);
+
+impl Kind {
+    /// Looks at a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Image`] if it can't be read or is none of the kinds.
+    pub(super) fn of(path: &Path) -> Result<Self, TargetError> {
+        let failed = |why: String| TargetError::Image {
+            path: path.to_owned(),
+            why,
+        };
+        let bytes = beginning(path).map_err(|error| failed(format!("can't be read: {error}")))?;
+        Self::of_bytes(&bytes).ok_or_else(|| {
+            failed(
+                "is nothing that QEMU boots: neither an ELF file, a bzImage, a multiboot kernel, a \
+                 qcow2 or raw disk with a boot sector, nor an ISO 9660 CD"
+                    .to_owned(),
+            )
+        })
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let has = |at: usize, magic: &[u8]| bytes.get(at..at + magic.len()) == Some(magic);
+        let multiboot = || {
+            let header = &bytes[..bytes.len().min(MULTIBOOT.0)];
+            let mut words = header.chunks_exact(MULTIBOOT.1);
+            words.any(|word| word == 0x1bad_b002_u32.to_le_bytes())
+        };
+        // A bzImage and a CD may have the mark of a boot sector, too.
+        if has(0, b"\x7fELF") || has(0x202, b"HdrS") {
+            Some(Self::Kernel)
+        } else if has(0, b"QFI\xfb") {
+            Some(Self::Qcow2)
+        } else if has(16 * 2048 + 1, b"CD001") {
+            Some(Self::Cd)
+        } else if has(510, &[0x55, 0xaa]) {
+            Some(Self::Raw)
+        } else if multiboot() {
+            Some(Self::Kernel)
+        } else {
+            None
+        }
+    }
+}
+
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not an ordinary file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LOOKED_AT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(marks: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; 40_000];
+        for (at, mark) in marks {
+            bytes[*at..at + mark.len()].copy_from_slice(mark);
+        }
+        bytes
+    }
+
+    #[test]
+    fn each_kind_is_known_by_its_mark() {
+        const BOOT: (usize, &[u8]) = (510, &[0x55, 0xaa]);
+        const CD: (usize, &[u8]) = (32_769, b"CD001");
+        for (marks, kind) in [
+            (&[(0, &b"\x7fELF"[..])][..], Some(Kind::Kernel)),
+            (&[BOOT, (0x202, b"HdrS")], Some(Kind::Kernel)),
+            (&[(4096, &[0x02, 0xb0, 0xad, 0x1b])], Some(Kind::Kernel)),
+            (&[(8192, &[0x02, 0xb0, 0xad, 0x1b])], None),
+            (&[(0, b"QFI\xfb")], Some(Kind::Qcow2)),
+            (&[BOOT], Some(Kind::Raw)),
+            (&[BOOT, CD], Some(Kind::Cd)),
+            (&[CD], Some(Kind::Cd)),
+            (&[], None),
+        ] {
+            assert_eq!(Kind::of_bytes(&with(marks)), kind, "{marks:?}");
+        }
+        assert_eq!(Kind::of_bytes(b""), None);
+        assert_eq!(Kind::of_bytes(b"\x7fEL"), None);
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_told() {
+        for (path, said) in [
+            ("/nowhere/x", "No such file"),
+            ("/dev/zero", "ordinary file"),
+        ] {
+            let error = Kind::of(Path::new(path)).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

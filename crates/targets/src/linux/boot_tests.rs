@@ -1,0 +1,410 @@
+//! Boots real kernels of the distribution in the real QEMU, one at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tare_guard::{Guard, Interrupt};
+use tare_kernels::name::Wanted;
+use tare_kernels::{Fetcher, KernelError, Module};
+use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_testkit::skip;
+use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
+use tare_wire::record::Record;
+
+use super::*;
+use crate::instance::{Ended, Ending, Watcher};
+use crate::options::{Options, pieces};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
+
+/// Is a place to boot guests in.
+struct Bench {
+    target: Linux,
+    guard: Guard,
+    _state: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Is what came of a guest.
+struct Seen {
+    ended: Ended,
+    received: Result<Received, Incomplete>,
+    text: String,
+}
+
+impl Bench {
+    /// Prepares to boot a guest under TCG; None if something is missing here.
+    fn new(options: &str) -> Option<Self> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let target = target(&format!("accel=tcg,{options}"));
+        if let Err(why) = fetched(&target.settings.kernel) {
+            skip(&target.settings.kernel, &why);
+            return None;
+        }
+        let state = tempfile::tempdir().unwrap();
+        let target = Linux {
+            state_dir: Some(state.path().to_owned()),
+            ..target
+        };
+        if let Availability::Unusable { why, .. } = target.availability() {
+            skip("linux", &why);
+            return None;
+        }
+        Some(Self {
+            target,
+            guard: Guard::open(state.path()).unwrap(),
+            _state: state,
+            _turn: turn,
+        })
+    }
+
+    fn launch(&self, words: &str) -> Seen {
+        self.launch_with_limit(words, LIMIT)
+    }
+
+    fn launch_with_limit(&self, words: &str, limit: Duration) -> Seen {
+        let instance = self.target.launch(&Job::idle(words), &self.guard).unwrap();
+        watch(instance, limit)
+    }
+}
+
+impl Seen {
+    fn why(&self) -> &str {
+        match &self.ended.how {
+            Ending::Failed { why } => why,
+            other => panic!("{other:?}: {}", self.text),
+        }
+    }
+
+    /// Returns the facts of a guest that did what it was to do.
+    fn facts(self) -> BTreeMap<String, String> {
+        self.facts_in("initramfs")
+    }
+
+    fn facts_in(self, environment: &str) -> BTreeMap<String, String> {
+        assert_eq!(self.ended.how, Ending::Done, "{}", self.text);
+        let received = self.received.unwrap();
+        assert_eq!(received.environment, environment);
+        assert_eq!((received.batch.result, received.batch.work), (8, 84));
+        let facts = received.facts.into_iter();
+        facts.map(|fact| (fact.name, fact.value)).collect()
+    }
+}
+
+fn target(options: &str) -> Linux {
+    let given = pieces(options).filter(|option| !option.is_empty());
+    Linux::new(Settings::read(Options::split("linux", given)).unwrap())
+}
+
+/// Makes sure that one of the distribution's kernels is in the user's store, as `make setup` does.
+fn fetched(name: &str) -> Result<(), String> {
+    let Some(wanted) = Wanted::parse(name) else {
+        return Ok(());
+    };
+    let fetch = || -> Result<(), KernelError> {
+        let store = Store::open(&default_store_dir()?)?;
+        match store.find(name) {
+            Err(KernelError::Missing { .. }) => {}
+            found => return found.map(|_| ()),
+        }
+        let state = tare_guard::default_state_dir()?;
+        let guard = Guard::open_with(&state, store.guard_options()?)?;
+        let interrupt = Interrupt::detached()?;
+        let mut fetcher = Fetcher::new(&store, &guard, &interrupt)?;
+        let plan = fetcher.plan(wanted, &mut |_| {})?;
+        fetcher.fetch(&plan, &mut |_| {}).map(|_| ())
+    };
+    fetch().map_err(|error| error.to_string())
+}
+
+fn verified(target: &Linux, facts: &BTreeMap<String, String>) -> Result<(), String> {
+    target.verify(&|name| facts.get(name).map(String::as_str))
+}
+
+/// Watches a guest to its end, and makes sure that no QEMU is left.
+fn watch(instance: Instance, limit: Duration) -> Seen {
+    #[derive(Default)]
+    struct Heard {
+        receiver: Receiver,
+        text: String,
+    }
+    impl Watcher for Heard {
+        fn line(&mut self, line: &[u8], _at_ns: u64) {
+            self.receiver.line(line);
+            self.text.push_str(&String::from_utf8_lossy(line));
+            self.text.push('\n');
+        }
+    }
+    let pid = instance.pid();
+    let mut heard = Heard::default();
+    let interrupt = Interrupt::detached().unwrap();
+    let ended = instance.watch(limit, &interrupt, &mut heard).unwrap();
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    assert!(!name.starts_with("qemu"), "QEMU {pid} is left");
+    Seen {
+        ended,
+        received: heard.receiver.finish(),
+        text: heard.text,
+    }
+}
+
+#[test]
+fn each_preemption_model_is_in_force_inside() {
+    for preempt in ["none", "voluntary", "full"] {
+        let Some(bench) = Bench::new(&format!("preempt={preempt}")) else {
+            return;
+        };
+        let facts = bench.launch(PRIME).facts();
+        assert_eq!(facts["preemption model"], preempt);
+        assert_eq!(facts["isolated CPUs"], "none");
+        assert_eq!(verified(&bench.target, &facts), Ok(()));
+        let other = target("preempt=lazy");
+        other
+            .kernel
+            .set(bench.target.kernel().unwrap().clone())
+            .unwrap();
+        let why = verified(&other, &facts).unwrap_err();
+        assert!(why.contains("not lazy"), "{why}");
+    }
+}
+
+#[test]
+fn a_real_time_kernel_has_no_choice_and_is_told_apart() {
+    let Some(bench) = Bench::new("kernel=debian-rt") else {
+        return;
+    };
+    let facts = bench.launch(PRIME).facts();
+    assert_eq!(facts["preemption model"], "rt");
+    assert_eq!(verified(&bench.target, &facts), Ok(()));
+    for (options, part) in [
+        (
+            "kernel=debian-rt,preempt=full",
+            "which preempts itself everywhere",
+        ),
+        ("preempt=lazy", "came with Linux 6.13"),
+    ] {
+        let error = target(options).kernel().unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn the_kernel_for_any_pc_and_the_newer_series_boot_as_well() {
+    for kernel in ["debian", "debian-cloud-6.12"] {
+        // Here most drivers are modules, and a disk takes more of them.
+        let Some(bench) = Bench::new(&format!("kernel={kernel},disk=scratch:128M")) else {
+            return;
+        };
+        let facts = bench.launch(PRIME).facts();
+        assert_eq!(verified(&bench.target, &facts), Ok(()));
+        let label = bench.target.program().unwrap().kernel.unwrap();
+        assert!(label.starts_with(&facts["kernel release"]), "{label}");
+        assert!(label.contains("linux-image-"), "{label}");
+    }
+}
+
+#[test]
+fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
+    let Some(bench) = Bench::new("cpus=2,isolate=1,nohz_full=1") else {
+        return;
+    };
+    let host_cpu = rustix::thread::sched_getcpu();
+    let instance = bench
+        .target
+        .launch(&Job::idle(&format!("{PRIME} cpu={host_cpu}")), &bench.guard)
+        .unwrap();
+    let alone = host_cpu.to_string();
+    let tasks = fs::read_dir(format!("/proc/{}/task", instance.pid())).unwrap();
+    let pinned = tasks
+        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok())
+        .filter(|status| {
+            let list = |line: &str| Some(line.strip_prefix("Cpus_allowed_list:")?.trim() == alone);
+            status.lines().find_map(list) == Some(true)
+        });
+    assert!(pinned.count() >= 1);
+    let seen = watch(instance, LIMIT);
+    assert_eq!(seen.received.as_ref().unwrap().preparation.cpu, Some(1));
+    let facts = seen.facts();
+    assert_eq!(facts["CPUs online"], "0-1");
+    assert_eq!(facts["isolated CPUs"], "1");
+    assert_eq!(facts["nohz_full CPUs"], "1");
+    assert_eq!(verified(&bench.target, &facts), Ok(()));
+}
+
+#[test]
+fn counted_instructions_give_the_same_records_twice() {
+    let Some(bench) = Bench::new("clock=instructions") else {
+        return;
+    };
+    // Counting makes QEMU slow.
+    let limit = Duration::from_secs(180);
+    let first = bench.launch_with_limit(PRIME, limit);
+    assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
+    let second = bench.launch_with_limit(PRIME, limit);
+    assert_eq!(second.text, first.text);
+    assert_eq!(verified(&bench.target, &first.facts()), Ok(()));
+}
+
+#[test]
+fn a_load_runs_inside_and_reports_beside_the_plan() {
+    for load in ["dd+tar", "hackbench"] {
+        let Some(bench) = Bench::new("cpus=2") else {
+            return;
+        };
+        let missing = tools::programs(load).err();
+        if let Some(error @ TargetError::MissingTool { .. }) = missing {
+            skip(load, &error.to_string());
+            continue;
+        }
+        let job = Job {
+            words: PRIME,
+            load: Some(load),
+        };
+        let instance = bench.target.launch(&job, &bench.guard).unwrap();
+        let seen = watch(instance, Duration::from_secs(120));
+        assert_eq!(seen.ended.how, Ending::Done, "{load}: {}", seen.text);
+        let mut kinds = Vec::new();
+        let mut amount = 0;
+        for line in seen.text.lines() {
+            let mut room = [0; MAX_PAYLOAD];
+            let line = decode_of(Stream::Load, line.as_bytes(), &mut room);
+            if let Line::Record { record, .. } = line {
+                kinds.push(record.kind());
+                if let Record::Achieved(achieved) = record {
+                    amount += achieved.amount;
+                }
+            }
+        }
+        assert_eq!(kinds.first(), Some(&"hello"), "{load}: {}", seen.text);
+        assert!(kinds.contains(&"going"), "{load}: {kinds:?}");
+        assert_eq!(kinds.last(), Some(&"end"), "{load}: {kinds:?}");
+        assert!(amount > 0, "{load}: {kinds:?}");
+        seen.facts();
+    }
+}
+
+#[test]
+fn a_whole_debian_boots_and_then_starts_the_agent() {
+    let store = Store::open(&default_store_dir().unwrap()).unwrap();
+    if let Err(error) = debian_root::find(&store) {
+        return skip("debian-root", &error.to_string());
+    }
+    let Some(bench) = Bench::new("root=debian,preempt=full") else {
+        return;
+    };
+    let seen = bench.launch_with_limit(PRIME, Duration::from_secs(120));
+    let facts = seen.facts_in("debian");
+    assert_eq!(facts["preemption model"], "full");
+    assert_eq!(verified(&bench.target, &facts), Ok(()));
+    let label = bench.target.program().unwrap().kernel.unwrap();
+    assert!(label.contains("; Debian "), "{label}");
+}
+
+#[test]
+fn a_guest_that_has_no_port_reports_on_its_console() {
+    let Some(bench) = Bench::new("") else {
+        return;
+    };
+    let agent = bench.target.agent.read().unwrap();
+    let archive = initramfs::compose(&agent, &[], &Needs::default()).unwrap();
+    bench.target.plain_initramfs.set(archive).unwrap();
+    let facts = bench.launch(PRIME).facts();
+    assert_eq!(verified(&bench.target, &facts), Ok(()));
+}
+
+#[test]
+fn a_module_that_the_kernel_does_not_take_is_told() {
+    let Some(bench) = Bench::new("") else {
+        return;
+    };
+    let agent = bench.target.agent.read().unwrap();
+    let module = Module {
+        name: "virtio".to_owned(),
+        bytes: b"this is no module".to_vec(),
+    };
+    let archive = initramfs::compose(&agent, &[module], &Needs::default()).unwrap();
+    bench.target.plain_initramfs.set(archive).unwrap();
+    let seen = bench.launch(PRIME);
+    assert!(
+        seen.why().contains("does not take the module virtio.ko"),
+        "{}",
+        seen.why()
+    );
+}
+
+#[test]
+fn a_kernel_that_panics_is_told_with_its_words() {
+    let Some(mut bench) = Bench::new("") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent");
+    fs::write(&path, "this is no program").unwrap();
+    bench.target.agent = MeasuredFile::agent_at(&path);
+    let seen = bench.launch(PRIME);
+    assert!(
+        seen.why().starts_with("the guest's kernel panicked ("),
+        "{}",
+        seen.why()
+    );
+}
+
+#[test]
+fn a_guest_with_too_little_memory_is_told() {
+    for memory in ["24M", "64M"] {
+        let Some(bench) = Bench::new(&format!("mem={memory}")) else {
+            return;
+        };
+        let seen = bench.launch_with_limit(PRIME, Duration::from_secs(15));
+        let told = match &seen.ended.how {
+            Ending::TimedOut { doing } => doing.clone().unwrap(),
+            _ => seen.why().to_owned(),
+        };
+        assert!(told.contains("mem"), "{memory}: {told}");
+    }
+}
+
+#[test]
+fn what_the_guest_can_not_do_is_a_record() {
+    let Some(bench) = Bench::new("mem=128M") else {
+        return;
+    };
+    let seen = bench.launch("workload=prime limit=22 repetitions=10000000");
+    assert!(matches!(seen.ended.how, Ending::Failed { .. }));
+    let failure = seen.received.unwrap_err();
+    assert!(matches!(failure, Incomplete::Failed { .. }), "{failure}");
+    assert!(failure.to_string().contains("MiB"), "{failure}");
+}
+
+#[test]
+fn a_guest_that_hangs_ends_with_its_limit() {
+    let Some(bench) = Bench::new("") else {
+        return;
+    };
+    let begin = Instant::now();
+    let words = "workload=gap repetitions=100000000000 threshold=1000000";
+    let seen = bench.launch_with_limit(words, Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    let Ending::TimedOut { doing: Some(doing) } = &seen.ended.how else {
+        panic!("{:?}", seen.ended);
+    };
+    assert!(doing.starts_with("the guest was still running"), "{doing}");
+}
+
+#[test]
+fn a_file_that_is_no_kernel_is_told_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vmlinuz");
+    fs::write(&path, "this is no kernel").unwrap();
+    let target = target(&format!("accel=tcg,kernel={}", path.display()));
+    let Availability::Unusable { why, .. } = target.availability() else {
+        panic!("usable");
+    };
+    assert!(
+        why.contains("is no Linux kernel") || why.contains("QEMU"),
+        "{why}"
+    );
+}

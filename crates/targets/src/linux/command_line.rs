@@ -1,0 +1,129 @@
+//! What the guest's kernel is told.
+
+use std::fmt::Write;
+
+use tare_host::CpuList;
+use tare_wire::guest::{Encoded, LOAD, ROOT};
+use tare_wire::plan::Plan;
+
+use super::debian::UNIT;
+use super::settings::{COMMAND_LINE_BYTES, Root, Settings};
+use crate::error::TargetError;
+use crate::options::Word;
+use crate::qemu::Clock;
+
+/// Is what every guest is told: to print errors on the serial port and to end, instead of going on
+/// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
+const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1";
+
+/// Returns the kernel command line for a plan and a load.
+///
+/// # Errors
+///
+/// Returns [`TargetError::LongCommandLine`] if Linux would cut it.
+pub(super) fn command_line(
+    settings: &Settings,
+    plan: &Plan,
+    load: Option<&str>,
+) -> Result<String, TargetError> {
+    let mut line = ALWAYS.to_owned();
+    let mut add = |word: std::fmt::Arguments<'_>| {
+        write!(line, " {word}").expect("a String takes everything");
+    };
+    if let Some(preempt) = settings.preempt {
+        add(format_args!("preempt={}", preempt.word()));
+    }
+    if !settings.isolate.is_empty() {
+        let isolated = &settings.isolate;
+        let others: CpuList = (0..settings.cpus).collect();
+        // Managed interrupts, the scheduler's balancing, and all other interrupts.
+        add(format_args!("isolcpus=managed_irq,domain,{isolated}"));
+        add(format_args!("irqaffinity={}", others.without(isolated)));
+    }
+    if !settings.nohz_full.is_empty() {
+        let tickless = &settings.nohz_full;
+        // RCU's callbacks would bring the tick back.
+        add(format_args!("nohz_full={tickless} rcu_nocbs={tickless}"));
+    }
+    if settings.clock == Clock::Instructions {
+        // Addresses decide what lies together in a cache or on a page.
+        add(format_args!("nokaslr norandmaps"));
+    }
+    if !settings.command_line.is_empty() {
+        add(format_args!("{}", settings.command_line));
+    }
+    if settings.root == Root::Debian {
+        let (key, word) = ROOT;
+        // When all else has been started, the agent is.
+        add(format_args!(
+            "{key}={word} systemd.unit=graphical.target systemd.wants={UNIT}"
+        ));
+    }
+    if let Some(load) = load {
+        add(format_args!("{LOAD}={}", Encoded(load)));
+    }
+    let plan = Plan {
+        cpu: Some(settings.measured_cpu()),
+        ..*plan
+    };
+    add(format_args!("-- {plan}"));
+    if line.len() >= COMMAND_LINE_BYTES {
+        return Err(TargetError::LongCommandLine {
+            bytes: line.len(),
+            most: COMMAND_LINE_BYTES - 1,
+        });
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_wire::plan::Workload;
+
+    use super::*;
+    use crate::options::{Options, pieces};
+
+    fn line(options: &str, load: Option<&str>) -> Result<String, TargetError> {
+        let given = pieces(options).filter(|option| !option.is_empty());
+        let settings = Settings::read(Options::split("linux", given)).unwrap();
+        let plan = Plan {
+            cpu: Some(5),
+            ..Plan::new(Workload::Prime { limit: 22 }, 10)
+        };
+        command_line(&settings, &plan, load)
+    }
+
+    const PLAN: &str = "workload=prime limit=22 repetitions=10 warmup=1000 timing=fenced \
+                        threshold=auto capacity=1048576 bins=1000 window=500 cpu=";
+
+    #[test]
+    fn the_plan_stands_last_with_the_guests_own_cpu() {
+        assert_eq!(line("", None).unwrap(), format!("{ALWAYS} -- {PLAN}0"));
+        assert_eq!(
+            line("cpus=3,cmdline=mitigations=off nosmt,preempt=none", None).unwrap(),
+            format!("{ALWAYS} preempt=none mitigations=off nosmt -- {PLAN}2")
+        );
+        assert_eq!(
+            line("", Some("stress-ng:--cpu 1")).unwrap(),
+            format!("{ALWAYS} tare.load=stress-ng:--cpu%201 -- {PLAN}0")
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_is_kept_free_is_kept_free_of_everything() {
+        assert_eq!(
+            line("cpus=4,isolate=1-2,nohz_full=2", None).unwrap(),
+            format!(
+                "{ALWAYS} isolcpus=managed_irq,domain,1-2 irqaffinity=0,3 nohz_full=2 rcu_nocbs=2 \
+                 -- {PLAN}2"
+            )
+        );
+    }
+
+    #[test]
+    fn a_command_line_that_linux_would_cut_is_refused() {
+        let long = format!("cmdline={}", "x".repeat(2_000));
+        let error = line(&long, None).unwrap_err().to_string();
+        assert!(error.contains("more than the 2047 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Watches over a Linux guest: ends it when its init says that it is done, and finds out what
+//! happened when it does not.
+//!
+//! | what was seen | what it means |
+//! |---|---|
+//! | init's last line, on the port or the console | the plan's process ended, with this status; or why it could not run |
+//! | `Kernel panic` on the console | the kernel says why it can't go on |
+//! | neither, and QEMU ended with status 0 | the reason of its last event: a reset, a power-off, a signal |
+//! | neither, and another status | QEMU itself failed; its standard error says why |
+
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tare_guard::{OwnedChild, ScratchDir};
+use tare_wire::guest::Says;
+use tare_wire::line::Stream;
+
+use crate::instance::{Attendant, describe_exit};
+use crate::qemu::{self, qmp::Qmp};
+
+/// Is how many lines of the console are kept.
+const KEPT_LINES: usize = 4;
+
+/// Is how much of a line is kept, in characters.
+const KEPT_LENGTH: usize = 200;
+
+/// Is how long QEMU may take to accept that it is to end.
+const QUIT_LIMIT: Duration = Duration::from_secs(1);
+
+/// Watches over one guest.
+#[derive(Debug)]
+pub(super) struct Warden {
+    qmp: Qmp,
+    /// What init said last of all.
+    said: Option<Said>,
+    /// Why the kernel panicked, in its words.
+    panic: Option<String>,
+    /// Whether the kernel killed somebody for want of memory.
+    is_out_of_memory: bool,
+    /// The last lines on the console that are neither records nor init's.
+    console: VecDeque<String>,
+    /// Holds the guest's files as long as it runs.
+    _files: Option<ScratchDir>,
+}
+
+#[derive(Debug)]
+enum Said {
+    Ended(u8),
+    Failed(String),
+}
+
+impl Warden {
+    pub(super) fn new(qmp: Qmp, files: Option<ScratchDir>) -> Self {
+        Self {
+            qmp,
+            said: None,
+            panic: None,
+            is_out_of_memory: false,
+            console: VecDeque::new(),
+            _files: files,
+        }
+    }
+
+    /// Takes what init says. Its last line ends the guest.
+    fn listen(&mut self, text: &str) -> bool {
+        let Some(says) = Says::parse(text) else {
+            return false;
+        };
+        self.said.get_or_insert(match says {
+            Says::Ended(status) => Said::Ended(status),
+            Says::Failed(why) => Said::Failed(why.to_owned()),
+        });
+        // If QEMU does not listen, the guest powers itself off after a while.
+        let _ = self.qmp.ask("quit", QUIT_LIMIT);
+        true
+    }
+
+    fn keep(&mut self, text: &str) {
+        const PANIC: &str = "Kernel panic - not syncing: ";
+        if let Some((_, why)) = text.split_once(PANIC) {
+            self.panic.get_or_insert_with(|| why.trim().to_owned());
+        }
+        self.is_out_of_memory |= text.contains("Out of memory") || text.contains("oom-kill:");
+        let printable: String = text.chars().filter(|c| !c.is_control()).collect();
+        if printable.trim().is_empty() {
+            return;
+        }
+        if self.console.len() == KEPT_LINES {
+            self.console.pop_front();
+        }
+        self.console
+            .push_back(printable.chars().take(KEPT_LENGTH).collect());
+    }
+
+    /// Says what the kernel's panic means.
+    fn panicked(&self, why: &str) -> String {
+        let remedy = if self.is_out_of_memory || why.contains("memory") {
+            ": it has too little memory; give it more with mem="
+        } else if why.contains("Unable to mount root fs") || why.contains("No working init") {
+            ": it did not take the initramfs. Was it built with BLK_DEV_INITRD, and has the guest \
+             memory enough (mem=)?"
+        } else if why.contains("Attempted to kill init") {
+            ": the agent, its first process, was ended, as a rule for want of memory (mem=)"
+        } else {
+            ""
+        };
+        format!("the guest's kernel panicked ({why}){remedy}")
+    }
+
+    /// Says why a QEMU that ended with status 0 did so.
+    fn shutdown(&mut self) -> String {
+        let reason = self
+            .qmp
+            .events()
+            .iter()
+            .rfind(|event| event.name == "SHUTDOWN")
+            .and_then(|event| event.data["reason"].as_str());
+        match reason {
+            Some("guest-reset") => {
+                "the guest reset itself before it had said why: as a rule it has too little memory \
+                 even to start (mem=)"
+                    .to_owned()
+            }
+            Some("guest-shutdown") => {
+                "the guest powered itself off without saying that it is done".to_owned()
+            }
+            Some("host-signal") => "QEMU was ended by a signal from somebody".to_owned(),
+            Some(other) => format!("QEMU ended for the reason '{other}'"),
+            None => "QEMU ended without a reason".to_owned(),
+        }
+    }
+
+    /// Adds what the console said last.
+    fn with_last_words(&self, what: String) -> String {
+        if self.console.is_empty() {
+            return format!("{what}; its console said nothing");
+        }
+        let lines: Vec<&str> = self.console.iter().map(String::as_str).collect();
+        format!("{what}; the last on its console: {}", lines.join(" / "))
+    }
+}
+
+impl Attendant for Warden {
+    fn line(&mut self, line: &[u8]) {
+        self.listen(&String::from_utf8_lossy(line));
+    }
+
+    fn error_line(&mut self, line: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(line);
+        // Without a port everything comes here.
+        let is_record = [Stream::Measured, Stream::Load]
+            .iter()
+            .any(|stream| text.contains(stream.marker()));
+        if !is_record && !self.listen(&text) {
+            self.keep(&text);
+        }
+        is_record
+    }
+
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
+        match (&self.said, &self.panic) {
+            (Some(Said::Ended(0)), _) => Ok(()),
+            (Some(Said::Ended(2)), _) => Err(self.with_last_words(
+                "the agent can't read its plan: it is not of the same version as this tare; build \
+                 both from one source (make build)"
+                    .to_owned(),
+            )),
+            (Some(Said::Ended(status)), _) => Err(format!(
+                "the agent ended with status {status} without saying why"
+            )),
+            (Some(Said::Failed(why)), _) => Err(why.clone()),
+            (None, Some(why)) => Err(self.panicked(why)),
+            (None, None) if status.success() => {
+                let why = self.shutdown();
+                Err(self.with_last_words(why))
+            }
+            (None, None) => Err(format!("QEMU failed: {}", describe_exit(status, said))),
+        }
+    }
+
+    fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
+        let doing = qemu::end_early(&mut self.qmp, child);
+        let doing = match &self.panic {
+            Some(why) => format!("{doing}; {}", self.panicked(why)),
+            None => doing,
+        };
+        Some(self.with_last_words(doing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// Makes a warden whose QEMU has sent some events and ended.
+    fn warden(reason: &str) -> Warden {
+        let (stream, mut theirs) = UnixStream::pair().unwrap();
+        let event = match reason {
+            "" => String::new(),
+            reason => {
+                format!("{{\"event\": \"SHUTDOWN\", \"data\": {{\"reason\": \"{reason}\"}}}}\n")
+            }
+        };
+        write!(theirs, "{{\"QMP\": {{}}}}\n{{\"return\": {{}}}}\n{event}").unwrap();
+        let qmp = Qmp::greet(stream, Duration::from_secs(10)).unwrap();
+        Warden::new(qmp, None)
+    }
+
+    fn exited(code: i32) -> ExitStatus {
+        ExitStatus::from_raw(code << 8)
+    }
+
+    #[test]
+    fn each_end_has_one_clear_reason() {
+        const OOM: &str = "[  3.1] Out of memory: Killed process 68 (init)";
+        for (port, console, reason, status, message) in [
+            (
+                "tare-init: ended 1",
+                &[][..],
+                "host-qmp-quit",
+                exited(0),
+                "the agent ended with status 1 without saying why",
+            ),
+            (
+                "tare-init: failed no such disk",
+                &["[    1.0] noise"],
+                "host-qmp-quit",
+                exited(0),
+                "no such disk",
+            ),
+            (
+                "",
+                &[
+                    "[  1.2] Kernel panic - not syncing: Fatal exception\r",
+                    "CPU: 0 PID: 1",
+                ],
+                "guest-reset",
+                exited(0),
+                "the guest's kernel panicked (Fatal exception)",
+            ),
+            (
+                "",
+                &[
+                    OOM,
+                    "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009",
+                ],
+                "guest-reset",
+                exited(0),
+                "the guest's kernel panicked (Attempted to kill init! exitcode=0x00000009): it has \
+                 too little memory; give it more with mem=",
+            ),
+            (
+                "",
+                &[],
+                "guest-shutdown",
+                exited(0),
+                "the guest powered itself off without saying that it is done; its console said \
+                 nothing",
+            ),
+            (
+                "",
+                &["\x1b[2J", "a", "b", "c", "d", "e"],
+                "host-signal",
+                exited(0),
+                "QEMU was ended by a signal from somebody; the last on its console: b / c / d / e",
+            ),
+            (
+                "",
+                &[],
+                "",
+                exited(1),
+                "QEMU failed: it ended with status 1; it said: no memory",
+            ),
+        ] {
+            let mut warden = warden(reason);
+            warden.line(port.as_bytes());
+            for line in console {
+                assert!(!warden.error_line(line.as_bytes()));
+            }
+            assert_eq!(warden.judge(status, "no memory"), Err(message.to_owned()));
+        }
+    }
+
+    #[test]
+    fn records_on_the_console_are_passed_on() {
+        let mut warden = warden("");
+        assert!(warden.error_line(b"[    1.0] tare1: 0 hello"));
+        assert!(warden.error_line(b"tare1-load: 0 hello"));
+        assert!(!warden.error_line(b"tare-init: ended 0\r"));
+        assert_eq!(warden.judge(exited(0), ""), Ok(()));
+        assert!(warden.console.is_empty());
+    }
+}

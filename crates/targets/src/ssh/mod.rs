@@ -1,0 +1,255 @@
+//! `ssh`: the agent on another machine, by the system's OpenSSH client.
+//!
+//! ```text
+//! ssh,host=[user@]HOST[,port=N][,identity=FILE][,cpu=N][,dir=DIR][,option=KEY=VALUE]…
+//! ```
+//!
+//! One connection serves a run ([`session`]). The agent is copied once, into a folder that goes when
+//! the connection does; each cell is one call of the client through that connection. `started` is
+//! the call of the client here, `ready` and `exited` are when the record and the end arrive here: the
+//! network and sshd are in them.
+//!
+//! The measured CPU is `cpu=`, else the plan's, which was chosen by looking at *this* machine: it
+//! must be one of those that we may use there.
+//!
+//! While the workload runs, the other machine has nothing to do for us but to answer a keepalive
+//! packet every 15 s, which `option=ServerAliveInterval=0` turns off; a break is then seen only by
+//! the limit of the cell. Two shells sleep there in `read`.
+
+mod client;
+mod refusal;
+mod session;
+mod settings;
+
+use std::cell::{OnceCell, RefCell, RefMut};
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_guard::{Guard, OwnedChild, default_state_dir};
+use tare_host::CpuList;
+use tare_wire::plan::Plan;
+
+use self::refusal::unusable;
+use self::session::{Machine, Session};
+use crate::error::TargetError;
+use crate::instance::{Attendant, Instance, describe_exit, now_ns};
+use crate::measured::MeasuredFile;
+use crate::{Availability, Group, Job, LoadPlace, Program, Target};
+
+pub(crate) use self::settings::{FORM, Settings};
+
+/// Is how long the other machine may take to end an agent.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// Runs the agent on another machine.
+#[derive(Debug)]
+pub struct Ssh {
+    settings: Settings,
+    agent: MeasuredFile,
+    /// Of the agent as it was when it was first asked for.
+    sha256: OnceCell<String>,
+    /// Where the connection's guard keeps its journal; the user's own folder if None.
+    state_dir: Option<PathBuf>,
+    /// Made when it is first needed, and anew if it broke.
+    session: RefCell<Option<Session>>,
+}
+
+impl Ssh {
+    /// Makes the target.
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            agent: MeasuredFile::agent(),
+            sha256: OnceCell::new(),
+            state_dir: None,
+            session: RefCell::new(None),
+        }
+    }
+
+    fn sha256(&self) -> Result<&str, TargetError> {
+        if let Some(sha256) = self.sha256.get() {
+            return Ok(sha256);
+        }
+        let sha256 = self.agent.sha256()?;
+        Ok(self.sha256.get_or_init(|| sha256))
+    }
+
+    /// Returns a connection that stands.
+    fn session(&self) -> Result<RefMut<'_, Session>, TargetError> {
+        let mut slot = self.session.borrow_mut();
+        if !slot.as_mut().is_some_and(Session::stands) {
+            // The broken one first: its clean-up must not meet the new one.
+            *slot = None;
+            let state_dir = match &self.state_dir {
+                Some(folder) => folder.clone(),
+                None => default_state_dir()?,
+            };
+            *slot = Some(Session::open(&self.settings, &state_dir)?);
+        }
+        Ok(RefMut::map(slot, |slot| {
+            slot.as_mut().expect("it was just put there")
+        }))
+    }
+
+    /// Returns the plan for a CPU of the other machine.
+    fn plan(&self, words: &str, machine: &Machine) -> Result<Plan, TargetError> {
+        let plan = Plan::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
+            problem: error.to_string(),
+        })?;
+        let cpu = self.settings.cpu.or(plan.cpu);
+        // If that machine does not tell its CPUs, its agent will tell whether it can be pinned.
+        match (cpu, machine.cpus.parse::<CpuList>()) {
+            (Some(cpu), Ok(cpus)) if !cpus.contains(cpu) => Err(unusable(
+                &self.settings,
+                format!("CPU {cpu} is not among its CPUs {cpus}"),
+                "say which one measures with cpu=N".to_owned(),
+            )),
+            _ => Ok(Plan { cpu, ..plan }),
+        }
+    }
+}
+
+impl Target for Ssh {
+    fn spec(&self) -> String {
+        self.settings.canonical()
+    }
+
+    fn availability(&self) -> Availability {
+        let usable = self.agent.path().and_then(|_| self.session().map(drop));
+        match usable {
+            Ok(()) => Availability::Usable,
+            Err(TargetError::Ssh { why, remedy, .. }) => Availability::Unusable { why, remedy },
+            Err(error) => Availability::Unusable {
+                why: error.to_string(),
+                remedy: match error {
+                    TargetError::NotBuilt { .. } => "make build".to_owned(),
+                    _ => "see the message".to_owned(),
+                },
+            },
+        }
+    }
+
+    fn program(&self) -> Result<Program, TargetError> {
+        let sha256 = self.sha256()?.to_owned();
+        let machine = self.session()?.machine.clone();
+        let notice = format!(
+            "measured on {}: {}, Linux {}, CPUs {}; the machine that this run describes is the one \
+             that tare ran on. The times of its events include the network",
+            self.settings.host, machine.model, machine.kernel, machine.cpus
+        );
+        Ok(Program {
+            sha256,
+            notice: Some(notice),
+            ..Program::default()
+        })
+    }
+
+    fn group(&self) -> Group {
+        Group::Remote
+    }
+
+    /// A load beside this machine's processes would disturb the network at most.
+    fn load_place(&self) -> LoadPlace {
+        LoadPlace::Inside
+    }
+
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+        if let Some(load) = job.load {
+            return Err(TargetError::Contradiction {
+                target: settings::NAME,
+                what: format!("the load {load}"),
+                why: "loads are not started on other machines; start it there by hand",
+            });
+        }
+        let sha256 = self.sha256()?;
+        let mut session = self.session()?;
+        let plan = self.plan(job.words, &session.machine)?;
+        let agent = session.bring(&self.agent, sha256, guard)?;
+        let remote = format!("exec /bin/sh {}/run {agent} {plan}", session.folder);
+        let mut command = session.through(&remote);
+        command
+            // The end of this pipe ends the agent there.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let started_ns = now_ns();
+        let child = guard.spawn(&mut command)?;
+        let host = self.settings.host.clone();
+        Instance::of_child(child, started_ns, Box::new(Remote { host }))
+    }
+}
+
+/// Says whether other machines can be reached from here, whichever they are.
+pub(crate) fn here() -> Availability {
+    let unusable = |why: String, remedy: &str| Availability::Unusable {
+        why,
+        remedy: remedy.to_owned(),
+    };
+    if let Err(error) = MeasuredFile::agent().path() {
+        return unusable(error.to_string(), "make build");
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&folders).any(|folder| folder.join(client::PROGRAM).is_file()) {
+        Availability::Usable
+    } else {
+        unusable(client::MISSING.to_owned(), client::REMEDY)
+    }
+}
+
+/// Attends to an agent on another machine.
+///
+/// | status of the client | what it means |
+/// |---|---|
+/// | 0 | the agent is done |
+/// | 255 | the connection failed |
+/// | 125 | the folder there is gone |
+/// | 128 + n | signal n ended the agent |
+/// | other | the agent's own |
+#[derive(Debug)]
+struct Remote {
+    host: String,
+}
+
+impl Attendant for Remote {
+    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
+        let host = &self.host;
+        match status.code() {
+            Some(0) => Ok(()),
+            Some(255) => Err(format!(
+                "the connection to {host} broke; the next cell makes a new one. ssh said: {}",
+                refusal::one_line(said)
+            )),
+            Some(125) => Err(format!(
+                "its folder on {host} is gone: somebody removed it while the run went on"
+            )),
+            Some(137) => Err(format!(
+                "it was killed (SIGKILL) on {host}: by somebody, or by the kernel for want of \
+                 memory (see dmesg there)"
+            )),
+            Some(code @ 129..=192) => Err(format!(
+                "it crashed or was ended by signal {} on {host}",
+                code - 128
+            )),
+            _ => Err(describe_exit(status, said)),
+        }
+    }
+
+    /// Closes the agent's standard input, and gives the other machine time to end it: the next cell
+    /// should not meet it there.
+    fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
+        drop(child.take_stdin());
+        let ended = child.wait_with_deadline(Instant::now() + END_LIMIT);
+        let host = &self.host;
+        Some(match ended {
+            Ok(Some(status)) if status.code() != Some(255) => {
+                format!("the agent still ran on {host}, and was ended there")
+            }
+            Ok(Some(_)) => format!("the connection to {host} broke when it was ended"),
+            Ok(None) | Err(_) => format!("{host} does not answer any more"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod remote_tests;

@@ -1,0 +1,410 @@
+//! One connection to another machine, and what it keeps there.
+//!
+//! The connection runs one command of its own, the *keeper* (`keeper.sh`): it makes a folder for
+//! this user only, whose name ends with our guard's id, and waits for the end of its standard input.
+//! Then it ends what runs in the folder and removes it. That end comes
+//!
+//! * when we close it: the keeper then confirms;
+//! * when `tare` dies, even by SIGKILL: the kernel ends the client, and closes the pipe;
+//! * when the connection breaks or the other machine's sshd dies: sshd's end of the pipe closes.
+//!
+//! So nothing has to be done by us for nothing to be left there. Each instance has a watcher of its
+//! own by the same rule, so that one can be ended while the connection stays. A pseudo-terminal
+//! (`ssh -tt`) was the other way: its hang-up signal can be ignored, it changes the bytes that come
+//! out, and it removes no folder.
+//!
+//! If the line goes dead without a word (a cable is pulled), the other side can't know before its
+//! sshd gives up: by `ClientAliveInterval` if its administrator has set it, else by the kernel's TCP
+//! keepalive, after two hours as a rule. The agent has ended long before; until then two shells
+//! sleep there, and the folder stays.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_guard::{Guard, GuardError, OwnedChild, ScratchDir};
+
+use super::client;
+use super::refusal::{one_line, refused, unusable};
+use super::settings::Settings;
+use crate::error::TargetError;
+use crate::measured::MeasuredFile;
+use crate::qemu::read_to_end;
+
+/// Is what the keeper executes.
+const KEEPER: &str = include_str!("keeper.sh");
+
+/// Is the line behind it.
+const END_OF_KEEPER: &str = ".END.";
+
+/// Has the other machine's shell read the keeper from standard input, line by line and no further.
+/// It is read in the same way by all shells that a user may have there, even fish and csh: one line,
+/// without single quotes within.
+const BOOTSTRAP: &str = "exec /bin/sh -c 'eval \"$(while IFS= read -r line && \
+     test \"$line\" != .END.; do printf \"%s\\n\" \"$line\"; done)\"'";
+
+/// Begins each line of the keeper: what a login shell prints stands before or between.
+const PREFIX: &str = "tare-keeper: ";
+
+/// Is how long it may take until the keeper answers: the client's own limit for connecting, and as
+/// much for authentication and a slow login shell.
+const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Is how long copying the agent may take: six megabytes over a slow line.
+const COPY_LIMIT: Duration = Duration::from_secs(300);
+
+/// Is how long the keeper may take to clean up.
+const CLEAN_LIMIT: Duration = Duration::from_secs(5);
+
+/// Is what is kept of lines that are not the keeper's, in bytes.
+const KEPT_CHATTER: usize = 1_000;
+
+/// Is a connection. When it is dropped, what it kept on the other machine is removed.
+#[derive(Debug)]
+pub(super) struct Session {
+    settings: Settings,
+    pub(super) machine: Machine,
+    /// The folder on the other machine.
+    pub(super) folder: String,
+    /// The hash of the agent that is there.
+    agent: Option<String>,
+    talk: Talk,
+    master: OwnedChild,
+    /// Where the control socket is.
+    control: ScratchDir,
+    /// A guard of its own: a connection is made also by those who start nothing else.
+    _guard: Guard,
+}
+
+/// Is what is known of the other machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Machine {
+    /// The operating system and the architecture: `Linux x86_64`.
+    system: String,
+    /// The kernel's release.
+    pub(super) kernel: String,
+    /// The processor's model.
+    pub(super) model: String,
+    /// The CPUs on which we may run there: `0-3,6`.
+    pub(super) cpus: String,
+}
+
+impl Session {
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Ssh`] with its remedy if the machine can't be reached or used.
+    pub(super) fn open(settings: &Settings, state_dir: &Path) -> Result<Self, TargetError> {
+        require_identity(settings)?;
+        let guard = Guard::open(state_dir)?;
+        let control = guard.scratch("ssh")?;
+        let (ours, theirs) = UnixStream::pair().map_err(|source| TargetError::Output { source })?;
+        let theirs = OwnedFd::from(theirs);
+        let input = theirs
+            .try_clone()
+            .map_err(|source| TargetError::Output { source })?;
+        let mut command = client::master(settings, control.path(), BOOTSTRAP);
+        command
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::from(theirs))
+            .stderr(Stdio::piped());
+        let master = guard
+            .spawn(&mut command)
+            .map_err(|error| no_client(settings, error))?;
+        // The command holds the client's end of the socket open: its end could not be seen.
+        drop(command);
+        let mut session = Self {
+            settings: settings.clone(),
+            machine: Machine::default(),
+            folder: String::new(),
+            agent: None,
+            talk: Talk::new(ours, Instant::now() + CONNECT_LIMIT),
+            master,
+            control,
+            _guard: guard,
+        };
+        session.greet()?;
+        Ok(session)
+    }
+
+    /// Says whether the connection stands, as far as the client knows.
+    pub(super) fn stands(&mut self) -> bool {
+        matches!(self.master.try_wait(), Ok(None))
+    }
+
+    /// Prepares a client that runs a command by this connection.
+    pub(super) fn through(&self, remote: &str) -> Command {
+        client::through(&self.settings, self.control.path(), remote)
+    }
+
+    /// Copies the agent unless it is there. Returns the name of its file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Ssh`] if it can't be copied whole, or does not run there.
+    pub(super) fn bring(
+        &mut self,
+        agent: &MeasuredFile,
+        sha256: &str,
+        guard: &Guard,
+    ) -> Result<String, TargetError> {
+        let name = format!("agent-{}", &sha256[..16.min(sha256.len())]);
+        if self.agent.as_deref() == Some(sha256) {
+            return Ok(name);
+        }
+        let path = agent.path()?;
+        let file = File::open(path).map_err(|source| TargetError::Unreadable {
+            what: "the agent".to_owned(),
+            path: path.to_owned(),
+            source,
+        })?;
+        // In the folder's name and the hash there is nothing to quote.
+        let remote = format!(
+            "exec /bin/sh -c 'umask 077; cd {} && cat >{name} && sha256sum {name} && chmod 700 \
+             {name} && ./{name} --version'",
+            self.folder
+        );
+        let mut command = self.through(&remote);
+        command
+            .stdin(Stdio::from(file))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = guard.spawn(&mut command)?;
+        let status = child.wait_with_deadline(Instant::now() + COPY_LIMIT)?;
+        if status.is_none() {
+            child.kill_group()?;
+        }
+        let said = read_to_end(child.take_stdout());
+        let complaint = read_to_end(child.take_stderr());
+        let complaint = one_line(&complaint);
+        match status {
+            None => Err(self.not_copied(
+                format!("copying took longer than {} s", COPY_LIMIT.as_secs()),
+                "use a faster line, or copy less: build the agent with `make build` and strip it",
+            )),
+            // The client's own failure: it did not get through.
+            Some(status) if status.code() == Some(255) => Err(self.not_copied(
+                format!("ssh said: {complaint}"),
+                "if the connection stands, have its sshd allow several sessions for one: \
+                 MaxSessions in its sshd_config, 2 or more",
+            )),
+            Some(_) if !said.contains(sha256) => Err(self.not_copied(
+                complaint,
+                "see that there is room in that folder, or name another one with dir=DIR",
+            )),
+            Some(status) if !status.success() => Err(self.not_copied(
+                format!("it is there, but does not run: {complaint}"),
+                "name a folder with dir=DIR that is not mounted noexec",
+            )),
+            Some(_) => {
+                self.agent = Some(sha256.to_owned());
+                Ok(name)
+            }
+        }
+    }
+
+    /// Sends the keeper, and reads what it says until its folder is there.
+    fn greet(&mut self) -> Result<(), TargetError> {
+        let name = self.control.path().file_name();
+        let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
+        let script = format!(
+            "base={}\nname={name}\n{KEEPER}{END_OF_KEEPER}\n",
+            self.settings.dir
+        );
+        // A client that has ended is told below, with what it said.
+        let _ = self.talk.stream.write_all(script.as_bytes());
+        loop {
+            let said = match self.talk.line() {
+                Ok(Some(said)) => said,
+                Ok(None) => return Err(self.no_keeper("the connection ended")?),
+                Err(why) => return Err(self.no_keeper(&why)?),
+            };
+            let (what, text) = said.split_once(' ').unwrap_or((&said, ""));
+            match what {
+                "system" => {
+                    self.machine.system = text.to_owned();
+                    self.require_system()?;
+                }
+                "kernel" => self.machine.kernel = text.to_owned(),
+                "model" => self.machine.model = text.to_owned(),
+                "cpus" => self.machine.cpus = text.to_owned(),
+                "failed" => {
+                    return Err(unusable(
+                        &self.settings,
+                        format!("no folder can be made there: {text}"),
+                        "name another one with dir=DIR".to_owned(),
+                    ));
+                }
+                "folder" => {
+                    self.folder = text.to_owned();
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn require_system(&self) -> Result<(), TargetError> {
+        if self.machine.system == "Linux x86_64" {
+            return Ok(());
+        }
+        Err(unusable(
+            &self.settings,
+            format!(
+                "it is {}, and the agent is for Linux x86_64",
+                self.machine.system
+            ),
+            "choose an x86-64 machine with Linux".to_owned(),
+        ))
+    }
+
+    /// Makes an error of a keeper that does not answer.
+    fn no_keeper(&mut self, why: &str) -> Result<TargetError, GuardError> {
+        let status = self
+            .master
+            .wait_with_deadline(Instant::now() + Duration::from_secs(1))?;
+        if status.is_none() {
+            self.master.kill_group()?;
+        }
+        let said = read_to_end(self.master.take_stderr());
+        // ssh's own failure has this status; others are of the command there.
+        if status.is_some_and(|status| status.code() == Some(255)) {
+            return Ok(refused(&self.settings, &said));
+        }
+        let mut why = format!("its shell does not run a script ({why})");
+        for said in [said, self.talk.chatter.clone()] {
+            if !said.trim().is_empty() {
+                let _ = write!(why, "; it said: {}", one_line(&said));
+            }
+        }
+        let remedy = format!(
+            "see what `ssh {} /bin/sh -c true` says",
+            self.settings.words("-p")
+        );
+        Ok(unusable(&self.settings, why, remedy))
+    }
+
+    fn not_copied(&self, why: String, remedy: &str) -> TargetError {
+        let why = format!("the agent could not be copied into {}: {why}", self.folder);
+        unusable(&self.settings, why, remedy.to_owned())
+    }
+}
+
+impl Drop for Session {
+    /// Has the keeper clean up, and waits for it: who measures next should have the machine alone.
+    fn drop(&mut self) {
+        if self.folder.is_empty() || self.talk.stream.shutdown(Shutdown::Write).is_err() {
+            return;
+        }
+        self.talk.deadline = Instant::now() + CLEAN_LIMIT;
+        loop {
+            match self.talk.line() {
+                Ok(Some(said)) if said == "gone" => break,
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => {
+                    // There is nobody to return it to. Not `eprintln`, which panics if it can't
+                    // write.
+                    let _ = writeln!(
+                        io::stderr(),
+                        "tare: {} did not confirm that {} is removed there; it removes it by itself \
+                         when its sshd sees that the connection has ended",
+                        self.settings.host,
+                        self.folder
+                    );
+                    return;
+                }
+            }
+        }
+        let _ = self.master.wait_with_deadline(self.talk.deadline);
+    }
+}
+
+/// Is the dialogue with the keeper.
+#[derive(Debug)]
+struct Talk {
+    stream: UnixStream,
+    /// What was read and is no whole line yet.
+    begun: Vec<u8>,
+    /// The beginning of what others said.
+    chatter: String,
+    deadline: Instant,
+}
+
+impl Talk {
+    fn new(stream: UnixStream, deadline: Instant) -> Self {
+        Self {
+            stream,
+            begun: Vec::new(),
+            chatter: String::new(),
+            deadline,
+        }
+    }
+
+    /// Reads the next line of the keeper's; None at the end. An error says why there is none.
+    fn line(&mut self) -> Result<Option<String>, String> {
+        loop {
+            while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.begun.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line);
+                match line.split_once(PREFIX) {
+                    Some((_, said)) => return Ok(Some(said.trim_end().to_owned())),
+                    None if self.chatter.len() < KEPT_CHATTER => self.chatter += &line,
+                    None => {}
+                }
+            }
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err("it did not answer in time".to_owned());
+            }
+            let mut bytes = [0; 4096];
+            let read = self
+                .stream
+                .set_read_timeout(Some(left))
+                .and_then(|()| self.stream.read(&mut bytes));
+            match read {
+                Ok(0) => return Ok(None),
+                Ok(n) => self.begun.extend_from_slice(&bytes[..n]),
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
+                    _ => return Err(error.to_string()),
+                },
+            }
+        }
+    }
+}
+
+/// Refuses a key that isn't there: ssh would try others instead.
+fn require_identity(settings: &Settings) -> Result<(), TargetError> {
+    let Some(path) = &settings.identity else {
+        return Ok(());
+    };
+    match File::open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(unusable(
+            settings,
+            format!("the key {} can't be read: {error}", path.display()),
+            format!(
+                "name the key with identity=FILE, or make one with `ssh-keygen -f {}`",
+                path.display()
+            ),
+        )),
+    }
+}
+
+fn no_client(settings: &Settings, error: GuardError) -> TargetError {
+    match &error {
+        GuardError::Spawn { source, .. } if source.kind() == ErrorKind::NotFound => unusable(
+            settings,
+            client::MISSING.to_owned(),
+            client::REMEDY.to_owned(),
+        ),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,111 @@
+//! Boots an image by itself, for people who work on it: its console, and gdb if they want it.
+//!
+//! An image is written as the target `unikernel` is, with the image in the place of the target's
+//! name: `hello`, `bench,irq=off`, `./my-image,machine=pc,mem=2M`. What is built with the project goes by its
+//! name, anything else by a path with a slash.
+
+use std::path::Path;
+
+use tare_guard::Guard;
+use tare_wire::image;
+use tare_wire::plan::Plan;
+
+use super::Unikernel;
+use super::settings::{NAME, Settings, Switch};
+use crate::error::TargetError;
+use crate::instance::Instance;
+use crate::measured::MeasuredFile;
+use crate::memory;
+use crate::options::{Options, Size};
+
+/// Is the memory of an image whose words are no plan.
+const MEMORY: Size = Size::mib(64);
+
+/// Is an image that can be booted by itself.
+#[derive(Debug)]
+pub struct Image {
+    machine: Unikernel,
+}
+
+impl Image {
+    /// Reads an image with its options.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] for an option that the target `unikernel` would not take either.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let mut parts = text.split(',');
+        let name = parts.next().unwrap_or_default();
+        let image = if name.contains('/') {
+            MeasuredFile::at(Path::new(name))
+        } else {
+            MeasuredFile::image(name)
+        };
+        let settings = Settings::read(Options::split(NAME, parts))?;
+        Ok(Self {
+            machine: Unikernel::of(settings, image),
+        })
+    }
+
+    /// Returns the path of the image.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::NotBuilt`] if it is nowhere.
+    pub fn path(&self) -> Result<&Path, TargetError> {
+        self.machine.image.path()
+    }
+
+    /// Boots the image with these words behind the words for its settings.
+    ///
+    /// With a port, QEMU listens there on 127.0.0.1 for gdb, and the image executes nothing before
+    /// gdb says so.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if there is no image or no QEMU, or it can't be started: because the
+    /// port is taken, for example.
+    pub fn boot(
+        &self,
+        words: &str,
+        gdb_port: Option<u16>,
+        guard: &Guard,
+    ) -> Result<Instance, TargetError> {
+        let settings = &self.machine.settings;
+        let own = image::Settings {
+            service: None,
+            timer_hz: (settings.irq == Switch::On).then_some(settings.timer_hz),
+            cpus: settings.cpus,
+        };
+        let line = format!("{own} {words}");
+        let memory = Plan::parse(words.split_whitespace())
+            .map_or(MEMORY, |plan| memory::needed(&plan).max(MEMORY));
+        self.machine
+            .boot(line.trim_end(), memory, None, gdb_port, guard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_those_of_the_target() {
+        assert!(Image::parse("hello,machine=pc,mem=2M,cpus=2,irq=off").is_ok());
+        assert_eq!(
+            Image::parse("hello,colour=red").unwrap_err().to_string(),
+            "the target 'unikernel' has no option 'colour'; it takes: irq=on|off, \
+             timer-hz=N, cpus=N, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
+             clock=host|instructions"
+        );
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_is() {
+        let error = Image::parse("./no/such").unwrap().path().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the image is not found; looked for ./no/such"
+        );
+    }
+}

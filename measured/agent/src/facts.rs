@@ -1,0 +1,149 @@
+//! What the place looks like from inside, as far as it changes what is measured: the laboratory
+//! compares it with what was asked for.
+//!
+//! What can't be found out is left out: a missing fact is not mistaken for one. An empty list of
+//! CPUs is `none`.
+
+use std::fs;
+
+/// Is one thing that was found: its name and its value.
+pub type Fact = (&'static str, String);
+
+/// Looks around.
+pub fn facts() -> Vec<Fact> {
+    let command_line = line("/proc/cmdline");
+    let preemption = preemption(&Witnesses {
+        realtime: line("/sys/kernel/realtime"),
+        debugfs: line("/sys/kernel/debug/sched/preempt"),
+        version: line("/proc/sys/kernel/version"),
+        command_line: command_line.clone(),
+    });
+    let all = [
+        ("kernel release", line("/proc/sys/kernel/osrelease")),
+        ("preemption model", preemption.map(str::to_owned)),
+        ("isolated CPUs", cpus("/sys/devices/system/cpu/isolated")),
+        ("nohz_full CPUs", cpus("/sys/devices/system/cpu/nohz_full")),
+        ("kernel command line", command_line),
+        ("CPUs online", cpus("/sys/devices/system/cpu/online")),
+        (
+            "clock source",
+            line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+/// Is what may tell the preemption model, in the order of its weight.
+#[derive(Default)]
+struct Witnesses {
+    /// `1` on a PREEMPT_RT kernel; the file is nowhere else.
+    realtime: Option<String>,
+    /// The models that the kernel can have, the one in force in parentheses: `none (full)`.
+    debugfs: Option<String>,
+    /// The kernel's version string, as `uname -v` prints it.
+    version: Option<String>,
+    command_line: Option<String>,
+}
+
+fn preemption(seen: &Witnesses) -> Option<&'static str> {
+    const MODELS: [&str; 4] = ["none", "voluntary", "full", "lazy"];
+    let model = |word: &str| MODELS.into_iter().find(|model| *model == word);
+    let version: Vec<&str> = seen.version.iter().flat_map(|v| v.split(' ')).collect();
+    if seen.realtime.as_deref() == Some("1") || version.contains(&"PREEMPT_RT") {
+        return Some("rt");
+    }
+    let in_force = seen.debugfs.as_deref().and_then(|text| {
+        let (_, rest) = text.split_once('(')?;
+        model(rest.split_once(')')?.0)
+    });
+    if in_force.is_some() {
+        return in_force;
+    }
+    if version.contains(&"PREEMPT_DYNAMIC") {
+        // Without debugfs only what was asked for is known; the build's own default is not.
+        let words = seen.command_line.as_deref()?.split_whitespace();
+        return words
+            .filter_map(|word| word.strip_prefix("preempt="))
+            .next_back()
+            .and_then(model);
+    }
+    if version.contains(&"PREEMPT_LAZY") {
+        return Some("lazy");
+    }
+    // Neither of the two models without PREEMPT names itself.
+    version.contains(&"PREEMPT").then_some("full")
+}
+
+fn cpus(path: &str) -> Option<String> {
+    let list = line(path)?;
+    // Before 6.5 or so, a list that was never allocated is printed as a null pointer.
+    Some(match list.as_str() {
+        "" | "(null)" => "none".to_owned(),
+        _ => list,
+    })
+}
+
+fn line(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_told_by_the_weightiest_witness() {
+        let dynamic = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2";
+        for (realtime, debugfs, version, command_line, expected) in [
+            (
+                "1",
+                "",
+                "#1 SMP PREEMPT_RT Debian",
+                "preempt=none",
+                Some("rt"),
+            ),
+            ("", "", "#1 SMP PREEMPT_RT Debian", "", Some("rt")),
+            (
+                "",
+                "none (voluntary) full",
+                dynamic,
+                "preempt=full",
+                Some("voluntary"),
+            ),
+            ("", "none voluntary full (lazy)", dynamic, "", Some("lazy")),
+            (
+                "",
+                "",
+                dynamic,
+                "quiet preempt=none preempt=full",
+                Some("full"),
+            ),
+            ("", "", dynamic, "quiet", None),
+            ("", "", dynamic, "preempt=sometimes", None),
+            ("", "", "#1 SMP PREEMPT Tue", "", Some("full")),
+            ("", "", "#1 SMP PREEMPT_LAZY Tue", "", Some("lazy")),
+            ("", "", "#1 SMP Tue", "", None),
+        ] {
+            let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            let witnesses = Witnesses {
+                realtime: some(realtime),
+                debugfs: some(debugfs),
+                version: some(version),
+                command_line: Some(command_line.to_owned()),
+            };
+            assert_eq!(preemption(&witnesses), expected, "{version} {debugfs}");
+        }
+        assert_eq!(preemption(&Witnesses::default()), None);
+    }
+
+    #[test]
+    fn this_machine_tells_what_every_linux_tells() {
+        let found = facts();
+        for name in ["kernel release", "kernel command line", "CPUs online"] {
+            let fact = found.iter().find(|fact| fact.0 == name);
+            assert!(fact.is_some_and(|fact| !fact.1.is_empty()), "{found:?}");
+        }
+    }
+}

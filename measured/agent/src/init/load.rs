@@ -1,0 +1,168 @@
+//! A load beside the plan: this program again, as the driver of loads, in a process group of its own.
+//!
+//! Its records are passed on before the plan starts and after it has ended: whole lines, by a
+//! single writer, and nothing is written while the plan runs.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::statvfs;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tare_wire::guest::{SCRATCH, TREE};
+use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
+use tare_wire::record::Record;
+
+use super::trouble::Trouble;
+use super::{OURSELVES, Out, children};
+
+/// Is how long a load may take until it disturbs: some fill the disk first, and an emulated guest
+/// is slow.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// Is how long the load may take to end: the driver waits up to 40 s for its tools and kills those that
+/// are left then, and an emulated CPU that ends the 2,400 processes of hackbench is slow at that.
+const STOP_LIMIT: Duration = Duration::from_secs(180);
+
+/// Is where the tools of loads are.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Is a load that disturbs.
+pub struct Load {
+    group: Pid,
+    lines: Lines,
+}
+
+impl Load {
+    /// Starts a load beside the measured CPU and waits until it says that it is going.
+    pub fn start(spec: &str, measured: Option<&str>, out: &mut Out) -> Result<Self, Trouble> {
+        let mut child = Command::new(OURSELVES)
+            .args(["load", spec])
+            .args(words(measured))
+            .env_clear()
+            .env("PATH", PATH)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|source| Trouble::NotStarted {
+                what: "the load",
+                source,
+            })?;
+        let group = children::pid(&child);
+        let mut load = Self {
+            group,
+            lines: Lines::new(child.stdout.take()),
+        };
+        let deadline = Instant::now() + START_LIMIT;
+        loop {
+            let line = match load.lines.next(deadline) {
+                Ok(Some(line)) => line,
+                Ok(None) => return Err(load.failed("ended before it disturbed")),
+                Err(error) => {
+                    return Err(load.failed(&format!("did not start to disturb: {error}")));
+                }
+            };
+            out.pass_on(&line);
+            if is_going(&line) {
+                return Ok(load);
+            }
+        }
+    }
+
+    /// Ends the load, and passes on what it did.
+    pub fn stop(mut self, out: &mut Out) -> Result<(), Trouble> {
+        let _ = kill_process_group(self.group, Signal::TERM);
+        let deadline = Instant::now() + STOP_LIMIT;
+        loop {
+            match self.lines.next(deadline) {
+                Ok(Some(line)) => out.pass_on(&line),
+                Ok(None) => break,
+                Err(error) => return Err(self.failed(&format!("did not end: {error}"))),
+            }
+        }
+        children::wait_for_all(STOP_LIMIT);
+        Ok(())
+    }
+
+    fn failed(&self, why: &str) -> Trouble {
+        let _ = kill_process_group(self.group, Signal::KILL);
+        Trouble::Load {
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// Returns what the driver is told about the guest.
+fn words(measured: Option<&str>) -> Vec<String> {
+    let mut words = vec![format!("dir={SCRATCH}")];
+    words.extend(measured.map(|cpu| format!("except={cpu}")));
+    if fs::exists(TREE).unwrap_or(false) {
+        words.push(format!("tree={TREE}"));
+    }
+    // Else it would count on as much room as a host has. Some is left for the file system itself.
+    if let Ok(disk) = statvfs(SCRATCH) {
+        let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+        words.push(format!("limit={}", bytes / 10 * 9));
+    }
+    words
+}
+
+fn is_going(line: &[u8]) -> bool {
+    let mut room = [0; MAX_PAYLOAD];
+    matches!(
+        decode_of(Stream::Load, line, &mut room),
+        Line::Record {
+            record: Record::Going,
+            ..
+        }
+    )
+}
+
+/// Cuts what comes out of a pipe into lines.
+struct Lines {
+    /// None at its end.
+    pipe: Option<ChildStdout>,
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    fn new(pipe: Option<ChildStdout>) -> Self {
+        Self {
+            pipe,
+            begun: Vec::new(),
+        }
+    }
+
+    /// Returns the next line with its newline, or None at the end.
+    fn next(&mut self, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
+                return Ok(Some(self.begun.drain(..=end).collect()));
+            }
+            let Some(pipe) = &mut self.pipe else {
+                return Ok(None);
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            match poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&left)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            }
+            let mut bytes = [0; 4096];
+            match pipe.read(&mut bytes)? {
+                0 => self.pipe = None,
+                read => self.begun.extend_from_slice(&bytes[..read]),
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The agent as the first process of a Linux guest.
+//!
+//! The guest is nothing but a kernel and an initramfs in which this program is `/init`. It makes the
+//! file systems visible that every Linux program expects, loads the modules that it was given,
+//! opens the way out, and executes the plan in a process of its own: what init has done to its
+//! address space must not be in the measured one. Meanwhile it sleeps in `wait`, and does nothing
+//! else.
+//!
+//! Its last line says how the plan's process ended ([`Says`]), and the host then ends the guest from
+//! outside. That loses nothing and costs least: once the host has read that line, it has read all
+//! that was written before. A status by a port (`isa-debug-exit`) would come before what a queue
+//! still holds, since Linux does not wait for its virtio ports to be read; and the kernel's way of
+//! powering off, which asks every driver, loses it as well, and takes longer.
+//!
+//! With a whole distribution on a disk, it only loads modules and goes on into that ([`root`]); a unit
+//! of the distribution then starts this program again, to do the rest ([`run_in_system`]).
+//!
+//! * [`file_systems`], [`modules`], [`port`], [`disk`]: what is made ready;
+//! * [`order`]: what the kernel command line asks for;
+//! * [`load`]: a load beside the plan;
+//! * [`children`]: waiting for them;
+//! * [`trouble`]: what can go wrong.
+
+mod children;
+mod disk;
+mod file_systems;
+mod load;
+mod modules;
+mod order;
+mod port;
+mod root;
+mod trouble;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::WaitStatus;
+use rustix::system::{RebootCommand, reboot};
+use tare_load_driver::loopback;
+use tare_wire::guest::{IN_SYSTEM, Says};
+
+use self::load::Load;
+use self::order::Order;
+use self::trouble::Trouble;
+
+/// Is the variable that tells the measured process what it runs in.
+pub const ENVIRONMENT: &str = "TARE_ENVIRONMENT";
+
+/// Is this program's path in the guest, by which it is also called.
+const PROGRAM: &str = "/init";
+
+/// Is this program, wherever it lies.
+const OURSELVES: &str = "/proc/self/exe";
+
+/// Is how long the host is given to end the guest. One that was booted by hand powers off then.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Tells whether this process is the first one of a guest. In a container it may have the first
+/// number as well, but not that name.
+pub fn is_asked_for() -> bool {
+    std::process::id() == 1
+        && std::env::args_os()
+            .next()
+            .is_some_and(|name| name == PROGRAM)
+}
+
+/// Tells whether a distribution's init has started this program to execute the plan of the kernel
+/// command line.
+pub fn is_asked_for_in_system(words: &[String]) -> bool {
+    words == [IN_SYSTEM]
+}
+
+/// Does what the first process of a guest has to do.
+pub fn run() -> ! {
+    let mut out = Out { port: None };
+    let said = guest(&mut out);
+    end(said, &mut out)
+}
+
+/// Does the rest in a system that has booted by itself.
+pub fn run_in_system() -> ! {
+    let mut out = Out { port: port::open() };
+    let said = disk::mount_scratch_if_any()
+        .and_then(|()| Order::read())
+        .and_then(|order| obey(&order, "debian", &mut out));
+    end(said, &mut out)
+}
+
+/// Says what came of it, and waits to be ended.
+fn end(said: Result<u8, Trouble>, out: &mut Out) -> ! {
+    let line = match &said {
+        Ok(status) => Says::Ended(*status).to_string(),
+        Err(trouble) => Says::Failed(&trouble.to_string()).to_string(),
+    };
+    out.say(&line);
+    thread::sleep(GRACE);
+    loop {
+        // The kernel panics if its first process ends.
+        let _ = reboot(RebootCommand::PowerOff);
+        thread::sleep(GRACE);
+    }
+}
+
+/// Makes everything ready and executes the plan. Returns the status of its process.
+fn guest(out: &mut Out) -> Result<u8, Trouble> {
+    file_systems::first()?;
+    modules::load()?;
+    let order = Order::read()?;
+    if order.root {
+        return Err(root::go_on());
+    }
+    out.port = port::open();
+    file_systems::rest();
+    disk::mount_scratch()?;
+    obey(&order, "initramfs", out)
+}
+
+/// Executes the plan, beside the load if there is one.
+fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> {
+    let load = match &order.load {
+        Some(spec) => {
+            // A load that needs it and does not find it says so.
+            let _ = loopback::raise();
+            Some(Load::start(spec, order.cpu(), out)?)
+        }
+        None => None,
+    };
+    let ended = execute(&order.plan, environment, out);
+    // Also after a failure: what the load did tells more.
+    let stopped = load.map_or(Ok(()), |load| load.stop(out));
+    let status = ended?;
+    stopped?;
+    status_of(status)
+}
+
+/// Executes the plan in a process of its own, and waits for it.
+fn execute(plan: &[String], environment: &str, out: &Out) -> Result<WaitStatus, Trouble> {
+    let child = Command::new(OURSELVES)
+        .args(plan)
+        .env_clear()
+        .env(ENVIRONMENT, environment)
+        .stdin(Stdio::null())
+        .stdout(out.to_child().map_err(Trouble::Output)?)
+        .spawn()
+        .map_err(|source| Trouble::NotStarted {
+            what: "the measured process",
+            source,
+        })?;
+    children::wait_for(children::pid(&child)).map_err(Trouble::Wait)
+}
+
+fn status_of(ended: WaitStatus) -> Result<u8, Trouble> {
+    match (ended.exit_status(), ended.terminating_signal()) {
+        (Some(status), _) => Ok(u8::try_from(status).unwrap_or(u8::MAX)),
+        (None, signal) => Err(Trouble::Killed {
+            signal: signal.unwrap_or_default(),
+        }),
+    }
+}
+
+/// Is the way out of the guest: its port, or its console if it has none.
+struct Out {
+    port: Option<File>,
+}
+
+impl Out {
+    /// Writes a line and a newline.
+    fn say(&mut self, line: &str) {
+        self.pass_on(format!("{line}\n").as_bytes());
+    }
+
+    /// Writes bytes. Nobody can be told if that fails.
+    fn pass_on(&mut self, bytes: &[u8]) {
+        let _ = match &mut self.port {
+            Some(port) => port.write_all(bytes),
+            None => io::stderr().write_all(bytes),
+        };
+    }
+
+    /// Returns the same for a child to write to.
+    fn to_child(&self) -> io::Result<Stdio> {
+        let fd = match &self.port {
+            Some(port) => port.as_fd().try_clone_to_owned(),
+            None => io::stderr().as_fd().try_clone_to_owned(),
+        };
+        Ok(Stdio::from(fd?))
+    }
+}
+
+/// Waits for something that the kernel brings about by itself, such as a device that appears.
+fn appears<T>(limit: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() >= deadline {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}

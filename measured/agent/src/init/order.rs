@@ -1,0 +1,82 @@
+//! What the kernel command line asks for.
+//!
+//! It is read from `/proc/cmdline`, not from the arguments: the kernel passes those behind `--`, but
+//! before them also each word that it does not know itself.
+
+use std::fs;
+
+use tare_wire::guest::{LOAD, ROOT, decoded};
+
+use super::trouble::Trouble;
+
+/// Is what is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The words of the plan.
+    pub plan: Vec<String>,
+    /// The load that is to run beside it, as written on the laboratory's command line.
+    pub load: Option<String>,
+    /// Whether a root file system on a disk is to be booted first.
+    pub root: bool,
+}
+
+impl Order {
+    /// Reads it.
+    pub fn read() -> Result<Self, Trouble> {
+        let line = fs::read_to_string("/proc/cmdline").map_err(Trouble::Order)?;
+        Self::parse(&line).ok_or(Trouble::NoPlan)
+    }
+
+    /// Returns the CPU on which the plan measures, as it stands there.
+    pub fn cpu(&self) -> Option<&str> {
+        self.plan.iter().find_map(|word| word.strip_prefix("cpu="))
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (mut load, mut root) = (None, false);
+        for word in words.by_ref().take_while(|word| *word != "--") {
+            match word.split_once('=') {
+                Some((LOAD, text)) => {
+                    let text: Vec<u8> = decoded(text).collect();
+                    load = Some(String::from_utf8_lossy(&text).into_owned());
+                }
+                Some(ROOT) => root = true,
+                _ => {}
+            }
+        }
+        let plan: Vec<String> = words.map(str::to_owned).collect();
+        (!plan.is_empty()).then_some(Self { plan, load, root })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_stands_behind_two_dashes() {
+        let parse = |line: &str| {
+            let order = Order::parse(line)?;
+            Some((order.plan.join(" "), order.load, order.root))
+        };
+        assert_eq!(
+            parse("console=ttyS0 tare.load=hackbench%20-g -- workload=gap repetitions=5\n"),
+            Some((
+                "workload=gap repetitions=5".to_owned(),
+                Some("hackbench -g".to_owned()),
+                false
+            ))
+        );
+        assert_eq!(
+            parse("quiet -- workload=gap tare.load=dd"),
+            Some(("workload=gap tare.load=dd".to_owned(), None, false))
+        );
+        assert_eq!(
+            parse("tare.root=debian -- workload=gap"),
+            Some(("workload=gap".to_owned(), None, true))
+        );
+        assert_eq!(parse("quiet workload=gap"), None);
+        assert_eq!(parse("quiet --"), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! The virtio port by which records leave the guest.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+use std::time::Duration;
+
+use tare_wire::guest::PORT;
+
+use super::appears;
+
+const PORTS: &str = "/sys/class/virtio-ports";
+
+/// Is how long a port may take to tell its name: the kernel asks the host for it.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Opens the port; None if there is no driver for it, or no such port.
+pub fn open() -> Option<File> {
+    if !Path::new(PORTS).exists() {
+        return None;
+    }
+    let device = appears(LIMIT, device)?;
+    OpenOptions::new().write(true).open(device).ok()
+}
+
+fn device() -> Option<String> {
+    fs::read_dir(PORTS).ok()?.flatten().find_map(|entry| {
+        let name = fs::read_to_string(entry.path().join("name")).ok()?;
+        let device = format!("/dev/{}", entry.file_name().to_str()?);
+        (name.trim_end() == PORT && Path::new(&device).exists()).then_some(device)
+    })
+}

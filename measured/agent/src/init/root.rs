@@ -1,0 +1,48 @@
+//! Going on into a root file system on a disk: a whole distribution, whose own init then starts the
+//! agent again.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::mount::{UnmountFlags, mount_move, unmount};
+use rustix::process::{chdir, chroot};
+use tare_wire::guest::ROOT_SERIAL;
+
+use super::disk;
+use super::trouble::Trouble;
+
+/// Is where the disk is mounted first.
+const PLACE: &str = "/root";
+
+/// Is the distribution's init.
+const INIT: &str = "/sbin/init";
+
+/// Becomes the distribution's init. Returns only if that fails.
+pub fn go_on() -> Trouble {
+    let _ = fs::create_dir(PLACE);
+    if let Err(trouble) = disk::mount_by(ROOT_SERIAL, PLACE) {
+        return trouble;
+    }
+    // It mounts its own, and the memory of the initramfs is its.
+    for place in ["/proc", "/sys", "/dev"] {
+        let _ = unmount(place, UnmountFlags::DETACH);
+    }
+    let _ = fs::remove_dir_all("/modules");
+    let _ = fs::remove_file(super::PROGRAM);
+    let moved = chdir(PLACE)
+        .and_then(|()| mount_move(".", "/"))
+        .and_then(|()| chroot("."))
+        .and_then(|()| chdir("/"));
+    if let Err(errno) = moved {
+        return Trouble::Mount {
+            place: PLACE,
+            source: io::Error::from(errno),
+        };
+    }
+    Trouble::NotStarted {
+        what: "the init of the root file system",
+        source: Command::new(INIT).env_clear().exec(),
+    }
+}

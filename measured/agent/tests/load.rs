@@ -1,0 +1,417 @@
+//! `tare-agent load`, with the real tools: what it counts, how it fails, and that nothing is left.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getppid, kill_process};
+use tare_load_driver::Load;
+use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
+use tare_wire::record::Record;
+
+/// Is the exit code of the shell if nothing can be mounted.
+const NO_MOUNT: i32 = 77;
+
+/// Is what a test wants to know of one load.
+#[derive(Debug, Default)]
+struct Read {
+    kinds: Vec<String>,
+    achieved: Vec<(String, u64)>,
+    notices: Vec<String>,
+    failure: Option<String>,
+}
+
+impl Read {
+    fn of(output: &Output) -> Self {
+        let mut read = Self::default();
+        let mut room = [0; MAX_PAYLOAD];
+        for line in output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
+            let Line::Record { sequence, record } = decode_of(Stream::Load, line, &mut room) else {
+                panic!("no record: {}", String::from_utf8_lossy(line));
+            };
+            assert_eq!(sequence, read.kinds.len() as u64);
+            read.kinds.push(record.kind().to_owned());
+            match record {
+                Record::Achieved(it) => {
+                    assert!(it.ns > 0);
+                    read.achieved.push((it.what.to_owned(), it.amount));
+                }
+                Record::Notice(it) => read.notices.push(it.text.to_owned()),
+                Record::Failure(it) => read.failure = Some(it.text.to_owned()),
+                _ => {}
+            }
+        }
+        read
+    }
+
+    fn amount(&self, what: &str) -> u64 {
+        let named = self.achieved.iter().find(|(name, _)| name == what);
+        named.unwrap_or_else(|| panic!("no {what} in {self:?}")).1
+    }
+}
+
+fn agent(load: &str, dir: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tare-agent"));
+    let mut folder = OsString::from("dir=");
+    folder.push(dir);
+    command
+        .args(["load", load])
+        .arg(folder)
+        .args(words.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs a load and asserts that its scratch folder is empty afterwards.
+fn run(load: &str, words: &str) -> Read {
+    let dir = tempfile::tempdir().unwrap();
+    let output = agent(load, dir.path(), words).output().unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{load}");
+    let read = Read::of(&output);
+    assert_eq!(output.status.success(), read.failure.is_none(), "{read:?}");
+    read
+}
+
+/// Says whether the load can be tested here; CI has everything.
+fn can(load: &str) -> bool {
+    let parsed = Load::parse(load).unwrap();
+    let missing = parsed
+        .tools()
+        .into_iter()
+        .find(|tool| tool.find().is_none());
+    let why = match missing {
+        Some(tool) => format!("{} is missing (package {})", tool.program, tool.package),
+        None if parsed.needs_root().is_some() && !rustix::process::geteuid().is_root() => {
+            "it takes root".to_owned()
+        }
+        None => return true,
+    };
+    skip(load, &why)
+}
+
+/// Says by name what is skipped, as `tare_testkit::skip` does in the laboratory's workspace.
+fn skip(load: &str, why: &str) -> bool {
+    let text = format!("skipped: load {load}: {why}");
+    assert!(std::env::var_os("TARE_SKIP_NOTHING").is_none(), "{text}");
+    eprintln!("{text}");
+    false
+}
+
+/// Returns the processes whose environment holds `mark`.
+fn marked(mark: &str) -> Vec<i32> {
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_mark = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(mark))
+    };
+    numbers.filter(has_mark).collect()
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut found: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !found() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_load_does_something_and_says_how_much() {
+    for (load, what) in [
+        ("dd", "bytes written"),
+        ("hackbench", "messages"),
+        ("du", "folders"),
+        ("tar", "bytes archived"),
+        ("nc", "bytes sent"),
+        ("ping", "packets answered"),
+        ("stress-ng:--cpu 1", "bogo ops of cpu"),
+        ("command:sh -c 'exit 0'", "runs"),
+    ] {
+        if !can(load) {
+            continue;
+        }
+        let read = run(load, "seconds=1");
+        assert!(read.amount(what) > 0, "{read:?}");
+        assert!(read.amount("ns of CPU time") > 0, "{read:?}");
+        assert_eq!(read.kinds.first().map(String::as_str), Some("hello"));
+        assert!(read.kinds.contains(&"going".to_owned()));
+        assert_eq!(read.kinds.last().map(String::as_str), Some("end"));
+        for text in Load::parse(load).unwrap().deviations() {
+            assert!(read.notices.contains(&text), "{text} in {read:?}");
+        }
+    }
+}
+
+#[test]
+fn loads_are_joined_and_pinned() {
+    if !can("dd+hackbench") {
+        return;
+    }
+    let read = run("cpus=0:dd+hackbench", "seconds=1");
+    assert!(
+        read.amount("bytes written") > 0 && read.amount("messages") > 0,
+        "{read:?}"
+    );
+}
+
+#[test]
+fn hackbench_is_killed_when_it_is_old_and_goes_on() {
+    if !can("hackbench") {
+        return;
+    }
+    let read = run("hackbench", "seconds=6");
+    assert!(read.amount("messages") > 100_000, "{read:?}");
+}
+
+#[test]
+fn idle_does_nothing() {
+    let read = run("idle", "seconds=0.1");
+    assert_eq!(read.kinds, ["hello", "going", "end"]);
+}
+
+#[test]
+fn files_stay_within_the_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let limit = 30 << 20;
+    let mut child = agent("dd", dir.path(), &format!("limit={limit} seconds=1.5"))
+        .spawn()
+        .unwrap();
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        let folders = fs::read_dir(dir.path()).unwrap().flatten();
+        let files =
+            folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        most = most.max(
+            files
+                .filter_map(|file| Some(file.metadata().ok()?.len()))
+                .sum(),
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    let read = Read::of(&child.wait_with_output().unwrap());
+    assert!((1..=limit).contains(&most), "{most}");
+    let said = "each file has 10 MiB instead of 1024";
+    assert!(
+        read.notices.iter().any(|text| text.contains(said)),
+        "{read:?}"
+    );
+    assert!(
+        read.amount("bytes written") > limit,
+        "rewritten again and again"
+    );
+}
+
+#[test]
+fn a_command_that_writes_too_much_is_ended() {
+    for (script, said) in [
+        (
+            "dd if=/dev/zero of=f bs=1M count=30",
+            "larger than the load's limit",
+        ),
+        (
+            "for i in 1 2 3 4 5; do head -c 5000000 /dev/zero >$i; done; sleep 60",
+            "which may hold 9 MiB",
+        ),
+    ] {
+        let read = run(
+            &format!("command:sh -c 'exec 2>&1; {script}; kill -XFSZ $$'"),
+            "limit=10000000 seconds=30",
+        );
+        assert!(
+            read.failure
+                .as_ref()
+                .is_some_and(|text| text.contains(said)),
+            "{read:?}"
+        );
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_it_starts() {
+    for load in ["dd", "tar"] {
+        let read = run(load, "limit=1000000 seconds=1");
+        let failure = read.failure.unwrap();
+        assert!(failure.contains("make room"), "{failure}");
+    }
+}
+
+#[test]
+fn a_missing_tool_is_named_with_its_package() {
+    let (dir, path) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    symlink("/usr/bin/dd", path.path().join("dd")).unwrap();
+    let output = agent("dd+hackbench", dir.path(), "seconds=1")
+        .env("PATH", path.path())
+        .output()
+        .unwrap();
+    assert_eq!(
+        Read::of(&output).failure.as_deref(),
+        Some(
+            "the load needs hackbench, which is in no folder of PATH; Debian's package rt-tests has it"
+        )
+    );
+}
+
+#[test]
+fn a_tool_that_fails_ends_the_load_with_its_words() {
+    for (load, said) in [
+        (
+            "command:sh -c 'echo oops >&2; exit 3'",
+            "ended by itself with status 3; it said: oops",
+        ),
+        ("command:sh -c 'kill -SEGV $$'", "ended by signal 11"),
+        ("command:no-such-program", "can't execute no-such-program"),
+        ("stress-ng:--no-such-option", "ended by itself with status"),
+    ] {
+        if can(load) {
+            let failure = run(load, "seconds=20").failure.unwrap();
+            assert!(failure.contains(said), "{failure}");
+        }
+    }
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_told() {
+    let failure = run("cpus=1000:dd", "").failure.unwrap();
+    assert!(failure.contains("CPU 1000"), "{failure}");
+}
+
+#[test]
+fn words_that_make_no_sense_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = agent("dd", dir.path(), "fast").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+}
+
+/// Starts a load with a mark in its environment, and waits until it is going.
+fn started(load: &str, dir: &Path, mark: &str) -> Child {
+    let child = agent(load, dir, "limit=50000000")
+        .env("TARE_TEST_MARK", mark)
+        .spawn()
+        .unwrap();
+    let dd = |pid: &i32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "dd")
+    };
+    wait_for("dd", || marked(mark).iter().any(dd));
+    child
+}
+
+fn kill(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn a_stopped_load_reports_and_leaves_no_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = format!("stopped-{}", std::process::id());
+    let child = started(
+        "dd+command:sh -c 'setsid sleep 1000 & wait'",
+        dir.path(),
+        &mark,
+    );
+    thread::sleep(Duration::from_millis(300));
+    kill(child.id(), Signal::TERM);
+    let read = Read::of(&child.wait_with_output().unwrap());
+    assert_eq!(
+        read.kinds.last().map(String::as_str),
+        Some("end"),
+        "{read:?}"
+    );
+    assert_eq!(
+        marked(&mark),
+        Vec::<i32>::new(),
+        "neither tools nor what left their group"
+    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_killed_driver_takes_its_tools_along() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = format!("killed-{}", std::process::id());
+    let mut child = started("dd", dir.path(), &mark);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("the end of its tools", || marked(&mark).is_empty());
+}
+
+#[test]
+fn a_driver_whose_parent_dies_ends_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = format!("orphaned-{}", std::process::id());
+    let mut parent = Command::new("sh");
+    parent
+        .args([
+            "-c",
+            "\"$0\" load dd dir=\"$1\" limit=50000000 >/dev/null 2>&1 & wait",
+        ])
+        .arg(env!("CARGO_BIN_EXE_tare-agent"))
+        .arg(dir.path())
+        .env("TARE_TEST_MARK", &mark)
+        .process_group(0);
+    let mut parent = parent.spawn().unwrap();
+    wait_for("the driver's folder", || {
+        fs::read_dir(dir.path()).unwrap().count() > 0
+    });
+    assert!(getppid().is_some());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    wait_for("the end of the driver", || marked(&mark).is_empty());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    // The disk has room when the load starts, and somebody else takes it.
+    let script = format!(
+        "mount -t tmpfs -o size=40m tare-test \"$1\" || exit {NO_MOUNT}
+         \"$0\" load dd dir=\"$1\" seconds=20 &
+         while [ ! -e \"$1\"/load-*/dd-3 ]; do sleep 0.02; done
+         cat /dev/zero >\"$1\"/rest 2>/dev/null
+         wait $!"
+    );
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command
+        .args([
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+            env!("CARGO_BIN_EXE_tare-agent"),
+        ])
+        .arg(dir.path());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(NO_MOUNT) || said.contains("unshare: ") {
+        skip("dd", "nothing can be mounted in a namespace here");
+        return;
+    }
+    let read = Read::of(&output);
+    let failure = read.failure.clone().unwrap_or_default();
+    assert!(
+        failure.contains("No space left on device") && failure.contains("make room"),
+        "{read:?}"
+    );
+    assert!(
+        read.notices.iter().any(|text| text.contains("RAM disk")),
+        "{read:?}"
+    );
+}

@@ -1,0 +1,441 @@
+//! All tools of a load: started, started again, killed when they are old, ended.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
+
+use super::child::Running;
+use super::signals::Signals;
+use crate::error::Trouble;
+use crate::processes;
+use crate::task::{Ended, Ends, Task};
+
+/// Is how long a tool may take to end when it is asked to. `dd` may have to write a file out first.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Is how long a killed process may take to be gone.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Is how long a tool may take to listen.
+const LISTEN_LIMIT: Duration = Duration::from_secs(5);
+
+/// Is how many lines of what a failed tool said are told: dd says why, and three lines more.
+const SAID_LINES: usize = 4;
+
+/// Is the set of tools that are kept going.
+#[derive(Debug)]
+pub(super) struct Crew {
+    members: Vec<Member>,
+    folder: PathBuf,
+    /// How long a file may become.
+    file_limit: Option<u64>,
+    /// CPU time of children that had ended before the first tool was started.
+    cpu_before_ns: u64,
+}
+
+#[derive(Debug)]
+struct Member {
+    task: Task,
+    running: Option<Running>,
+    /// When it is to be started again.
+    due: Option<Instant>,
+}
+
+impl Crew {
+    /// Prepares a crew that works in a folder; nothing runs yet.
+    pub(super) fn new(tasks: Vec<Task>, folder: &Path, file_limit: Option<u64>) -> Self {
+        let member = |task| Member {
+            task,
+            running: None,
+            due: None,
+        };
+        Self {
+            members: tasks.into_iter().map(member).collect(),
+            folder: folder.to_owned(),
+            file_limit,
+            cpu_before_ns: children_cpu_ns(),
+        }
+    }
+
+    /// Says whether there is no tool at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Starts every tool.
+    pub(super) fn start(&mut self, signals: &mut Signals) -> Result<(), Trouble> {
+        for index in 0..self.members.len() {
+            let member = &mut self.members[index];
+            member.start(&self.folder, self.file_limit)?;
+            let Some(port) = member.task.listens else {
+                continue;
+            };
+            let deadline = Instant::now() + LISTEN_LIMIT;
+            while !listens(port) {
+                if Instant::now() > deadline {
+                    return Err(self.members[index].trouble("does not listen".to_owned()));
+                }
+                // If it has ended instead, this says so.
+                self.wait(signals, Some(Instant::now() + Duration::from_millis(5)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until something happens, but not beyond a moment, and takes care of it.
+    pub(super) fn wait(
+        &mut self,
+        signals: &mut Signals,
+        until: Option<Instant>,
+    ) -> Result<(), Trouble> {
+        let deaths = self.members.iter().filter_map(Member::death);
+        let starts = self.members.iter().filter_map(|member| member.due);
+        let moment = deaths.chain(starts).chain(until).min();
+        self.sleep(signals, moment)?;
+        for end in self.reap()? {
+            let member = &mut self.members[end.member];
+            if let Some(why) = member.why_wrong(&end) {
+                return Err(member.trouble(why));
+            }
+            member.note(&end).map_err(|why| member.trouble(why))?;
+            member.due = Some(end.begun + member.task.again_after);
+        }
+        let now = Instant::now();
+        for member in &mut self.members {
+            if member.death().is_some_and(|moment| now >= moment) {
+                member.end(Signal::KILL);
+            }
+            if member.due.is_some_and(|moment| now >= moment) {
+                member.start(&self.folder, self.file_limit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what was done, asks every tool to end, and waits until all have. Returns what could not be counted.
+    pub(super) fn stop(&mut self, signals: &mut Signals) -> Result<Vec<String>, Trouble> {
+        for member in &mut self.members {
+            member.end(member.task.stop);
+        }
+        let mut notices = Vec::new();
+        let killed_at = Instant::now() + GRACE;
+        let mut killed = false;
+        while self.members.iter().any(|member| member.running.is_some()) {
+            let now = Instant::now();
+            if now > killed_at + KILL_LIMIT {
+                let running = self
+                    .members
+                    .iter()
+                    .filter(|member| member.running.is_some());
+                let tools: Vec<&str> = running.map(|member| member.task.program.as_str()).collect();
+                let tools = tools.join(", ");
+                return Err(Trouble::Stuck { tools });
+            }
+            if !killed && now > killed_at {
+                killed = true;
+                for running in self
+                    .members
+                    .iter_mut()
+                    .filter_map(|member| member.running.as_mut())
+                {
+                    running.signal(Signal::KILL);
+                }
+                let seconds = GRACE.as_secs();
+                notices.push(format!(
+                    "not all tools ended within {seconds} s after they were asked to; what those that were killed did last \
+                     is not counted"
+                ));
+            }
+            let next = if killed {
+                killed_at + KILL_LIMIT
+            } else {
+                killed_at
+            };
+            self.sleep(signals, Some(next + Duration::from_millis(1)))?;
+            for end in self.reap()? {
+                let member = &mut self.members[end.member];
+                if let Err(why) = member.note(&end) {
+                    notices.push(format!("{} {why}", member.task.program));
+                }
+            }
+        }
+        Ok(notices)
+    }
+
+    /// Kills whatever is left of the tools and of what they started, and waits until all of it is gone.
+    pub(super) fn end_rest(&mut self) -> Result<(), Trouble> {
+        let deadline = Instant::now() + KILL_LIMIT;
+        loop {
+            for member in &mut self.members {
+                if let Some(running) = &mut member.running {
+                    running.signal(Signal::KILL);
+                }
+            }
+            // Orphans become children when their parent is reaped: look again until there are none.
+            for child in processes::children(getpid()) {
+                let _ = kill_process(child, Signal::KILL);
+            }
+            loop {
+                match wait(WaitOptions::NOHANG) {
+                    Ok(Some((pid, _))) => {
+                        for member in &mut self.members {
+                            member.running.take_if(|running| running.pid == pid);
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(Errno::CHILD) => return Ok(()),
+                    Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
+                }
+            }
+            if Instant::now() > deadline {
+                let tools = "tools".to_owned();
+                return Err(Trouble::Stuck { tools });
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Returns what was done, everything of one name together.
+    pub(super) fn totals(&self) -> Vec<(String, u64)> {
+        let mut all: Vec<(String, u64)> = Vec::new();
+        for (what, amount) in self
+            .members
+            .iter()
+            .flat_map(|member| member.task.meter.totals())
+        {
+            match all.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, sum)) => *sum += amount,
+                None => all.push((what, amount)),
+            }
+        }
+        all
+    }
+
+    /// Returns the CPU time of all that has ended since the crew was made, in ns; None if there is no tool.
+    pub(super) fn cpu_ns(&self) -> Option<u64> {
+        let used = children_cpu_ns().saturating_sub(self.cpu_before_ns);
+        (!self.is_empty()).then_some(used)
+    }
+
+    /// Sleeps until a signal comes, a tool speaks, or a moment is there, and takes note of what came.
+    fn sleep(&mut self, signals: &mut Signals, until: Option<Instant>) -> Result<(), Trouble> {
+        let running = || {
+            self.members
+                .iter()
+                .filter_map(|member| member.running.as_ref())
+        };
+        let mut fds = vec![PollFd::new(&*signals, PollFlags::IN)];
+        fds.extend(
+            running()
+                .filter_map(|r| r.output.as_ref())
+                .map(|fd| PollFd::new(fd, PollFlags::IN)),
+        );
+        fds.extend(
+            running()
+                .filter_map(|r| r.error.as_ref())
+                .map(|fd| PollFd::new(fd, PollFlags::IN)),
+        );
+        let pause = until.map(|until| {
+            let left = until.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            }
+        });
+        match poll(&mut fds, pause.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
+        }
+        drop(fds);
+        signals.note();
+        self.members.iter_mut().for_each(Member::hear);
+        Ok(())
+    }
+
+    /// Reaps what has ended, and returns the tools among it.
+    fn reap(&mut self) -> Result<Vec<End>, Trouble> {
+        let mut ends = Vec::new();
+        loop {
+            let (pid, status) = match wait(WaitOptions::NOHANG) {
+                Ok(Some(ended)) => ended,
+                Ok(None) | Err(Errno::CHILD) => return Ok(ends),
+                Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
+            };
+            let status = ExitStatus::from_raw(status.as_raw());
+            // Others are orphans.
+            ends.extend(self.ended(pid, status));
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, status: ExitStatus) -> Option<End> {
+        let is_it = |member: &Member| {
+            member
+                .running
+                .as_ref()
+                .is_some_and(|running| running.pid == pid)
+        };
+        let number = self.members.iter().position(is_it)?;
+        let member = &mut self.members[number];
+        // What it wrote before its end is in the pipes by now.
+        member.hear();
+        let mut running = member.running.take()?;
+        Some(End {
+            member: number,
+            status,
+            said: running.said(),
+            by_driver: running.by_driver,
+            begun: running.begun,
+        })
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // Does nothing after an orderly end. What can't be killed now can't be killed at all.
+        let _ = self.end_rest();
+    }
+}
+
+impl Member {
+    fn start(&mut self, folder: &Path, file_limit: Option<u64>) -> Result<(), Trouble> {
+        self.due = None;
+        self.running = Some(Running::start(&mut self.task, folder, file_limit)?);
+        Ok(())
+    }
+
+    /// Returns when the running tool is to be killed.
+    fn death(&self) -> Option<Instant> {
+        let running = self.running.as_ref().filter(|running| !running.by_driver)?;
+        running.begun.checked_add(self.task.kill_after?)
+    }
+
+    /// Counts what the running tool has done, and signals it.
+    fn end(&mut self, signal: Signal) {
+        if let Some(running) = &mut self.running {
+            self.task.meter.last_look(running.pid);
+            running.signal(signal);
+        }
+    }
+
+    fn hear(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.hear(|bytes| self.task.meter.heard(bytes));
+        }
+    }
+
+    fn note(&mut self, end: &End) -> Result<(), String> {
+        self.task.meter.ended(&Ended {
+            status: end.status,
+            said: &end.said,
+            by_driver: end.by_driver,
+        })
+    }
+
+    /// Says what is wrong with an end that the driver did not ask for.
+    fn why_wrong(&self, end: &End) -> Option<String> {
+        if end.by_driver {
+            return None;
+        }
+        let tolerated = match (self.task.ends, end.status.code()) {
+            (Ends::Again(tolerated), Some(code)) => code == 0 || tolerated.contains(&code),
+            _ => false,
+        };
+        (!tolerated).then(|| describe(end.status, &end.said))
+    }
+
+    fn trouble(&self, how: String) -> Trouble {
+        let tool = self.task.program.clone();
+        Trouble::Ended { tool, how }
+    }
+}
+
+/// Is the end of a member's tool.
+struct End {
+    member: usize,
+    status: ExitStatus,
+    said: String,
+    by_driver: bool,
+    begun: Instant,
+}
+
+/// Says how a tool ended that should not have, and what to do.
+fn describe(status: ExitStatus, said: &str) -> String {
+    let mut how = match (status.signal(), status.code()) {
+        (Some(libc::SIGXFSZ), _) => "wrote a file larger than the load's limit".to_owned(),
+        (Some(libc::SIGKILL), _) => {
+            "was killed (SIGKILL): by somebody, or by the kernel for want of memory (see dmesg)"
+                .to_owned()
+        }
+        (Some(signal), _) => format!("crashed or was ended by signal {signal}"),
+        (None, code) => format!("ended by itself with status {}", code.unwrap_or_default()),
+    };
+    let lines: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    if !lines.is_empty() {
+        how.push_str("; it said: ");
+        how.push_str(&lines[lines.len().saturating_sub(SAID_LINES)..].join(" / "));
+    }
+    if said.contains("No space left on device") {
+        how.push_str("; the scratch folder's disk is full: make room there, or choose another place by TMPDIR");
+    }
+    how
+}
+
+/// Says whether somebody listens on a TCP port of 127.0.0.1, without connecting: the one connection is another's.
+fn listens(port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let address = format!("0100007F:{port:04X}");
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+    table.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        fields.next() == Some(&address) && fields.nth(1) == Some(LISTEN)
+    })
+}
+
+/// Returns the CPU time of all descendants that have ended and were waited for, user and system.
+fn children_cpu_ns() -> u64 {
+    // SAFETY: zeroed is a valid `rusage`; the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_with_the_last_words_and_a_remedy() {
+        let status = ExitStatus::from_raw(1 << 8);
+        let said = "one\ntwo\nthree\nfour\ndd: error writing 'f': No space left on device";
+        assert_eq!(
+            describe(status, said),
+            "ended by itself with status 1; it said: two / three / four / dd: error writing 'f': No space left on device; \
+             the scratch folder's disk is full: make room there, or choose another place by TMPDIR"
+        );
+        assert_eq!(describe(status, ""), "ended by itself with status 1");
+        assert!(describe(ExitStatus::from_raw(11), "").contains("signal 11"));
+    }
+
+    #[test]
+    fn a_listener_is_seen() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listens(port));
+        drop(listener);
+        assert!(!listens(port));
+    }
+}

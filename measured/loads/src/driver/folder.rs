@@ -1,0 +1,116 @@
+//! The driver's folder, and what there is to know of the file system beneath.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{statfs, statvfs};
+
+use crate::error::Trouble;
+
+/// Is a folder that is removed at the end, with all that is in it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    is_there: bool,
+}
+
+impl Folder {
+    /// Makes a new folder below `dir`.
+    pub(super) fn make(dir: &Path) -> Result<Self, Trouble> {
+        let failed = |error: io::Error| Trouble::at("use the scratch folder", dir, error);
+        // Tools are given paths, and work in the folder itself.
+        let dir = fs::canonicalize(dir).map_err(failed)?;
+        let path = dir.join(format!("load-{}", std::process::id()));
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(failed)?;
+        let is_there = true;
+        Ok(Self { path, is_there })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the folder.
+    pub(super) fn remove(mut self) -> Result<(), Trouble> {
+        self.is_there = false;
+        fs::remove_dir_all(&self.path).map_err(|error| Trouble::at("remove", &self.path, error))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_there {
+            // Something went wrong before, and is told; whoever gave the folder removes it.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Names the file system if it lies in memory.
+pub(super) fn ram_disk(path: &Path) -> Option<&'static str> {
+    // linux/magic.h
+    const RAMFS: u64 = 0x8584_58f6;
+    const TMPFS: u64 = 0x0102_1994;
+    match statfs(path).ok()?.f_type as u64 & 0xffff_ffff {
+        RAMFS => Some("ramfs"),
+        TMPFS => Some("tmpfs"),
+        _ => None,
+    }
+}
+
+/// Returns how much this user can still write there, in bytes.
+pub(super) fn free(path: &Path) -> Result<u64, Trouble> {
+    let found =
+        statvfs(path).map_err(|errno| Trouble::at("find out what is free in", path, errno))?;
+    // A ramfs has no size and says 0 of 0: it takes until memory is full.
+    if found.f_blocks == 0 {
+        return Ok(u64::MAX);
+    }
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Returns how much a folder takes on its disk, in bytes; what vanishes meanwhile is not counted.
+pub(super) fn used(path: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if let Ok(data) = entry.metadata() {
+                // By stat(2), blocks of 512 bytes, whatever the file system's.
+                bytes += data.blocks() * 512;
+                if data.is_dir() {
+                    open.push(entry.path());
+                }
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_new_counted_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::make(dir.path()).unwrap();
+        assert!(Folder::make(dir.path()).is_err(), "not ours a second time");
+        fs::write(folder.path().join("file"), [1; 10_000]).unwrap();
+        assert!((10_000..40_000).contains(&used(folder.path())));
+        assert!(free(folder.path()).unwrap() > 0);
+        folder.remove().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_ram_disk_is_known() {
+        assert_eq!(ram_disk(Path::new("/proc")), None);
+        assert!(Path::new("/dev/shm").exists() && ram_disk(Path::new("/dev/shm")) == Some("tmpfs"));
+    }
+}

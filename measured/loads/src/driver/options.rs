@@ -1,0 +1,120 @@
+//! The words that the driver takes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cpus::Cpus;
+use crate::spec::Load;
+
+/// Is how much a load may write into its scratch folder unless said otherwise, in bytes: room for the three files of 1 GiB of
+/// the study's DD phase, and for a tree.
+pub const DEFAULT_LIMIT: u64 = 4 << 30;
+
+/// Says how the driver is started.
+pub const USAGE: &str = "\
+Makes a load until SIGTERM and prints wire records of what it did. Started by tare.
+
+Usage: tare-agent load LOAD dir=DIR [WORD...]
+
+Loads:
+  idle, dd, hackbench, du, tar, nc, ping, stress-ng:ARGS, command:WORDS; several are joined
+  by +, and cpus=all:, cpus=others: or cpus=LIST: stands before them
+
+Words:
+  dir=DIR       folder for the load's files; they are removed at the end
+  limit=BYTES   how much it may write there (4294967296)
+  cpus=CPUS     all, others or a list, whatever the load says
+  except=N      the measured CPU, which others leaves out
+  seconds=N     stop by itself after so many seconds
+  tree=DIR      a tree of files for tar and du, instead of a generated one
+";
+
+/// Holds what the words say.
+#[derive(Debug)]
+pub(super) struct Options {
+    pub(super) load: Load,
+    pub(super) dir: PathBuf,
+    pub(super) limit: u64,
+    pub(super) cpus: Option<Cpus>,
+    pub(super) except: Option<u32>,
+    pub(super) seconds: Option<Duration>,
+    pub(super) tree: Option<PathBuf>,
+}
+
+impl Options {
+    pub(super) fn parse(words: &[String]) -> Result<Self, String> {
+        let (load, words) = words.split_first().ok_or("want a load")?;
+        let load = Load::parse(load).map_err(|error| error.to_string())?;
+        let mut dir = None;
+        let mut options = Self {
+            load,
+            dir: PathBuf::new(),
+            limit: DEFAULT_LIMIT,
+            cpus: None,
+            except: None,
+            seconds: None,
+            tree: None,
+        };
+        for word in words {
+            let bad = || format!("the word '{word}' makes no sense");
+            let (key, value) = word.split_once('=').ok_or_else(bad)?;
+            match key {
+                "dir" => dir = Some(PathBuf::from(value)),
+                "limit" => options.limit = value.parse().map_err(|_| bad())?,
+                "cpus" => options.cpus = Some(Cpus::parse(value).ok_or_else(bad)?),
+                "except" => options.except = Some(value.parse().map_err(|_| bad())?),
+                "seconds" => {
+                    let seconds = value.parse().map_err(|_| bad())?;
+                    let time = Duration::try_from_secs_f64(seconds).map_err(|_| bad())?;
+                    options.seconds = Some(time);
+                }
+                "tree" => options.tree = Some(PathBuf::from(value)),
+                _ => return Err(bad()),
+            }
+        }
+        options.dir = dir.ok_or("want dir=DIR, a folder for the load's files")?;
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        Options::parse(&words)
+    }
+
+    #[test]
+    fn words_come_in_any_order() {
+        let options = parse("dd+ping seconds=1.5 cpus=0 dir=/s limit=7 except=1 tree=/t").unwrap();
+        assert_eq!(options.load.to_string(), "dd+ping");
+        assert_eq!((options.limit, options.except), (7, Some(1)));
+        assert_eq!(options.seconds, Some(Duration::from_millis(1_500)));
+        assert_eq!(
+            (options.dir, options.tree),
+            ("/s".into(), Some("/t".into()))
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for (text, message) in [
+            ("dd", "want dir=DIR, a folder for the load's files"),
+            ("dd dir=/s limit=x", "the word 'limit=x' makes no sense"),
+            (
+                "dd dir=/s seconds=-1",
+                "the word 'seconds=-1' makes no sense",
+            ),
+            ("dd dir=/s fast", "the word 'fast' makes no sense"),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), message);
+        }
+        assert!(
+            parse("nothing dir=/s")
+                .unwrap_err()
+                .contains("there is no load")
+        );
+    }
+}

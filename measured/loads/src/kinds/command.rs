@@ -1,0 +1,55 @@
+//! `command:WORDS`: any program.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{Kind, PLAIN, Setup};
+use crate::error::Trouble;
+use crate::task::{Ended, Meter, Task};
+
+pub(crate) const COMMAND: Kind = Kind {
+    name: "command",
+    usage: "command:WORDS",
+    summary: "this command, in a loop; in its scratch folder, without a shell",
+    example: Some("command:find /usr -xdev"),
+    writes: |_| None,
+    tasks,
+    ..PLAIN
+};
+
+fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
+    let Some((program, args)) = words.split_first() else {
+        return Err(Trouble::Usage("the load 'command' has no words".to_owned()));
+    };
+    let task = Task {
+        stop: Signal::TERM,
+        // One that ends at once would otherwise be a load of nothing but starts.
+        again_after: Duration::from_millis(10),
+        ..Task::again(program, &setup.cpus, CommandMeter::default())
+    };
+    Ok(vec![task.args(args)])
+}
+
+/// Counts whole runs: what the command does in them is not known.
+#[derive(Debug, Default)]
+struct CommandMeter {
+    runs: u64,
+}
+
+impl Meter for CommandMeter {
+    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+        self.runs += u64::from(ended.status.success());
+        Ok(())
+    }
+
+    fn totals(&self) -> Vec<(String, u64)> {
+        vec![("runs".to_owned(), self.runs)]
+    }
+
+    fn remark(&self) -> Option<String> {
+        let text =
+            "command: what it does is not known; its whole runs and its CPU time are counted";
+        Some(text.to_owned())
+    }
+}

@@ -1,0 +1,89 @@
+//! `du`: an endless walk of the root file system on each CPU, as in the study's DU phase.
+
+use super::{Kind, PLAIN, Setup, Walk};
+use crate::error::Trouble;
+use crate::task::{Ended, Ends, Meter, Output, Task};
+use crate::tools::Tool;
+
+pub(super) const DU: Kind = Kind {
+    name: "du",
+    usage: "du",
+    summary: "an endless du / on each CPU, pinned",
+    tools: &[Tool {
+        program: "du",
+        package: "coreutils",
+    }],
+    deviations: &[
+        "`du -x /`: it stays on the root file system, since /proc and /sys change under it",
+    ],
+    needs_tree: |walk| *walk == Walk::Tree,
+    tasks,
+    ..PLAIN
+};
+
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+    let (root, files) = match setup.walk {
+        Walk::Root => ("/".into(), None),
+        Walk::Tree => {
+            let (path, size) = setup.tree()?.clone();
+            setup.notices.push(format!(
+                "du: it walks a generated tree of {} files instead of a full root, because the root is a RAM \
+                 disk here",
+                size.files
+            ));
+            (path.into_os_string(), Some(size.files))
+        }
+    };
+    let task = |cpu: &u32| {
+        let meter = DuMeter {
+            files,
+            ..DuMeter::default()
+        };
+        Task {
+            output: Output::Meter,
+            // It says 1 if a folder can't be read or vanished: both are ordinary.
+            ends: Ends::Again(&[1]),
+            ..Task::again("du", &[*cpu], meter).args(["-x".into(), root.clone()])
+        }
+    };
+    Ok(setup.cpus.iter().map(task).collect())
+}
+
+/// Counts the lines that `du` prints, one for each folder.
+#[derive(Debug, Default)]
+struct DuMeter {
+    folders: u64,
+    walks: u64,
+    /// Files in the tree, if they are known.
+    files: Option<u64>,
+}
+
+impl Meter for DuMeter {
+    fn heard(&mut self, bytes: &[u8]) {
+        self.folders += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+
+    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+        self.walks += u64::from(!ended.by_driver);
+        Ok(())
+    }
+
+    fn totals(&self) -> Vec<(String, u64)> {
+        let mut totals = vec![("folders".to_owned(), self.folders)];
+        totals.extend(
+            self.files
+                .map(|files| ("files".to_owned(), files * self.walks)),
+        );
+        totals
+    }
+
+    fn remark(&self) -> Option<String> {
+        let text = match self.files {
+            Some(_) => "du: files are counted by whole walks, folders as they are printed",
+            None => {
+                "du: folders are counted as they are printed; files between them are walked and not counted"
+            }
+        };
+        Some(text.to_owned())
+    }
+}

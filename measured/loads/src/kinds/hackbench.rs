@@ -1,0 +1,84 @@
+//! `hackbench`: three of it in a loop, killed every five seconds, as in the study's DD phase.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+use super::{Kind, PLAIN, Setup};
+use crate::error::Trouble;
+use crate::processes;
+use crate::task::{Ended, Meter, Task};
+use crate::tools::Tool;
+
+/// Is how many run at once, on any CPU.
+const LOOPS: usize = 3;
+/// Is the number of groups of each.
+const GROUPS: u64 = 20;
+/// Is the number of senders in a group, and of receivers: hackbench's 40 descriptors.
+const MEMBERS: u64 = 20;
+/// Is how many messages a sender sends to each receiver of its group.
+const MESSAGES: u64 = 100;
+/// Is the length of a message.
+const MESSAGE_BYTES: u64 = 100;
+/// Is after how long one is killed.
+const LIFE: Duration = Duration::from_secs(5);
+
+pub(super) const HACKBENCH: Kind = Kind {
+    name: "hackbench",
+    usage: "hackbench",
+    summary: "3 × hackbench of 20 groups (800 processes) in a loop, killed every 5 s",
+    tools: &[Tool {
+        program: "hackbench",
+        package: "rt-tests",
+    }],
+    deviations: &[
+        "`hackbench -g 20`, because today's hackbench ignores the number of the published `hackbench 20`",
+        "each is killed by its process group when it is 5 s old, not by name: other people's are left alone",
+    ],
+    tasks,
+    ..PLAIN
+};
+
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+    let groups = GROUPS.to_string();
+    let task = |_| Task {
+        kill_after: Some(LIFE),
+        // A signal that it handles makes each of its 800 processes report.
+        stop: Signal::KILL,
+        ..Task::again("hackbench", &setup.cpus, HackbenchMeter::default()).args(["-g", &groups])
+    };
+    Ok((0..LOOPS).map(task).collect())
+}
+
+/// Counts by the loop counts of those that ended, and by the kernel's account of those that were killed.
+#[derive(Debug, Default)]
+struct HackbenchMeter {
+    messages: u64,
+    /// Messages of the one that is about to be killed.
+    begun: u64,
+}
+
+impl Meter for HackbenchMeter {
+    fn last_look(&mut self, pid: Pid) {
+        // Its senders write nothing else but one byte each, at the start.
+        let accounts = processes::of_group(pid)
+            .into_iter()
+            .filter_map(processes::io);
+        let written: u64 = accounts.map(|io| io.written).sum();
+        self.begun = written / MESSAGE_BYTES;
+    }
+
+    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+        self.messages += if ended.status.success() {
+            GROUPS * MEMBERS * MEMBERS * MESSAGES
+        } else {
+            self.begun
+        };
+        self.begun = 0;
+        Ok(())
+    }
+
+    fn totals(&self) -> Vec<(String, u64)> {
+        vec![("messages".to_owned(), self.messages)]
+    }
+}

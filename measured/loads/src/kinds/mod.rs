@@ -1,0 +1,144 @@
+//! The kinds of load: one file for each.
+//!
+//! A kind says which tools it executes, in what it differs from the load that the study published, and makes the
+//! tasks that the driver keeps going. A new one is a file here and a line in [`KINDS`].
+
+mod command;
+mod dd;
+mod du;
+mod hackbench;
+mod nc;
+mod ping;
+mod stress_ng;
+mod tar;
+
+use std::path::PathBuf;
+
+pub(crate) use command::COMMAND;
+
+use crate::error::Trouble;
+use crate::task::Task;
+use crate::tools::Tool;
+use crate::tree;
+
+/// Describes a kind of load.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written.
+    pub usage: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// The programs that it executes.
+    pub tools: &'static [Tool],
+    /// In what it differs from the published load, wherever it runs.
+    pub deviations: &'static [&'static str],
+    /// An example, if it takes words.
+    pub(crate) example: Option<&'static str>,
+    /// Says why a word can't be used, if it can't.
+    pub(crate) refuses: fn(&str) -> Option<&'static str>,
+    /// Why it takes root, if it does.
+    pub(crate) root: Option<&'static str>,
+    /// Whether it speaks over the loopback device.
+    pub(crate) loopback: bool,
+    /// Whether it needs the generated tree on this machine.
+    pub(crate) needs_tree: fn(&Walk) -> bool,
+    /// What it will write at most, apart from the tree, in bytes; None if it takes what there is.
+    pub(crate) writes: fn(&Setup) -> Option<u64>,
+    /// Makes its tasks.
+    pub(crate) tasks: fn(&mut Setup, &[String]) -> Result<Vec<Task>, Trouble>,
+}
+
+/// Is what every kind has that has nothing special.
+const PLAIN: Kind = Kind {
+    name: "",
+    usage: "",
+    summary: "",
+    tools: &[],
+    deviations: &[],
+    example: None,
+    refuses: |_| None,
+    root: None,
+    loopback: false,
+    needs_tree: |_| false,
+    writes: |_| Some(0),
+    tasks: |_, _| Ok(Vec::new()),
+};
+
+/// Is no load at all.
+pub(crate) const IDLE: Kind = Kind {
+    name: "idle",
+    usage: "idle",
+    summary: "nothing",
+    ..PLAIN
+};
+
+/// Lists the kinds of load.
+pub const KINDS: &[Kind] = &[
+    IDLE,
+    dd::DD,
+    hackbench::HACKBENCH,
+    du::DU,
+    tar::TAR,
+    nc::NC,
+    ping::PING,
+    stress_ng::STRESS_NG,
+    COMMAND,
+];
+
+/// Says what `du` walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// The root file system.
+    Root,
+    /// The generated tree, because the root is a RAM disk.
+    Tree,
+}
+
+/// Is what the kinds find when their tasks are made.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// CPUs of the load, at least one.
+    pub(crate) cpus: Vec<u32>,
+    /// The driver's own folder on the scratch file system.
+    pub(crate) dir: PathBuf,
+    /// What may be written there, apart from the tree, in bytes.
+    pub(crate) room: u64,
+    /// The tree, if a kind asked for it.
+    pub(crate) tree: Option<(PathBuf, tree::Size)>,
+    pub(crate) walk: Walk,
+    /// What the reader of the figures should know.
+    pub(crate) notices: Vec<String>,
+}
+
+impl Setup {
+    /// Returns the tree.
+    fn tree(&self) -> Result<&(PathBuf, tree::Size), Trouble> {
+        let missing = || Trouble::Usage("the load's tree of files was not made".to_owned());
+        self.tree.as_ref().ok_or_else(missing)
+    }
+}
+
+const DD_TOOL: Tool = Tool {
+    program: "dd",
+    package: "coreutils",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_describes_itself() {
+        for kind in KINDS {
+            assert!(kind.usage.starts_with(kind.name) && !kind.summary.is_empty());
+            assert_eq!(
+                kind.example.is_some(),
+                kind.usage.contains(':'),
+                "{}",
+                kind.name
+            );
+        }
+    }
+}

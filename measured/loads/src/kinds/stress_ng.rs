@@ -1,0 +1,108 @@
+//! `stress-ng:ARGS`: any of the stressors of stress-ng.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{Kind, PLAIN, Setup};
+use crate::error::Trouble;
+use crate::task::{Ended, Meter, Task};
+use crate::tools::Tool;
+
+pub(super) const STRESS_NG: Kind = Kind {
+    name: "stress-ng",
+    usage: "stress-ng:ARGS",
+    summary: "stress-ng with these arguments, in a loop",
+    tools: &[Tool {
+        program: "stress-ng",
+        package: "stress-ng",
+    }],
+    example: Some("stress-ng:--cpu 2"),
+    refuses: |word| {
+        let option = word.split('=').next().unwrap_or_default();
+        let ours = ["--yaml", "-Y", "--temp-path", "--log-file"].contains(&option);
+        ours.then_some("tare itself says where figures and files go")
+    },
+    writes: |_| None,
+    tasks,
+    ..PLAIN
+};
+
+fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
+    let figures = setup.dir.join("stress-ng.yaml");
+    let ours = [
+        "--metrics-brief".into(),
+        "--yaml".into(),
+        figures.clone().into_os_string(),
+        "--temp-path".into(),
+        setup.dir.clone().into_os_string(),
+    ];
+    let task = Task::again("stress-ng", &setup.cpus, StressNgMeter::new(figures));
+    Ok(vec![task.args(words).args(ours)])
+}
+
+/// Counts by the figures that stress-ng writes at its end, which it also does when it is interrupted.
+#[derive(Debug)]
+struct StressNgMeter {
+    figures: PathBuf,
+    /// Bogus operations of each stressor.
+    done: Vec<(String, u64)>,
+}
+
+impl StressNgMeter {
+    fn new(figures: PathBuf) -> Self {
+        let done = Vec::new();
+        Self { figures, done }
+    }
+}
+
+impl Meter for StressNgMeter {
+    fn ended(&mut self, _ended: &Ended<'_>) -> Result<(), String> {
+        let text = fs::read_to_string(&self.figures).unwrap_or_default();
+        let _ = fs::remove_file(&self.figures);
+        let found = operations(&text);
+        if found.is_empty() {
+            return Err("left no figures: are its arguments those of a stressor?".to_owned());
+        }
+        for (stressor, operations) in found {
+            match self.done.iter_mut().find(|(known, _)| *known == stressor) {
+                Some((_, sum)) => *sum += operations,
+                None => self.done.push((stressor, operations)),
+            }
+        }
+        Ok(())
+    }
+
+    fn totals(&self) -> Vec<(String, u64)> {
+        let named = |(stressor, sum): &(String, u64)| (format!("bogo ops of {stressor}"), *sum);
+        self.done.iter().map(named).collect()
+    }
+}
+
+/// Finds `bogo-ops: N` behind each `- stressor: NAME`.
+fn operations(text: &str) -> Vec<(String, u64)> {
+    let mut found: Vec<(String, u64)> = Vec::new();
+    let mut stressor = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("- stressor: ") {
+            stressor = Some(name.to_owned());
+        } else if let Some(number) = line.strip_prefix("bogo-ops: ")
+            && let Ok(number) = number.parse()
+        {
+            found.extend(stressor.take().map(|stressor| (stressor, number)));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_each_stressor_are_found() {
+        let text = "metrics:\n    - stressor: cpu\n      bogo-ops: 395\n      bogo-ops-per-second-real-time: 404.6\n\n    \
+                    - stressor: hdd\n      bogo-ops: 4608\n";
+        let found = operations(text);
+        assert_eq!(found, [("cpu".to_owned(), 395), ("hdd".to_owned(), 4_608)]);
+    }
+}

@@ -1,0 +1,106 @@
+//! `tar`: an endless `tar czf` of a tree of files on each CPU, as in the study's IO phase.
+
+use rustix::process::Pid;
+
+use super::{Kind, PLAIN, Setup};
+use crate::error::Trouble;
+use crate::processes;
+use crate::task::{Ended, Meter, Task};
+use crate::tools::Tool;
+use crate::tree;
+
+pub(super) const TAR: Kind = Kind {
+    name: "tar",
+    usage: "tar",
+    summary: "an endless tar czf of a tree of files on each CPU, pinned",
+    tools: &[
+        Tool {
+            program: "tar",
+            package: "tar",
+        },
+        Tool {
+            program: "gzip",
+            package: "gzip",
+        },
+        // By which tar executes gzip.
+        Tool {
+            program: "/bin/sh",
+            package: "dash",
+        },
+    ],
+    deviations: &[
+        "a generated tree of about 4,000 files (55 MB) instead of a kernel's source: it fits into the page \
+         cache, so that little is read from the disk after the first time",
+    ],
+    needs_tree: |_| true,
+    // Compressed, it is smaller than the tree.
+    writes: |setup| {
+        let bytes = setup.tree.as_ref().map_or(0, |(_, size)| size.bytes);
+        Some(bytes * setup.cpus.len() as u64)
+    },
+    tasks,
+    ..PLAIN
+};
+
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+    let (path, size) = setup.tree()?;
+    let task = |cpu: &u32| {
+        let archive = setup.dir.join(format!("tar-{cpu}.tgz"));
+        Task::again("tar", &[*cpu], TarMeter::new(*size)).args([
+            "czf".into(),
+            archive.into_os_string(),
+            "-C".into(),
+            path.clone().into_os_string(),
+            ".".into(),
+        ])
+    };
+    Ok(setup.cpus.iter().map(task).collect())
+}
+
+/// Counts whole archives, and of the last one what `tar` has read.
+#[derive(Debug)]
+struct TarMeter {
+    tree: tree::Size,
+    archives: u64,
+    /// Bytes of the archive that is about to be cut short.
+    begun: u64,
+}
+
+impl TarMeter {
+    fn new(tree: tree::Size) -> Self {
+        Self {
+            tree,
+            archives: 0,
+            begun: 0,
+        }
+    }
+}
+
+impl Meter for TarMeter {
+    fn last_look(&mut self, pid: Pid) {
+        let read = processes::io(pid).unwrap_or_default().read;
+        self.begun = read.min(self.tree.bytes);
+    }
+
+    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+        if ended.status.success() {
+            self.archives += 1;
+            self.begun = 0;
+        }
+        Ok(())
+    }
+
+    fn totals(&self) -> Vec<(String, u64)> {
+        let bytes = self.archives * self.tree.bytes + self.begun;
+        let mut totals = vec![("bytes archived".to_owned(), bytes)];
+        if self.archives > 0 {
+            totals.push(("files archived".to_owned(), self.archives * self.tree.files));
+        }
+        totals
+    }
+
+    fn remark(&self) -> Option<String> {
+        let text = "tar: files are counted by whole archives, bytes as they are read";
+        Some(text.to_owned())
+    }
+}

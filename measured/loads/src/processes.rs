@@ -1,0 +1,101 @@
+//! What the kernel tells of the load's processes, by `/proc`.
+
+use std::fs;
+
+use rustix::process::Pid;
+
+/// Is the kernel's account of what a process read and wrote by system calls, in bytes: files, pipes, sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Io {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+}
+
+/// Reads the account of a process; None if it has gone or the kernel keeps none (CONFIG_TASK_IO_ACCOUNTING).
+pub(crate) fn io(pid: Pid) -> Option<Io> {
+    let text = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_pid())).ok()?;
+    let field = |name: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    Some(Io {
+        read: field("rchar:")?,
+        written: field("wchar:")?,
+    })
+}
+
+/// Returns the processes of a group.
+pub(crate) fn of_group(group: Pid) -> Vec<Pid> {
+    select(|stat| stat.group == group.as_raw_pid())
+}
+
+/// Returns the children of a process.
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
+    select(|stat| stat.parent == parent.as_raw_pid())
+}
+
+fn select(wanted: impl Fn(&Stat) -> bool) -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let line = fs::read_to_string(entry.path().join("stat")).ok()?;
+            wanted(&Stat::parse(&line)?).then(|| Pid::from_raw(number))?
+        })
+        .collect()
+}
+
+/// Is what is needed of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: i32,
+    group: i32,
+}
+
+impl Stat {
+    fn parse(line: &str) -> Option<Self> {
+        // The program's name stands in parentheses and may itself contain some, and spaces.
+        let (_, fields) = line.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace().skip(1);
+        Some(Self {
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use rustix::process::{getpgrp, getpid, getppid};
+
+    use super::*;
+
+    #[test]
+    fn stat_is_read_past_a_name_with_parentheses() {
+        let stat = Stat::parse("7 (a) b (c) S 1 5 7 0 -1 0").unwrap();
+        assert_eq!(
+            stat,
+            Stat {
+                parent: 1,
+                group: 5
+            }
+        );
+        assert_eq!(Stat::parse(""), None);
+    }
+
+    #[test]
+    fn this_process_is_in_its_group_and_a_child_of_its_parent() {
+        assert!(of_group(getpgrp()).contains(&getpid()));
+        assert!(children(getppid().unwrap()).contains(&getpid()));
+    }
+
+    #[test]
+    fn what_is_written_is_accounted() {
+        let before = io(getpid()).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[0; 100_000]).unwrap();
+        assert!(io(getpid()).unwrap().written >= before.written + 100_000);
+    }
+}

@@ -1,0 +1,334 @@
+//! The grammar of a load.
+//!
+//! ```text
+//! load  = [ "cpus=" cpus ":" ] part { "+" part }
+//! part  = name [ ":" words ]
+//! cpus  = "all" | "others" | list            list as in 0-2,5
+//! ```
+//!
+//! `command:` takes the rest of the text, whatever stands in it, so it can only be the last part.
+//! The canonical text is what cells of a run are compared by: two texts that mean the same load become
+//! the same text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::cpus::Cpus;
+use crate::error::SpecError;
+use crate::kinds::{COMMAND, IDLE, KINDS, Kind};
+use crate::tools::Tool;
+use crate::words;
+
+/// Is a load: nothing, or one or several kinds of background work at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    cpus: Cpus,
+    parts: Vec<Part>,
+}
+
+/// Is one kind of work in a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) kind: &'static Kind,
+    /// The words after the colon.
+    pub(crate) words: Vec<String>,
+}
+
+impl Load {
+    /// Makes the load that does nothing.
+    #[must_use]
+    pub fn idle() -> Self {
+        Self {
+            cpus: Cpus::All,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Reads a load.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SpecError`] for what is none. Whether its tools are here is not looked at.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let (cpus, mut rest) = match text.strip_prefix("cpus=") {
+            None => (Cpus::All, text),
+            Some(prefixed) => {
+                let bad = || SpecError::BadCpus {
+                    text: prefixed.split(':').next().unwrap_or_default().to_owned(),
+                };
+                let (cpus, rest) = prefixed.split_once(':').ok_or_else(bad)?;
+                (Cpus::parse(cpus).ok_or_else(bad)?, rest)
+            }
+        };
+        let mut parts: Vec<Part> = Vec::new();
+        loop {
+            let takes_all = rest
+                .strip_prefix(COMMAND.name)
+                .is_some_and(|words| words.starts_with(':'));
+            let (part, more) = match rest.split_once('+') {
+                Some((part, more)) if !takes_all => (part, Some(more)),
+                _ => (rest, None),
+            };
+            let part = Part::parse(part)?;
+            if parts.contains(&part) {
+                let part = part.to_string();
+                return Err(SpecError::Twice { part });
+            }
+            parts.push(part);
+            match more {
+                Some(more) => rest = more,
+                None => break,
+            }
+        }
+        let idle = parts.iter().any(|part| part.kind.name == IDLE.name);
+        match (idle, parts.len()) {
+            (true, 1) => Ok(Self::idle()),
+            (true, _) => Err(SpecError::IdleJoined),
+            (false, _) => Ok(Self { cpus, parts }),
+        }
+    }
+
+    /// Says whether it does nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Returns the CPUs that it runs on.
+    #[must_use]
+    pub fn cpus(&self) -> &Cpus {
+        &self.cpus
+    }
+
+    /// Returns the same load on other CPUs.
+    #[must_use]
+    pub fn on(self, cpus: Cpus) -> Self {
+        let cpus = if self.is_idle() { Cpus::All } else { cpus };
+        Self { cpus, ..self }
+    }
+
+    /// Returns the programs that it executes, each once. That of `command:` is not among them: its package is not known.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Tool> {
+        let mut tools: Vec<Tool> = Vec::new();
+        for tool in self.parts.iter().flat_map(|part| part.kind.tools) {
+            if !tools.contains(tool) {
+                tools.push(*tool);
+            }
+        }
+        tools
+    }
+
+    /// Returns the program of a `command:`, if there is one.
+    #[must_use]
+    pub fn command(&self) -> Option<&str> {
+        let mut commands = self
+            .parts
+            .iter()
+            .filter(|part| part.kind.name == COMMAND.name);
+        commands.next()?.words.first().map(String::as_str)
+    }
+
+    /// Says why one of its parts takes root, if it does.
+    #[must_use]
+    pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
+        let mut rooted = self
+            .parts
+            .iter()
+            .filter_map(|part| Some((part.kind.name, part.kind.root?)));
+        rooted.next()
+    }
+
+    /// Says in what it differs from the load that was published, wherever it runs. What depends on the place is told by the
+    /// driver, among its notices.
+    #[must_use]
+    pub fn deviations(&self) -> Vec<String> {
+        let texts = |part: &Part| {
+            let name = part.kind.name;
+            part.kind
+                .deviations
+                .iter()
+                .map(move |text| format!("{name}: {text}"))
+        };
+        self.parts.iter().flat_map(texts).collect()
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_idle() {
+            return f.write_str(IDLE.name);
+        }
+        if self.cpus != Cpus::All {
+            write!(f, "cpus={}:", self.cpus)?;
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            let plus = if number == 0 { "" } else { "+" };
+            write!(f, "{plus}{part}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Load {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text)
+    }
+}
+
+impl Part {
+    fn parse(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let (name, given) = match text.split_once(':') {
+            Some((name, words)) => (name, Some(words)),
+            None => (text, None),
+        };
+        let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
+            let name = name.to_owned();
+            return Err(SpecError::Unknown { name });
+        };
+        let name = kind.name;
+        let words = match (kind.example, given) {
+            (None, None) => Vec::new(),
+            (None, Some(_)) => return Err(SpecError::TakesNothing { name }),
+            (Some(example), given) => {
+                let given = given.unwrap_or_default();
+                let bad = |word: &str, why| {
+                    let word = word.to_owned();
+                    SpecError::BadWord { name, word, why }
+                };
+                if given.chars().any(char::is_control) {
+                    return Err(bad(
+                        &given.escape_debug().to_string(),
+                        "it holds a control character",
+                    ));
+                }
+                let words =
+                    words::split(given).ok_or_else(|| bad(given, "a quote is not closed"))?;
+                if words.is_empty() {
+                    return Err(SpecError::NeedsWords { name, example });
+                }
+                for word in &words {
+                    if let Some(why) = (kind.refuses)(word) {
+                        return Err(bad(word, why));
+                    }
+                }
+                words
+            }
+        };
+        Ok(Self { kind, words })
+    }
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind.name == other.kind.name && self.words == other.words
+    }
+}
+
+impl Eq for Part {}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name)?;
+        if !self.words.is_empty() {
+            write!(f, ":{}", words::join(&self.words))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_mean_the_same_become_the_same_text() {
+        for (text, canonical) in [
+            ("idle", "idle"),
+            ("cpus=1:idle", "idle"),
+            (" dd ", "dd"),
+            ("cpus=all:dd", "dd"),
+            ("dd+hackbench", "dd+hackbench"),
+            ("cpus=2,0-1:dd + hackbench", "cpus=0-2:dd+hackbench"),
+            ("cpus=others:ping", "cpus=others:ping"),
+            ("stress-ng: --cpu  2", "stress-ng:--cpu 2"),
+            ("stress-ng:--cpu 2+dd", "stress-ng:--cpu 2+dd"),
+            ("dd+command:date +%s", "dd+command:date +%s"),
+            ("command:sh -c \"sleep 1; :\"", "command:sh -c 'sleep 1; :'"),
+        ] {
+            let load = Load::parse(text).unwrap();
+            assert_eq!(load.to_string(), canonical, "{text}");
+            assert_eq!(Load::parse(canonical), Ok(load), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_load_is_told_with_what_would_be_one() {
+        for (text, message) in [
+            (
+                "",
+                "there is no load ''; known: idle, dd, hackbench, du, tar, nc, ping, stress-ng:ARGS, \
+                  command:WORDS; several are joined by +",
+            ),
+            (
+                "dd+",
+                "there is no load ''; known: idle, dd, hackbench, du, tar, nc, ping, stress-ng:ARGS, \
+                     command:WORDS; several are joined by +",
+            ),
+            ("dd:bs=1", "the load 'dd' takes no words after a colon"),
+            ("dd+dd", "the load 'dd' stands twice"),
+            ("dd+idle", "'idle' is no load, so it can't be joined to one"),
+            (
+                "stress-ng",
+                "the load 'stress-ng' needs words after a colon, such as stress-ng:--cpu 2",
+            ),
+            (
+                "command: ",
+                "the load 'command' needs words after a colon, such as command:find /usr -xdev",
+            ),
+            (
+                "command:'a",
+                "the load 'command' can't have the word ''a': a quote is not closed",
+            ),
+            (
+                "stress-ng:--cpu 1 --yaml=f",
+                "the load 'stress-ng' can't have the word '--yaml=f': tare \
+                  itself says where figures and files go",
+            ),
+            (
+                "cpus=x:dd",
+                "'x' are no CPUs for a load: want all, others (all but the measured one) or \
+                           a list such as 0-2,5",
+            ),
+            (
+                "cpus=1",
+                "'1' are no CPUs for a load: want all, others (all but the measured one) or a \
+                        list such as 0-2,5",
+            ),
+        ] {
+            assert_eq!(
+                Load::parse(text).unwrap_err().to_string(),
+                message,
+                "{text}"
+            );
+        }
+        assert!(Load::parse("command:a\nb").is_err());
+    }
+
+    #[test]
+    fn tools_of_several_parts_are_listed_once() {
+        let load = Load::parse("dd+nc+tar+command:true").unwrap();
+        let programs: Vec<&str> = load.tools().iter().map(|tool| tool.program).collect();
+        assert_eq!(programs, ["dd", "nc", "tar", "gzip", "/bin/sh"]);
+        assert_eq!(load.command(), Some("true"));
+        assert_eq!(Load::parse("ping").unwrap().needs_root().unwrap().0, "ping");
+    }
+}

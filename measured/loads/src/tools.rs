@@ -1,0 +1,60 @@
+//! Programs that a load needs, and the packages that have them.
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Is a program that a load executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tool {
+    /// Its name, to be found in `PATH`; or its path, if whoever executes it asks for that one.
+    pub program: &'static str,
+    /// Debian's package that has it.
+    pub package: &'static str,
+}
+
+impl Tool {
+    /// Finds the program; None if it is nowhere.
+    #[must_use]
+    pub fn find(&self) -> Option<PathBuf> {
+        find(self.program, &env::var_os("PATH")?)
+    }
+}
+
+/// Says whether a program can be executed: by its name in `PATH`, or by its path.
+#[must_use]
+pub fn is_found(program: &str) -> bool {
+    find(program, &env::var_os("PATH").unwrap_or_default()).is_some()
+}
+
+/// Finds a program as `execvp` does: one with a slash is a path, another is looked for in the folders of `path`.
+pub(crate) fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        return is_executable(&path).then_some(path);
+    }
+    env::split_paths(path)
+        .map(|folder| folder.join(program))
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_order_and_folders_are_none() {
+        let path = OsStr::new("/nowhere:/usr/bin:/bin");
+        assert_eq!(find("dd", path), Some("/usr/bin/dd".into()));
+        assert_eq!(find("/bin/sh", path), Some("/bin/sh".into()));
+        for none in ["no-such-program", "/usr", "/etc/passwd", ""] {
+            assert_eq!(find(none, path), None, "{none}");
+        }
+    }
+}
