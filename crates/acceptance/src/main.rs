@@ -112,7 +112,7 @@ fn measurements(folder: &RunFolder) -> Vec<Measurement> {
         .filter_map(|plan| match folder.state(plan.id) {
             CellState::Done(cell) => match cell.outcome {
                 Outcome::Done(measurement) => Some(*measurement),
-                Outcome::Failed { .. } => None,
+                Outcome::Woken(_) | Outcome::Failed { .. } => None,
             },
             _ => None,
         })

@@ -68,6 +68,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
                     let told = [fact("kernel release"), fact("preemption model")].join(" ");
                     ("done", told)
                 }
+                Outcome::Woken(_) => ("other", "it measured wake-ups".to_owned()),
                 Outcome::Failed { reason } => ("failed", reason),
             },
             _ => ("missing", String::new()),

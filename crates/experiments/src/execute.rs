@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_loads::LoadError;
 use tare_results::model::{
-    Agent, Cell, CellPlan, Events, Fact, Load, Measurement, Outcome, SCHEMA, Samples,
+    Agent, Cell, CellPlan, Events, Fact, Load, Measurement, Outcome, SCHEMA, Samples, Wakeups,
 };
-use tare_results::receive::{Incomplete, Received, Receiver, Seen};
+use tare_results::receive::{Incomplete, Measured, Received, Receiver, Seen};
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
@@ -82,7 +82,7 @@ pub fn execute(
         };
         let (cell, samples) = write(folder, cell, samples)?;
         match cell.outcome {
-            Outcome::Done(_) => tally.done += 1,
+            Outcome::Done(_) | Outcome::Woken(_) => tally.done += 1,
             Outcome::Failed { .. } => tally.failed += 1,
         }
         observer.finished(&cell, samples.as_ref());
@@ -209,9 +209,7 @@ impl Places {
         let (outcome, samples, notices) = match judge(plan, ended, receiver, place) {
             // Its figures would be those of a load that was not there.
             Ok(_) if load.is_err() => (failed(&load), None, Vec::new()),
-            Ok((measurement, samples, notices)) => {
-                (Outcome::Done(Box::new(measurement)), Some(samples), notices)
-            }
+            Ok((outcome, samples, notices)) => (outcome, Some(samples), notices),
             Err(reason) => (Outcome::Failed { reason }, None, Vec::new()),
         };
         let cell = Cell {
@@ -287,17 +285,15 @@ fn judge(
     ended: Result<Ended, TargetError>,
     receiver: Receiver,
     place: &Place,
-) -> Result<(Measurement, Samples, Vec<String>), String> {
+) -> Result<(Outcome, Samples, Vec<String>), String> {
     let ended = ended.map_err(|error| error.to_string())?;
     let received = receiver.finish();
     match ended.how {
         Ending::Done => {
-            let received = received.map_err(|incomplete| incomplete.to_string())?;
+            let mut received = received.map_err(|incomplete| incomplete.to_string())?;
             place.verify(&received.facts)?;
-            let (mut measurement, samples, notices) =
-                measurement(received, &place.program, ended.notices);
-            measurement.preparation.locked &= place.target.keeps_memory();
-            Ok((measurement, samples, notices))
+            received.preparation.locked &= place.target.keeps_memory();
+            Ok(outcome(received, &place.program, ended.notices))
         }
         Ending::Failed { why } => Err(match received {
             Err(Incomplete::Failed { text }) => text,
@@ -317,31 +313,47 @@ fn judge(
     }
 }
 
-fn measurement(
+/// Puts together what an instance reported and who ran it.
+fn outcome(
     received: Received,
     program: &Program,
     of_instance: Vec<String>,
-) -> (Measurement, Samples, Vec<String>) {
+) -> (Outcome, Samples, Vec<String>) {
     let notices = received
         .notices
         .into_iter()
         .chain(of_instance)
         .chain(program.notice.clone());
-    let measurement = Measurement {
-        agent: Agent {
-            version: received.version,
-            environment: received.environment,
-            sha256: program.sha256.clone(),
-            emulated: program.emulated,
-            accelerator: program.accelerator.clone(),
-            kernel: program.kernel.clone(),
-        },
-        preparation: received.preparation,
-        calibration: received.calibration,
-        frequencies: received.frequencies,
-        batch: received.batch,
-        counters: received.counters,
-        facts: received.facts,
+    let agent = Agent {
+        version: received.version,
+        environment: received.environment,
+        sha256: program.sha256.clone(),
+        emulated: program.emulated,
+        accelerator: program.accelerator.clone(),
+        kernel: program.kernel.clone(),
     };
-    (measurement, received.samples, notices.collect())
+    let outcome = match received.measured {
+        Measured::Batch(batch) => Outcome::Done(Box::new(Measurement {
+            agent,
+            preparation: received.preparation,
+            calibration: received.calibration,
+            frequencies: received.frequencies,
+            batch,
+            counters: received.counters,
+            facts: received.facts,
+        })),
+        Measured::Wakeups(facts) => Outcome::Woken(Box::new(Wakeups {
+            agent,
+            preparation: received.preparation,
+            calibration: received.calibration,
+            frequencies: received.frequencies,
+            counters: received.counters,
+            facts: received.facts,
+            origin_ns: facts.origin_ns,
+            threads: facts.threads,
+            exceeded: facts.exceeded,
+            worst: facts.worst,
+        })),
+    };
+    (outcome, received.samples, notices.collect())
 }

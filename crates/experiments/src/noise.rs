@@ -334,6 +334,8 @@ fn cell(
         experiment: NAME.to_owned(),
         target: target.to_owned(),
         load: load.to_string(),
+        phases: Vec::new(),
+        phase_seconds: None,
         workload: workload.name().to_owned(),
         size,
         repetitions,

@@ -3,7 +3,7 @@
 //! The lines may come over a pipe of their own, or out of a guest among those of the measured code: the two
 //! streams are numbered apart, so what is not the load's is skipped.
 
-use tare_results::model::{self, Achieved, LoadPlace};
+use tare_results::model::{self, Achieved, LoadPhase, LoadPlace};
 use tare_wire::PROTOCOL;
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
@@ -17,6 +17,7 @@ pub struct LoadReceiver {
     going: bool,
     ended: bool,
     achieved: Vec<Achieved>,
+    phases: Vec<LoadPhase>,
     notices: Vec<String>,
     trouble: Option<LoadError>,
 }
@@ -78,6 +79,7 @@ impl LoadReceiver {
             place,
             achieved: self.achieved,
             notices: self.notices,
+            phases: self.phases,
         })
     }
 
@@ -93,11 +95,25 @@ impl LoadReceiver {
                 self.going = true;
                 return LoadSeen::Going;
             }
-            Record::Achieved(it) => self.achieved.push(Achieved {
-                what: it.what.to_owned(),
-                amount: it.amount,
-                ns: it.ns,
+            Record::Phase(it) => self.phases.push(LoadPhase {
+                number: it.number,
+                load: it.load.to_owned(),
+                started_ns: it.started_ns,
+                stopping_ns: it.stopping_ns,
+                stopped_ns: it.stopped_ns,
+                achieved: Vec::new(),
             }),
+            Record::Achieved(it) => {
+                let achieved = match self.phases.last_mut() {
+                    Some(phase) => &mut phase.achieved,
+                    None => &mut self.achieved,
+                };
+                achieved.push(Achieved {
+                    what: it.what.to_owned(),
+                    amount: it.amount,
+                    ns: it.ns,
+                });
+            }
             Record::Notice(it) => self.notices.push(it.text.to_owned()),
             Record::Failure(it) => {
                 let text = it.text.to_owned();

@@ -171,6 +171,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
             } else {
                 LoadPlace::Beside
             },
+            phases: Vec::new(),
             achieved: vec![Achieved {
                 what: "bytes written".to_owned(),
                 amount: 400_000_000 + random.u64(..50_000_000),

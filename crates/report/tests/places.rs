@@ -137,6 +137,7 @@ fn copy_is_said_to_meet_pages_of_different_sizes() {
 fn wrote(amount: u64, place: LoadPlace) -> Option<Load> {
     Some(Load {
         place,
+        phases: Vec::new(),
         achieved: vec![
             Achieved {
                 what: "bytes written".to_owned(),

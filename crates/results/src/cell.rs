@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk;
 use crate::layout;
-use crate::model::{Cell, CellPlan, Measurement, Outcome, Samples};
+use crate::model::{Cell, CellPlan, Outcome, Samples};
 use crate::record;
 use crate::samples;
 use crate::sums::{self, Sums};
@@ -36,7 +36,15 @@ impl Files {
                         .zip(samples::encode(&cell.plan, samples)?),
                 );
             }
-            (Outcome::Done(_), None) => return Err("it is done, but has no samples".to_owned()),
+            (Outcome::Woken(wakeups), Some(samples)) => {
+                samples::check_wakeups(wakeups, &samples.wakeups)
+                    .map_err(|(file, reason)| format!("{file} {reason}"))?;
+                let contents = samples::encode_wakeups(&cell.plan, &samples.wakeups)?;
+                files.extend(samples::WAKEUP_FILES.into_iter().zip(contents));
+            }
+            (Outcome::Done(_) | Outcome::Woken(_), None) => {
+                return Err("it is done, but has no samples".to_owned());
+            }
             (Outcome::Failed { .. }, Some(_)) => {
                 return Err("it failed, but has samples".to_owned());
             }
@@ -105,23 +113,46 @@ impl Recorded {
 
     /// Compares the checksums of the samples.
     pub(crate) fn check_samples(&self) -> Result<(), Damage> {
-        for name in samples::FILES {
+        let names = match self.cell.outcome {
+            Outcome::Woken(_) => samples::WAKEUP_FILES,
+            Outcome::Done(_) | Outcome::Failed { .. } => samples::FILES,
+        };
+        for name in names {
             read_checked(&self.folder, name, &self.sums)?;
         }
         Ok(())
     }
 
-    /// Reads the samples, whose sums are in `measurement`.
-    pub(crate) fn samples(&self, measurement: &Measurement) -> Result<Samples, Damage> {
+    /// Reads the samples of a cell that is done; those of one that failed are empty.
+    pub(crate) fn samples(&self) -> Result<Samples, Damage> {
+        let plan = &self.cell.plan;
+        let broken = |(name, reason)| damage(&self.folder, name, reason);
+        match &self.cell.outcome {
+            Outcome::Done(measurement) => {
+                let contents = self.contents(samples::FILES)?;
+                let samples = samples::decode(plan.id, contents).map_err(broken)?;
+                samples::check(plan, &measurement.batch, &samples).map_err(broken)?;
+                Ok(samples)
+            }
+            Outcome::Woken(sums) => {
+                let contents = self.contents(samples::WAKEUP_FILES)?;
+                let wakeups = samples::decode_wakeups(plan.id, contents).map_err(broken)?;
+                samples::check_wakeups(sums, &wakeups).map_err(broken)?;
+                Ok(Samples {
+                    wakeups,
+                    ..Samples::default()
+                })
+            }
+            Outcome::Failed { .. } => Ok(Samples::default()),
+        }
+    }
+
+    fn contents(&self, names: [&'static str; 4]) -> Result<[Vec<u8>; 4], Damage> {
         let mut contents = [const { Vec::new() }; 4];
-        for (content, name) in contents.iter_mut().zip(samples::FILES) {
+        for (content, name) in contents.iter_mut().zip(names) {
             *content = read_checked(&self.folder, name, &self.sums)?;
         }
-        let broken = |(name, reason)| damage(&self.folder, name, reason);
-        let plan = &self.cell.plan;
-        let samples = samples::decode(plan.id, contents).map_err(broken)?;
-        samples::check(plan, &measurement.batch, &samples).map_err(broken)?;
-        Ok(samples)
+        Ok(contents)
     }
 }
 

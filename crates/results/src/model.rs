@@ -93,15 +93,23 @@ pub struct CellPlan {
     pub experiment: String,
     /// Target as it is written on the command line: `process`.
     pub target: String,
-    /// Load as it is written on the command line: `idle`.
+    /// Load as it is written on the command line: `idle`. Of loads one after the other, the schedule:
+    /// `25s:idle;dd`.
     pub load: String,
-    /// Workload: `prime`, `copy` or `gap`.
+    /// The loads that run one after the other in one measurement, each as long as `phase_seconds`; empty if there is
+    /// but one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<String>,
+    /// How long each phase is, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_seconds: Option<f64>,
+    /// Workload: `prime`, `copy`, `gap` or `wakeup`.
     pub workload: String,
     /// The kot-2019 column `limit-or-size`: limit of `prime`, elements of `copy`. None for `gap`.
     pub size: Option<u64>,
-    /// Timed repetitions; for `gap`, timer reads.
+    /// Timed repetitions; for `gap`, timer reads; for `wakeup`, activations of the first thread.
     pub repetitions: u64,
-    /// Timing: `fenced` or `published`.
+    /// Timing: `fenced` or `published`; for `wakeup`, `absolute`.
     pub timing: String,
     /// The plan in the words that the agent takes.
     pub words: String,
@@ -173,6 +181,26 @@ pub struct Load {
     pub achieved: Vec<Achieved>,
     /// In what it differs from the published load, and what else it remarked.
     pub notices: Vec<String>,
+    /// When each phase was and what it achieved, where loads ran one after the other. `achieved` is empty then.
+    #[serde(default)]
+    pub phases: Vec<LoadPhase>,
+}
+
+/// Says when one phase of a load was, and what it achieved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPhase {
+    /// Number of the phase, from 0.
+    pub number: u32,
+    /// The load, as written on the command line.
+    pub load: String,
+    /// When its tools were started, by the CLOCK_MONOTONIC of the kernel that they ran under.
+    pub started_ns: u64,
+    /// When they were told to end.
+    pub stopping_ns: u64,
+    /// When the last one had ended.
+    pub stopped_ns: u64,
+    /// How much it did.
+    pub achieved: Vec<Achieved>,
 }
 
 /// Is the place of a load, as seen from the measured code.
@@ -213,8 +241,10 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It ran to its end, and every record arrived.
+    /// A batch ran to its end, and every record arrived.
     Done(Box<Measurement>),
+    /// Threads measured their wake-ups to the end, and every record arrived.
+    Woken(Box<Wakeups>),
     /// It did not.
     Failed {
         /// What happened, and what to do.
@@ -241,6 +271,166 @@ pub struct Measurement {
     /// What the place looks like from inside.
     #[serde(default)]
     pub facts: Vec<Fact>,
+}
+
+/// Holds the facts of a wake-up measurement that ran to its end; the latencies are in the Parquet files
+/// beside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Wakeups {
+    /// Who ran it.
+    pub agent: Agent,
+    /// How it was prepared.
+    pub preparation: Preparation,
+    /// What the time stamps cost.
+    pub calibration: Calibration,
+    /// What each source claims of the TSC's frequency.
+    pub frequencies: Vec<Frequency>,
+    /// What was counted on the measured CPU meanwhile.
+    #[serde(default)]
+    pub counters: Vec<Counter>,
+    /// What the place looks like from inside.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+    /// Planned time of activation 0 of every thread, by the place's own CLOCK_MONOTONIC.
+    pub origin_ns: u64,
+    /// The threads that measured.
+    pub threads: Vec<WakeupThread>,
+    /// Latencies above the limit that the plan set, in the order in which they were seen.
+    #[serde(default)]
+    pub exceeded: Vec<Exceeded>,
+    /// What the kernel did around the worst wake-ups, where it was traced.
+    #[serde(default)]
+    pub worst: Vec<WorstWakeup>,
+}
+
+/// Sums up the wake-ups of one thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WakeupThread {
+    /// Number of the thread, from 0.
+    pub number: u32,
+    /// Its id in the kernel; 0 where there is none.
+    pub tid: u32,
+    /// CPU that it was pinned to.
+    pub cpu: Option<u32>,
+    /// Policy it was scheduled under: `fifo`, `rr`, `deadline`, `other`, or `interrupt` in the unikernel.
+    pub policy: String,
+    /// Its real-time priority, or 0.
+    pub priority: u32,
+    /// Time between two activations.
+    pub interval_ns: u64,
+    /// Wake-ups: each has one latency.
+    pub woken: u64,
+    /// Activations that were due before the thread had run for the one before; they have no wake-up.
+    pub missed: u64,
+    /// Least latency.
+    pub min_ns: u64,
+    /// Greatest latency.
+    pub max_ns: u64,
+    /// Sum of all latencies.
+    pub sum_ns: u64,
+    /// Least latency listed in `peaks.parquet`.
+    pub threshold_ns: u64,
+    /// Wake-ups at or above the threshold.
+    pub peaks_seen: u64,
+    /// Wake-ups listed: fewer than seen if the buffer was full.
+    pub peaks_kept: u64,
+    /// Wake-ups that are not in `latencies.parquet`, because there was no room for another value.
+    pub uncounted: u64,
+    /// Sum of their latencies.
+    pub uncounted_ns: u64,
+    /// Greatest of their latencies.
+    pub uncounted_max_ns: u64,
+    /// Width of one bin of `bins.parquet`.
+    pub bin_ns: u64,
+    /// Wake-ups in `raw.parquet`, from the first on.
+    pub raw_kept: u64,
+    /// Median time that recording one wake-up took.
+    pub recording_ns: u64,
+}
+
+/// Says that a latency above the plan's limit was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exceeded {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Number of the activation.
+    pub activation: u64,
+    /// The latency.
+    pub latency_ns: u64,
+}
+
+/// Says what the kernel did around one of the worst wake-ups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstWakeup {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Number of the activation.
+    pub activation: u64,
+    /// The latency.
+    pub latency_ns: u64,
+    /// Whether the events reach back to the planned time.
+    pub complete: bool,
+    /// What the kernel's trace has, in order of time.
+    pub events: Vec<TraceEvent>,
+}
+
+/// Is one event of the kernel's trace on the CPU of a late thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceEvent {
+    /// Time after the planned wake-up; negative before it.
+    pub at_ns: i64,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: TraceKind,
+}
+
+/// Says what happened, with the names that the kernel has for those concerned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TraceKind {
+    /// An interrupt was entered.
+    InterruptEntry {
+        /// Its name: `local timer`, `virtio0-req.0`.
+        name: String,
+    },
+    /// It was left.
+    InterruptExit {
+        /// Its name.
+        name: String,
+    },
+    /// A softirq was entered.
+    SoftirqEntry {
+        /// Its name: `NET_RX`.
+        name: String,
+    },
+    /// It was left.
+    SoftirqExit {
+        /// Its name.
+        name: String,
+    },
+    /// A timer's function was called in the timer interrupt.
+    TimerExpired {
+        /// Whether it wakes a sleeping thread up.
+        wakes: bool,
+    },
+    /// A thread was made runnable.
+    Waking {
+        /// Its name and number: `dd/1234`.
+        thread: String,
+        /// Whether it is the thread that measures.
+        ours: bool,
+        /// Its priority as the kernel counts it: below 100 for real-time threads.
+        priority: i32,
+    },
+    /// The CPU went on to another thread.
+    Switch {
+        /// Who ran before.
+        from: String,
+        /// Who runs now.
+        to: String,
+        /// Whether that is the thread that measures.
+        ours: bool,
+    },
 }
 
 /// Says one thing about the place where the measured code ran, as it looks from inside.
@@ -401,6 +591,63 @@ pub struct Samples {
     pub envelope: Vec<EnvelopeBin>,
     /// Consecutive raw samples from the middle of the batch; empty for `gap`.
     pub window: Vec<Delay>,
+    /// The latencies of a wake-up measurement, which has none of the above.
+    pub wakeups: WakeupSamples,
+}
+
+/// Holds the latencies of a wake-up measurement, as its Parquet files do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WakeupSamples {
+    /// Exact counts per latency, ascending within each thread and phase.
+    pub counts: Vec<LatencyCount>,
+    /// Wake-ups at or above the threshold, in order of time within each thread.
+    pub peaks: Vec<Wakeup>,
+    /// Envelope over time, empty bins left out.
+    pub bins: Vec<LatencyBin>,
+    /// Wake-ups as they were, from the first on, in order of time within each thread.
+    pub raw: Vec<Wakeup>,
+}
+
+/// Counts the wake-ups of one latency: a row of `latencies.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyCount {
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Number of the phase, from 0.
+    pub phase: u32,
+    /// The latency.
+    pub latency_ns: u64,
+    /// How many wake-ups have it.
+    pub count: u64,
+}
+
+/// Is one wake-up: a row of `peaks.parquet` or `raw.parquet`. It was planned for the origin and `activation`
+/// intervals of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Number of the activation, from 0. Numbers left out were missed.
+    pub activation: u64,
+    /// How late it was.
+    pub latency_ns: u64,
+}
+
+/// Sums up the wake-ups that were planned within one bin of time: a row of `bins.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyBin {
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Number of the bin, from 0; it starts `bin × bin_ns` after the origin.
+    pub bin: u32,
+    /// Wake-ups in it.
+    pub count: u64,
+    /// Sum of their latencies.
+    pub sum_ns: u64,
+    /// Least latency.
+    pub min_ns: u64,
+    /// Greatest latency.
+    pub max_ns: u64,
 }
 
 /// Counts the samples of one value: a row of `counts.parquet`.

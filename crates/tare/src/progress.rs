@@ -93,7 +93,7 @@ impl Observer for Progress<'_> {
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
         self.remaining.finished(&cell.plan, self.begun.elapsed());
         self.latest = match (&cell.outcome, samples) {
-            (Outcome::Done(_), Some(samples)) => live(cell, samples),
+            (Outcome::Done(_) | Outcome::Woken(_), Some(samples)) => live(cell, samples),
             _ => format!("{}: failed", cell.plan.label()),
         };
         let failed = match &cell.outcome {
@@ -102,7 +102,7 @@ impl Observer for Progress<'_> {
                 cell.plan.id,
                 cell.plan.label()
             )),
-            Outcome::Done(_) => None,
+            Outcome::Done(_) | Outcome::Woken(_) => None,
         };
         match (&self.bar, failed) {
             (Some(bar), None) => bar.inc(1),
@@ -170,6 +170,8 @@ mod tests {
             experiment: "noise".to_owned(),
             target: "process".to_owned(),
             load: "idle".to_owned(),
+            phases: Vec::new(),
+            phase_seconds: None,
             workload: workload.to_owned(),
             size: None,
             repetitions: 1,

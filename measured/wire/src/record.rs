@@ -9,6 +9,11 @@
 //! A load speaks on a stream of its own ([`crate::line::Stream::Load`]): [`Hello`], [`Record::Going`] as soon as it
 //! disturbs, and when it is stopped [`Achieved`] for each thing it did, then [`End`].
 //!
+//! Wake-ups take the place of the batch: [`Begins`] before the first one, [`Live`] and [`Exceeded`] meanwhile where
+//! the plan asks for them, then for each thread a [`Thread`] and the lists ([`Record::LatencyCounts`],
+//! [`Record::Peaks`], [`Record::LatencyEnvelope`], [`Record::RawLatencies`]), and for each traced one a [`Worst`]
+//! with [`Record::TraceEvents`] and [`Name`]s.
+//!
 //! All times are TSC ticks of the measured CPU ("cycles") unless a name says otherwise.
 
 use serde::{Deserialize, Serialize};
@@ -67,6 +72,42 @@ pub enum Record<'a> {
     /// Says how much a load did.
     #[serde(borrow)]
     Achieved(Achieved<'a>),
+    /// Says when the first wake-up is due.
+    Begins(Begins),
+    /// Sums up the wake-ups of one thread.
+    #[serde(borrow)]
+    Thread(Thread<'a>),
+    /// Counts per latency: rows of (thread, phase, ns − ns of the row before, count). The value starts
+    /// from 0 in every record and with every other thread or phase.
+    #[serde(borrow)]
+    LatencyCounts(List<'a>),
+    /// Wake-ups above the threshold: rows of (thread, number of the activation, latency in ns).
+    #[serde(borrow)]
+    Peaks(List<'a>),
+    /// Envelope over time: rows of (thread, number of the bin, wake-ups, sum, least, greatest latency in
+    /// ns); empty bins are left out. A wake-up belongs to the bin of its planned time.
+    #[serde(borrow)]
+    LatencyEnvelope(List<'a>),
+    /// Wake-ups as they were: rows of (thread, activation − the one before, latency in ns). The
+    /// activation starts from 0 in every record and with every other thread.
+    #[serde(borrow)]
+    RawLatencies(List<'a>),
+    /// Says how far a thread is.
+    Live(Live),
+    /// Says that a latency above the plan's limit was seen.
+    Exceeded(Exceeded),
+    /// Says of which wake-up the trace events that follow are.
+    Worst(Worst),
+    /// Trace events around one of the worst wake-ups: rows of (its place among them, time relative to the
+    /// planned one in ns, zigzag, kind, and two values whose meaning is the kind's, [`crate::trace`]).
+    #[serde(borrow)]
+    TraceEvents(List<'a>),
+    /// Names what trace events give by number.
+    #[serde(borrow)]
+    Name(Name<'a>),
+    /// Says when one phase of a load was; what it achieved follows.
+    #[serde(borrow)]
+    Phase(Phase<'a>),
 }
 
 impl Record<'_> {
@@ -90,6 +131,18 @@ impl Record<'_> {
             Self::Fact(_) => "fact",
             Self::Going => "going",
             Self::Achieved(_) => "achieved",
+            Self::Begins(_) => "begins",
+            Self::Thread(_) => "thread",
+            Self::LatencyCounts(_) => "latency-counts",
+            Self::Peaks(_) => "peaks",
+            Self::LatencyEnvelope(_) => "latency-envelope",
+            Self::RawLatencies(_) => "raw-latencies",
+            Self::Live(_) => "live",
+            Self::Exceeded(_) => "exceeded",
+            Self::Worst(_) => "worst",
+            Self::TraceEvents(_) => "trace-events",
+            Self::Name(_) => "name",
+            Self::Phase(_) => "phase",
         }
     }
 }
@@ -259,6 +312,134 @@ pub struct Achieved<'a> {
     pub amount: u64,
     /// In what time.
     pub ns: u64,
+}
+
+/// Says when the first wake-up is due, at least 100 ms before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begins {
+    /// Planned time of activation 0 of every thread, by the place's clock: CLOCK_MONOTONIC, or the time
+    /// since the start where there is no kernel.
+    pub origin_ns: u64,
+}
+
+/// Sums up the wake-ups of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread<'a> {
+    /// Number of the thread, from 0.
+    pub number: u32,
+    /// Its id in the kernel; 0 where there is none.
+    pub tid: u32,
+    /// CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// Policy it was scheduled under: `fifo`, `rr`, `deadline`, `other`, or `interrupt` in the unikernel.
+    pub policy: &'a str,
+    /// Its real-time priority, or 0.
+    pub priority: u32,
+    /// Time between two activations. Activation `n` was planned for the origin and `n` intervals.
+    pub interval_ns: u64,
+    /// Wake-ups: each has one latency.
+    pub woken: u64,
+    /// Activations that were due before the thread had run for the one before. They have no wake-up.
+    pub missed: u64,
+    /// Least latency.
+    pub min_ns: u64,
+    /// Greatest latency.
+    pub max_ns: u64,
+    /// Sum of all latencies.
+    pub sum_ns: u64,
+    /// Least latency that is listed among the peaks.
+    pub threshold_ns: u64,
+    /// Wake-ups at or above the threshold.
+    pub peaks_seen: u64,
+    /// Wake-ups that are listed: fewer than seen if the buffer was full.
+    pub peaks_kept: u64,
+    /// Wake-ups whose latency is not in the counts, because there was no room for another value.
+    pub uncounted: u64,
+    /// Sum of their latencies.
+    pub uncounted_ns: u64,
+    /// Greatest of their latencies.
+    pub uncounted_max_ns: u64,
+    /// Width of one bin of the envelope.
+    pub bin_ns: u64,
+    /// Wake-ups kept as they were, from the first on.
+    pub raw_kept: u64,
+    /// Median time that recording one wake-up took, measured before the first one.
+    pub recording_ns: u64,
+}
+
+/// Says how far a thread is, while it measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Live {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Its id in the kernel.
+    pub tid: u32,
+    /// Wake-ups so far.
+    pub woken: u64,
+    /// Missed activations so far.
+    pub missed: u64,
+    /// Least latency so far.
+    pub min_ns: u64,
+    /// Latency of the last wake-up.
+    pub last_ns: u64,
+    /// Sum of all latencies so far.
+    pub sum_ns: u64,
+    /// Greatest latency so far.
+    pub max_ns: u64,
+}
+
+/// Says that a latency above the plan's limit was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exceeded {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Number of the activation.
+    pub activation: u64,
+    /// The latency.
+    pub latency_ns: u64,
+}
+
+/// Says of which wake-up trace events are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worst {
+    /// Place among the worst, from 0.
+    pub place: u32,
+    /// Number of the thread.
+    pub thread: u32,
+    /// Number of the activation.
+    pub activation: u64,
+    /// The latency.
+    pub latency_ns: u64,
+    /// Events that follow.
+    pub events: u32,
+    /// Whether the kernel's buffer reaches back to the planned time: else the events are the last ones only.
+    pub complete: bool,
+}
+
+/// Names what trace events give by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Name<'a> {
+    /// What is named: `thread`, `interrupt`, `softirq` or `vector`.
+    pub of: &'a str,
+    /// Its number.
+    pub number: u64,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// Says when one phase of a load was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase<'a> {
+    /// Number of the phase, from 0.
+    pub number: u32,
+    /// The load, as written.
+    pub load: &'a str,
+    /// When its tools were started, CLOCK_MONOTONIC in ns.
+    pub started_ns: u64,
+    /// When they were told to end.
+    pub stopping_ns: u64,
+    /// When the last one had ended.
+    pub stopped_ns: u64,
 }
 
 /// Ends the sequence, so that a lost tail is noticed.

@@ -92,7 +92,9 @@ impl Analyser {
                 self.remark(&cell);
                 let reason = match cell.outcome {
                     Outcome::Failed { reason } => reason,
-                    Outcome::Done(_) => "its record names no reason; measure it again".to_owned(),
+                    Outcome::Done(_) | Outcome::Woken(_) => {
+                        "its record names no reason; measure it again".to_owned()
+                    }
                 };
                 (State::Failed, reason)
             }
@@ -271,7 +273,7 @@ impl Repeated {
             .iter()
             .filter_map(|&i| match &cells[i].0.outcome {
                 Outcome::Done(measured) => Some(&**measured),
-                Outcome::Failed { .. } => None,
+                Outcome::Woken(_) | Outcome::Failed { .. } => None,
             })
             .collect();
         let tsc_hz = runs.first()?.tsc.as_ref().map(|tsc| tsc.hz);

@@ -31,7 +31,7 @@ pub(super) fn find(
         .iter()
         .filter_map(|(cell, note)| match &cell.outcome {
             Outcome::Done(measured) => Some((cell, &**measured, note.as_deref())),
-            Outcome::Failed { .. } => None,
+            Outcome::Woken(_) | Outcome::Failed { .. } => None,
         })
         .collect();
     let which = |of: &dyn Fn(&Measurement) -> bool| -> Vec<u32> {

@@ -190,6 +190,7 @@ pub struct Run {
 pub fn measured(cell: &mut Cell) -> &mut Measurement {
     match &mut cell.outcome {
         Outcome::Done(measured) => measured,
+        Outcome::Woken(_) => panic!("it measured wake-ups"),
         Outcome::Failed { reason } => panic!("it failed: {reason}"),
     }
 }
@@ -298,6 +299,8 @@ impl Run {
                 load => load,
             }
             .to_owned(),
+            phases: Vec::new(),
+            phase_seconds: None,
             workload: workload.to_owned(),
             size,
             repetitions,

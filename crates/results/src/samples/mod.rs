@@ -1,18 +1,20 @@
-//! The samples of one cell as four Parquet files.
+//! The samples of one cell as four Parquet files; those of wake-ups are others than those of a batch.
 //!
 //! Each file is one flat table whose first column is the cell's number, so that the files of a
 //! whole run can be read as one table: `cells/*/counts.parquet`. All numbers are unsigned.
 
 mod check;
 mod table;
+mod wakeups;
 
 use std::panic;
 
-use crate::model::{CellPlan, Count, Delay, EnvelopeBin, SCHEMA, Samples};
+use crate::model::{CellPlan, Count, Delay, EnvelopeBin, SCHEMA, Samples, WakeupSamples};
 pub(crate) use check::check;
 use table::{Column, Row, Width};
+pub(crate) use wakeups::check as check_wakeups;
 
-/// Lists the files in the order in which they are written.
+/// Lists the files of a batch in the order in which they are written.
 pub(crate) const FILES: [&str; 4] = [
     "counts.parquet",
     "delays.parquet",
@@ -20,13 +22,55 @@ pub(crate) const FILES: [&str; 4] = [
     "window.parquet",
 ];
 
-/// Encodes the samples of a cell, one content for each of [`FILES`].
-pub(crate) fn encode(plan: &CellPlan, samples: &Samples) -> Result<[Vec<u8>; 4], String> {
-    let about = [
+/// Lists the files of wake-ups in the order in which they are written.
+pub(crate) const WAKEUP_FILES: [&str; 4] = [
+    "latencies.parquet",
+    "peaks.parquet",
+    "bins.parquet",
+    "raw.parquet",
+];
+
+/// Encodes the wake-ups of a cell, one content for each of [`WAKEUP_FILES`].
+pub(crate) fn encode_wakeups(
+    plan: &CellPlan,
+    samples: &WakeupSamples,
+) -> Result<[Vec<u8>; 4], String> {
+    let about = about(plan);
+    let failed = |error: parquet::errors::ParquetError| error.to_string();
+    Ok([
+        table::encode(plan.id, &samples.counts, &about).map_err(failed)?,
+        table::encode(plan.id, &samples.peaks, &about).map_err(failed)?,
+        table::encode(plan.id, &samples.bins, &about).map_err(failed)?,
+        table::encode(plan.id, &samples.raw, &about).map_err(failed)?,
+    ])
+}
+
+/// Decodes the contents of [`WAKEUP_FILES`], as [`decode`] does.
+pub(crate) fn decode_wakeups(
+    id: u32,
+    files: [Vec<u8>; 4],
+) -> Result<WakeupSamples, (&'static str, String)> {
+    let [counts, peaks, bins, raw] = files;
+    let [of_counts, of_peaks, of_bins, of_raw] = WAKEUP_FILES;
+    Ok(WakeupSamples {
+        counts: rows(id, counts).map_err(|reason| (of_counts, reason))?,
+        peaks: rows(id, peaks).map_err(|reason| (of_peaks, reason))?,
+        bins: rows(id, bins).map_err(|reason| (of_bins, reason))?,
+        raw: rows(id, raw).map_err(|reason| (of_raw, reason))?,
+    })
+}
+
+fn about(plan: &CellPlan) -> [(&'static str, String); 3] {
+    [
         ("tare.schema", SCHEMA.to_string()),
         ("tare.version", env!("CARGO_PKG_VERSION").to_owned()),
         ("tare.plan", plan.words.clone()),
-    ];
+    ]
+}
+
+/// Encodes the samples of a batch, one content for each of [`FILES`].
+pub(crate) fn encode(plan: &CellPlan, samples: &Samples) -> Result<[Vec<u8>; 4], String> {
+    let about = about(plan);
     let failed = |error: parquet::errors::ParquetError| error.to_string();
     Ok([
         table::encode(plan.id, &samples.counts, &about).map_err(failed)?,
@@ -44,6 +88,7 @@ pub(crate) fn decode(id: u32, files: [Vec<u8>; 4]) -> Result<Samples, (&'static 
         delays: rows(id, delays).map_err(|reason| (FILES[1], reason))?,
         envelope: rows(id, envelope).map_err(|reason| (FILES[2], reason))?,
         window: rows(id, window).map_err(|reason| (FILES[3], reason))?,
+        wakeups: WakeupSamples::default(),
     })
 }
 

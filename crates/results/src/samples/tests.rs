@@ -13,6 +13,8 @@ fn plan(workload: &str) -> CellPlan {
         experiment: "noise".to_owned(),
         target: "process".to_owned(),
         load: "idle".to_owned(),
+        phases: Vec::new(),
+        phase_seconds: None,
         workload: workload.to_owned(),
         size: Some(22),
         repetitions: 10,
@@ -59,6 +61,7 @@ fn prime() -> (CellPlan, Batch, Samples) {
         delays: vec![delay(5, 10_500, 900)],
         envelope: vec![bin(0, 5, 530, 100, 130), bin(2, 4, 1_200, 100, 900)],
         window: vec![delay(4, 10_400, 100), delay(5, 10_500, 900)],
+        ..Samples::default()
     };
     (plan("prime"), batch, samples)
 }
@@ -86,6 +89,7 @@ fn gap() -> (CellPlan, Batch, Samples) {
         delays: vec![delay(2, 1_100, 400), delay(9, 15_000, 400)],
         envelope: vec![bin(0, 1, 400, 400, 400), bin(9, 1, 400, 400, 400)],
         window: Vec::new(),
+        ..Samples::default()
     };
     (plan("gap"), batch, samples)
 }
@@ -121,6 +125,7 @@ fn any_samples() -> impl Strategy<Value = Samples> {
             .map(|(b, n, sum, min, max)| bin(b, n, sum, min, max))
             .collect(),
         window: of(window),
+        ..Samples::default()
     })
 }
 

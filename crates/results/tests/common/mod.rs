@@ -44,6 +44,8 @@ fn cell_plan(id: u32) -> CellPlan {
         experiment: "noise".to_owned(),
         target: "process".to_owned(),
         load: "idle".to_owned(),
+        phases: Vec::new(),
+        phase_seconds: None,
         workload: workload.to_owned(),
         size,
         repetitions: 3_000,
@@ -136,6 +138,7 @@ pub fn done(plan: &CellPlan, seed: u64) -> (Cell, Samples) {
         delays,
         envelope: envelope.into_values().collect(),
         window,
+        ..Samples::default()
     };
     (
         cell(plan, Outcome::Done(Box::new(measurement(batch)))),

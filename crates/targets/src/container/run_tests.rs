@@ -241,7 +241,8 @@ fn records_arrive_from_every_kind_of_container() {
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
             let received = seen.received.unwrap();
             assert_eq!(received.environment, "linux");
-            assert_eq!((received.batch.result, received.batch.work), (8, 84));
+            let batch = received.batch().unwrap();
+            assert_eq!((batch.result, batch.work), (8, 84));
             assert_eq!(received.preparation.cpu, Some(1), "{name}");
             assert!(
                 received.preparation.locked,

@@ -88,7 +88,8 @@ impl Seen {
         assert_eq!(self.ended.how, Ending::Done, "{}", self.text);
         let received = self.received.unwrap();
         assert_eq!(received.environment, environment);
-        assert_eq!((received.batch.result, received.batch.work), (8, 84));
+        let batch = received.batch().unwrap();
+        assert_eq!((batch.result, batch.work), (8, 84));
         let facts = received.facts.into_iter();
         facts.map(|fact| (fact.name, fact.value)).collect()
     }

@@ -111,7 +111,8 @@ fn one_connection_and_one_copy_serve_several_cells() {
         assert_eq!(ended.how, Ending::Done);
         let received = received.unwrap();
         assert_eq!(received.environment, "linux");
-        assert_eq!((received.batch.result, received.batch.work), (8, 84));
+        let batch = received.batch().unwrap();
+        assert_eq!((batch.result, batch.work), (8, 84));
         let agent = bench
             .kept()
             .join(format!("agent-{}", &program.sha256[..16]));

@@ -125,7 +125,8 @@ fn records_arrive_from_every_machine() {
             assert_eq!(seen.ended.how, Ending::Done, "{machine}: {}", seen.text);
             let received = seen.received.unwrap();
             assert_eq!(received.environment, "unikernel");
-            assert_eq!((received.batch.result, received.batch.work), (8, 84));
+            let batch = received.batch().unwrap();
+            assert_eq!((batch.result, batch.work), (8, 84));
         }
     }
 }

@@ -158,7 +158,7 @@ impl Source<'_> {
         let found = self.cells.iter().find(|(c, _)| c.plan.id == cell.id)?;
         match &found.0.outcome {
             Outcome::Done(measured) => Some(measured),
-            Outcome::Failed { .. } => None,
+            Outcome::Woken(_) | Outcome::Failed { .. } => None,
         }
     }
 

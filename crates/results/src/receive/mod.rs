@@ -4,6 +4,8 @@
 //! is done only if everything from `hello` to `end` has arrived and the sums agree with the lists.
 //! Whatever is wrong becomes an [`Incomplete`], which names what is missing.
 
+mod wakeups;
+
 use std::collections::VecDeque;
 
 use tare_wire::PROTOCOL;
@@ -13,9 +15,12 @@ use tare_wire::record::{self, Record};
 use thiserror::Error;
 
 use crate::model::{
-    Batch, Calibration, Count, Counter, Delay, EnvelopeBin, Fact, Frequency, FrequencySource,
-    Preparation, Samples,
+    Batch, Calibration, Count, Counter, Delay, EnvelopeBin, Exceeded, Fact, Frequency,
+    FrequencySource, Preparation, Samples,
 };
+
+use wakeups::Collector;
+pub use wakeups::WakeupFacts;
 
 /// Is how many lines that are no records are kept, to tell what an instance said before it failed.
 const KEPT_LINES: usize = 10;
@@ -32,6 +37,7 @@ pub struct Receiver {
     counters: Vec<Counter>,
     facts: Vec<Fact>,
     batch: Option<Batch>,
+    wakeups: Option<Collector>,
     samples: Samples,
     notices: Vec<String>,
     other: VecDeque<String>,
@@ -44,6 +50,15 @@ pub struct Receiver {
 pub enum Seen {
     /// The instance is ready: the workload starts.
     Ready,
+    /// The first wake-up is due at this time of the place's clock.
+    Begins {
+        /// CLOCK_MONOTONIC, or the time since the start where there is no kernel.
+        origin_ns: u64,
+    },
+    /// A thread tells how far it is.
+    Live(record::Live),
+    /// A latency above the plan's limit was seen.
+    Exceeded(Exceeded),
     /// Another record.
     Record,
     /// The last record: nothing follows.
@@ -65,8 +80,8 @@ pub struct Received {
     pub calibration: Calibration,
     /// What each source claims of the TSC's frequency.
     pub frequencies: Vec<Frequency>,
-    /// Sums over the batch.
-    pub batch: Batch,
+    /// What was measured.
+    pub measured: Measured,
     /// What was counted on the measured CPU during the batch.
     pub counters: Vec<Counter>,
     /// What the place looks like from inside.
@@ -75,6 +90,35 @@ pub struct Received {
     pub samples: Samples,
     /// What the agent remarked.
     pub notices: Vec<String>,
+}
+
+/// Is what was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measured {
+    /// Sums over a batch.
+    Batch(Batch),
+    /// Wake-ups.
+    Wakeups(WakeupFacts),
+}
+
+impl Received {
+    /// Returns the sums over the batch, if it was one.
+    #[must_use]
+    pub fn batch(&self) -> Option<&Batch> {
+        match &self.measured {
+            Measured::Batch(batch) => Some(batch),
+            Measured::Wakeups(_) => None,
+        }
+    }
+
+    /// Returns what was reported of wake-ups, if they were measured.
+    #[must_use]
+    pub fn wakeups(&self) -> Option<&WakeupFacts> {
+        match &self.measured {
+            Measured::Batch(_) => None,
+            Measured::Wakeups(facts) => Some(facts),
+        }
+    }
 }
 
 /// Says why an instance's records are not a whole cell.
@@ -183,6 +227,25 @@ impl Receiver {
         let missing = |what: &str| Incomplete::Contradiction {
             what: format!("no {what} record among them"),
         };
+        let (measured, samples) = match (self.batch, self.wakeups) {
+            (Some(batch), None) => {
+                let samples = resolve(self.samples, batch.first_tsc);
+                (Measured::Batch(batch), samples)
+            }
+            (None, Some(collector)) => {
+                let (facts, wakeups) = collector.finish();
+                let samples = Samples {
+                    wakeups,
+                    ..self.samples
+                };
+                (Measured::Wakeups(facts), samples)
+            }
+            (None, None) => return Err(missing("batch")),
+            (Some(_), Some(_)) => {
+                let what = "a batch and wake-ups in one".to_owned();
+                return Err(Incomplete::Contradiction { what });
+            }
+        };
         let received = Received {
             version: self.version,
             environment: self.environment,
@@ -191,8 +254,8 @@ impl Receiver {
             frequencies: self.frequencies,
             counters: self.counters,
             facts: self.facts,
-            batch: self.batch.ok_or_else(|| missing("batch"))?,
-            samples: resolve(self.samples, self.batch.unwrap_or_default().first_tsc),
+            measured,
+            samples,
             notices: self.notices,
         };
         agree(&received)?;
@@ -251,7 +314,7 @@ impl Receiver {
                 Ok(())
             }
             // A load's, which has a stream of its own.
-            Record::Going | Record::Achieved(_) => {
+            Record::Going | Record::Achieved(_) | Record::Phase(_) => {
                 let what = format!("a {} record among them", record.kind());
                 self.trouble(Incomplete::Contradiction { what });
                 Ok(())
@@ -264,6 +327,37 @@ impl Receiver {
             Record::Delays(list) => delays(list.rows, &mut self.samples.delays),
             Record::Envelope(list) => envelope(list.rows, &mut self.samples.envelope),
             Record::Window(list) => window(list.rows, &mut self.samples.window),
+            Record::Begins(begins) => {
+                let origin_ns = begins.origin_ns;
+                self.wakeups().facts.origin_ns = origin_ns;
+                return Seen::Begins { origin_ns };
+            }
+            Record::Live(live) => return Seen::Live(live),
+            Record::Exceeded(exceeded) => {
+                self.wakeups().exceeded(exceeded);
+                return Seen::Exceeded(Exceeded {
+                    thread: exceeded.thread,
+                    activation: exceeded.activation,
+                    latency_ns: exceeded.latency_ns,
+                });
+            }
+            Record::Thread(thread) => {
+                self.wakeups().thread(&thread);
+                Ok(())
+            }
+            Record::LatencyCounts(list) => self.wakeups().counts(list.rows),
+            Record::Peaks(list) => self.wakeups().peaks(list.rows),
+            Record::LatencyEnvelope(list) => self.wakeups().bins(list.rows),
+            Record::RawLatencies(list) => self.wakeups().raw(list.rows),
+            Record::Worst(worst) => {
+                self.wakeups().worst(worst);
+                Ok(())
+            }
+            Record::TraceEvents(list) => self.wakeups().events(list.rows),
+            Record::Name(name) => {
+                self.wakeups().name(&name);
+                Ok(())
+            }
             Record::Notice(notice) => {
                 self.notices.push(notice.text.to_owned());
                 Ok(())
@@ -293,6 +387,10 @@ impl Receiver {
             });
         }
         Seen::Record
+    }
+
+    fn wakeups(&mut self) -> &mut Collector {
+        self.wakeups.get_or_insert_default()
     }
 
     /// Keeps the first thing that went wrong: what follows is its consequence.
@@ -449,7 +547,15 @@ fn resolve(mut samples: Samples, first_tsc: u64) -> Samples {
 
 /// Checks the sums of the batch against the lists.
 fn agree(received: &Received) -> Result<(), Incomplete> {
-    let Received { batch, samples, .. } = received;
+    let Received {
+        measured: Measured::Batch(batch),
+        samples,
+        ..
+    } = received
+    else {
+        // When a cell is written, its samples are checked against the sums of the threads.
+        return Ok(());
+    };
     let listed = samples.delays.len() as u64;
     let counted = samples
         .counts
