@@ -96,7 +96,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 
 /// Waits until the CPU has been idle for a while, at most two minutes: ordinary work that shares it
 /// with the measurement would be taken for the hog's.
-fn wait_for_quiet(cpu: usize) {
+pub(crate) fn wait_for_quiet(cpu: usize) {
     const QUIET_SAMPLES: usize = 5;
     let deadline = Instant::now() + Duration::from_secs(120);
     let source = Source::system();

@@ -9,6 +9,7 @@
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
 //! * [`places`]: every kind of place in one report;
 //! * [`hog`]: a SCHED_FIFO thread of known appetite takes the CPU away, and is found;
+//! * [`latency`]: wake-ups beside Debian's cyclictest, what recording them costs, how much a day of them takes;
 //! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
 //! * [`pace`]: how long the commands take that promise a time;
 //! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and what
@@ -19,6 +20,7 @@ mod boot;
 mod containers;
 mod guests;
 mod hog;
+mod latency;
 mod loads;
 mod pace;
 mod places;
@@ -41,7 +43,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("pace", pace::run),
@@ -50,6 +52,7 @@ const CHECKS: [(&str, Check); 8] = [
     ("loads", loads::run),
     ("guests", guests::run),
     ("places", places::run),
+    ("latency", latency::run),
 ];
 
 fn main() -> ExitCode {

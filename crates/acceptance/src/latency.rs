@@ -1,0 +1,296 @@
+//! Wake-up latency beside Debian's cyclictest, what recording it costs, and how long a run can be kept.
+//!
+//! Both programs measure the same CPU for ten seconds with `-m -p95 -i 100`, in turns, five pairs without a load and
+//! five beside hackbench; the medians over the pairs are compared. cyclictest counts in whole microseconds, so ours are cut to whole
+//! microseconds too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tare_results::model::{LatencyCount, Outcome, WakeupThread};
+use tare_results::{CellState, RunFolder};
+use tare_targets::measured::MeasuredFile;
+
+use crate::hog::{last_cpu, wait_for_quiet};
+use crate::verdict::Verdicts;
+use crate::{Result, median, tare};
+
+const PAIRS: usize = 5;
+const SECONDS: u32 = 10;
+const INTERVAL_US: u32 = 100;
+/// Is beyond every latency that is expected, in µs: what is longer would be missing in cyclictest's histogram.
+const HISTOGRAM_US: u32 = 200_000;
+
+/// Is how much memory on the disk a day may take.
+const DAY_BYTES: f64 = 200e6;
+const DAY_WAKEUPS: f64 = 24.0 * 3_600.0 * 1e6 / INTERVAL_US as f64;
+
+/// Compares, and looks at the cost.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let cpu = last_cpu()?;
+    let scratch = tempfile::tempdir()?;
+    let idle = compare("idle", None, cpu, scratch.path(), verdicts)?;
+    let excess = idle.ours_missed - idle.theirs_missed;
+    verdicts.at_most(
+        "misses idle beyond cyclictest's, points",
+        100.0 * excess,
+        0.1,
+    );
+    compare(
+        "hackbench",
+        Some("hackbench"),
+        cpu,
+        scratch.path(),
+        verdicts,
+    )?;
+    cost(cpu, scratch.path(), verdicts)
+}
+
+/// Holds shares of missed activations.
+struct Missed {
+    ours_missed: f64,
+    theirs_missed: f64,
+}
+
+/// Is what one program saw.
+#[derive(Debug)]
+struct Seen {
+    min_us: f64,
+    median_us: f64,
+    p99_us: f64,
+    max_us: f64,
+    missed: f64,
+}
+
+impl Seen {
+    /// Derives figures from counts per whole microsecond.
+    fn of(counts: &BTreeMap<u64, u64>) -> Result<Self> {
+        let total: u64 = counts.values().sum();
+        let at = |share: f64| {
+            let mut seen = 0;
+            let due = (share * total as f64).ceil() as u64;
+            let found = counts.iter().find(|(_, count)| {
+                seen += **count;
+                seen >= due
+            });
+            found.map_or(f64::NAN, |(us, _)| *us as f64)
+        };
+        let first = counts.keys().next().ok_or("nothing was measured")?;
+        let last = counts.keys().next_back().ok_or("nothing was measured")?;
+        let due = f64::from(SECONDS) * 1e6 / f64::from(INTERVAL_US);
+        Ok(Self {
+            min_us: *first as f64,
+            median_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: *last as f64,
+            missed: (1.0 - total as f64 / due).max(0.0),
+        })
+    }
+}
+
+fn compare(
+    name: &str,
+    load: Option<&str>,
+    cpu: usize,
+    scratch: &Path,
+    verdicts: &mut Verdicts,
+) -> Result<Missed> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        if load.is_none() {
+            wait_for_quiet(cpu);
+        }
+        for turn in 0..2 {
+            let load = load
+                .map(|load| Background::start(load, scratch))
+                .transpose()?;
+            if (pair + turn) % 2 == 0 {
+                theirs.push(cyclictest(cpu)?);
+            } else {
+                ours.push(wakeup(&format!("{name}-{pair}"), cpu, scratch)?);
+            }
+            drop(load);
+        }
+    }
+    for (who, all) in [("cyclictest", &theirs), ("tare", &ours)] {
+        let of = |get: fn(&Seen) -> f64| median(all.iter().map(get));
+        println!(
+            "       {name}, {who}: min {} µs, p50 {}, p99 {}, max {}; missed {:.3} % (medians over {PAIRS})",
+            of(|s| s.min_us),
+            of(|s| s.median_us),
+            of(|s| s.p99_us),
+            of(|s| s.max_us),
+            100.0 * of(|s| s.missed)
+        );
+    }
+    let both =
+        |get: fn(&Seen) -> f64| (median(ours.iter().map(get)), median(theirs.iter().map(get)));
+    let (our_min, their_min) = both(|s| s.min_us);
+    let what = format!("{name}: minimum beyond cyclictest's, µs");
+    verdicts.within(&what, our_min - their_min, -2.0, 2.0);
+    let (our_median, their_median) = both(|s| s.median_us);
+    let what = format!("{name}: p50 / cyclictest's");
+    verdicts.within(&what, our_median / their_median, 0.85, 1.15);
+    let (ours_missed, theirs_missed) = both(|s| s.missed);
+    Ok(Missed {
+        ours_missed,
+        theirs_missed,
+    })
+}
+
+/// Runs Debian's cyclictest and reads its histogram.
+fn cyclictest(cpu: usize) -> Result<Seen> {
+    let output = Command::new("cyclictest")
+        .args(["-m", "-q", "-t1", "-p95"])
+        .args(["-i", &INTERVAL_US.to_string()])
+        .args(["-a", &cpu.to_string()])
+        .args(["-D", &SECONDS.to_string()])
+        .args(["-h", &HISTOGRAM_US.to_string()])
+        .output()
+        .map_err(|error| format!("cyclictest cannot be run ({error}): install rt-tests"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cyclictest: {}: {said}", output.status).into());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut counts = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some((us, count)) = line.split_once(char::is_whitespace)
+            && let (Ok(us), Ok(count)) = (us.parse(), count.trim().parse())
+            && count > 0
+        {
+            counts.insert(us, count);
+        }
+    }
+    Seen::of(&counts)
+}
+
+/// Runs `tare wakeup` the same way.
+fn wakeup(name: &str, cpu: usize, scratch: &Path) -> Result<Seen> {
+    let folder = measured(name, cpu, SECONDS, scratch)?;
+    let (_, counts) = latencies(&folder)?;
+    let mut per_us = BTreeMap::new();
+    for LatencyCount {
+        latency_ns, count, ..
+    } in counts
+    {
+        *per_us.entry(latency_ns / 1_000).or_default() += count;
+    }
+    Seen::of(&per_us)
+}
+
+fn measured(name: &str, cpu: usize, seconds: u32, scratch: &Path) -> Result<RunFolder> {
+    let path = scratch.join(name);
+    let output = path
+        .to_str()
+        .ok_or("the scratch folder's name is not UTF-8")?;
+    let (cpu, seconds) = (cpu.to_string(), seconds.to_string());
+    let interval = INTERVAL_US.to_string();
+    tare(&[
+        "wakeup", "-t", "1", "-a", &cpu, "-p", "95", "-i", &interval, "-D", &seconds, "--runs",
+        "1", "--output", output,
+    ])?;
+    Ok(RunFolder::open(&path)?)
+}
+
+/// Returns the thread and the counts of the only cell.
+fn latencies(folder: &RunFolder) -> Result<(WakeupThread, Vec<LatencyCount>)> {
+    let plan = folder.plan().cells.first().ok_or("the plan is empty")?;
+    let CellState::Done(cell) = folder.state(plan.id) else {
+        return Err("the cell failed".into());
+    };
+    let Outcome::Woken(wakeups) = cell.outcome else {
+        return Err("the cell holds no wake-ups".into());
+    };
+    let thread = wakeups.threads.into_iter().next();
+    let samples = folder.samples(plan.id)?;
+    Ok((thread.ok_or("no thread measured")?, samples.wakeups.counts))
+}
+
+/// Looks at what recording costs a wake-up, and how much a day takes on the disk.
+///
+/// Counts per value grow with the number of values, not of wake-ups; lists and bins have a limit. So a day is bounded
+/// by what one value, one peak, one raw wake-up takes, and by the plan's limits.
+fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let short = measured("short", cpu, 10, scratch)?;
+    let long = measured("long", cpu, 40, scratch)?;
+    let (thread, _) = latencies(&long)?;
+    let share = 100.0 * thread.recording_ns as f64 / (1e3 * f64::from(INTERVAL_US));
+    verdicts.at_most("recording one wake-up, % of a period of 100 µs", share, 2.0);
+
+    let sizes = [sizes(&short)?, sizes(&long)?];
+    for (file, long) in &sizes[1] {
+        let short = sizes[0].get(file).copied().unwrap_or(0);
+        println!("       {file}: {short} bytes after 10 s, {long} after 40 s");
+    }
+    let plan = &long.plan().cells[0];
+    let words = tare_wire::wakeup::Plan::parse(plan.words.split_whitespace())
+        .map_err(|error| error.to_string())?;
+    let of = |file: &str| sizes[1].get(file).copied().unwrap_or(0) as f64;
+    let raw_bytes = of("raw.parquet") / thread.raw_kept.max(1) as f64;
+    // Peaks are stored as raw ones are; on a quiet machine there are too few to tell their size from.
+    let lists = raw_bytes * (words.raw as f64 + words.capacity as f64).min(2.0 * DAY_WAKEUPS);
+    // As if every further value were new: from 10 s to 40 s the tail has filled up in the same way.
+    let growth = (of("latencies.parquet")
+        - sizes[0].get("latencies.parquet").copied().unwrap_or(0) as f64)
+        .max(0.0)
+        / 30.0;
+    let counts = of("latencies.parquet") + growth * 24.0 * 3_600.0;
+    let day = lists + counts + of("bins.parquet");
+    verdicts.at_most(
+        "a day at 100 µs, MB on the disk at most",
+        day / 1e6,
+        DAY_BYTES / 1e6,
+    );
+    Ok(())
+}
+
+/// Returns the size of each file of the first cell.
+fn sizes(folder: &RunFolder) -> Result<BTreeMap<String, u64>> {
+    let mut sizes = BTreeMap::new();
+    for entry in fs::read_dir(folder.path().join("cells/0001"))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        sizes.insert(name, entry.metadata()?.len());
+    }
+    Ok(sizes)
+}
+
+/// Is a load that runs beside, driven by the agent. It is ended when this is dropped.
+struct Background {
+    child: Child,
+}
+
+impl Background {
+    fn start(load: &str, scratch: &Path) -> Result<Self> {
+        let agent = MeasuredFile::agent();
+        let dir = scratch.join("load");
+        fs::create_dir_all(&dir)?;
+        let child = Command::new(agent.path()?)
+            .args(["load", load])
+            .arg(format!("dir={}", dir.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let background = Self { child };
+        // Until its processes are there.
+        thread::sleep(Duration::from_secs(2));
+        Ok(background)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id())
+            && let Some(pid) = rustix::process::Pid::from_raw(pid)
+        {
+            // It ends its tools in order.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
