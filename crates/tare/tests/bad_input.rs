@@ -193,10 +193,10 @@ fn a_workload_that_crashes_is_one_failed_cell() {
 fn a_workload_that_hangs_is_ended_after_its_limit() {
     let bench = Bench::new();
     let started = bench.start(
-        "noise --workload gap --repetitions 100000000 --runs 2 --cell-limit 4s --output run",
+        "noise --workload gap --repetitions 100000000 --runs 2 --cell-limit 12s --output run",
     );
     send(started.agent(), Signal::STOP);
     started
         .end()
-        .expect(1, &["limit of 4 s", "1 of 2 cells failed"]);
+        .expect(1, &["limit of 12 s", "1 of 2 cells failed"]);
 }

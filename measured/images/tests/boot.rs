@@ -91,7 +91,7 @@ fn a_panic_is_a_message_a_backtrace_and_a_status() {
 #[test]
 fn an_idle_guest_is_ended_by_its_limit() {
     let guest = Guest {
-        limit: Duration::from_secs(2),
+        limit: Duration::from_secs(8),
         ..Guest::new(HELLO, "then=idle")
     };
     let Some(ended) = guest.boot() else { return };

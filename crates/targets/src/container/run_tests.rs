@@ -295,7 +295,7 @@ fn a_container_may_run_on_the_measured_cpu_alone_unless_said_otherwise() {
 
 /// Waits for the agent of a container of this guard, and returns its process id.
 fn agent_in(guard: &Guard) -> u32 {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let mark = format!("TARE_OWNER={}/0", guard.owner());
     while Instant::now() < deadline {
         for entry in fs::read_dir("/proc").unwrap().flatten() {

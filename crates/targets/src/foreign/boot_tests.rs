@@ -192,7 +192,7 @@ fn a_line_that_never_comes_and_another_status_are_told() {
         seen.why()
     );
     let idle = target("ready=goodbye,success=33,cmdline=then=idle").unwrap();
-    let seen = bench.boot(&idle, Duration::from_millis(1500));
+    let seen = bench.boot(&idle, Duration::from_secs(5));
     let Ending::TimedOut { doing: Some(doing) } = &seen.ended.how else {
         panic!("{seen:?}");
     };

@@ -387,8 +387,8 @@ fn a_guest_that_hangs_ends_with_its_limit() {
     };
     let begin = Instant::now();
     let words = "workload=gap repetitions=100000000000 threshold=1000000";
-    let seen = bench.launch_with_limit(words, Duration::from_secs(5));
-    assert!(begin.elapsed() < Duration::from_secs(30));
+    let seen = bench.launch_with_limit(words, Duration::from_secs(15));
+    assert!(begin.elapsed() < Duration::from_secs(120));
     let Ending::TimedOut { doing: Some(doing) } = &seen.ended.how else {
         panic!("{:?}", seen.ended);
     };

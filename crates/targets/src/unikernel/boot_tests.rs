@@ -261,8 +261,8 @@ fn a_guest_that_hangs_ends_with_its_limit() {
         return;
     };
     let begin = Instant::now();
-    let seen = bench.boot("then=idle", Duration::from_secs(1));
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    let seen = bench.boot("then=idle", Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(120));
     let doing = Some("the guest was still running".to_owned());
     assert_eq!(seen.ended.how, Ending::TimedOut { doing });
     assert_eq!(seen.text, "hello from tare: then=idle\n");
@@ -424,7 +424,7 @@ fn whether_kvm_works_is_found_out_and_remembered() {
     };
     let begin = Instant::now();
     let first = ask();
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(begin.elapsed() < Duration::from_secs(120));
     assert_eq!(ask(), first);
     let target = Unikernel {
         state_dir: Some(state.path().to_owned()),
