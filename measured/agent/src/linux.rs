@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use tare_services::bench::Platform;
-use tare_services::bench::platform::{Memory, MemoryError, Prepared, WriteError};
+use tare_services::platform::Platform;
+use tare_services::platform::{Memory, MemoryError, Prepared, WriteError};
 
 use crate::facts::{Fact, facts};
 use crate::init;

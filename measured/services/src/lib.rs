@@ -1,10 +1,21 @@
-//! What runs on the scale, on every target: written once, against a [`bench::Platform`].
+//! What runs on the scale, on every target: written once, against a [`platform::Platform`].
 //!
 //! The Linux agent and the unikernel's images call the same functions; each brings its own
 //! platform, which gives memory, the clock and a way out for records. Today there is one service:
 //!
 //! * [`bench`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
 //!   exact counts and writes the records.
+//!
+//! What they share:
+//!
+//! * [`platform`]: what the surroundings must provide;
+//! * [`output`]: records, split to fit into lines;
+//! * [`arena`]: typed pieces of the platform's memory;
+//! * `envelope`: bins of time that keep every maximum.
 #![no_std]
 
+pub mod arena;
 pub mod bench;
+mod envelope;
+pub mod output;
+pub mod platform;

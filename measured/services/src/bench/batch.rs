@@ -6,15 +6,16 @@ use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 use tare_workloads::{copy, prime};
 
-use super::arena::Arena;
 use super::counted::Counted;
 use super::fold;
-use super::output::Output;
-use super::platform::{Platform, WriteError};
+use crate::arena::Arena;
+use crate::envelope::{Bin, Envelope};
+use crate::output::Output;
+use crate::platform::{Platform, WriteError};
 
 /// Returns how many bytes of the arena [`run`] takes.
 pub fn arena_bytes(plan: &Plan) -> usize {
-    let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<fold::Bin>(bins(plan));
+    let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(bins(plan));
     let stamped =
         Arena::bytes::<Stamp>(plan.repetitions as usize) + Arena::bytes::<u32>(fold::TABLE);
     match plan.workload {
@@ -132,7 +133,7 @@ fn report(
 ) -> Result<(), WriteError> {
     let table = arena.take::<u32>(fold::TABLE);
     let list = arena.take::<Gap>(list_length(plan));
-    let bins = arena.take::<fold::Bin>(bins(plan));
+    let bins = arena.take::<Bin>(bins(plan));
     let (first_tsc, last_tsc) = (stamps[0].start, stamps[stamps.len() - 1].end);
 
     let begin = bare_rdtsc();
@@ -187,7 +188,7 @@ fn spin(
     begun: Batch,
 ) -> Result<(), WriteError> {
     let list = arena.take::<Gap>(list_length(plan));
-    let bins = arena.take::<fold::Bin>(bins(plan));
+    let bins = arena.take::<Bin>(bins(plan));
     let buffers = Buffers {
         gaps: list.as_mut_ptr(),
         capacity: list.len() as u64,
@@ -211,7 +212,7 @@ fn spin(
     let backwards = (recorded - kept) as u64;
     let list = &mut list[..kept];
     let wall = totals.last.wrapping_sub(totals.first);
-    let envelope = fold::Envelope::of_gaps(totals.first, wall, list, bins);
+    let envelope = Envelope::of_gaps(totals.first, wall, list, bins);
     let batch = Batch {
         first_tsc: totals.first,
         last_tsc: totals.last,

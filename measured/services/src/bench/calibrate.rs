@@ -6,10 +6,10 @@ use tare_workloads::calibration::{
 };
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 
-use super::arena::Arena;
 use super::cpuid;
-use super::output::Output;
-use super::platform::{Platform, WriteError};
+use crate::arena::Arena;
+use crate::output::Output;
+use crate::platform::{Platform, WriteError};
 
 /// Is the number of empty repetitions in one round.
 const REPETITIONS: usize = 1_000;
@@ -161,7 +161,7 @@ impl Clock {
         output: &mut Output,
     ) -> Result<(), WriteError> {
         let mut kernel = None;
-        let reference = super::output::text(&platform.reference_detail());
+        let reference = crate::output::text(&platform.reference_detail());
         let steered = platform.steering_ppm();
         let own = platform.frequency();
         if let Some((start, now)) = self.start.zip(platform.reference_ns()) {

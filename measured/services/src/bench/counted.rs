@@ -2,8 +2,8 @@
 
 use tare_wire::record::{Counter, Record};
 
-use super::output::Output;
-use super::platform::{Platform, WriteError};
+use crate::output::Output;
+use crate::platform::{Platform, WriteError};
 
 type Reading = [Option<(&'static str, u64)>; 4];
 

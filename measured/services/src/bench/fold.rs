@@ -6,23 +6,11 @@
 use tare_workloads::gap::Gap;
 use tare_workloads::timing::Stamp;
 
+use crate::envelope::{Bin, Envelope, Filler};
+
 /// Is the number of consecutive values that are counted in a table, from the shortest sample on.
 /// Longer samples are sorted; there are few of them.
 pub const TABLE: usize = 1 << 16;
-
-/// Sums up the samples that start within one bin of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Bin {
-    /// Samples.
-    pub count: u64,
-    /// Sum of their durations.
-    pub sum: u64,
-    /// Shortest of them.
-    pub shortest: u64,
-    /// Longest of them.
-    pub longest: u64,
-}
 
 /// Holds what one pass over all samples tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +53,6 @@ impl Sums {
         let mean = self.sum.checked_div(self.count).unwrap_or(0);
         mean.saturating_add(threshold)
     }
-}
-
-/// Is the envelope over time: bins of equal width from the first stamp on.
-#[derive(Debug)]
-pub struct Envelope<'a> {
-    /// Width of a bin in TSC ticks, at least 1.
-    pub width: u64,
-    /// The bins.
-    pub bins: &'a [Bin],
 }
 
 /// Sums up the delays that were found.
@@ -124,69 +103,6 @@ pub fn delays<'a>(
         }
     }
     (filler.done(), delays)
-}
-
-impl<'a> Envelope<'a> {
-    /// Builds the envelope of a list of gaps in a spin that began at `first` and took `wall`.
-    pub fn of_gaps(first: u64, wall: u64, gaps: &[Gap], bins: &'a mut [Bin]) -> Self {
-        let mut filler = Filler::new(first, wall, bins);
-        for gap in gaps {
-            filler.add(gap.start, gap.length);
-        }
-        filler.done()
-    }
-}
-
-/// Fills an envelope by samples that come in order of time, without a division for each.
-struct Filler<'a> {
-    first: u64,
-    width: u64,
-    bins: &'a mut [Bin],
-    current: usize,
-    /// End of the current bin, counted from the first stamp.
-    current_end: u64,
-}
-
-impl<'a> Filler<'a> {
-    fn new(first: u64, wall: u64, bins: &'a mut [Bin]) -> Self {
-        let width = wall.div_ceil(bins.len() as u64).max(1);
-        Self {
-            first,
-            width,
-            bins,
-            current: 0,
-            current_end: width,
-        }
-    }
-
-    fn add(&mut self, start: u64, cycles: u64) {
-        let offset = start.wrapping_sub(self.first);
-        if offset >= self.current_end && offset >> 63 == 0 {
-            let last = self.bins.len() - 1;
-            self.current = last.min(usize::try_from(offset / self.width).unwrap_or(last));
-            self.current_end = if self.current == last {
-                u64::MAX
-            } else {
-                (self.current as u64 + 1) * self.width
-            };
-        }
-        let bin = &mut self.bins[self.current];
-        bin.shortest = if bin.count == 0 {
-            cycles
-        } else {
-            bin.shortest.min(cycles)
-        };
-        bin.count += 1;
-        bin.sum += cycles;
-        bin.longest = bin.longest.max(cycles);
-    }
-
-    fn done(self) -> Envelope<'a> {
-        Envelope {
-            width: self.width,
-            bins: self.bins,
-        }
-    }
 }
 
 /// Holds exact counts per value: a table for the values just above the shortest, a sorted list for

@@ -5,24 +5,18 @@
 //! samples folded and written out. Between the first and the last stamp nothing but the workload
 //! and the store of its two stamps executes.
 //!
-//! * [`platform`]: what the surroundings must provide;
 //! * `threshold`: what the plan's threshold means in ticks, and the rules of the defaults;
 //! * `batch`: runs the workloads;
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * `cpuid`: what CPUID claims of it;
 //! * `counted`: what happened beneath the batch, by the platform's counters;
-//! * `fold`: from raw stamps to exact counts, delays and an envelope;
-//! * `output`: records, split to fit into lines;
-//! * `arena`: typed pieces of the platform's memory.
+//! * `fold`: from raw stamps to exact counts, delays and an envelope.
 
-mod arena;
 mod batch;
 mod calibrate;
 mod counted;
 pub mod cpuid;
-mod fold;
-mod output;
-pub mod platform;
+pub(crate) mod fold;
 mod threshold;
 
 use core::fmt;
@@ -32,11 +26,10 @@ use tare_wire::plan::Plan;
 use tare_wire::record::{Failure, Hello, Ready, Record};
 use tare_workloads::timing::bare_rdtsc;
 
-use self::arena::Arena;
-use self::output::Output;
-pub use self::platform::Platform;
-use self::platform::{MemoryError, Prepared, WriteError};
 use self::threshold::Refused;
+use crate::arena::Arena;
+use crate::output::{self, Output};
+use crate::platform::{MemoryError, Platform, Prepared, WriteError};
 
 /// Says why a batch ended without result.
 #[derive(Debug, PartialEq, Eq)]
@@ -130,7 +123,7 @@ fn reported(plan: &Plan, platform: &mut impl Platform, output: &mut Output) -> R
     let prepared = platform.prepare(plan.cpu).map_err(Stop::Place)?;
     let memory = platform.memory(batch::arena_bytes(plan) + calibrate::arena_bytes())?;
     let locked = memory.locked;
-    let mut arena = Arena::new(memory);
+    let mut arena = Arena::new(memory.bytes);
     let buffer_bytes = arena.bytes_left() as u64;
     let clock = calibrate::Clock::start(platform);
     let costs = calibrate::costs(&mut arena);

@@ -2,9 +2,9 @@
 
 use core::cell::OnceCell;
 
-use tare_services::bench::Platform;
 use tare_services::bench::cpuid;
-use tare_services::bench::platform::{Claim, Memory, MemoryError, Prepared, WriteError};
+use tare_services::platform::Platform;
+use tare_services::platform::{Claim, Memory, MemoryError, Prepared, WriteError};
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
 use tare_unikernel::timer::{self, TimerError};

@@ -8,9 +8,6 @@ use core::mem::{align_of, size_of};
 use tare_workloads::gap::Gap;
 use tare_workloads::timing::Stamp;
 
-use super::fold::Bin;
-use super::platform::Memory;
-
 /// Is the alignment of every piece: a cache line.
 const LINE: usize = 64;
 
@@ -25,7 +22,7 @@ pub struct Arena {
 /// # Safety
 ///
 /// The type must be valid for all-zero bytes, without padding that matters, and need no drop.
-pub unsafe trait Zeroed: Copy {}
+pub unsafe trait Zeroed {}
 
 // SAFETY: plain integers.
 unsafe impl Zeroed for u32 {}
@@ -35,13 +32,16 @@ unsafe impl Zeroed for u64 {}
 unsafe impl Zeroed for Stamp {}
 // SAFETY: a `repr(C)` struct of plain integers.
 unsafe impl Zeroed for Gap {}
-// SAFETY: a `repr(C)` struct of plain integers.
-unsafe impl Zeroed for Bin {}
 
 impl Arena {
     /// Takes over a block of zeroed memory.
-    pub fn new(memory: Memory) -> Self {
-        Self { rest: memory.bytes }
+    ///
+    /// # Panics
+    ///
+    /// Panics if the block does not start at a cache line.
+    pub fn new(memory: &'static mut [u8]) -> Self {
+        assert_eq!(memory.as_ptr().addr() % LINE, 0, "a block within a line");
+        Self { rest: memory }
     }
 
     /// Returns how many bytes are left.
@@ -69,7 +69,7 @@ impl Arena {
             unsafe { core::ptr::write_volatile(byte, 0) };
         }
         let start = piece.as_mut_ptr().cast::<T>();
-        // SAFETY: the block is page-aligned and every piece a multiple of `LINE` long, so `start`
+        // SAFETY: the block starts at a line and every piece a multiple of `LINE` long, so `start`
         // is aligned; the piece holds `count` values, all zero, and is given out once.
         unsafe { core::slice::from_raw_parts_mut(start, count) }
     }
@@ -90,10 +90,7 @@ mod tests {
         struct Page([u8; 4096]);
         let page = Box::leak(Box::new(Page([0; 4096])));
         let wanted = Arena::bytes::<u32>(3) + Arena::bytes::<Stamp>(5) + Arena::bytes::<u64>(1);
-        let mut arena = Arena::new(Memory {
-            bytes: &mut page.0[..wanted],
-            locked: false,
-        });
+        let mut arena = Arena::new(&mut page.0[..wanted]);
         let numbers = arena.take::<u32>(3);
         let stamps = arena.take::<Stamp>(5);
         let last = arena.take::<u64>(1);

@@ -8,8 +8,8 @@ use tare_wire::packed::Packer;
 use tare_wire::record::{End, Fact, List, Notice, Record};
 use tare_workloads::gap::Gap;
 
-use super::fold::Bin;
-use super::platform::{Platform, WriteError};
+use crate::envelope::Bin;
+use crate::platform::{Platform, WriteError};
 
 /// Is how long a text of a record can be; what is longer is cut.
 const TEXT: usize = 1_000;
@@ -171,7 +171,7 @@ impl Output {
 
     /// Packs rows into as few records as hold them. `row` is told whether a row is the first of
     /// its record, where differences start anew.
-    fn list<T: Clone, const N: usize>(
+    pub fn list<T: Clone, const N: usize>(
         &mut self,
         platform: &mut impl Platform,
         record: impl Fn(List<'_>) -> Record<'_>,

@@ -1,0 +1,112 @@
+//! An envelope over time: what the samples of each of many equal bins sum up to.
+//!
+//! However many samples there are, every maximum keeps its place in time.
+
+use tare_workloads::gap::Gap;
+
+use crate::arena::Zeroed;
+
+/// Sums up the samples that start within one bin of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Bin {
+    /// Samples.
+    pub count: u64,
+    /// Sum of their durations.
+    pub sum: u64,
+    /// Shortest of them.
+    pub shortest: u64,
+    /// Longest of them.
+    pub longest: u64,
+}
+
+// SAFETY: a `repr(C)` struct of plain integers.
+unsafe impl Zeroed for Bin {}
+
+/// Is the envelope over time: bins of equal width from the first stamp on.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    /// Width of a bin in TSC ticks, at least 1.
+    pub width: u64,
+    /// The bins.
+    pub bins: &'a [Bin],
+}
+
+impl<'a> Envelope<'a> {
+    /// Builds the envelope of a list of gaps in a spin that began at `first` and took `wall`.
+    pub fn of_gaps(first: u64, wall: u64, gaps: &[Gap], bins: &'a mut [Bin]) -> Self {
+        let mut filler = Filler::new(first, wall, bins);
+        for gap in gaps {
+            filler.add(gap.start, gap.length);
+        }
+        filler.done()
+    }
+}
+
+/// Fills an envelope by samples that come in order of time, without a division for each.
+#[derive(Debug)]
+pub(crate) struct Filler<'a> {
+    first: u64,
+    width: u64,
+    bins: &'a mut [Bin],
+    current: usize,
+    /// End of the current bin, counted from the first stamp.
+    current_end: u64,
+}
+
+impl<'a> Filler<'a> {
+    /// Divides `wall` from `first` on into equal bins; what starts later belongs to the last one.
+    pub(crate) fn new(first: u64, wall: u64, bins: &'a mut [Bin]) -> Self {
+        let width = wall.div_ceil(bins.len() as u64).max(1);
+        Self {
+            first,
+            width,
+            bins,
+            current: 0,
+            current_end: width,
+        }
+    }
+
+    /// Adds a sample that starts at `start`.
+    pub(crate) fn add(&mut self, start: u64, cycles: u64) {
+        let offset = start.wrapping_sub(self.first);
+        if offset >= self.current_end && offset >> 63 == 0 {
+            let last = self.bins.len() - 1;
+            self.current = last.min(usize::try_from(offset / self.width).unwrap_or(last));
+            self.current_end = if self.current == last {
+                u64::MAX
+            } else {
+                (self.current as u64 + 1) * self.width
+            };
+        }
+        let bin = &mut self.bins[self.current];
+        bin.shortest = if bin.count == 0 {
+            cycles
+        } else {
+            bin.shortest.min(cycles)
+        };
+        bin.count += 1;
+        bin.sum += cycles;
+        bin.longest = bin.longest.max(cycles);
+    }
+
+    /// Returns the width of a bin.
+    pub(crate) fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// Empties all bins and starts from the first one.
+    pub(crate) fn clear(&mut self) {
+        self.bins.fill(Bin::default());
+        self.current = 0;
+        self.current_end = self.width;
+    }
+
+    /// Returns what was filled.
+    pub(crate) fn done(self) -> Envelope<'a> {
+        Envelope {
+            width: self.width,
+            bins: self.bins,
+        }
+    }
+}
