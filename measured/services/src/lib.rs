@@ -1,10 +1,11 @@
 //! What runs on the scale, on every target: written once, against a [`platform::Platform`].
 //!
 //! The Linux agent and the unikernel's images call the same functions; each brings its own
-//! platform, which gives memory, the clock and a way out for records. Today there is one service:
+//! platform, which gives memory, the clock and a way out for records. There are two services:
 //!
 //! * [`bench`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
-//!   exact counts and writes the records.
+//!   exact counts and writes the records;
+//! * [`wakeup`]: counts how late threads run that sleep until absolute times.
 //!
 //! What they share:
 //!
@@ -19,3 +20,4 @@ pub mod bench;
 mod envelope;
 pub mod output;
 pub mod platform;
+pub mod wakeup;

@@ -1,0 +1,111 @@
+//! What another thread may read while one measures.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use tare_wire::record::Live;
+
+use crate::arena::Zeroed;
+
+/// Holds the totals of one thread. Only that thread writes; any other may read at any time.
+///
+/// There is no lock, and nothing waits: on x86 each access is an ordinary load or store. Figures that are
+/// read together may be those of two neighbouring wake-ups.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Progress {
+    woken: AtomicU64,
+    missed: AtomicU64,
+    min_ns: AtomicU64,
+    last_ns: AtomicU64,
+    sum_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+// SAFETY: a `repr(C)` struct of integers, valid as zeros; nothing to drop.
+unsafe impl Zeroed for Progress {}
+
+/// Is how far a thread was at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Wake-ups.
+    pub woken: u64,
+    /// Missed activations.
+    pub missed: u64,
+    /// Least latency; 0 before the first wake-up.
+    pub min_ns: u64,
+    /// Latency of the last wake-up.
+    pub last_ns: u64,
+    /// Sum of all latencies.
+    pub sum_ns: u64,
+    /// Greatest latency.
+    pub max_ns: u64,
+}
+
+impl Progress {
+    /// Returns how far the thread is.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        Snapshot {
+            woken: read(&self.woken),
+            missed: read(&self.missed),
+            min_ns: read(&self.min_ns),
+            last_ns: read(&self.last_ns),
+            sum_ns: read(&self.sum_ns),
+            max_ns: read(&self.max_ns),
+        }
+    }
+
+    #[inline]
+    pub(super) fn woke(&self, latency_ns: u64) {
+        let before = self.snapshot();
+        let min_ns = if before.woken == 0 {
+            latency_ns
+        } else {
+            before.min_ns.min(latency_ns)
+        };
+        let write = |figure: &AtomicU64, value| figure.store(value, Ordering::Relaxed);
+        write(&self.min_ns, min_ns);
+        write(&self.last_ns, latency_ns);
+        write(&self.sum_ns, before.sum_ns.saturating_add(latency_ns));
+        write(&self.max_ns, before.max_ns.max(latency_ns));
+        write(&self.woken, before.woken + 1);
+    }
+
+    #[inline]
+    pub(super) fn missed(&self, count: u64) {
+        let before = self.missed.load(Ordering::Relaxed);
+        self.missed.store(before + count, Ordering::Relaxed);
+    }
+
+    pub(super) fn clear(&self) {
+        let figures = [
+            &self.woken,
+            &self.missed,
+            &self.min_ns,
+            &self.last_ns,
+            &self.sum_ns,
+            &self.max_ns,
+        ];
+        for figure in figures {
+            figure.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Snapshot {
+    /// Puts the figures into a record.
+    #[must_use]
+    pub fn record(&self, thread: u32, tid: u32) -> Live {
+        Live {
+            thread,
+            tid,
+            woken: self.woken,
+            missed: self.missed,
+            min_ns: self.min_ns,
+            last_ns: self.last_ns,
+            sum_ns: self.sum_ns,
+            max_ns: self.max_ns,
+        }
+    }
+}

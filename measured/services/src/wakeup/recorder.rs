@@ -1,0 +1,223 @@
+//! Keeps every latency of one thread.
+
+use tare_wire::wakeup::Plan;
+
+use super::counts::{Counts, Key};
+use super::phases::{Phases, total_ns};
+use super::progress::Progress;
+use crate::arena::{Arena, Zeroed};
+use crate::envelope::{Bin, Filler};
+
+/// Records the wake-ups of one thread.
+///
+/// All memory is given when it is made, and touched then. [`Recorder::record`] is called on the measuring thread
+/// between its wake-up and its next sleep; it does not allocate, wait, or call the system.
+#[derive(Debug)]
+pub struct Recorder {
+    pub(super) thread: u32,
+    pub(super) interval_ns: u64,
+    pub(super) threshold_ns: u64,
+    pub(super) progress: &'static Progress,
+    pub(super) counts: Counts,
+    pub(super) phases: Phases,
+    pub(super) envelope: Filler<'static>,
+    pub(super) raw: Kept,
+    pub(super) peaks: Kept,
+    pub(super) tally: Tally,
+    pub(super) recording_ns: u64,
+}
+
+/// Holds what only the measuring thread needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub peaks_seen: u64,
+    pub uncounted: u64,
+    pub uncounted_ns: u64,
+    pub uncounted_max_ns: u64,
+}
+
+/// Is one wake-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Wakeup {
+    pub activation: u64,
+    pub latency_ns: u64,
+}
+
+// SAFETY: a `repr(C)` struct of plain integers.
+unsafe impl Zeroed for Wakeup {}
+
+/// Keeps wake-ups until there is no more room.
+#[derive(Debug)]
+pub(super) struct Kept {
+    list: &'static mut [Wakeup],
+    length: usize,
+}
+
+impl Kept {
+    fn new(arena: &mut Arena, capacity: usize) -> Self {
+        Self {
+            list: arena.take(capacity),
+            length: 0,
+        }
+    }
+
+    /// Says whether there was room.
+    #[inline]
+    fn push(&mut self, wakeup: Wakeup) -> bool {
+        let Some(place) = self.list.get_mut(self.length) else {
+            return false;
+        };
+        *place = wakeup;
+        self.length += 1;
+        true
+    }
+
+    pub(super) fn kept(&self) -> &[Wakeup] {
+        &self.list[..self.length]
+    }
+
+    pub(super) fn into_kept(self) -> &'static mut [Wakeup] {
+        &mut self.list[..self.length]
+    }
+}
+
+/// Returns how much memory [`Recorder::new`] takes for a thread of a plan, in bytes.
+///
+/// It is bounded by what the plan keeps, 16 MiB for the counts included, and short plans take less:
+/// nothing needs more entries than there are wake-ups.
+#[must_use]
+pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
+    Arena::bytes::<Progress>(1)
+        + Counts::arena_bytes(plan.activations(thread))
+        + Arena::bytes::<Bin>(bins(plan))
+        + Arena::bytes::<Wakeup>(capacity(plan, thread, plan.raw))
+        + Arena::bytes::<Wakeup>(capacity(plan, thread, plan.capacity))
+}
+
+impl Recorder {
+    /// Makes the recorder of a thread in `memory`: zeroed, aligned to 64 bytes, and [`arena_bytes`] long.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the memory is too small or not aligned.
+    #[must_use]
+    pub fn new(plan: &Plan, thread: u32, memory: &'static mut [u8]) -> Self {
+        let mut arena = Arena::new(memory);
+        let interval_ns = plan.interval_of(thread);
+        let progress: &'static [Progress] = arena.take(1);
+        Self {
+            thread,
+            interval_ns,
+            threshold_ns: plan.threshold_ns.unwrap_or(interval_ns),
+            progress: &progress[0],
+            counts: Counts::new(plan.activations(thread), &mut arena),
+            phases: Phases::new(plan),
+            envelope: Filler::new(0, total_ns(plan), arena.take(bins(plan))),
+            raw: Kept::new(&mut arena, capacity(plan, thread, plan.raw)),
+            peaks: Kept::new(&mut arena, capacity(plan, thread, plan.capacity)),
+            tally: Tally::default(),
+            recording_ns: 0,
+        }
+    }
+
+    /// Returns what other threads may read while this one measures.
+    #[must_use]
+    pub fn progress(&self) -> &'static Progress {
+        self.progress
+    }
+
+    /// Records that the thread ran for an activation, `latency_ns` after its planned time.
+    ///
+    /// Activations must rise.
+    #[inline]
+    pub fn record(&mut self, activation: u64, latency_ns: u64) {
+        let planned_ns = activation.saturating_mul(self.interval_ns);
+        let wakeup = Wakeup {
+            activation,
+            latency_ns,
+        };
+        self.progress.woke(latency_ns);
+        self.envelope.add(planned_ns, latency_ns);
+        self.raw.push(wakeup);
+        let is_peak = latency_ns >= self.threshold_ns;
+        self.tally.peaks_seen += u64::from(is_peak);
+        let is_listed = is_peak && self.peaks.push(wakeup);
+        let phase = self.phases.advance(planned_ns);
+        // What finds no room in the table gets its count from the list, if it stands there.
+        let is_counted =
+            Key::new(phase, latency_ns).is_some_and(|key| self.counts.add(key) || is_listed);
+        if !is_counted {
+            let tally = &mut self.tally;
+            tally.uncounted += 1;
+            tally.uncounted_ns = tally.uncounted_ns.saturating_add(latency_ns);
+            tally.uncounted_max_ns = tally.uncounted_max_ns.max(latency_ns);
+        }
+    }
+
+    /// Records that activations were due before the thread had run for the one before.
+    #[inline]
+    pub fn missed(&mut self, count: u64) {
+        self.progress.missed(count);
+    }
+
+    /// Measures what recording costs, by wake-ups that are forgotten again: the median over rounds of
+    /// the mean of many, each of another latency, so that hardly one finds its place in a near cache.
+    ///
+    /// `now_ns` reads a clock. Call it on the CPU that will measure, before the first wake-up.
+    pub fn calibrate(&mut self, now_ns: impl Fn() -> u64) {
+        /// Is the number of rounds.
+        const ROUNDS: u64 = 21;
+        /// Is the number of wake-ups in a round: the clock's own cost vanishes among them.
+        const WAKEUPS: u64 = 1_000;
+        let mut rounds = [0; ROUNDS as usize];
+        for (round, cost) in (0..).zip(&mut rounds) {
+            let start_ns = now_ns();
+            for activation in round * WAKEUPS..(round + 1) * WAKEUPS {
+                self.record(activation, activation);
+            }
+            *cost = now_ns().saturating_sub(start_ns) / WAKEUPS;
+        }
+        rounds.sort_unstable();
+        self.recording_ns = rounds[rounds.len() / 2];
+        self.clear();
+    }
+
+    /// Forgets all wake-ups.
+    fn clear(&mut self) {
+        self.progress.clear();
+        self.counts.clear();
+        self.phases.restart();
+        self.envelope.clear();
+        self.raw.length = 0;
+        self.peaks.length = 0;
+        self.tally = Tally::default();
+    }
+}
+
+fn bins(plan: &Plan) -> usize {
+    plan.bins.max(1) as usize
+}
+
+/// Returns how many of at most `wanted` wake-ups can come.
+fn capacity(plan: &Plan, thread: u32, wanted: u64) -> usize {
+    plan.activations(thread).min(wanted) as usize
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    extern crate std;
+
+    use std::boxed::Box;
+    use std::vec;
+
+    /// Gives zeroed memory at a cache line, and never takes it back.
+    pub(in super::super) fn leak(bytes: usize) -> &'static mut [u8] {
+        #[derive(Clone)]
+        #[repr(C, align(64))]
+        struct Line([u8; 64]);
+        let lines = Box::leak(vec![Line([0; 64]); bytes.div_ceil(64)].into_boxed_slice());
+        // SAFETY: `bytes` bytes of a block that lives for ever and is lent once.
+        unsafe { core::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), bytes) }
+    }
+}
