@@ -143,4 +143,11 @@ pub enum StatsError {
         /// The offending span, counted from 0.
         position: usize,
     },
+
+    /// The interval between two activations is 0.
+    #[error(
+        "an interval of 0 between two activations misses endlessly many of them; the record is \
+         damaged, measure the cell again"
+    )]
+    Interval,
 }

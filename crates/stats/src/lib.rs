@@ -21,6 +21,9 @@
 //! behind them ([`period`]), and how they compare with what another thread says of its own run
 //! times ([`Overlap`]).
 //!
+//! **Wake-ups** have a service latency each; what the missed activations between them waited follows from it
+//! ([`Response`]).
+//!
 //! **Intervals** say how far a figure can be trusted ([`student_mean`], [`bootstrap_median`] over runs
 //! or [`blocks`]; [`normal_mean`] as studies published it).
 //!
@@ -61,6 +64,7 @@ mod observed;
 mod overlap;
 pub mod period;
 mod quantile;
+mod response;
 mod tally;
 mod ticks;
 mod trace;
@@ -80,6 +84,7 @@ pub use observed::{LeftOut, Observed};
 pub use overlap::{Overlap, Span, overlap};
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
+pub use response::{Response, missed_by};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
 pub use trace::{Gap, Spin, Trace, Unkept};
