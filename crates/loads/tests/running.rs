@@ -94,6 +94,15 @@ fn sockets(guard: &Guard) -> usize {
     marked(guard).iter().map(of).sum()
 }
 
+#[track_caller]
+fn wait_for(what: &str, mut found: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !found() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn kill(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
@@ -117,10 +126,13 @@ fn a_load_works_from_its_start_and_leaves_nothing() {
         let guard = bench.guard();
         let running = bench.start(&load, &guard).unwrap();
         assert!(marked(&guard).len() > 1, "{text}: the driver and its tools");
-        assert_eq!(
-            sockets(&guard) > 0,
-            text.ends_with("nc") || ["hackbench", "ping"].contains(&text)
-        );
+        let has_sockets = text.ends_with("nc") || ["hackbench", "ping"].contains(&text);
+        if has_sockets {
+            // One that is killed while it is looked at has none: look again.
+            wait_for("a socket", || sockets(&guard) > 0);
+        } else {
+            assert_eq!(sockets(&guard), 0, "{text}");
+        }
         // Where a group would change how the load is scheduled there is none.
         if let Some(processes) = running.processes() {
             assert!(
@@ -158,12 +170,20 @@ fn a_load_that_can_t_run_says_why() {
 
 #[test]
 fn a_load_that_dies_on_the_way_is_told_at_the_end() {
-    let Some((bench, load)) = Bench::for_load("command:sh -c 'sleep 0.5; exit 3'") else {
+    let signs = tempfile::tempdir().unwrap();
+    let sign = signs.path().join("sign");
+    let script = format!(
+        "until [ -e {} ]; do sleep 0.02; done; exit 3",
+        sign.display()
+    );
+    let Some((bench, load)) = Bench::for_load(&format!("command:sh -c '{script}'")) else {
         return;
     };
     let guard = bench.guard();
     let running = bench.start(&load, &guard).unwrap();
-    thread::sleep(Duration::from_millis(600));
+    fs::write(&sign, "").unwrap();
+    // What has ended is not marked, though its parent has not waited for it yet.
+    wait_for("the driver's end", || marked(&guard).is_empty());
     let error = running.stop().unwrap_err().to_string();
     assert!(error.contains("ended by itself with status 3"), "{error}");
 
@@ -210,13 +230,18 @@ fn what_a_killed_driver_of_hackbench_leaves_is_ended_with_the_handle_or_by_a_swe
 
 #[test]
 fn a_slow_end_is_waited_for() {
-    let Some((bench, load)) = Bench::for_load(
-        "command:sh -c 'trap \"sleep 1; exit 0\" TERM; while :; do sleep 0.1; done'",
-    ) else {
+    let signs = tempfile::tempdir().unwrap();
+    let sign = signs.path().join("sign");
+    let script = format!(
+        "trap \"sleep 1; exit 0\" TERM; : >{}; while :; do sleep 0.1; done",
+        sign.display()
+    );
+    let Some((bench, load)) = Bench::for_load(&format!("command:sh -c '{script}'")) else {
         return;
     };
     let guard = bench.guard();
     let running = bench.start(&load, &guard).unwrap();
+    wait_for("the shell's trap", || sign.exists());
     let begun = Instant::now();
     running.stop().unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(1));

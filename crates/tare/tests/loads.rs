@@ -40,6 +40,7 @@ fn every_load_is_a_dimension_of_the_matrix_and_says_what_it_did() {
             assert!(cell["load"].is_null());
         } else {
             assert_eq!(cell["load"]["place"], "beside");
+            // It was seen to work before the cell began, however cold the disk was.
             let first = &cell["load"]["achieved"][0];
             assert!(first["amount"].as_u64().unwrap() > 0, "{cell}");
             let notice = cell["load"]["notices"][0].as_str().unwrap();

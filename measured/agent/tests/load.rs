@@ -1,5 +1,6 @@
 //! `tare-agent load`, with the real tools: what it counts, how it fails, and that nothing is left.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -172,8 +173,18 @@ fn hackbench_is_killed_when_it_is_old_and_goes_on() {
     if !can("hackbench") {
         return;
     }
-    let read = run("hackbench", "seconds=6");
-    assert!(read.amount("messages") > 100_000, "{read:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let mut driver = agent("hackbench", dir.path(), "seconds=8").spawn().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", driver.id());
+    let mut leaders = BTreeSet::new();
+    while driver.try_wait().unwrap().is_none() {
+        let now = fs::read_to_string(&children).unwrap_or_default();
+        leaders.extend(now.split_whitespace().map(str::to_owned));
+        thread::sleep(Duration::from_millis(50));
+    }
+    let read = Read::of(&driver.wait_with_output().unwrap());
+    assert!(read.amount("messages") > 0, "{read:?}");
+    assert!(leaders.len() > 3, "three at a time: {leaders:?}");
 }
 
 #[test]
@@ -185,8 +196,8 @@ fn idle_does_nothing() {
 #[test]
 fn files_stay_within_the_limit() {
     let dir = tempfile::tempdir().unwrap();
-    let limit = 30 << 20;
-    let mut child = agent("dd", dir.path(), &format!("limit={limit} seconds=1.5"))
+    let limit = 6 << 20;
+    let mut child = agent("dd", dir.path(), &format!("limit={limit} seconds=3"))
         .spawn()
         .unwrap();
     let mut most = 0;
@@ -203,7 +214,7 @@ fn files_stay_within_the_limit() {
     }
     let read = Read::of(&child.wait_with_output().unwrap());
     assert!((1..=limit).contains(&most), "{most}");
-    let said = "each file has 10 MiB instead of 1024";
+    let said = "each file has 2 MiB instead of 1024";
     assert!(
         read.notices.iter().any(|text| text.contains(said)),
         "{read:?}"
@@ -377,13 +388,15 @@ fn a_driver_whose_parent_dies_ends_everything() {
 #[test]
 fn a_full_disk_is_told_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
-    // The disk has room when the load starts, and somebody else takes it.
+    // The disk has room when the load starts, and somebody else takes it: again and again, since each dd that starts anew
+    // gives back what its file had.
     let script = format!(
         "mount -t tmpfs -o size=40m tare-test \"$1\" || exit {NO_MOUNT}
-         \"$0\" load dd dir=\"$1\" seconds=20 &
+         \"$0\" load dd dir=\"$1\" seconds=60 & load=$!
          while [ ! -e \"$1\"/load-*/dd-3 ]; do sleep 0.02; done
-         cat /dev/zero >\"$1\"/rest 2>/dev/null
-         wait $!"
+         while :; do cat /dev/zero >>\"$1\"/rest 2>/dev/null; sleep 0.01; done & taker=$!
+         wait $load; status=$?
+         kill $taker; wait $taker; exit $status"
     );
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {

@@ -24,6 +24,12 @@ pub(crate) fn io(pid: Pid) -> Option<Io> {
     })
 }
 
+/// Returns the CPU time of a process and of what it has waited for, user and system, in ticks of the kernel's accounting
+/// (10 ms); 0 if it has gone.
+pub(crate) fn cpu_ticks(pid: Pid) -> u64 {
+    stat(pid.as_raw_pid()).map_or(0, |stat| stat.cpu_ticks)
+}
+
 /// Returns the processes of a group.
 pub(crate) fn of_group(group: Pid) -> Vec<Pid> {
     select(|stat| stat.group == group.as_raw_pid())
@@ -39,10 +45,13 @@ fn select(wanted: impl Fn(&Stat) -> bool) -> Vec<Pid> {
     entries
         .filter_map(|entry| {
             let number: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let line = fs::read_to_string(entry.path().join("stat")).ok()?;
-            wanted(&Stat::parse(&line)?).then(|| Pid::from_raw(number))?
+            wanted(&stat(number)?).then(|| Pid::from_raw(number))?
         })
         .collect()
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Is what is needed of `/proc/PID/stat`.
@@ -50,6 +59,7 @@ fn select(wanted: impl Fn(&Stat) -> bool) -> Vec<Pid> {
 struct Stat {
     parent: i32,
     group: i32,
+    cpu_ticks: u64,
 }
 
 impl Stat {
@@ -57,9 +67,15 @@ impl Stat {
         // The program's name stands in parentheses and may itself contain some, and spaces.
         let (_, fields) = line.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace().skip(1);
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        // utime, stime, cutime, cstime: fields 14 to 17 of proc(5).
+        let times = fields.skip(8).take(4);
+        let cpu_ticks = times.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
         Some(Self {
-            parent: fields.next()?.parse().ok()?,
-            group: fields.next()?.parse().ok()?,
+            parent,
+            group,
+            cpu_ticks,
         })
     }
 }
@@ -74,12 +90,13 @@ mod tests {
 
     #[test]
     fn stat_is_read_past_a_name_with_parentheses() {
-        let stat = Stat::parse("7 (a) b (c) S 1 5 7 0 -1 0").unwrap();
+        let stat = Stat::parse("7 (a) b (c) S 1 5 7 0 -1 64 90 91 92 93 1 2 3 4 20 0").unwrap();
         assert_eq!(
             stat,
             Stat {
                 parent: 1,
-                group: 5
+                group: 5,
+                cpu_ticks: 10,
             }
         );
         assert_eq!(Stat::parse(""), None);

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use crate::processes;
+
 /// Is one tool that is kept going.
 #[derive(Debug)]
 pub(crate) struct Task {
@@ -53,6 +55,14 @@ pub(crate) enum Ends {
 pub(crate) trait Meter: fmt::Debug {
     /// Takes what the tool wrote to its standard output, if that goes to its meter.
     fn heard(&mut self, _bytes: &[u8]) {}
+
+    /// Says whether the running tool has begun to work, as opposed to being loaded from a cold disk: what it does from now
+    /// on is counted. Its process id is that of its group.
+    fn works(&self, pid: Pid) -> bool {
+        processes::of_group(pid)
+            .into_iter()
+            .any(|process| processes::cpu_ticks(process) > 0)
+    }
 
     /// Looks at the running tool, which is about to be ended. Its process id is that of its group.
     fn last_look(&mut self, _pid: Pid) {}
@@ -124,6 +134,10 @@ impl Task {
 pub(crate) struct Uncounted;
 
 impl Meter for Uncounted {
+    fn works(&self, _pid: Pid) -> bool {
+        true
+    }
+
     fn totals(&self) -> Vec<(String, u64)> {
         Vec::new()
     }

@@ -43,6 +43,8 @@ pub(super) struct Crew {
 struct Member {
     task: Task,
     running: Option<Running>,
+    /// Whether it was seen to work.
+    works: bool,
     /// When it is to be started again.
     due: Option<Instant>,
 }
@@ -53,6 +55,7 @@ impl Crew {
         let member = |task| Member {
             task,
             running: None,
+            works: false,
             due: None,
         };
         Self {
@@ -88,6 +91,17 @@ impl Crew {
         Ok(())
     }
 
+    /// Names the tools that have not begun to work yet.
+    pub(super) fn idlers(&mut self) -> Vec<&str> {
+        for member in &mut self.members {
+            if let Some(running) = &member.running {
+                member.works = member.works || member.task.meter.works(running.pid);
+            }
+        }
+        let idlers = self.members.iter().filter(|member| !member.works);
+        idlers.map(|member| member.task.program.as_str()).collect()
+    }
+
     /// Waits until something happens, but not beyond a moment, and takes care of it.
     pub(super) fn wait(
         &mut self,
@@ -104,6 +118,8 @@ impl Crew {
                 return Err(member.trouble(why));
             }
             member.note(&end).map_err(|why| member.trouble(why))?;
+            // A whole run has done what it was to do.
+            member.works = true;
             member.due = Some(end.begun + member.task.again_after);
         }
         let now = Instant::now();

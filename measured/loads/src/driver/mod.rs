@@ -45,8 +45,16 @@ pub const ENVIRONMENT: &str = "load";
 /// Is how the time is named that the load's processes spent on CPUs.
 pub const CPU_TIME: &str = "ns of CPU time";
 
-/// Is how long all tools must live before the load counts as going: one that crashes does so at once.
+/// Is how long all tools must live before the load counts as going: one that crashes does so at once. They must also have
+/// been seen to work: one that is still being loaded from a cold disk disturbs little, and is not counted.
 const SETTLE: Duration = Duration::from_millis(200);
+
+/// Is how long tools may take until they work; then the load counts as going, and a notice says who does not. From a cold
+/// disk the first lines of `du` take half a second, more on a busy one.
+const WORK_LIMIT: Duration = Duration::from_secs(20);
+
+/// Is how often it is asked whether tools work, after they have settled.
+const ASK: Duration = Duration::from_millis(50);
 
 /// Is how often the scratch folder is looked at, if a tool may write what it wants.
 const LOOK: Duration = Duration::from_millis(500);
@@ -115,8 +123,15 @@ fn drive(options: &Options, reporter: &mut Reporter) -> Result<(), Trouble> {
     let limit = watched.then_some(options.limit);
     let mut crew = Crew::new(tasks, folder.path(), limit);
     let started = Instant::now();
-    let end = options.seconds.and_then(|time| started.checked_add(time));
-    let outcome = attend(&mut crew, &mut signals, reporter, folder.path(), limit, end);
+    let time = options.seconds;
+    let outcome = attend(
+        &mut crew,
+        &mut signals,
+        reporter,
+        folder.path(),
+        limit,
+        time,
+    );
     let done_ns = nanoseconds(started);
     let ended = outcome.and_then(|()| crew.stop(&mut signals));
     let rest = crew.end_rest();
@@ -148,25 +163,34 @@ fn attend(
     reporter: &mut Reporter,
     folder: &Path,
     limit: Option<u64>,
-    end: Option<Instant>,
+    time: Option<Duration>,
 ) -> Result<(), Trouble> {
     crew.start(signals)?;
-    let settled = Instant::now()
-        + if crew.is_empty() {
-            Duration::ZERO
-        } else {
-            SETTLE
-        };
-    let mut going = false;
-    let mut look = Instant::now() + LOOK;
+    let started = Instant::now();
+    let mut ask = Some(match crew.is_empty() {
+        true => started,
+        false => started + SETTLE,
+    });
+    let mut end = None;
+    let mut look = started + LOOK;
     loop {
         let now = Instant::now();
         if signals.stop_asked() || reporter.is_unheard() || end.is_some_and(|end| now >= end) {
             return Ok(());
         }
-        if !going && now >= settled {
-            going = true;
-            reporter.put(&Record::Going);
+        if ask.is_some_and(|ask| now >= ask) {
+            ask = Some(now + ASK);
+            let idlers = crew.idlers();
+            if idlers.is_empty() || now >= started + WORK_LIMIT {
+                if !idlers.is_empty() {
+                    let (idlers, limit) = (idlers.join(", "), WORK_LIMIT.as_secs());
+                    let text = format!("{idlers}: was not seen to work in its first {limit} s");
+                    reporter.put(&Record::Notice(Notice { text: &text }));
+                }
+                reporter.put(&Record::Going);
+                ask = None;
+                end = time.and_then(|time| now.checked_add(time));
+            }
         }
         if let Some(limit) = limit
             && now >= look
@@ -178,7 +202,7 @@ fn attend(
                 return Err(Trouble::OverLimit { dir, found, limit });
             }
         }
-        let moments = [(!going).then_some(settled), limit.map(|_| look), end];
+        let moments = [ask, limit.map(|_| look), end];
         crew.wait(signals, moments.into_iter().flatten().min())?;
     }
 }

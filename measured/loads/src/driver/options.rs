@@ -25,7 +25,7 @@ Words:
   limit=BYTES   how much it may write there (4294967296)
   cpus=CPUS     all, others or a list, whatever the load says
   except=N      the measured CPU, which others leaves out
-  seconds=N     stop by itself after so many seconds
+  seconds=N     stop by itself when it has been going for so many seconds
   tree=DIR      a tree of files for tar and du, instead of a generated one
 ";
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use super::{Kind, PLAIN, Setup};
 use crate::error::Trouble;
@@ -38,6 +38,11 @@ struct CommandMeter {
 }
 
 impl Meter for CommandMeter {
+    fn works(&self, _pid: Pid) -> bool {
+        // What it does is not known: it may do no more than wait.
+        true
+    }
+
     fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
         self.runs += u64::from(ended.status.success());
         Ok(())

@@ -1,7 +1,10 @@
 //! `dd`: three writers of files, as in the study's DD phase.
 
+use rustix::process::Pid;
+
 use super::{DD_TOOL, Kind, PLAIN, Setup};
 use crate::error::Trouble;
+use crate::processes;
 use crate::task::{Ended, Meter, Task};
 
 /// Is how many run at once, on any CPU.
@@ -58,6 +61,10 @@ struct DdMeter {
 }
 
 impl Meter for DdMeter {
+    fn works(&self, pid: Pid) -> bool {
+        self.bytes > 0 || processes::io(pid).is_none_or(|io| io.written >= BLOCK)
+    }
+
     fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
         match copied(ended.said) {
             Some(bytes) => self.bytes += bytes,

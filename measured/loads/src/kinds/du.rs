@@ -1,5 +1,7 @@
 //! `du`: an endless walk of the root file system on each CPU, as in the study's DU phase.
 
+use rustix::process::Pid;
+
 use super::{Kind, PLAIN, Setup, Walk};
 use crate::error::Trouble;
 use crate::task::{Ended, Ends, Meter, Output, Task};
@@ -49,7 +51,8 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     Ok(setup.cpus.iter().map(task).collect())
 }
 
-/// Counts the lines that `du` prints, one for each folder.
+/// Counts the lines that `du` prints, one for each folder. It prints them into a pipe, 4 KiB at a time: a terminal would
+/// show each at once, but then `du` and the driver would make system calls for each folder that the study's load did not make.
 #[derive(Debug, Default)]
 struct DuMeter {
     folders: u64,
@@ -59,6 +62,10 @@ struct DuMeter {
 }
 
 impl Meter for DuMeter {
+    fn works(&self, _pid: Pid) -> bool {
+        self.folders > 0 || self.walks > 0
+    }
+
     fn heard(&mut self, bytes: &[u8]) {
         self.folders += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     }
@@ -79,9 +86,12 @@ impl Meter for DuMeter {
 
     fn remark(&self) -> Option<String> {
         let text = match self.files {
-            Some(_) => "du: files are counted by whole walks, folders as they are printed",
+            Some(_) => {
+                "du: files are counted by whole walks, folders as they are printed, 4 KiB of lines at a time"
+            }
             None => {
-                "du: folders are counted as they are printed; files between them are walked and not counted"
+                "du: folders are counted as they are printed, 4 KiB of lines at a time; files between them are \
+                 walked and not counted"
             }
         };
         Some(text.to_owned())

@@ -59,13 +59,13 @@ struct HackbenchMeter {
 }
 
 impl Meter for HackbenchMeter {
+    fn works(&self, pid: Pid) -> bool {
+        let keeps_accounts = processes::io(pid).is_some();
+        self.messages > 0 || sent(pid) > 0 || !keeps_accounts
+    }
+
     fn last_look(&mut self, pid: Pid) {
-        // Its senders write nothing else but one byte each, at the start.
-        let accounts = processes::of_group(pid)
-            .into_iter()
-            .filter_map(processes::io);
-        let written: u64 = accounts.map(|io| io.written).sum();
-        self.begun = written / MESSAGE_BYTES;
+        self.begun = sent(pid);
     }
 
     fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
@@ -81,4 +81,13 @@ impl Meter for HackbenchMeter {
     fn totals(&self) -> Vec<(String, u64)> {
         vec![("messages".to_owned(), self.messages)]
     }
+}
+
+/// Counts the messages that were sent so far by one that runs.
+fn sent(pid: Pid) -> u64 {
+    let accounts = processes::of_group(pid)
+        .into_iter()
+        .filter_map(processes::io);
+    // Its senders write nothing else but one byte each, at the start.
+    accounts.map(|io| io.written / MESSAGE_BYTES).sum()
 }

@@ -70,6 +70,10 @@ struct FeedMeter {
 }
 
 impl Meter for FeedMeter {
+    fn works(&self, pid: Pid) -> bool {
+        processes::io(pid).is_none_or(|io| io.written > 0)
+    }
+
     fn last_look(&mut self, pid: Pid) {
         self.bytes = processes::io(pid).unwrap_or_default().written;
     }

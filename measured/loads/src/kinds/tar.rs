@@ -77,6 +77,11 @@ impl TarMeter {
 }
 
 impl Meter for TarMeter {
+    fn works(&self, pid: Pid) -> bool {
+        // It writes nothing but the archive, into gzip.
+        self.archives > 0 || processes::io(pid).is_none_or(|io| io.written > 0)
+    }
+
     fn last_look(&mut self, pid: Pid) {
         let read = processes::io(pid).unwrap_or_default().read;
         self.begun = read.min(self.tree.bytes);
