@@ -10,6 +10,10 @@
 //! What they share:
 //!
 //! * [`platform`]: what the surroundings must provide;
+//! * [`session`]: what every service does before and after it measures;
+//! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
+//! * [`cpuid`]: what CPUID claims of it;
+//! * [`counted`]: what happened beneath the measured code, by the platform's counters;
 //! * [`output`]: records, split to fit into lines;
 //! * [`arena`]: typed pieces of the platform's memory;
 //! * `envelope`: bins of time that keep every maximum.
@@ -17,7 +21,11 @@
 
 pub mod arena;
 pub mod bench;
+mod calibrate;
+pub mod counted;
+pub mod cpuid;
 mod envelope;
 pub mod output;
 pub mod platform;
+pub mod session;
 pub mod wakeup;

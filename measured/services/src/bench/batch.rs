@@ -6,9 +6,9 @@ use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 use tare_workloads::{copy, prime};
 
-use super::counted::Counted;
 use super::fold;
 use crate::arena::Arena;
+use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};

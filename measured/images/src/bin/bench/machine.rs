@@ -2,7 +2,7 @@
 
 use core::cell::OnceCell;
 
-use tare_services::bench::cpuid;
+use tare_services::cpuid;
 use tare_services::platform::Platform;
 use tare_services::platform::{Claim, Memory, MemoryError, Prepared, WriteError};
 use tare_unikernel::clock::{self, Source};

@@ -6,8 +6,8 @@ use tare_workloads::calibration::{
 };
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 
-use super::cpuid;
 use crate::arena::Arena;
+use crate::cpuid;
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
 
