@@ -127,6 +127,12 @@ impl Recorder {
         self.progress
     }
 
+    /// Returns what recording one wake-up takes in ns; 0 before [`Recorder::calibrate`].
+    #[must_use]
+    pub fn recording_ns(&self) -> u64 {
+        self.recording_ns
+    }
+
     /// Records that the thread ran for an activation, `latency_ns` after its planned time.
     ///
     /// Activations must rise.
