@@ -25,6 +25,8 @@ pub struct Arena {
 pub unsafe trait Zeroed {}
 
 // SAFETY: plain integers.
+unsafe impl Zeroed for u8 {}
+// SAFETY: plain integers.
 unsafe impl Zeroed for u32 {}
 // SAFETY: plain integers.
 unsafe impl Zeroed for u64 {}

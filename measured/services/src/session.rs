@@ -11,7 +11,7 @@ use tare_wire::record::{Calibration, Failure, Hello, Ready, Record};
 use tare_workloads::timing::bare_rdtsc;
 
 use crate::arena::Arena;
-use crate::calibrate;
+use crate::calibrate::{self, Clock};
 use crate::output::{self, Output};
 use crate::platform::{MemoryError, Platform, Prepared, WriteError};
 
@@ -96,24 +96,52 @@ pub fn run<P: Platform>(
     platform: &mut P,
     measure: impl FnOnce(&mut P, &mut Output, Given) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
+    run_prepared(wanted, platform, |_, given| Ok(given), measure)
+}
+
+/// Does the same for a service that has more to prepare before it is ready, and more reasons to fail.
+///
+/// # Errors
+///
+/// Returns why there is no result, as [`run`] does.
+pub fn run_prepared<P: Platform, T, E: From<Stop> + fmt::Display>(
+    wanted: Wanted<'_>,
+    platform: &mut P,
+    prepare: impl FnOnce(&mut P, Given) -> Result<T, E>,
+    measure: impl FnOnce(&mut P, &mut Output, T) -> Result<(), E>,
+) -> Result<(), E> {
     let mut output = Output::default();
-    let ran = reported(wanted, platform, &mut output, measure);
-    if let Err(stop) = &ran
-        && !matches!(stop, Stop::Write(_))
-    {
-        let text = output::text(stop);
-        output.put(platform, &Record::Failure(Failure { text: &text }))?;
-        platform.flush()?;
+    let ran = reported(wanted, platform, &mut output, prepare, measure);
+    if let Err(why) = &ran {
+        let text = output::text(why);
+        let told = output.put(platform, &Record::Failure(Failure { text: &text }));
+        // If writing is what failed, it fails again.
+        let _ = told.and_then(|()| platform.flush());
     }
     ran
 }
 
-fn reported<P: Platform>(
+fn reported<P: Platform, T, E: From<Stop>>(
     wanted: Wanted<'_>,
     platform: &mut P,
     output: &mut Output,
-    measure: impl FnOnce(&mut P, &mut Output, Given) -> Result<(), Stop>,
-) -> Result<(), Stop> {
+    prepare: impl FnOnce(&mut P, Given) -> Result<T, E>,
+    measure: impl FnOnce(&mut P, &mut Output, T) -> Result<(), E>,
+) -> Result<(), E> {
+    let (ready, prepared, clock, given) = get_ready(&wanted, platform, output)?;
+    let costs = given.costs;
+    let own = prepare(platform, given)?;
+    announce(ready, &prepared, costs, platform, output).map_err(Stop::from)?;
+    measure(platform, output, own)?;
+    Ok(finish(clock, platform, output).map_err(Stop::from)?)
+}
+
+/// Says who speaks, takes the memory and calibrates.
+fn get_ready(
+    wanted: &Wanted<'_>,
+    platform: &mut impl Platform,
+    output: &mut Output,
+) -> Result<(Ready, Prepared, Clock, Given), Stop> {
     let hello = Hello {
         protocol: tare_wire::PROTOCOL,
         version: platform.version(),
@@ -137,26 +165,28 @@ fn reported<P: Platform>(
         locked,
         latency_held: prepared.latency_held,
     };
-    let clock = calibrate::Clock::start(platform);
+    let clock = Clock::start(platform);
     let costs = calibrate::costs(&mut arena);
     let hz = clock.estimate_hz(platform);
+    Ok((ready, prepared, clock, Given { arena, costs, hz }))
+}
 
-    announce(ready, &prepared, platform, output)?;
-    output.put(platform, &Record::Calibration(costs))?;
-    platform.flush()?;
-
-    measure(platform, output, Given { arena, costs, hz })?;
-
+/// Says what the TSC's frequency and the place are, and ends the records.
+fn finish(
+    clock: Clock,
+    platform: &mut impl Platform,
+    output: &mut Output,
+) -> Result<(), WriteError> {
     clock.finish(platform, output)?;
     output.facts(platform)?;
     output.end(platform)?;
-    platform.flush()?;
-    Ok(())
+    platform.flush()
 }
 
 fn announce(
     ready: Ready,
     prepared: &Prepared,
+    costs: Calibration,
     platform: &mut impl Platform,
     output: &mut Output,
 ) -> Result<(), WriteError> {
@@ -176,5 +206,6 @@ fn announce(
              or run with CAP_IPC_LOCK",
         )?;
     }
-    Ok(())
+    output.put(platform, &Record::Calibration(costs))?;
+    platform.flush()
 }
