@@ -7,6 +7,8 @@ use tare_targets::TargetError;
 use tare_wire::bounds::Refusal;
 use thiserror::Error;
 
+use crate::units::exact;
+
 /// Says what stopped an experiment. A cell that fails does not: it is recorded, and the next one
 /// runs.
 #[derive(Debug, Error)]
@@ -18,6 +20,31 @@ pub enum ExperimentError {
         workload: &'static str,
         /// The parameter and its bounds.
         refusal: Refusal,
+    },
+    /// A time is out of bounds.
+    #[error(
+        "{experiment}: {what} must be from {} to {}, not {}",
+        exact(*.least_ns), exact(*.most_ns), exact(*.given_ns)
+    )]
+    TimeOutOfBounds {
+        /// Experiment whose parameter it is.
+        experiment: &'static str,
+        /// Name of the parameter.
+        what: &'static str,
+        /// What was given.
+        given_ns: u64,
+        /// Least value allowed.
+        least_ns: u64,
+        /// Greatest value allowed.
+        most_ns: u64,
+    },
+    /// Parameters contradict each other, or the target.
+    #[error("{experiment}: {why}")]
+    Contradiction {
+        /// Experiment whose parameters they are.
+        experiment: &'static str,
+        /// Which ones, why, and what to do.
+        why: String,
     },
     /// A parameter belongs to a workload that is not asked for.
     #[error("{parameter} is for the workload {workload}, which is not asked for")]

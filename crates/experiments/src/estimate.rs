@@ -21,6 +21,11 @@ const FOLD_NS: f64 = 10.0;
 
 /// Is the time to start a load and to end it.
 const LOAD_SECONDS: f64 = 2.0;
+/// Is the time that a guest takes to boot, between that of KVM and that of an emulator.
+const BOOT_SECONDS: f64 = 4.0;
+/// Is how much longer than its own seconds a guest takes that counts instructions: it runs at 500 million a
+/// second of its clock, an emulator at a fraction of that while it is busy.
+const COUNTED_FACTOR: f64 = 4.0;
 /// Is how much longer a workload takes that shares its CPU with a load.
 const LOAD_FACTOR: f64 = 4.0;
 
@@ -45,6 +50,51 @@ pub fn seconds(plan: &Plan) -> f64 {
 #[must_use]
 pub fn under_load(estimate_seconds: f64) -> f64 {
     LOAD_SECONDS + LOAD_FACTOR * estimate_seconds
+}
+
+/// Says where threads are woken, as far as it has a bearing on how long a cell takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// Under a kernel that runs already.
+    Here,
+    /// In a guest, which boots first and may be emulated.
+    Guest,
+    /// In a guest whose clock counts instructions: its seconds are as long as the emulator takes for them.
+    CountedGuest,
+}
+
+/// Says how long a cell is expected to take, and after what time it counts as hung.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Estimated duration in seconds.
+    pub seconds: f64,
+    /// Limit in seconds.
+    pub limit_seconds: f64,
+}
+
+/// Returns the estimate for threads that are woken for `seconds` of their own clock while `loads` loads
+/// run one after the other.
+///
+/// The loads start and end within their phases, but for the last one, and ending the 2,400 processes of hackbench
+/// takes an emulated CPU a minute.
+#[must_use]
+pub fn of_wakeups(seconds: f64, loads: usize, place: Where) -> Estimate {
+    let (boot, factor) = match place {
+        Where::Here => (OVERHEAD_SECONDS, 1.0),
+        Where::Guest => (OVERHEAD_SECONDS + BOOT_SECONDS, 1.0),
+        Where::CountedGuest => (OVERHEAD_SECONDS + BOOT_SECONDS, COUNTED_FACTOR),
+    };
+    let around = if loads == 0 { 0.0 } else { LOAD_SECONDS };
+    let seconds = boot + factor * seconds + around;
+    let limit_seconds = match (loads, place) {
+        (0, _) => limit_seconds(boot) + 3.0 * seconds,
+        (_, Where::Here) => limit_seconds_under_load(boot) + 3.0 * seconds,
+        (_, Where::Guest | Where::CountedGuest) => limit_seconds_under_load(boot) + 10.0 * seconds,
+    };
+    Estimate {
+        seconds,
+        limit_seconds,
+    }
 }
 
 /// Returns the time in seconds after which a cell counts as hung: ten times what it should take,
@@ -79,6 +129,22 @@ mod tests {
         for (limit, count) in [(22, 84.0), (46, 310.0), (1_000, 78_189.0)] {
             let ratio = divisions(limit) / count;
             assert!((0.8..1.25).contains(&ratio), "limit {limit}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn guests_take_longer_and_limits_leave_room() {
+        let of = |loads, place| of_wakeups(10.0, loads, place);
+        let all = [Where::Here, Where::Guest, Where::CountedGuest];
+        assert!(all.is_sorted_by(|a, b| of(1, *a).seconds < of(1, *b).seconds));
+        for place in all {
+            for loads in [0, 1, 7] {
+                let Estimate {
+                    seconds,
+                    limit_seconds,
+                } = of(loads, place);
+                assert!(seconds > 10.0 && limit_seconds > 3.0 * seconds);
+            }
         }
     }
 

@@ -13,12 +13,14 @@ use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_loads::LoadError;
 use tare_results::model::{
-    Agent, Cell, CellPlan, Events, Fact, Load, Measurement, Outcome, SCHEMA, Samples, Wakeups,
+    Agent, Cell, CellPlan, Events, Exceeded, Fact, Load, Measurement, Outcome, SCHEMA, Samples,
+    Wakeups,
 };
 use tare_results::receive::{Incomplete, Measured, Received, Receiver, Seen};
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
+use tare_wire::record::Live;
 
 use crate::engines::Engines;
 use crate::error::ExperimentError;
@@ -31,6 +33,12 @@ pub trait Observer {
 
     /// May redraw a progress display. Returns after how long again, or None if nobody looks.
     fn tick(&mut self) -> Option<Duration>;
+
+    /// Is told how far a measuring thread is, if the cell's plan asks for it.
+    fn live(&mut self, _plan: &CellPlan, _live: &Live) {}
+
+    /// Is told at once that a latency above the limit of the cell's plan was seen.
+    fn exceeded(&mut self, _plan: &CellPlan, _exceeded: &Exceeded) {}
 
     /// Is told what came of a cell, after it was written.
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>);
@@ -185,6 +193,7 @@ impl Places {
             load: load.as_deref(),
         };
         let mut listener = Listener {
+            plan,
             receiver: Receiver::default(),
             ready_ns: None,
             loaded: &mut loaded,
@@ -260,6 +269,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Passes lines to the receiver, and ticks to the observer.
 struct Listener<'a, O> {
+    plan: &'a CellPlan,
     receiver: Receiver,
     ready_ns: Option<u64>,
     loaded: &'a mut Loaded,
@@ -269,8 +279,13 @@ struct Listener<'a, O> {
 impl<O: Observer> Watcher for Listener<'_, O> {
     fn line(&mut self, line: &[u8], at_ns: u64) {
         self.loaded.line(line);
-        if self.receiver.line(line) == Seen::Ready {
-            self.ready_ns.get_or_insert(at_ns);
+        match self.receiver.line(line) {
+            Seen::Ready => {
+                self.ready_ns.get_or_insert(at_ns);
+            }
+            Seen::Live(live) => self.observer.live(self.plan, &live),
+            Seen::Exceeded(exceeded) => self.observer.exceeded(self.plan, &exceeded),
+            Seen::Begins { .. } | Seen::Record | Seen::Last | Seen::Other => {}
         }
     }
 

@@ -13,9 +13,10 @@ use tare_results::model::CellPlan;
 
 use crate::error::ExperimentError;
 use crate::noise::Noise;
+use crate::wakeup::Wakeup;
 
 /// Lists the experiments.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&Noise];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&Noise, &Wakeup];
 
 /// Finds an experiment by its name.
 #[must_use]
@@ -46,6 +47,18 @@ pub trait Experiment: Debug + Sync {
         place: &Place,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError>;
+
+    /// Says how often a combination runs if `asked` runs are asked for: as often, unless it is there for
+    /// another purpose than to be repeated.
+    fn runs_of(&self, _cell: &CellPlan, asked: u32) -> u32 {
+        asked
+    }
+
+    /// Says whether the loads run one after the other in one cell, so that one may come again, instead of
+    /// each in a cell of its own.
+    fn has_phases(&self, _values: &Values) -> bool {
+        false
+    }
 }
 
 /// Says where an experiment runs: what holds for every one of them.

@@ -6,6 +6,7 @@
 //!
 //! * [`experiment`]: what all experiments have in common, and the table of those that exist;
 //! * [`noise`]: kot-2019, how often and how long short work is delayed;
+//! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
 //! * [`plan`]: from combinations to a plan;
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
@@ -23,6 +24,7 @@ pub mod noise;
 pub mod order;
 pub mod plan;
 pub mod units;
+pub mod wakeup;
 
 pub use error::ExperimentError;
 pub use execute::{Observer, Tally, execute};

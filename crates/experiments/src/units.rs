@@ -27,6 +27,69 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a time of nanoseconds to days, as the options and parameters of a latency measurement are written:
+/// `500ns`, `100us`, `2.5ms`, `25s`, `2m`, `1h`, `1d`. A bare number counts as `bare`, if that is a unit.
+///
+/// # Errors
+///
+/// Returns what would be right.
+pub fn nanoseconds(text: &str, bare: Option<&str>) -> Result<u64, String> {
+    let wanted = || match bare {
+        Some(unit) => format!("want a number, of {unit} or with a unit: ns, us, ms, s, m, h or d"),
+        None => "want a number with a unit: ns, us, ms, s, m, h or d".to_owned(),
+    };
+    let unit_at = text.find(|c: char| c != '.' && !c.is_ascii_digit());
+    let (number, unit) = match unit_at {
+        Some(at) => text.split_at(at),
+        None => (text, bare.ok_or_else(wanted)?),
+    };
+    let factor: u64 = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return Err(wanted()),
+    };
+    let too_long = || "want a time that a clock can hold".to_owned();
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(too_long);
+    }
+    let number: f64 = number.parse().map_err(|_| wanted())?;
+    let ns = (number * factor as f64).round();
+    // Beyond 2^53 a fraction is none any more.
+    if ns < 9e15 {
+        Ok(ns as u64)
+    } else {
+        Err(too_long())
+    }
+}
+
+/// Writes a time exactly, in the largest unit of which it is a whole number: `100 µs`, `1500 ns`, `25 s`.
+#[must_use]
+pub fn exact(ns: u64) -> String {
+    let (number, unit) = in_largest_unit(ns);
+    let unit = if unit == "us" { "µs" } else { unit };
+    format!("{number} {unit}")
+}
+
+/// Writes a time exactly as one word that [`nanoseconds`] reads: `100us`, `1500ns`, `25s`.
+#[must_use]
+pub fn exact_word(ns: u64) -> String {
+    let (number, unit) = in_largest_unit(ns);
+    format!("{number}{unit}")
+}
+
+fn in_largest_unit(ns: u64) -> (u64, &'static str) {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let fitting = units
+        .into_iter()
+        .find(|(factor, _)| ns >= *factor && ns % factor == 0);
+    fitting.map_or((ns, "ns"), |(factor, unit)| (ns / factor, unit))
+}
+
 /// Writes a duration as people say it: `8 s`, `3 min 20 s`, `2 h 5 min`.
 #[must_use]
 pub fn human(duration: Duration) -> String {
@@ -62,6 +125,44 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         for wrong in ["", "90", "s", "-1s", "0s", "1d", "1e400s", "..s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_with_their_unit_or_with_that_of_the_option() {
+        let us = |text| nanoseconds(text, Some("us"));
+        assert_eq!(us("100"), Ok(100_000));
+        assert_eq!(us("0.5"), Ok(500));
+        assert_eq!(us("1.5ms"), Ok(1_500_000));
+        assert_eq!(us("31d"), Ok(31 * 86_400 * 1_000_000_000));
+        assert_eq!(nanoseconds("25s", None), Ok(25_000_000_000));
+        assert_eq!(nanoseconds("500ns", None), Ok(500));
+        for wrong in [
+            "",
+            ".",
+            "1.2.3",
+            "s",
+            "-1s",
+            "5parsecs",
+            "99999999999999d",
+            "1e9s",
+        ] {
+            assert!(us(wrong).is_err(), "{wrong}");
+        }
+        assert!(nanoseconds("100", None).unwrap_err().contains("unit"));
+    }
+
+    #[test]
+    fn times_are_written_exactly_and_read_back() {
+        for (ns, text, word) in [
+            (0, "0 ns", "0ns"),
+            (1_500, "1500 ns", "1500ns"),
+            (100_000, "100 µs", "100us"),
+            (2_500_000, "2500 µs", "2500us"),
+            (60_000_000_000, "60 s", "60s"),
+        ] {
+            assert_eq!((exact(ns).as_str(), exact_word(ns).as_str()), (text, word));
+            assert_eq!(nanoseconds(word, None), Ok(ns));
         }
     }
 

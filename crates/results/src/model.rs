@@ -10,6 +10,7 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tare_wire::wakeup;
 
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
@@ -141,10 +142,22 @@ impl CellPlan {
         if let Some(size) = self.size {
             label.push_str(&format!(" {size}"));
         }
-        if self.load != "idle" {
+        if let Some(seconds) = self.phase_seconds {
+            label.push_str(&format!(" in {} phases of {seconds} s", self.phases.len()));
+        } else if self.load != "idle" {
             label.push_str(&format!(" under {}", self.load));
         }
+        if self.is_traced() {
+            label.push_str(" traced");
+        }
         label
+    }
+
+    /// Says whether the kernel's trace is kept around the worst wake-ups, which costs time.
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        let plan = wakeup::Plan::parse(self.words.split_whitespace());
+        plan.is_ok_and(|plan| plan.trace > 0)
     }
 }
 

@@ -1,0 +1,430 @@
+//! `wakeup`, after landolfi-2018: how late is a sleeping thread woken?
+//!
+//! Threads sleep to absolute times, one interval apart, and note how late they run. A combination of target and load is
+//! one cell a block; or the loads are *phases*: they run one after the other while one measurement goes on, as in the
+//! study, and a combination is a target.
+
+mod parameters;
+
+use tare_loads::Load;
+use tare_results::model::{CellPlan, Plan};
+use tare_targets::{Group, spec};
+use tare_wire::bounds::Refusal;
+use tare_wire::cpus::Cpus;
+use tare_wire::wakeup::{self as wire, Policy};
+
+use crate::error::ExperimentError;
+use crate::estimate;
+use crate::experiment::{Experiment, Parameter, Place, Values};
+use crate::plan::{Frame, Repeated, assemble, at_most};
+use crate::units::{exact, exact_word};
+
+/// Is the name of the experiment.
+pub const NAME: &str = wire::NAME;
+/// Is the interval unless said otherwise: the study's.
+pub const DEFAULT_INTERVAL_NS: u64 = 100_000;
+/// Is how long a run measures unless said otherwise.
+pub const DEFAULT_DURATION_NS: u64 = 4_000_000_000;
+/// Is the priority unless said otherwise: above the kernel's threads for interrupts, which have 50, and below
+/// those that keep the system alive, which have 99.
+pub const DEFAULT_PRIORITY: u32 = 95;
+/// Is how much longer the interval of each further thread is unless said otherwise, where threads share a CPU: that of
+/// cyclictest. On CPUs of their own all have the same.
+pub const DEFAULT_DISTANCE_NS: u64 = 500_000;
+/// Is how many of the worst wake-ups are traced unless said otherwise, if any are.
+pub const DEFAULT_TRACE: u32 = 10;
+/// Is the number of runs unless said otherwise.
+pub const DEFAULT_RUNS: u32 = 3;
+
+/// Is the timing of a cell: planned times are absolute, so that what is late does not delay what follows.
+const TIMING: &str = "absolute";
+
+/// Is the experiment, as studies name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wakeup;
+
+/// Says what is to be measured in each run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time between two activations of the first thread.
+    pub interval_ns: u64,
+    /// How much longer the interval of each further thread is; [`DEFAULT_DISTANCE_NS`] or 0 if None.
+    pub distance_ns: Option<u64>,
+    /// Number of threads; one for each CPU if None.
+    pub threads: Option<u32>,
+    /// CPUs that they are pinned to in turn; that of the run if None.
+    pub cpus: Option<Cpus>,
+    /// CPUs of the thread that starts and watches them, where this machine's kernel schedules it.
+    pub main: Option<Cpus>,
+    /// Under which policy they are scheduled.
+    pub policy: Policy,
+    /// Real-time priority; [`DEFAULT_PRIORITY`] if None and the policy has one.
+    pub priority: Option<u32>,
+    /// How long each run measures; [`DEFAULT_DURATION_NS`] if neither this nor another end is given.
+    pub duration_ns: Option<u64>,
+    /// After how many wake-ups each thread ends.
+    pub loops: Option<u64>,
+    /// Length of a phase; None if each load has cells of its own.
+    pub phase_ns: Option<u64>,
+    /// From which latency on wake-ups are listed; the interval if None.
+    pub threshold_ns: Option<u64>,
+    /// Whether and how the worst wake-ups are traced.
+    pub trace: Trace,
+    /// Above which latency a thread says so at once.
+    pub above_ns: Option<u64>,
+    /// Whether measuring goes on after that.
+    pub go_on: bool,
+    /// How often the state of each thread is told meanwhile, where that disturbs nothing.
+    pub live_ns: Option<u64>,
+}
+
+/// Says whether and how the worst wake-ups are traced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trace {
+    /// Not at all.
+    #[default]
+    Off,
+    /// So many, in one more run of each combination: tracing costs time, which the others are not to pay.
+    Extra(u32),
+    /// So many, in every run: for whoever waits for one late wake-up.
+    Every(u32),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interval_ns: DEFAULT_INTERVAL_NS,
+            distance_ns: None,
+            threads: None,
+            cpus: None,
+            main: None,
+            policy: Policy::default(),
+            priority: None,
+            duration_ns: None,
+            loops: None,
+            phase_ns: None,
+            threshold_ns: None,
+            trace: Trace::Off,
+            above_ns: None,
+            go_on: false,
+            live_ns: None,
+        }
+    }
+}
+
+/// Makes the plan of `tare wakeup`: each combination as often as `runs` says.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if a parameter is out of bounds or there is nothing to run.
+pub fn plan(
+    options: &Options,
+    place: &Place,
+    runs: u32,
+    frame: Frame,
+) -> Result<Plan, ExperimentError> {
+    let cells = combinations(options, place)?;
+    let cells: Vec<Repeated> = cells
+        .into_iter()
+        .map(|cell| Repeated {
+            runs: Wakeup.runs_of(&cell, runs),
+            cell,
+        })
+        .collect();
+    assemble(&cells, frame)
+}
+
+impl Experiment for Wakeup {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "how late a sleeping thread is woken"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::ALL
+    }
+
+    fn combinations(
+        &self,
+        place: &Place,
+        values: &Values,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
+        combinations(&Options::of(values), place)
+    }
+
+    fn runs_of(&self, cell: &CellPlan, asked: u32) -> u32 {
+        // One is there to name culprits, not to be repeated; a run without any others is none.
+        if is_extra(cell) { asked.min(1) } else { asked }
+    }
+
+    fn has_phases(&self, values: &Values) -> bool {
+        values.has(parameters::PHASE)
+    }
+}
+
+/// Says whether a cell is the traced one beside others of its combination: a trace without a limit to wait for.
+fn is_extra(cell: &CellPlan) -> bool {
+    let plan = wire::Plan::parse(cell.words.split_whitespace());
+    cell.is_traced() && plan.is_ok_and(|plan| plan.above_ns.is_none())
+}
+
+/// Returns one cell for each combination, not yet numbered, and the traced ones after them.
+fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
+    let under: Vec<Under> = match options.phase_ns {
+        Some(phase_ns) => vec![Under::phases(&place.loads, phase_ns)?],
+        None => place
+            .loads
+            .iter()
+            .map(|load| Under::one(load))
+            .collect::<Result<_, _>>()?,
+    };
+    at_most((place.targets.len() as u64).saturating_mul(2 * under.len() as u64))?;
+    let (mut cells, mut traced) = (Vec::new(), Vec::new());
+    for target in &place.targets {
+        let kind = Kind::of(target)?;
+        for under in &under {
+            let own = match options.trace {
+                Trace::Every(trace) => trace,
+                Trace::Off | Trace::Extra(_) => 0,
+            };
+            cells.push(cell(options, place, target, kind, under, own)?);
+            if let Trace::Extra(trace @ 1..) = options.trace
+                && kind.can_trace()
+            {
+                traced.push(cell(options, place, target, kind, under, trace)?);
+            }
+        }
+    }
+    cells.append(&mut traced);
+    Ok(cells)
+}
+
+/// Is what a cell is measured under.
+struct Under {
+    /// As the plan writes it.
+    text: String,
+    /// The loads, if they run one after the other.
+    phases: Vec<String>,
+    phase_ns: Option<u64>,
+    is_idle: bool,
+}
+
+impl Under {
+    fn one(load: &str) -> Result<Self, ExperimentError> {
+        let load = Load::parse(load)?;
+        Ok(Self {
+            text: load.to_string(),
+            phases: Vec::new(),
+            phase_ns: None,
+            is_idle: load.is_idle(),
+        })
+    }
+
+    /// Returns the schedule `25s:idle;dd`; a `;` inside of a load is written twice.
+    fn phases(loads: &[String], phase_ns: u64) -> Result<Self, ExperimentError> {
+        let loads: Vec<Load> = loads
+            .iter()
+            .map(|load| Load::parse(load))
+            .collect::<Result<_, _>>()?;
+        let phases: Vec<String> = loads.iter().map(Load::to_string).collect();
+        let written: Vec<String> = phases.iter().map(|load| load.replace(';', ";;")).collect();
+        Ok(Self {
+            text: format!("{}:{}", exact_word(phase_ns), written.join(";")),
+            phases,
+            phase_ns: Some(phase_ns),
+            is_idle: loads.iter().all(Load::is_idle),
+        })
+    }
+}
+
+/// Says what matters here of the place that a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    group: Group,
+    counts_instructions: bool,
+}
+
+impl Kind {
+    fn of(target: &str) -> Result<Self, ExperimentError> {
+        Ok(Self {
+            group: spec::parse(target)?.group(),
+            counts_instructions: target
+                .split(',')
+                .any(|option| option == "clock=instructions"),
+        })
+    }
+
+    /// Says whether this machine's kernel schedules the threads, so that its CPUs can be named.
+    fn is_here(self) -> bool {
+        matches!(self.group, Group::Process | Group::Container)
+    }
+
+    /// Says whether a kernel beneath the threads can be asked what it did. A container has no tracefs.
+    fn can_trace(self) -> bool {
+        matches!(
+            self.group,
+            Group::Process | Group::LinuxGuest | Group::Remote
+        )
+    }
+
+    fn place(self) -> estimate::Where {
+        match self.group {
+            Group::LinuxGuest if self.counts_instructions => estimate::Where::CountedGuest,
+            Group::LinuxGuest => estimate::Where::Guest,
+            _ => estimate::Where::Here,
+        }
+    }
+}
+
+fn cell(
+    options: &Options,
+    place: &Place,
+    target: &str,
+    kind: Kind,
+    under: &Under,
+    trace: u32,
+) -> Result<CellPlan, ExperimentError> {
+    let plan = words(options, place, target, kind, under, trace)?;
+    check(&plan)?;
+    let seconds = plan.expected_ns() as f64 / 1e9;
+    let loads = match under.phases.len() {
+        0 if under.is_idle => 0,
+        0 => 1,
+        phases => phases,
+    };
+    let estimate = estimate::of_wakeups(seconds, loads, kind.place());
+    let limit_seconds = place
+        .cell_limit
+        .map_or(estimate.limit_seconds, |limit| limit.as_secs_f64());
+    Ok(CellPlan {
+        id: 0,
+        block: 0,
+        experiment: NAME.to_owned(),
+        target: target.to_owned(),
+        load: under.text.clone(),
+        phases: under.phases.clone(),
+        phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
+        workload: wire::NAME.to_owned(),
+        size: None,
+        repetitions: plan.activations(0),
+        timing: TIMING.to_owned(),
+        words: plan.to_string(),
+        estimate_seconds: estimate.seconds,
+        limit_seconds,
+    })
+}
+
+/// Puts together what the measuring threads are asked to do.
+fn words(
+    options: &Options,
+    place: &Place,
+    target: &str,
+    kind: Kind,
+    under: &Under,
+    trace: u32,
+) -> Result<wire::Plan, ExperimentError> {
+    let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
+    let threads = options.threads.unwrap_or(cpus.count());
+    if !kind.is_here() && cpus.count() > 1 {
+        return Err(contradiction(format!(
+            "of '{target}' one CPU is measured, so that the CPUs {cpus} can't be; name one"
+        )));
+    }
+    let distance_ns = options.distance_ns.unwrap_or(if threads > cpus.count() {
+        DEFAULT_DISTANCE_NS
+    } else {
+        0
+    });
+    let duration_ns = match (under.phase_ns, options.duration_ns, options.loops) {
+        (Some(phase_ns), None, None) => Some(phase_ns.saturating_mul(under.phases.len() as u64)),
+        (Some(_), _, _) => {
+            return Err(contradiction(
+                "phases last as long as they are long: leave duration and loops out".to_owned(),
+            ));
+        }
+        (None, None, None) => Some(DEFAULT_DURATION_NS),
+        (None, duration_ns, _) => duration_ns,
+    };
+    let priority = match options.priority {
+        Some(priority) => priority,
+        None if options.policy.has_priority() => DEFAULT_PRIORITY,
+        None => 0,
+    };
+    Ok(wire::Plan {
+        distance_ns,
+        threads,
+        cpu: Some(cpus),
+        main: options.main.filter(|_| kind.is_here()),
+        policy: options.policy,
+        priority,
+        duration_ns,
+        loops: options.loops,
+        phases: u32::try_from(under.phases.len().max(1)).unwrap_or(u32::MAX),
+        threshold_ns: options.threshold_ns,
+        // Many threads share what one has alone.
+        raw: wire::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
+        above_ns: options.above_ns,
+        go_on: options.go_on,
+        // In a guest, a line on its way out is work for the measured CPU.
+        live_ns: options.live_ns.filter(|_| kind.is_here()),
+        trace,
+        ..wire::Plan::new(options.interval_ns, 0)
+    })
+}
+
+/// Checks that every value is within its bounds.
+fn check(plan: &wire::Plan) -> Result<(), ExperimentError> {
+    plan.check().map_err(|refusal| {
+        let Refusal {
+            what,
+            given,
+            least,
+            most,
+        } = refusal;
+        match what {
+            "interval" | "duration" => ExperimentError::TimeOutOfBounds {
+                experiment: NAME,
+                what,
+                given_ns: given,
+                least_ns: least,
+                most_ns: most,
+            },
+            "priority" if !plan.policy.has_priority() => contradiction(format!(
+                "SCHED_{} has no priority: leave it out",
+                plan.policy.name().to_uppercase()
+            )),
+            _ => ExperimentError::OutOfBounds {
+                workload: NAME,
+                refusal,
+            },
+        }
+    })?;
+    for (what, ns) in [("threshold", plan.threshold_ns), ("limit", plan.above_ns)] {
+        if ns == Some(0) {
+            return Err(contradiction(format!(
+                "a {what} of 0 would list every wake-up"
+            )));
+        }
+    }
+    if plan.expected_ns() < plan.interval_ns {
+        return Err(contradiction(format!(
+            "nothing would be woken within {}: the interval is {}",
+            exact(plan.expected_ns()),
+            exact(plan.interval_ns)
+        )));
+    }
+    Ok(())
+}
+
+fn contradiction(why: String) -> ExperimentError {
+    ExperimentError::Contradiction {
+        experiment: NAME,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+use super::*;
+
+fn place(targets: &[&str], loads: &[&str]) -> Place {
+    let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    Place {
+        targets: own(targets),
+        loads: own(loads),
+        cpu: 1,
+        cell_limit: None,
+    }
+}
+
+fn here() -> Place {
+    place(&["process"], &["idle"])
+}
+
+fn frame() -> Frame {
+    Frame {
+        seed: 7,
+        cpu: 1,
+        cpu_reason: "asked for".to_owned(),
+        settings: Vec::new(),
+        start_engine: false,
+        command: vec!["tare".to_owned(), "wakeup".to_owned()],
+        study: None,
+    }
+}
+
+fn cells(options: &Options, place: &Place) -> Vec<CellPlan> {
+    combinations(options, place).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refusal(options: &Options) -> String {
+    combinations(options, &here()).unwrap_err().to_string()
+}
+
+const PHASES: [&str; 4] = ["idle", "ping", "idle", "dd+command:sh -c 'sync; :'"];
+
+#[test]
+fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
+    let cells = cells(&Options::default(), &here());
+    assert_eq!(cells.len(), 1);
+    let cell = &cells[0];
+    assert_eq!(
+        cell.words,
+        "workload=wakeup interval=100000ns distance=0ns threads=1 policy=fifo priority=95 phases=1 \
+         capacity=262144 raw=4000000 bins=1000 trace=0 duration=4000000000ns cpu=1"
+    );
+    assert_eq!(
+        (cell.repetitions, cell.timing.as_str()),
+        (40_000, "absolute")
+    );
+    assert_eq!(cell.label(), "process wakeup");
+    assert!((4.0..20.0 / 3.0).contains(&cell.estimate_seconds));
+}
+
+#[test]
+fn loads_are_cells_of_their_own_or_phases_of_one() {
+    let place = place(&["process", "linux"], &PHASES);
+    let apart = cells(&Options::default(), &place);
+    assert_eq!(apart.len(), 8);
+    assert!(apart.iter().all(|cell| cell.phases.is_empty()));
+
+    let options = Options {
+        phase_ns: Some(500_000_000),
+        ..Options::default()
+    };
+    let together = cells(&options, &place);
+    assert_eq!(together.len(), 2);
+    let cell = &together[0];
+    assert_eq!(
+        cell.load,
+        "500ms:idle;ping;idle;dd+command:sh -c 'sync;; :'"
+    );
+    assert_eq!(cell.phases, PHASES);
+    assert_eq!(cell.phase_seconds, Some(0.5));
+    let words = wire::Plan::parse(cell.words.split_whitespace()).unwrap();
+    assert_eq!((words.phases, words.duration_ns), (4, Some(2_000_000_000)));
+    assert!(together[1].estimate_seconds > cell.estimate_seconds);
+    assert!(
+        cell.label().contains("4 phases of 0.5 s"),
+        "{}",
+        cell.label()
+    );
+}
+
+#[test]
+fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
+    let traced = |trace| Options {
+        trace,
+        ..Options::default()
+    };
+    let place = place(&["process", "unikernel"], &["idle", "dd"]);
+    let plan = plan(&traced(Trace::Extra(10)), &place, 3, frame()).unwrap();
+    let (extra, plain): (Vec<&CellPlan>, Vec<&CellPlan>) = plan
+        .cells
+        .iter()
+        .partition(|cell| cell.words.contains("trace=10"));
+    // Nothing beneath the unikernel can be asked.
+    assert_eq!((extra.len(), plain.len()), (2, 12));
+    for cell in extra {
+        assert_eq!(cell.target, "process");
+        assert!(cell.label().ends_with("traced"), "{}", cell.label());
+        assert!(!plain.iter().any(|other| other.repeats(cell)));
+    }
+
+    let waiting = Options {
+        above_ns: Some(50_000),
+        ..traced(Trace::Every(10))
+    };
+    let plan = super::plan(&waiting, &here(), 2, frame()).unwrap();
+    assert_eq!(plan.cells.len(), 2);
+    assert!(plan.cells[0].repeats(&plan.cells[1]));
+    assert!(
+        plan.cells[0]
+            .words
+            .contains("trace=10 duration=4000000000ns above=50000ns")
+    );
+}
+
+#[test]
+fn threads_that_share_a_cpu_are_not_woken_at_once() {
+    let words = |threads, cpus| {
+        let options = Options {
+            threads,
+            cpus: Cpus::parse(cpus),
+            ..Options::default()
+        };
+        let cell = cells(&options, &here()).remove(0);
+        wire::Plan::parse(cell.words.split_whitespace()).unwrap()
+    };
+    let apart = words(None, "0-2");
+    assert_eq!((apart.threads, apart.distance_ns), (3, 0));
+    let sharing = words(Some(4), "0-2");
+    assert_eq!((sharing.threads, sharing.distance_ns), (4, 500_000));
+    assert_eq!(sharing.raw, 1_000_000);
+}
+
+#[test]
+fn what_only_this_machine_has_is_not_asked_of_a_guest() {
+    let options = Options {
+        main: Cpus::parse("0"),
+        live_ns: Some(500_000_000),
+        ..Options::default()
+    };
+    let cells = cells(&options, &place(&["process", "linux"], &["idle"]));
+    assert!(cells[0].words.contains("live=500000000ns cpu=1 main=0"));
+    assert!(cells[1].words.ends_with("duration=4000000000ns cpu=1"));
+    let several = Options {
+        cpus: Cpus::parse("0-1"),
+        ..Options::default()
+    };
+    let error = combinations(&several, &place(&["linux"], &["idle"])).unwrap_err();
+    assert!(error.to_string().contains("of 'linux' one CPU is measured"));
+}
+
+#[test]
+fn values_that_can_not_be_are_told_with_their_units() {
+    let default = Options::default;
+    for (options, message) in [
+        (
+            Options {
+                interval_ns: 999,
+                ..default()
+            },
+            "wakeup: interval must be from 1 µs to 60 s, not 999 ns",
+        ),
+        (
+            Options {
+                priority: Some(100),
+                ..default()
+            },
+            "wakeup: priority must be from 1 to 99, not 100",
+        ),
+        (
+            Options {
+                policy: Policy::Other,
+                priority: Some(5),
+                ..default()
+            },
+            "wakeup: SCHED_OTHER has no priority: leave it out",
+        ),
+        (
+            Options {
+                threads: Some(0),
+                ..default()
+            },
+            "wakeup: threads must be from 1 to 1024, not 0",
+        ),
+        (
+            Options {
+                duration_ns: Some(u64::MAX),
+                ..default()
+            },
+            "wakeup: duration must be from 1 µs to 2678400 s, not 18446744073709551615 ns",
+        ),
+        (
+            Options {
+                duration_ns: Some(50_000),
+                ..default()
+            },
+            "wakeup: nothing would be woken within 50 µs: the interval is 100 µs",
+        ),
+        (
+            Options {
+                threshold_ns: Some(0),
+                ..default()
+            },
+            "wakeup: a threshold of 0 would list every wake-up",
+        ),
+        (
+            Options {
+                above_ns: Some(0),
+                ..default()
+            },
+            "wakeup: a limit of 0 would list every wake-up",
+        ),
+        (
+            Options {
+                phase_ns: Some(1_000_000_000),
+                loops: Some(1),
+                ..default()
+            },
+            "wakeup: phases last as long as they are long: leave duration and loops out",
+        ),
+        (
+            Options {
+                trace: Trace::Every(101),
+                ..default()
+            },
+            "wakeup: trace must be from 0 to 100, not 101",
+        ),
+    ] {
+        assert_eq!(refusal(&options), message);
+    }
+}
+
+#[test]
+fn a_study_without_values_plans_what_the_command_does_without_arguments() {
+    let defaults = Wakeup.combinations(&here(), &Values::default()).unwrap();
+    assert_eq!(defaults, cells(&Options::default(), &here()));
+}
