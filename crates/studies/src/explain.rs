@@ -63,12 +63,15 @@ impl Size {
         let all = part.combinations(0)?.len() as u64;
         let planned = study.cells_of(part, 0)?;
         let combinations = planned.len() as u64;
-        let seconds: f64 = planned.iter().map(|cell| cell.estimate_seconds).sum();
+        let runs = |cell| part.experiment.runs_of(cell, part.runs);
         Ok(Self {
             combinations,
             left_out: all - combinations,
-            cells: combinations * u64::from(part.runs),
-            seconds: seconds * f64::from(part.runs),
+            cells: planned.iter().map(|cell| u64::from(runs(cell))).sum(),
+            seconds: planned
+                .iter()
+                .map(|cell| cell.estimate_seconds * f64::from(runs(cell)))
+                .sum(),
         })
     }
 }

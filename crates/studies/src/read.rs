@@ -158,9 +158,16 @@ fn unknown_keys<'k>(
 /// Holds what experiments take over from the study.
 struct Common {
     targets: Option<Vec<String>>,
-    loads: Option<Vec<String>>,
+    loads: Option<Loads>,
     runs: Option<u32>,
     cell_limit: Option<Duration>,
+}
+
+/// Is a list of loads, and where one stands for the second time: as a phase it may.
+#[derive(Clone)]
+struct Loads {
+    list: Vec<String>,
+    again: Option<Range<usize>>,
 }
 
 impl Common {
@@ -169,7 +176,10 @@ impl Common {
             targets: layers
                 .get("targets")
                 .and_then(|item| reader.list(item, target)),
-            loads: layers.get("loads").and_then(|item| reader.list(item, load)),
+            loads: layers.get("loads").and_then(|item| {
+                let (list, again) = reader.sequence(item, load)?;
+                Some(Loads { list, again })
+            }),
             runs: number(reader, layers, "runs", 1, MOST_RUNS)
                 .and_then(|runs| u32::try_from(runs).ok()),
             cell_limit: layers
@@ -228,16 +238,21 @@ fn part<'a>(
     note("targets", own.targets.is_some() || common.targets.is_some());
     note("loads", own.loads.is_some() || common.loads.is_some());
     note("runs", own.runs.is_some() || common.runs.is_some());
+    let loads = own.loads.or_else(|| common.loads.clone());
+    let loads = loads.unwrap_or_else(|| Loads {
+        list: vec![Load::idle().to_string()],
+        again: None,
+    });
+    if !experiment.has_phases(&values) {
+        reader.refuse_again(loads.again);
+    }
     Some(Part {
         experiment,
         targets: own
             .targets
             .or_else(|| common.targets.clone())
             .unwrap_or_else(|| vec!["process".to_owned()]),
-        loads: own
-            .loads
-            .or_else(|| common.loads.clone())
-            .unwrap_or_else(|| vec![Load::idle().to_string()]),
+        loads: loads.list,
         runs: own.runs.or(common.runs).unwrap_or(DEFAULT_RUNS),
         cell_limit: own.cell_limit.or(common.cell_limit),
         values,

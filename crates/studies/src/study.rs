@@ -141,8 +141,10 @@ impl Study {
         let mut all = Vec::new();
         for part in &self.parts {
             let cells = self.cells_of(part, cpu)?;
-            let runs = part.runs;
-            all.extend(cells.into_iter().map(|cell| Repeated { cell, runs }));
+            all.extend(cells.into_iter().map(|cell| Repeated {
+                runs: part.experiment.runs_of(&cell, part.runs),
+                cell,
+            }));
         }
         Ok(all)
     }

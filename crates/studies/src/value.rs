@@ -129,8 +129,28 @@ impl<'a> Reader<'a> {
     pub fn list<T: Clone + Eq + Hash>(
         &mut self,
         item: &'a Item<'a>,
-        mut read: impl FnMut(&mut Self, &'a Item<'a>) -> Option<T>,
+        read: impl FnMut(&mut Self, &'a Item<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        let (values, again) = self.sequence(item, read)?;
+        self.refuse_again(again.clone());
+        again.is_none().then_some(values)
+    }
+
+    /// Notes that a value stands in a list for the second time, if one does.
+    pub fn refuse_again(&mut self, again: Option<Range<usize>>) {
+        const TWICE: &str = "this stands twice in the list: repetitions are asked for by 'runs'";
+        if let Some(place) = again {
+            self.wrong(place, TWICE);
+        }
+    }
+
+    /// Reads a list of values, of which a single one is a list of one, and says where one stands for the
+    /// second time. Returns None if any of them is wrong.
+    pub fn sequence<T: Clone + Eq + Hash>(
+        &mut self,
+        item: &'a Item<'a>,
+        mut read: impl FnMut(&mut Self, &'a Item<'a>) -> Option<T>,
+    ) -> Option<(Vec<T>, Option<Range<usize>>)> {
         let items: Vec<&'a Item<'a>> = match item.get_ref() {
             DeValue::Array(items) => items.iter().collect(),
             _ => vec![item],
@@ -141,22 +161,18 @@ impl<'a> Reader<'a> {
         }
         let mut values = Vec::new();
         let mut seen = HashSet::new();
-        let mut all_right = true;
+        let (mut all_right, mut again) = (true, None);
         for item in items {
             let Some(value) = read(self, item) else {
                 all_right = false;
                 continue;
             };
-            if seen.insert(value.clone()) {
-                values.push(value);
-            } else {
-                const TWICE: &str = "this stands twice in the list: repetitions are asked for by \
-                                     'runs'";
-                self.wrong(item.span(), TWICE);
-                all_right = false;
+            if !seen.insert(value.clone()) {
+                again.get_or_insert(item.span());
             }
+            values.push(value);
         }
-        all_right.then_some(values)
+        all_right.then_some((values, again))
     }
 
     /// Notes that a value has another type than it should.

@@ -4,6 +4,7 @@
 //! what it means is decided in [`crate::commands`].
 
 pub mod kernel;
+pub mod wakeup;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +59,11 @@ pub enum Command {
     /// Without arguments, all three workloads run five times each on the quietest CPU, in less
     /// than 20 s. Each run is a block that holds every combination once, in random order.
     Noise(Box<NoiseArguments>),
+    /// Measure how late sleeping threads are woken, as cyclictest does, and what it leaves out
+    ///
+    /// Without arguments, a thread under SCHED_FIFO is woken every 100 µs on the quietest CPU, three
+    /// times for 4 s. Activations that a late wake-up missed are counted and have their latency, too.
+    Wakeup(Box<wakeup::WakeupArguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
     /// Everything in the file is checked before anything starts. `tare study explain` says what

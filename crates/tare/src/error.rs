@@ -49,6 +49,19 @@ pub enum CommandError {
         /// What to do.
         remedy: String,
     },
+    /// The kernel would refuse the measuring threads their scheduling policy.
+    #[error(
+        "{policy} can't be used here: {why}\n  to make it usable: {remedy}\n  or measure ordinary \
+         threads, which wait for others: --policy other"
+    )]
+    NoRealtime {
+        /// The policy.
+        policy: String,
+        /// Why not.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
     /// There is no run to report on.
     #[error("there is no run folder in {}; `tare noise` makes one", folder.display())]
     NoRun {
@@ -110,6 +123,7 @@ impl CommandError {
             | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
             Self::Unavailable { .. }
             | Self::LoadUnavailable { .. }
+            | Self::NoRealtime { .. }
             | Self::NotReproducible { .. } => exit::UNAVAILABLE,
             Self::Target(error)
             | Self::Experiment(ExperimentError::Target(error))
@@ -145,6 +159,8 @@ impl CommandError {
             },
             Self::Experiment(
                 ExperimentError::OutOfBounds { .. }
+                | ExperimentError::TimeOutOfBounds { .. }
+                | ExperimentError::Contradiction { .. }
                 | ExperimentError::Misfit { .. }
                 | ExperimentError::Nothing { .. }
                 | ExperimentError::Load(_)

@@ -6,6 +6,8 @@ pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
 /// The arguments make no sense.
 pub const USAGE: u8 = 2;
+/// A limit was exceeded.
+pub const THRESHOLD: u8 = 3;
 /// The user ended the run early; `--resume` goes on.
 pub const INTERRUPTED: u8 = 4;
 /// A target can't be used here.

@@ -4,6 +4,7 @@
 //! ([`commands`]), shows progress ([`progress`]) and decides the exit code, here and nowhere else.
 #![forbid(unsafe_code)]
 
+mod actions;
 mod cli;
 mod commands;
 mod error;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let terminal = Terminal::new(cli.color);
     let outcome = match &cli.command {
         Command::Noise(arguments) => commands::noise::run(arguments, &terminal),
+        Command::Wakeup(arguments) => commands::wakeup::run(arguments, &terminal),
         Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
         Command::Run(arguments) => commands::run_study::run(arguments, &terminal),
         Command::Study(arguments) => commands::study::run(arguments, &terminal),

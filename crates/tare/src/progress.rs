@@ -3,17 +3,20 @@
 //! On a terminal that is one line, redrawn four times a second from the loop that waits for the
 //! instance; no thread of its own runs. Elsewhere each finished cell is a line.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tare_experiments::Observer;
 use tare_experiments::units::human;
+use tare_guard::Interrupt;
 use tare_report::live;
 use tare_results::RunFolder;
-use tare_results::model::{Cell, CellPlan, Outcome, Samples};
+use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
+use tare_wire::record::Live;
 
+use crate::actions::Actions;
 use crate::terminal::Terminal;
 
 /// Is how often the line is redrawn.
@@ -30,11 +33,16 @@ pub struct Progress<'a> {
     number: usize,
     of: usize,
     begun: Instant,
+    /// What the threads of the running cell told last.
+    live: BTreeMap<u32, Live>,
+    /// What is done about a latency above a limit.
+    actions: Actions<'a>,
 }
 
 impl<'a> Progress<'a> {
-    /// Prepares to show the progress of the cells that are missing from `folder`.
-    pub fn new(folder: &RunFolder, terminal: &'a Terminal) -> Self {
+    /// Prepares to show the progress of the cells that are missing from `folder`, and to act when a
+    /// limit is exceeded.
+    pub fn new(folder: &RunFolder, actions: Actions<'a>, terminal: &'a Terminal) -> Self {
         let missing = folder.missing();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(
@@ -53,22 +61,26 @@ impl<'a> Progress<'a> {
             number: 0,
             of: 0,
             begun: Instant::now(),
+            live: BTreeMap::new(),
+            actions,
         }
     }
 
-    /// Takes the line away.
-    pub fn close(self) {
+    /// Takes the line away, and waits for what was started.
+    pub fn close(self, interrupt: &Interrupt) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
         }
+        self.actions.finish(interrupt, self.terminal);
     }
 
     fn redraw(&self) {
         if let Some(bar) = &self.bar {
             let left = human(self.remaining.left(self.begun.elapsed()));
-            let latest = match self.latest.as_str() {
-                "" => String::new(),
-                latest => format!(" · {latest}"),
+            let latest = match (self.live.is_empty(), self.latest.as_str()) {
+                (false, _) => format!(" · {}", so_far(&self.live)),
+                (true, "") => String::new(),
+                (true, latest) => format!(" · {latest}"),
             };
             bar.set_message(format!("{left} left · now {}{latest}", self.current));
             bar.tick();
@@ -81,17 +93,45 @@ impl Observer for Progress<'_> {
         (self.number, self.of) = (number, of);
         self.current = plan.label();
         self.begun = Instant::now();
+        self.live.clear();
         self.redraw();
     }
 
     fn tick(&mut self) -> Option<Duration> {
-        self.bar.as_ref()?;
+        let again = self.actions.look(self.terminal);
+        if self.bar.is_none() {
+            return again;
+        }
         self.redraw();
         Some(REDRAW)
     }
 
+    fn live(&mut self, _plan: &CellPlan, live: &Live) {
+        self.live.insert(live.thread, *live);
+    }
+
+    fn exceeded(&mut self, plan: &CellPlan, exceeded: &Exceeded) {
+        let latency = microseconds(exceeded.latency_ns);
+        let text = format!(
+            "{}: a latency of {latency} above the limit: activation {} of thread {}",
+            plan.label(),
+            exceeded.activation,
+            exceeded.thread
+        );
+        let (actions, terminal) = (&mut self.actions, self.terminal);
+        let mut act = || {
+            actions.act(exceeded, terminal);
+            terminal.note(&text);
+        };
+        match &self.bar {
+            Some(bar) => bar.suspend(act),
+            None => act(),
+        }
+    }
+
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
         self.remaining.finished(&cell.plan, self.begun.elapsed());
+        self.live.clear();
         self.latest = match (&cell.outcome, samples) {
             (Outcome::Done(_) | Outcome::Woken(_), Some(samples)) => live(cell, samples),
             _ => format!("{}: failed", cell.plan.label()),
@@ -117,6 +157,25 @@ impl Observer for Progress<'_> {
         }
         self.redraw();
     }
+}
+
+/// Says what the threads of a cell have seen so far.
+fn so_far(live: &BTreeMap<u32, Live>) -> String {
+    let all = || live.values();
+    let woken: u64 = all().map(|thread| thread.woken).sum();
+    let missed: u64 = all().map(|thread| thread.missed).sum();
+    let sum_ns: u64 = all().map(|thread| thread.sum_ns).sum();
+    let max_ns = all().map(|thread| thread.max_ns).max().unwrap_or_default();
+    format!(
+        "mean {}, max {}, {missed} of {} missed",
+        microseconds(sum_ns / woken.max(1)),
+        microseconds(max_ns),
+        woken + missed
+    )
+}
+
+fn microseconds(ns: u64) -> String {
+    format!("{:.1} µs", ns as f64 / 1e3)
 }
 
 /// Estimates the time left from what cells of the same kind took.
@@ -161,6 +220,29 @@ fn kind(plan: &CellPlan) -> (String, String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_threads_have_seen_is_told_together() {
+        let live = |thread, woken, missed, sum_ns, max_ns| Live {
+            thread,
+            tid: 1,
+            woken,
+            missed,
+            min_ns: 1,
+            last_ns: 1,
+            sum_ns,
+            max_ns,
+        };
+        let threads = [
+            live(0, 100, 2, 500_000, 40_000),
+            live(1, 300, 0, 300_000, 12_345),
+        ];
+        let live = threads.into_iter().map(|thread| (thread.thread, thread));
+        assert_eq!(
+            so_far(&live.collect()),
+            "mean 2.0 µs, max 40.0 µs, 2 of 402 missed"
+        );
+    }
 
     #[test]
     fn the_time_left_follows_what_cells_really_took() {

@@ -1,6 +1,5 @@
 //! What a study can say of `wakeup`.
 
-use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::{MAX_THREADS, MAX_TRACE, Policy};
 
 use super::{DEFAULT_INTERVAL_NS, Options, Trace};
@@ -21,7 +20,7 @@ pub(super) const ALL: &[Parameter] = &[
         applies: |values| values.number("threads").is_some_and(|threads| threads > 1),
         ..time(
             "distance",
-            "500us where threads share a CPU, else 0",
+            "500us",
             "how much longer the interval of each further thread is",
         )
     },
@@ -29,20 +28,9 @@ pub(super) const ALL: &[Parameter] = &[
         "threads",
         1,
         MAX_THREADS as u64,
-        "one for each CPU",
-        "how many threads measure",
+        "1",
+        "how many threads measure, all on the measured CPU",
     ),
-    Parameter {
-        name: "cpus",
-        takes: Takes::Text {
-            wanted: "a list of CPUs: \"1\" or \"0,2-3\"",
-            fits: |text| Cpus::parse(text).is_some(),
-        },
-        many: false,
-        default: "that of the run",
-        meaning: "the CPUs that the threads are pinned to, in turn",
-        applies: |_| true,
-    },
     Parameter {
         name: "policy",
         takes: Takes::Word(&["fifo", "rr", "deadline", "other"]),
@@ -105,7 +93,6 @@ impl Options {
             interval_ns: time("interval").unwrap_or(DEFAULT_INTERVAL_NS),
             distance_ns: time("distance"),
             threads: small("threads"),
-            cpus: values.text("cpus").and_then(Cpus::parse),
             policy: policy(values),
             priority: small("priority"),
             duration_ns: time("duration"),

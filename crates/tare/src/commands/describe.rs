@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tare_experiments::units::human;
+use tare_experiments::units::{exact, human};
 use tare_loads::{Cpus, Load};
 use tare_results::RunFolder;
-use tare_results::model::Plan;
+use tare_results::model::{CellPlan, Plan};
 use tare_targets::spec;
 use tare_wire::plan::{self as wire, Threshold, Workload};
+use tare_wire::wakeup::{self, Policy};
 
 use super::host::Host;
 use crate::terminal::Terminal;
@@ -81,18 +82,29 @@ pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Says that a workload shares its CPU with a load, where it does.
+/// Says that a workload shares its CPU with a load, where it does. A thread of real-time priority comes before the
+/// load's tasks: that they run beside it is what is measured.
 fn shared_cpu(plan: &Plan) -> Option<String> {
     plan.cells.iter().find(|cell| {
-        let load = Load::parse(&cell.load).ok();
-        load.is_some_and(|load| {
+        if wakeups(cell).is_some_and(|words| words.policy != Policy::Other) {
+            return false;
+        }
+        let loads = match &cell.phases[..] {
+            [] => std::slice::from_ref(&cell.load),
+            phases => phases,
+        };
+        let shares = |load: Load| {
             !load.is_idle()
                 && match load.cpus() {
                     Cpus::All => true,
                     Cpus::Others => false,
                     Cpus::These(cpus) => cpus.contains(&plan.cpu),
                 }
-        })
+        };
+        loads
+            .iter()
+            .filter_map(|load| Load::parse(load).ok())
+            .any(shares)
     })?;
     Some(format!(
         "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
@@ -122,6 +134,9 @@ fn thresholds(plan: &Plan) -> BTreeSet<String> {
     let cells = plan.cells.iter();
     cells
         .filter_map(|cell| {
+            if let Some(words) = wakeups(cell) {
+                return Some(listed(&words));
+            }
             let words = wire::Plan::parse(cell.words.split_whitespace()).ok()?;
             let is_gap = words.workload == Workload::Gap;
             let least = match words.threshold {
@@ -140,4 +155,28 @@ fn thresholds(plan: &Plan) -> BTreeSet<String> {
             })
         })
         .collect()
+}
+
+/// Returns what the measuring threads of a cell are asked to do, if there are such.
+fn wakeups(cell: &CellPlan) -> Option<wakeup::Plan> {
+    wakeup::Plan::parse(cell.words.split_whitespace()).ok()
+}
+
+/// Says who is woken how often, and which wake-ups are listed.
+fn listed(words: &wakeup::Plan) -> String {
+    let threads = match words.threads {
+        1 => "a thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    let priority = match words.priority {
+        0 => String::new(),
+        priority => format!(" at priority {priority}"),
+    };
+    let threshold = words.threshold_ns.unwrap_or(words.interval_ns);
+    format!(
+        "{threads} under SCHED_{}{priority}, woken every {}; listed is what is at least {} late",
+        words.policy.name().to_uppercase(),
+        exact(words.interval_ns),
+        exact(threshold)
+    )
 }

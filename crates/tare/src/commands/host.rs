@@ -1,7 +1,9 @@
 //! What is known of the machine before a run.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use tare_host::{CpuList, Machine, Sample, Severity, Source, choose_cpu_with, doctor_with};
+use tare_host::{
+    CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu_with, doctor_with,
+};
 use tare_results::MachineRecord;
 
 use crate::error::CommandError;
@@ -11,7 +13,7 @@ use crate::terminal::Terminal;
 pub struct Host {
     /// What goes into the run folder.
     pub record: MachineRecord,
-    /// CPU to measure on.
+    /// CPU to measure on; the first of several.
     pub cpu: u32,
     /// Why that CPU; begins with its number.
     pub cpu_reason: String,
@@ -22,16 +24,25 @@ pub struct Host {
 }
 
 impl Host {
-    /// Describes the machine, chooses a CPU unless one is asked for, and warns of what makes
-    /// measuring there pointless.
+    /// Describes the machine, chooses a CPU unless some are asked for, and warns of what makes
+    /// measuring there pointless. Of several CPUs the first one stands for all.
     ///
     /// # Errors
     ///
-    /// Returns [`CommandError`] if the CPU asked for can't be measured.
-    pub fn look(requested: Option<u32>, terminal: &Terminal) -> Result<Self, CommandError> {
+    /// Returns [`CommandError`] if a CPU asked for can't be measured.
+    pub fn look(requested: &[u32], terminal: &Terminal) -> Result<Self, CommandError> {
         let source = Source::system();
         let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
-        let choice = choose_cpu_with(&machine, &sample, requested)?;
+        let choice = match requested {
+            [] => choose_cpu_with(&machine, &sample, None)?,
+            [cpu] => choose_cpu_with(&machine, &sample, Some(*cpu))?,
+            several => together(
+                several
+                    .iter()
+                    .map(|cpu| choose_cpu_with(&machine, &sample, Some(*cpu)))
+                    .collect::<Result<_, _>>()?,
+            ),
+        };
         let findings = doctor_with(&source, &machine, &sample, Some(choice.cpu));
         for finding in findings.iter().filter(|f| f.severity == Severity::Problem) {
             let remedy = finding.remedy.as_deref().unwrap_or("see `tare doctor`");
@@ -46,7 +57,7 @@ impl Host {
         })
     }
 
-    /// Keeps tare itself off the measured CPU.
+    /// Keeps tare itself off the measured CPUs.
     pub fn step_aside(&self, terminal: &Terminal) {
         let mut set = CpuSet::new();
         let cpus = self.controller.iter();
@@ -58,5 +69,33 @@ impl Host {
                 "tare itself can't be kept off the measured CPU ({error}): it may disturb it"
             ));
         }
+    }
+}
+
+/// Makes one choice of several CPUs that were asked for, of which the first stands for all.
+fn together(choices: Vec<CpuChoice>) -> CpuChoice {
+    let measured: CpuList = choices.iter().map(|choice| choice.cpu).collect();
+    let all = choices.iter().map(|choice| choice.controller_cpus.clone());
+    let all = all.reduce(|all, cpus| all.union(&cpus)).unwrap_or_default();
+    let left = all.without(&measured);
+    let mut warnings: Vec<String> = Vec::new();
+    if left.is_empty() {
+        warnings.push(
+            "every CPU that tare may use is measured, so that its own work shows in the measurement"
+                .to_owned(),
+        );
+    }
+    for warning in choices.iter().flat_map(|choice| &choice.warnings) {
+        // That of a single CPU is what was said of all.
+        if !warning.starts_with("tare itself") && !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    CpuChoice {
+        cpu: measured.iter().next().unwrap_or_default(),
+        rule: Rule::Requested,
+        reason: format!("CPUs {measured} as requested"),
+        warnings,
+        controller_cpus: if left.is_empty() { all } else { left },
     }
 }

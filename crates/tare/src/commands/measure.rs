@@ -11,14 +11,16 @@ use tare_experiments::plan::Frame;
 use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
-use tare_results::model::{self, Plan, SettingPlan};
+use tare_results::model::{self, CellPlan, Outcome, Plan, SettingPlan};
 use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, LoadPlace, engine, spec};
+use tare_wire::wakeup;
 
 use super::describe::{counted, describe, describe_missing, introduce};
 use super::host::Host;
 use super::run_folder::{new_path, present};
-use super::{clean_up, resume};
+use super::{clean_up, realtime, resume};
+use crate::actions::{Action, Actions};
 use crate::error::CommandError;
 use crate::exit;
 use crate::progress::Progress;
@@ -33,14 +35,16 @@ pub struct Request<'a> {
     pub output: Option<PathBuf>,
     /// Run to go on with, instead of making a plan.
     pub resume: Option<PathBuf>,
-    /// CPU to measure on; chosen if None.
-    pub cpu: Option<u32>,
+    /// CPUs to measure on; one is chosen if there are none.
+    pub cpus: Vec<u32>,
     /// Whether to print the plan and do nothing.
     pub dry_run: bool,
     /// Whether to print the summary as JSON.
     pub json: bool,
     /// Whether to start an engine for the cells that need it.
     pub start_engine: bool,
+    /// What to do at once when a latency exceeds the limit of its plan.
+    pub actions: &'a [Action],
 }
 
 /// Measures what `plan` asks for, or what is missing from the run that is to be resumed. Returns
@@ -60,18 +64,19 @@ pub fn measure(
     let interrupt = Interrupt::install()?;
     clean_up(terminal);
     let guard = Guard::open(&default_state_dir()?)?;
-    let cpu = match &request.resume {
+    let cpus = match &request.resume {
         // The plan of the run decides; another CPU would be another measurement.
-        Some(path) => Some(RunFolder::open(path)?.plan().cpu),
-        None => request.cpu,
+        Some(path) => measured_cpus(RunFolder::open(path)?.plan()),
+        None => request.cpus.clone(),
     };
-    let host = Host::look(cpu, terminal)?;
+    let host = Host::look(&cpus, terminal)?;
     let folder = match &request.resume {
         Some(path) => resume::open(path, &host.record)?,
         None => {
             let plan = plan(&host)?;
             require_targets(&plan)?;
             require_loads(&plan)?;
+            realtime::require(&plan, &host.record)?;
             if request.dry_run {
                 terminal.print(&describe(&plan))?;
                 return Ok(exit::DONE);
@@ -87,12 +92,13 @@ pub fn measure(
     }
     require_targets(folder.plan())?;
     require_loads(folder.plan())?;
+    realtime::require(folder.plan(), &host.record)?;
     introduce(&folder, &host, terminal);
 
     host.step_aside(terminal);
-    let mut progress = Progress::new(&folder, terminal);
+    let mut progress = Progress::new(&folder, Actions::new(request.actions, &guard), terminal);
     let tally = execute(&folder, &guard, &interrupt, &mut progress);
-    progress.close();
+    progress.close(&interrupt);
     for problem in guard.close().problems {
         terminal.warn(&problem.to_string());
     }
@@ -111,6 +117,17 @@ pub fn measure(
     };
     present(&folder, request.json, terminal)?;
     Ok(conclude(&folder, tally, terminal))
+}
+
+/// Returns the CPUs of this machine that the cells of a plan are pinned to.
+fn measured_cpus(plan: &Plan) -> Vec<u32> {
+    let words = |cell: &CellPlan| wakeup::Plan::parse(cell.words.split_whitespace()).ok()?.cpu;
+    let several = plan.cells.iter().filter_map(words);
+    let mut cpus: BTreeSet<u32> = several
+        .flat_map(|cpus| cpus.iter().collect::<Vec<_>>())
+        .collect();
+    cpus.insert(plan.cpu);
+    cpus.into_iter().collect()
 }
 
 /// Returns what a plan says of the run as a whole.
@@ -162,14 +179,20 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
         if !seen.insert((&cell.target, &cell.load)) {
             continue;
         }
-        let load = Load::parse(&cell.load).map_err(ExperimentError::from)?;
+        let loads = match &cell.phases[..] {
+            [] => std::slice::from_ref(&cell.load),
+            phases => phases,
+        };
         let place = match spec::parse(&cell.target)?.load_place() {
             LoadPlace::Beside => model::LoadPlace::Beside,
             LoadPlace::Inside => model::LoadPlace::Inside,
         };
-        if let Err(Unavailable { why, remedy }) = availability(&load, place) {
-            let load = cell.load.clone();
-            return Err(CommandError::LoadUnavailable { load, why, remedy });
+        for load in loads {
+            let parsed = Load::parse(load).map_err(ExperimentError::from)?;
+            if let Err(Unavailable { why, remedy }) = availability(&parsed, place) {
+                let load = load.clone();
+                return Err(CommandError::LoadUnavailable { load, why, remedy });
+            }
         }
     }
     Ok(())
@@ -195,9 +218,22 @@ fn conclude(folder: &RunFolder, tally: Tally, terminal: &Terminal) -> u8 {
     }
     if tally.failed > 0 {
         exit::FAILED
+    } else if exceeds(folder) {
+        exit::THRESHOLD
     } else {
         exit::DONE
     }
+}
+
+/// Says whether a latency of the run was above the limit of its plan.
+fn exceeds(folder: &RunFolder) -> bool {
+    let mut cells = folder.plan().cells.iter();
+    cells.any(|plan| match folder.state(plan.id) {
+        CellState::Done(cell) => {
+            matches!(&cell.outcome, Outcome::Woken(woken) if !woken.exceeded.is_empty())
+        }
+        _ => false,
+    })
 }
 
 fn kept(folder: &RunFolder) -> String {

@@ -8,7 +8,9 @@ pub mod image;
 pub mod kernel;
 mod measure;
 pub mod noise;
+mod place;
 pub mod quick;
+mod realtime;
 pub mod report;
 pub mod reproduce;
 mod resume;
@@ -16,6 +18,7 @@ mod run_folder;
 pub mod run_study;
 pub mod study;
 pub mod targets;
+pub mod wakeup;
 
 use tare_guard::{default_state_dir, sweep};
 

@@ -3,11 +3,10 @@
 use tare_experiments::ExperimentError;
 use tare_experiments::experiment::Place;
 use tare_experiments::noise::{self, DEFAULT_RUNS};
-use tare_loads::{Cpus, Load};
-use tare_targets::{TargetError, spec};
 use tare_wire::plan::Workload;
 
 use super::measure::{Request, frame, measure};
+use super::place;
 use crate::cli::{NoiseArguments, WorkloadName};
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -27,10 +26,11 @@ pub fn run_as(
         name,
         output: arguments.output.clone(),
         resume: arguments.resume.clone(),
-        cpu: arguments.cpu,
+        cpus: arguments.cpu.into_iter().collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
         start_engine: arguments.start_engine,
+        actions: &[],
     };
     measure(&request, terminal, |host| {
         let options = noise::Options {
@@ -42,8 +42,8 @@ pub fn run_as(
             window: arguments.window,
         };
         let place = Place {
-            targets: targets(arguments)?,
-            loads: loads(arguments)?,
+            targets: place::targets(&arguments.target)?,
+            loads: place::loads(&arguments.load, arguments.load_cpus.as_ref())?,
             cpu: host.cpu,
             cell_limit: arguments.cell_limit,
         };
@@ -56,57 +56,6 @@ pub fn run_as(
         );
         Ok(noise::plan(&options, &place, runs, frame)?)
     })
-}
-
-/// Returns the targets asked for, in canonical form.
-fn targets(arguments: &NoiseArguments) -> Result<Vec<String>, CommandError> {
-    let targets = match &arguments.target[..] {
-        [] => vec!["process".to_owned()],
-        targets => targets.to_vec(),
-    };
-    let targets: Result<Vec<String>, TargetError> = targets
-        .iter()
-        .map(|target| {
-            let target = spec::parse(target)?;
-            if target.runs_plans() {
-                Ok(target.spec())
-            } else {
-                Err(TargetError::RunsNoPlans {
-                    target: target.spec(),
-                })
-            }
-        })
-        .collect();
-    let mut targets = targets?;
-    let asked = targets.len();
-    targets.sort();
-    targets.dedup();
-    if targets.len() < asked {
-        let why = "a target is named twice: repetitions are asked for by --runs";
-        return Err(CommandError::Usage(why.to_owned()));
-    }
-    Ok(targets)
-}
-
-/// Returns the loads asked for.
-fn loads(arguments: &NoiseArguments) -> Result<Vec<String>, CommandError> {
-    let asked = match &arguments.load[..] {
-        [] => &[Load::idle()],
-        loads => loads,
-    };
-    let placed = |load: &Load| match &arguments.load_cpus {
-        // What stands before a load itself is the nearer word.
-        Some(cpus) if *load.cpus() == Cpus::All => load.clone().on(cpus.clone()),
-        _ => load.clone(),
-    };
-    let mut loads: Vec<String> = asked.iter().map(|load| placed(load).to_string()).collect();
-    loads.sort();
-    loads.dedup();
-    if loads.len() < asked.len() {
-        let why = "a load is named twice: repetitions are asked for by --runs";
-        return Err(CommandError::Usage(why.to_owned()));
-    }
-    Ok(loads)
 }
 
 /// Returns the workloads asked for, each with every size asked for.

@@ -40,10 +40,11 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         name,
         output: arguments.output.clone(),
         resume: None,
-        cpu: study.cpu,
+        cpus: study.cpu.into_iter().collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
         start_engine: arguments.start_engine,
+        actions: &[],
     };
     run_as(&study, &request, terminal)
 }

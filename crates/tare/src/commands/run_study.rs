@@ -24,10 +24,11 @@ pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandE
         name: study.as_ref().map_or("study", |study| &study.name),
         output: arguments.output.clone(),
         resume: arguments.resume.clone(),
-        cpu: study.as_ref().and_then(|study| study.cpu),
+        cpus: study.iter().filter_map(|study| study.cpu).collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
         start_engine: arguments.start_engine,
+        actions: &[],
     };
     let Some(study) = &study else {
         return measure(&request, terminal, |_| {

@@ -1,0 +1,279 @@
+//! What is done at once when a latency exceeds `--trace-above`, as rtla's `--on-threshold` has it.
+//!
+//! The measurement is not waited for: a command that stops a tracer or copies a log must run while the cause
+//! is still there. What is done runs off the measured CPU, like `tare` itself.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::parent_id;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tare_guard::{Guard, Interrupt, OwnedChild};
+use tare_results::model::Exceeded;
+
+use crate::terminal::Terminal;
+
+/// Is how long a command may take. It is ended then.
+const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+
+/// Is how often it is looked whether a command has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Is something to do when the limit is exceeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Tell what the kernel did, when the measurement has stopped. That is done in any case.
+    Report,
+    /// Send a signal.
+    Signal {
+        /// Which one.
+        signal: Signal,
+        /// To this process; to the parent if None.
+        pid: Option<Pid>,
+    },
+    /// Have sh run a command.
+    Command(String),
+    /// Go on with measuring.
+    Continue,
+}
+
+impl Action {
+    /// Reads an action: `report`, `signal:USR1,pid=123`, `command:CMD`, `continue`.
+    ///
+    /// # Errors
+    ///
+    /// Returns what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        const WANTED: &str = "want report, signal:NAME[,pid=PID], command:CMD or continue";
+        match text.split_once(':') {
+            None if text == "report" => Ok(Self::Report),
+            None if text == "continue" => Ok(Self::Continue),
+            Some(("command", command)) if !command.trim().is_empty() => {
+                Ok(Self::Command(command.to_owned()))
+            }
+            Some(("signal", words)) => {
+                let (name, pid) = match words.split_once(",pid=") {
+                    Some((name, pid)) => (name, Some(process(pid)?)),
+                    None => (words, None),
+                };
+                let signal = signal(name).ok_or_else(|| {
+                    "want a signal from 1 to 31, or a name such as USR1".to_owned()
+                })?;
+                Ok(Self::Signal { signal, pid })
+            }
+            _ => Err(WANTED.to_owned()),
+        }
+    }
+}
+
+fn process(text: &str) -> Result<Pid, String> {
+    let number: Option<i32> = text.parse().ok().filter(|number| *number > 0);
+    let pid = number.and_then(Pid::from_raw);
+    pid.ok_or_else(|| format!("'{text}' is no process id"))
+}
+
+/// Finds a signal by its number or its name, with or without SIG.
+fn signal(text: &str) -> Option<Signal> {
+    let name = text.strip_prefix("SIG").unwrap_or(text);
+    SIGNALS
+        .iter()
+        .find(|(known, signal)| *known == name || signal.as_raw().to_string() == name)
+        .map(|(_, signal)| *signal)
+}
+
+/// Lists the signals that have a name on every Linux.
+const SIGNALS: &[(&str, Signal)] = &[
+    ("HUP", Signal::HUP),
+    ("INT", Signal::INT),
+    ("QUIT", Signal::QUIT),
+    ("ILL", Signal::ILL),
+    ("TRAP", Signal::TRAP),
+    ("ABRT", Signal::ABORT),
+    ("BUS", Signal::BUS),
+    ("FPE", Signal::FPE),
+    ("KILL", Signal::KILL),
+    ("USR1", Signal::USR1),
+    ("SEGV", Signal::SEGV),
+    ("USR2", Signal::USR2),
+    ("PIPE", Signal::PIPE),
+    ("ALRM", Signal::ALARM),
+    ("TERM", Signal::TERM),
+    ("STKFLT", Signal::STKFLT),
+    ("CHLD", Signal::CHILD),
+    ("CONT", Signal::CONT),
+    ("STOP", Signal::STOP),
+    ("TSTP", Signal::TSTP),
+    ("TTIN", Signal::TTIN),
+    ("TTOU", Signal::TTOU),
+    ("URG", Signal::URG),
+    ("XCPU", Signal::XCPU),
+    ("XFSZ", Signal::XFSZ),
+    ("VTALRM", Signal::VTALARM),
+    ("PROF", Signal::PROF),
+    ("WINCH", Signal::WINCH),
+    ("IO", Signal::IO),
+    ("PWR", Signal::POWER),
+    ("SYS", Signal::SYS),
+];
+
+/// Does what is to be done, and watches what was started.
+pub struct Actions<'a> {
+    actions: &'a [Action],
+    guard: &'a Guard,
+    /// Commands that run, with the time when they are ended.
+    running: Vec<(OwnedChild, Instant)>,
+    /// How often a command was not started because it still ran.
+    left_out: u64,
+}
+
+impl<'a> Actions<'a> {
+    /// Prepares the actions; what they start belongs to the guard.
+    pub fn new(actions: &'a [Action], guard: &'a Guard) -> Self {
+        Self {
+            actions,
+            guard,
+            running: Vec::new(),
+            left_out: 0,
+        }
+    }
+
+    /// Does everything that is to be done about a latency.
+    pub fn act(&mut self, exceeded: &Exceeded, terminal: &Terminal) {
+        self.look(terminal);
+        // What still runs is about the latency before; a burst must not become a burst of commands.
+        let is_busy = !self.running.is_empty();
+        let mut left_out = false;
+        for action in self.actions {
+            match action {
+                Action::Report | Action::Continue => {}
+                Action::Signal { signal, pid } => send(*signal, *pid, terminal),
+                Action::Command(_) if is_busy => left_out = true,
+                Action::Command(command) => self.start(command, exceeded, terminal),
+            }
+        }
+        self.left_out += u64::from(left_out);
+    }
+
+    /// Looks after what was started. Returns after how long again, or None if nothing runs.
+    pub fn look(&mut self, terminal: &Terminal) -> Option<Duration> {
+        self.running.retain_mut(|(child, ends)| {
+            match child.try_wait() {
+                Ok(Some(status)) if status.success() => return false,
+                Ok(Some(status)) => {
+                    terminal.warn(&format!("the command of --on-threshold failed: {status}"));
+                    return false;
+                }
+                Err(error) => {
+                    terminal.warn(&error.to_string());
+                    return false;
+                }
+                Ok(None) => {}
+            }
+            let late = Instant::now() >= *ends;
+            if late {
+                terminal.warn(&format!(
+                    "the command of --on-threshold took longer than {} s and was ended",
+                    COMMAND_LIMIT.as_secs()
+                ));
+                if let Err(error) = child.kill_group() {
+                    terminal.warn(&error.to_string());
+                }
+            }
+            !late
+        });
+        (!self.running.is_empty()).then_some(LOOK)
+    }
+
+    /// Waits for what still runs, at most until it is ended for taking too long, or the user wants to
+    /// stop.
+    pub fn finish(mut self, interrupt: &Interrupt, terminal: &Terminal) {
+        while let Some(pause) = self.look(terminal)
+            && !interrupt.stop_requested()
+        {
+            std::thread::sleep(pause);
+        }
+        if self.left_out > 0 {
+            terminal.note(&format!(
+                "the limit was exceeded {} more times while the command of --on-threshold still ran; it \
+                 was not started again for them",
+                self.left_out
+            ));
+        }
+    }
+
+    fn start(&mut self, command: &str, exceeded: &Exceeded, terminal: &Terminal) {
+        // Standard output is for results.
+        let output = io::stderr().as_fd().try_clone_to_owned();
+        let output = output.map_or_else(|_| Stdio::null(), Stdio::from);
+        let mut sh = Command::new("/bin/sh");
+        sh.arg("-c")
+            .arg(command)
+            .env("TARE_LATENCY_NS", exceeded.latency_ns.to_string())
+            .env("TARE_THREAD", exceeded.thread.to_string())
+            .env("TARE_ACTIVATION", exceeded.activation.to_string())
+            .stdin(Stdio::null())
+            .stdout(output);
+        match self.guard.spawn(&mut sh) {
+            Ok(child) => self.running.push((child, Instant::now() + COMMAND_LIMIT)),
+            Err(error) => terminal.warn(&format!(
+                "the command of --on-threshold could not be started: {error}"
+            )),
+        }
+    }
+}
+
+fn send(signal: Signal, pid: Option<Pid>, terminal: &Terminal) {
+    let parent = || i32::try_from(parent_id()).ok().and_then(Pid::from_raw);
+    let Some(pid) = pid.or_else(parent) else {
+        return terminal.warn("there is no parent to send the signal of --on-threshold to");
+    };
+    if let Err(errno) = kill_process(pid, signal) {
+        let number = pid.as_raw_nonzero();
+        terminal.warn(&format!(
+            "the signal of --on-threshold could not be sent to process {number}: {errno}"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_are_read_as_they_are_described() {
+        let to = |pid| Action::Signal {
+            signal: Signal::USR1,
+            pid,
+        };
+        for (text, action) in [
+            ("report", Action::Report),
+            ("continue", Action::Continue),
+            ("signal:10", to(None)),
+            ("signal:USR1", to(None)),
+            ("signal:SIGUSR1,pid=123", to(Pid::from_raw(123))),
+            (
+                "command:echo a:b, c",
+                Action::Command("echo a:b, c".to_owned()),
+            ),
+        ] {
+            assert_eq!(Action::parse(text), Ok(action), "{text}");
+        }
+        for text in [
+            "",
+            "stop",
+            "command:",
+            "command: ",
+            "signal:",
+            "signal:0",
+            "signal:32",
+            "signal:USR3",
+            "signal:USR1,pid=0",
+            "signal:USR1,pid=-1",
+            "report:now",
+        ] {
+            assert!(Action::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Where it is measured and under what: targets and loads as the measuring commands take them.
+
+use tare_loads::{Cpus, Load};
+use tare_targets::{TargetError, spec};
+
+use crate::error::CommandError;
+
+/// Returns the targets asked for, in canonical form; `process` if none is.
+///
+/// # Errors
+///
+/// Returns [`CommandError`] for what is no target or runs no plans, or for one that is named twice.
+pub fn targets(asked: &[String]) -> Result<Vec<String>, CommandError> {
+    let asked = match asked {
+        [] => &["process".to_owned()],
+        asked => asked,
+    };
+    let targets: Result<Vec<String>, TargetError> = asked
+        .iter()
+        .map(|target| {
+            let target = spec::parse(target)?;
+            if target.runs_plans() {
+                Ok(target.spec())
+            } else {
+                Err(TargetError::RunsNoPlans {
+                    target: target.spec(),
+                })
+            }
+        })
+        .collect();
+    let mut targets = targets?;
+    targets.sort();
+    targets.dedup();
+    if targets.len() < asked.len() {
+        return Err(twice("target"));
+    }
+    Ok(targets)
+}
+
+/// Returns the loads asked for, each once.
+///
+/// # Errors
+///
+/// Returns [`CommandError`] for one that is named twice.
+pub fn loads(asked: &[Load], cpus: Option<&Cpus>) -> Result<Vec<String>, CommandError> {
+    let mut loads = phases(asked, cpus);
+    let asked = loads.len();
+    loads.sort();
+    loads.dedup();
+    if loads.len() < asked {
+        return Err(twice("load"));
+    }
+    Ok(loads)
+}
+
+/// Returns the loads asked for in the order in which they are, on the CPUs asked for; `idle` if there are none.
+pub fn phases(asked: &[Load], cpus: Option<&Cpus>) -> Vec<String> {
+    let asked = match asked {
+        [] => &[Load::idle()],
+        asked => asked,
+    };
+    let placed = |load: &Load| match cpus {
+        // What stands before a load itself is the nearer word.
+        Some(cpus) if *load.cpus() == Cpus::All => load.clone().on(cpus.clone()),
+        _ => load.clone(),
+    };
+    asked.iter().map(|load| placed(load).to_string()).collect()
+}
+
+fn twice(what: &str) -> CommandError {
+    CommandError::Usage(format!(
+        "a {what} is named twice: repetitions are asked for by --runs"
+    ))
+}

@@ -1,0 +1,73 @@
+//! Whether this machine's kernel will schedule measuring threads as a plan asks.
+//!
+//! Asked before anything starts: every cell would fail for the same reason, and each would say so.
+
+use tare_host::machine::RtGroup;
+use tare_results::MachineRecord;
+use tare_results::model::{CellPlan, Plan};
+use tare_targets::{Group, spec};
+use tare_wire::wakeup::{self, Policy};
+
+use crate::error::CommandError;
+
+/// Refuses to start if a cell's threads can't have their policy or priority.
+///
+/// What can't be found out is left to the kernel, which tells it to the cell.
+///
+/// # Errors
+///
+/// Returns [`CommandError::NoRealtime`] with what to do.
+pub fn require(plan: &Plan, machine: &MachineRecord) -> Result<(), CommandError> {
+    plan.cells
+        .iter()
+        .try_for_each(|cell| of_cell(cell, machine))
+}
+
+fn of_cell(cell: &CellPlan, record: &MachineRecord) -> Result<(), CommandError> {
+    let Ok(plan) = wakeup::Plan::parse(cell.words.split_whitespace()) else {
+        return Ok(());
+    };
+    // In a guest they are root's threads; a container has limits of its own.
+    if plan.policy == Policy::Other || spec::parse(&cell.target)?.group() != Group::Process {
+        return Ok(());
+    }
+    let process = &record.machine.process;
+    let limit = process.realtime_priority_limit.known();
+    let by_limit = match (plan.policy, limit) {
+        (Policy::Deadline, _) => false,
+        (_, Some(Some(limit))) => u64::from(plan.priority) <= *limit,
+        (_, Some(None) | None) => true,
+    };
+    let refuse = |why: String, finding: &str| {
+        let finding = record.findings.iter().find(|found| found.id == finding);
+        let remedy = finding.and_then(|found| found.remedy.clone());
+        Err(CommandError::NoRealtime {
+            policy: format!("SCHED_{}", plan.policy.name().to_uppercase()),
+            why,
+            remedy: remedy.unwrap_or_else(|| "run tare with sudo".to_owned()),
+        })
+    };
+    if process.may_use_realtime.known() == Some(&false) && !by_limit {
+        let why = match limit {
+            Some(Some(limit @ 1..)) if plan.policy != Policy::Deadline => format!(
+                "without CAP_SYS_NICE the highest priority is {limit} (RLIMIT_RTPRIO), below {}",
+                plan.priority
+            ),
+            _ => "neither CAP_SYS_NICE nor a real-time priority limit allows it".to_owned(),
+        };
+        return refuse(why, "realtime");
+    }
+    // A budget is asked for by SCHED_FIFO and SCHED_RR alone.
+    match process.rt_group.known() {
+        Some(RtGroup::Budget { runtime_us: 0 }) if plan.policy.has_priority() => refuse(
+            "the kernel has RT_GROUP_SCHED, and tare's control group has no real-time budget: it is \
+             refused even to root"
+                .to_owned(),
+            "rt-group",
+        ),
+        Some(group @ RtGroup::NoBudgetPossible) if plan.policy.has_priority() => {
+            refuse(group.to_string(), "rt-group")
+        }
+        _ => Ok(()),
+    }
+}
