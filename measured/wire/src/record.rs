@@ -419,7 +419,7 @@ pub struct Worst {
 /// Names what trace events give by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name<'a> {
-    /// What is named: `thread`, `interrupt`, `softirq` or `vector`.
+    /// What is named: `thread`, `interrupt`, `softirq`, `vector` or `function`.
     pub of: &'a str,
     /// Its number.
     pub number: u64,

@@ -21,19 +21,26 @@ pub enum Kind {
     SoftirqExit = 5,
     /// A timer's function was called: (1 if it wakes a sleeping thread up, 0).
     TimerExpired = 6,
-    /// A thread was made runnable: (thread, its priority as the kernel counts).
+    /// A thread was made runnable: (thread with priority, 0), see [`Task`].
     Waking = 7,
-    /// The CPU went on to another thread: (previous thread, next thread).
+    /// The CPU went on to another thread: (previous one with priority, next one with priority), see [`Task`].
     Switch = 8,
     /// Another interrupt was entered: (vector, 0).
     VectorEntry = 9,
     /// It was left: (vector, 0).
     VectorExit = 10,
+    /// A thread was running when the events begin: (thread, 0). Always the first event.
+    Running = 11,
+    /// The interrupt entered by the event before came while the CPU was in user mode: (0, 0).
+    FromUser = 12,
+    /// A kernel function was active at the event before, innermost first: (function, 0). At an interrupt's
+    /// entry it is one that was interrupted; at a switch, one that led to it.
+    Frame = 13,
 }
 
 impl Kind {
     /// Lists all kinds, each at the place of its number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::TimerEntry,
         Self::TimerExit,
         Self::InterruptEntry,
@@ -45,6 +52,9 @@ impl Kind {
         Self::Switch,
         Self::VectorEntry,
         Self::VectorExit,
+        Self::Running,
+        Self::FromUser,
+        Self::Frame,
     ];
 
     /// Finds a kind by its number.
@@ -57,6 +67,36 @@ impl Kind {
     #[must_use]
     pub const fn number(self) -> u64 {
         self as u64
+    }
+}
+
+/// Is a thread with its priority, as one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its id in the kernel; 0 is the idle thread.
+    pub tid: u32,
+    /// Its priority as the kernel counts: −1 SCHED_DEADLINE, 0 to 98 real-time from the highest on, 100 to
+    /// 139 the others, 120 without niceness and for the idle thread.
+    pub priority: i16,
+}
+
+impl Task {
+    /// Is how far apart the id stands from the priority, which takes 0 to 140 if moved up by one.
+    const SHIFT: u32 = 8;
+
+    /// Packs both into one number.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        let priority = self.priority.clamp(-1, 254) + 1;
+        u64::from(self.tid) << Self::SHIFT | u64::from(priority.unsigned_abs())
+    }
+
+    /// Unpacks what [`Task::number`] packed. None if no thread has such a number.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        let tid = u32::try_from(number >> Self::SHIFT).ok()?;
+        let priority = i16::from(number as u8) - 1;
+        Some(Self { tid, priority })
     }
 }
 
@@ -81,7 +121,16 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_number(kind.number()), Some(kind));
         }
-        assert_eq!(Kind::from_number(11), None);
+        assert_eq!(Kind::from_number(14), None);
+    }
+
+    #[test]
+    fn threads_come_back_with_their_priority() {
+        for (tid, priority) in [(0, 120), (1, -1), (77, 0), (u32::MAX, 139)] {
+            let task = Task { tid, priority };
+            assert_eq!(Task::from_number(task.number()), Some(task));
+        }
+        assert_eq!(Task::from_number(u64::MAX), None);
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! From the kernel's bytes to events.
+
+use tare_wire::trace::{Kind, Task};
+
+use super::recorder::Kept;
+use super::ring;
+use super::tracepoint::{Point, Tracepoint};
+
+/// Is where every event says which thread was running: `common_pid`.
+const RUNNING_AT: usize = 4;
+
+/// Is what the kernel did around one wake-up.
+#[derive(Debug)]
+pub struct Decoded {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Number of the activation.
+    pub activation: u64,
+    /// How late it was.
+    pub latency_ns: u64,
+    /// Whether the events reach back to the planned time.
+    pub complete: bool,
+    /// The events until the thread read the clock, in order of time.
+    pub events: Vec<Event>,
+    /// Names of what the events give by number: threads, interrupts, vectors.
+    pub names: Vec<Named>,
+    /// Address of the function of the timer that woke the thread up, if that is seen.
+    pub waker: Option<u64>,
+}
+
+/// Is one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Time after the planned wake-up.
+    pub at_ns: i64,
+    /// What happened.
+    pub kind: Kind,
+    /// First value of the kind; of a timer, the address of its function.
+    pub a: u64,
+    /// Second one.
+    pub b: u64,
+    /// Addresses of the kernel's functions that were active, innermost first.
+    pub stack: Vec<u64>,
+}
+
+/// Names something: what it is, its number, its name.
+pub type Named = (&'static str, u64, String);
+
+/// Reads a copy. Records of events that are not known are passed over.
+pub fn decode<'a>(
+    thread: u32,
+    kept: &Kept<'_>,
+    find: impl Fn(u64) -> Option<&'a Tracepoint>,
+) -> Decoded {
+    let mut decoded = Decoded {
+        thread,
+        activation: kept.activation,
+        latency_ns: kept.latency_ns,
+        complete: kept.complete,
+        events: Vec::new(),
+        names: Vec::new(),
+        waker: None,
+    };
+    // Set again by each older event, so that the first one's stays.
+    let mut running = None;
+    for (identifier, time, body) in ring::records(kept.bytes) {
+        let Some(tracepoint) = find(identifier) else {
+            continue;
+        };
+        let at_ns = time.cast_signed() - kept.planned_ns.cast_signed();
+        let read = split(tracepoint, body);
+        let Some((stack, raw)) = read else {
+            continue;
+        };
+        if at_ns > kept.latency_ns.cast_signed() {
+            continue;
+        }
+        let Some((kind, a, b)) = values(tracepoint, raw, &mut decoded.names) else {
+            continue;
+        };
+        running = raw
+            .get(RUNNING_AT..RUNNING_AT + 4)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(|bytes| (at_ns, u32::from_le_bytes(bytes)));
+        decoded.events.push(Event {
+            at_ns,
+            kind,
+            a,
+            b,
+            stack,
+        });
+    }
+    if let Some((at_ns, tid)) = running {
+        decoded.events.push(Event {
+            at_ns,
+            kind: Kind::Running,
+            a: tid.into(),
+            b: 0,
+            stack: Vec::new(),
+        });
+    }
+    decoded.events.reverse();
+    in_order(&mut decoded.events);
+    decoded.waker = waker(&decoded.events);
+    decoded
+}
+
+/// The kernel's clock for events can step back by some ns when the kernel corrects it.
+fn in_order(events: &mut [Event]) {
+    let mut last = i64::MIN;
+    for event in events {
+        last = last.max(event.at_ns);
+        event.at_ns = last;
+    }
+}
+
+/// Splits an event's body into its stack and its values.
+fn split<'b>(tracepoint: &Tracepoint, body: &'b [u8]) -> Option<(Vec<u64>, &'b [u8])> {
+    let mut rest = body;
+    let mut take = |bytes: usize| {
+        let (taken, after) = rest.split_at_checked(bytes)?;
+        rest = after;
+        Some(taken)
+    };
+    let mut stack = Vec::new();
+    if tracepoint.point.with_stack() {
+        let depth = u64::from_le_bytes(take(8)?.try_into().ok()?);
+        for _ in 0..depth {
+            stack.push(u64::from_le_bytes(take(8)?.try_into().ok()?));
+        }
+        // The first one says that addresses of the kernel follow (PERF_CONTEXT_KERNEL); no function is so high.
+        stack.retain(|address| *address < u64::MAX - 4_095);
+    }
+    let length = u32::from_le_bytes(take(4)?.try_into().ok()?);
+    let raw = take(length as usize)?;
+    Some((stack, raw))
+}
+
+/// Reads kind and values of an event, and notes the names that it tells.
+fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option<(Kind, u64, u64)> {
+    let number = |place| tracepoint.number(place, raw);
+    let task = |tid, priority| {
+        let tid = u32::try_from(number(tid)?).ok()?;
+        // The field is a signed one of 32 bits.
+        let priority = number(priority)? as u32;
+        let priority = i16::try_from(priority.cast_signed()).ok()?;
+        Some(Task { tid, priority })
+    };
+    let mut note = |task: Task, name: Option<String>| {
+        if let Some(name) = name.filter(|_| task.tid != 0) {
+            names.push(("thread", task.tid.into(), name));
+        }
+    };
+    Some(match &tracepoint.point {
+        Point::VectorEntry { name, timer } => {
+            names.push(("vector", number(0)?, name.clone()));
+            let kind = if *timer {
+                Kind::TimerEntry
+            } else {
+                Kind::VectorEntry
+            };
+            (kind, number(0)?, 0)
+        }
+        Point::VectorExit { name, timer } => {
+            names.push(("vector", number(0)?, name.clone()));
+            let kind = if *timer {
+                Kind::TimerExit
+            } else {
+                Kind::VectorExit
+            };
+            (kind, number(0)?, 0)
+        }
+        Point::InterruptEntry => {
+            if let Some(name) = tracepoint.text_elsewhere(1, raw) {
+                names.push(("interrupt", number(0)?, name));
+            }
+            (Kind::InterruptEntry, number(0)?, 0)
+        }
+        Point::InterruptExit => (Kind::InterruptExit, number(0)?, 0),
+        Point::SoftirqEntry => (Kind::SoftirqEntry, number(0)?, 0),
+        Point::SoftirqExit => (Kind::SoftirqExit, number(0)?, 0),
+        Point::TimerExpired => (Kind::TimerExpired, number(0)?, 0),
+        Point::Waking => {
+            let woken = task(0, 1)?;
+            note(woken, tracepoint.text(2, raw));
+            (Kind::Waking, woken.number(), 0)
+        }
+        Point::Switch => {
+            let (from, to) = (task(0, 1)?, task(3, 4)?);
+            note(from, tracepoint.text(2, raw));
+            note(to, tracepoint.text(5, raw));
+            (Kind::Switch, from.number(), to.number())
+        }
+    })
+}
+
+/// Finds the function of the timer that woke up the thread to which the CPU went at last: the one that recorded.
+/// Threads that sleep until a time all have the same one.
+fn waker(events: &[Event]) -> Option<u64> {
+    let tid = |number| Task::from_number(number).map(|task| task.tid);
+    let last = events.iter().rfind(|event| event.kind == Kind::Switch)?;
+    let ours = tid(last.b)?;
+    let woken = events
+        .iter()
+        .rposition(|event| event.kind == Kind::Waking && tid(event.a) == Some(ours))?;
+    let before = events.get(..woken)?.last()?;
+    (before.kind == Kind::TimerExpired).then_some(before.a)
+}

@@ -1,0 +1,325 @@
+//! The kernel's buffer of trace events of one CPU.
+//!
+//! The kernel writes it backwards: the newest record has the lowest address, and the older ones follow it. It never
+//! waits for a reader; when the buffer is full, the newest record takes the place of the oldest ones. So the newest
+//! part can be copied while the kernel goes on to write, if one looks afterwards how far that came.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perf_event_open_sys::bindings::{
+    PERF_FLAG_FD_CLOEXEC, PERF_RECORD_SAMPLE, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_IDENTIFIER,
+    PERF_SAMPLE_RAW, PERF_SAMPLE_TIME, PERF_TYPE_TRACEPOINT, perf_event_attr, perf_event_mmap_page,
+};
+use perf_event_open_sys::{ioctls, perf_event_open};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::tracepoint::Tracepoint;
+use super::trouble::Trouble;
+
+/// Is the size of a buffer, a power of two; with its first page it is what every user may have by default
+/// (kernel.perf_event_mlock_kb).
+const SIZE: usize = 512 << 10;
+
+/// Is how many functions of a stack are recorded at most. Of an interrupt's, the first three to five are its own.
+const DEPTH: u16 = 12;
+
+/// Is where in a record the parts begin that every event has: header, identifier, time.
+const IDENTIFIER_AT: u64 = 8;
+const TIME_AT: u64 = 16;
+/// Is where the part begins that differs.
+pub const BODY_AT: usize = 24;
+
+/// Is the buffer of one CPU, with the events that are written into it.
+pub struct Ring {
+    cpu: u32,
+    /// The first one owns the buffer.
+    events: Vec<Event>,
+    map: *mut u8,
+    map_bytes: usize,
+    data: *const u8,
+    size: u64,
+}
+
+/// Is one event of one CPU.
+struct Event {
+    file: OwnedFd,
+    /// Marks its records.
+    identifier: u64,
+    /// Its place among the tracepoints.
+    place: usize,
+}
+
+// SAFETY: the mapping is only read, belongs to this value alone, and stays where it is until it is dropped. What
+// the kernel writes into it meanwhile is a matter of `newest`, in any thread.
+unsafe impl Send for Ring {}
+// SAFETY: as above; no method changes anything of this value.
+unsafe impl Sync for Ring {}
+
+/// Says what was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// How many bytes, newest record first. The last record may be cut off.
+    pub bytes: usize,
+    /// Whether they reach back to the time that was asked for.
+    pub complete: bool,
+}
+
+impl Ring {
+    /// Starts recording events on a CPU.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Trouble`] with the kernel's reason if it refuses.
+    pub fn open(cpu: u32, tracepoints: &[Tracepoint]) -> Result<Self, Trouble> {
+        let mut events: Vec<Event> = Vec::new();
+        let mut mapped = None;
+        for (place, tracepoint) in tracepoints.iter().enumerate() {
+            let opened = Event::open(cpu, tracepoint, place).and_then(|event| {
+                if let Some(first) = events.first() {
+                    event.write_into(first)?;
+                }
+                Ok(event)
+            });
+            events.push(opened.map_err(|source| Trouble::Refused {
+                name: tracepoint.name.clone(),
+                cpu,
+                source,
+            })?);
+            if mapped.is_none() {
+                let file = &events[0].file;
+                mapped = Some(map(file).map_err(|source| Trouble::Buffer { cpu, source })?);
+            }
+        }
+        let Some((map, map_bytes)) = mapped else {
+            let source = io::Error::other("no events");
+            return Err(Trouble::Buffer { cpu, source });
+        };
+        // SAFETY: the mapping begins with this structure, which the kernel has filled in.
+        let (offset, size) = unsafe {
+            let page = map.cast::<perf_event_mmap_page>();
+            ((*page).data_offset as usize, (*page).data_size)
+        };
+        let ring = Self {
+            cpu,
+            events,
+            map,
+            map_bytes,
+            // SAFETY: the kernel says that the data begin there, within the mapping.
+            data: unsafe { map.add(offset) },
+            size,
+        };
+        ring.touch();
+        for event in &ring.events {
+            event.enable().map_err(|source| Trouble::Refused {
+                name: tracepoints[event.place].name.clone(),
+                cpu,
+                source,
+            })?;
+        }
+        Ok(ring)
+    }
+
+    /// Returns the CPU.
+    pub fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
+    /// Finds the tracepoint to which a record's identifier belongs, by its place.
+    pub fn place_of(&self, identifier: u64) -> Option<usize> {
+        let mut events = self.events.iter();
+        let event = events.find(|event| event.identifier == identifier)?;
+        Some(event.place)
+    }
+
+    /// Stops recording.
+    pub fn stop(&self) {
+        for event in &self.events {
+            // SAFETY: an ioctl without memory, on a file that is open.
+            let _ = unsafe { ioctls::DISABLE(event.file.as_raw_fd(), 0) };
+        }
+    }
+
+    /// Copies the newest records, back to the first one that is older than `since_ns`, as far as there is room.
+    /// Makes no system call.
+    pub fn newest(&self, since_ns: u64, into: &mut [u8]) -> Copied {
+        let head = self.head();
+        // Before anything is written the head is 0, and it goes down.
+        let written = 0_u64.wrapping_sub(head);
+        let readable = written.min(self.size);
+        let mut bytes = 0;
+        let mut complete = false;
+        loop {
+            if bytes + BODY_AT as u64 > readable {
+                complete = written <= self.size;
+                break;
+            }
+            let at = head.wrapping_add(bytes);
+            // struct perf_event_header: type in the lower 32 bits, size in the upper 16.
+            let header = self.word(at);
+            let length = header >> 48;
+            if length < BODY_AT as u64
+                || bytes + length > readable
+                || bytes + length > into.len() as u64
+            {
+                break;
+            }
+            bytes += length;
+            let is_sample = header as u32 == PERF_RECORD_SAMPLE;
+            if is_sample && self.word(at.wrapping_add(TIME_AT)) < since_ns {
+                complete = true;
+                break;
+            }
+        }
+        self.copy(head, &mut into[..bytes as usize]);
+        // What the kernel has written meanwhile took the place of the oldest records.
+        let meanwhile = head.wrapping_sub(self.head());
+        let intact = self.size.saturating_sub(meanwhile).min(bytes);
+        Copied {
+            bytes: intact as usize,
+            complete: complete && intact == bytes,
+        }
+    }
+
+    /// Returns where the newest record begins. All that the kernel wrote before it moved there is seen afterwards.
+    fn head(&self) -> u64 {
+        // SAFETY: the mapping begins with this structure; the field is aligned, and the kernel writes it as a whole.
+        let head = unsafe {
+            let page = self.map.cast::<perf_event_mmap_page>();
+            AtomicU64::from_ptr(&raw mut (*page).data_head)
+        };
+        head.load(Ordering::Acquire)
+    }
+
+    /// Reads eight bytes. Records are aligned to eight, so they do not go beyond the buffer's end.
+    fn word(&self, at: u64) -> u64 {
+        let offset = (at & (self.size - 1) & !7) as usize;
+        // SAFETY: within the buffer, and aligned. The kernel may write there meanwhile; the caller finds that out.
+        unsafe { ptr::read_volatile(self.data.add(offset).cast()) }
+    }
+
+    fn copy(&self, from: u64, into: &mut [u8]) {
+        let offset = (from & (self.size - 1)) as usize;
+        let first = into.len().min(self.size as usize - offset);
+        let (before, after) = into.split_at_mut(first);
+        // SAFETY: both parts are within the buffer and as long as what they are copied into, which is another
+        // memory. The kernel may write there meanwhile; the caller finds that out.
+        unsafe {
+            ptr::copy_nonoverlapping(self.data.add(offset), before.as_mut_ptr(), before.len());
+            ptr::copy_nonoverlapping(self.data, after.as_mut_ptr(), after.len());
+        }
+    }
+
+    /// Reads every page once, so that none is missing when a late thread reads it.
+    fn touch(&self) {
+        for at in (0..self.size).step_by(4_096) {
+            self.word(at);
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `open` with this length, and nobody reads it any more.
+        let _ = unsafe { munmap(self.map.cast(), self.map_bytes) };
+    }
+}
+
+impl Event {
+    fn open(cpu: u32, tracepoint: &Tracepoint, place: usize) -> io::Result<Self> {
+        let mut asked = perf_event_attr {
+            type_: PERF_TYPE_TRACEPOINT,
+            size: size_of::<perf_event_attr>() as u32,
+            config: tracepoint.id,
+            sample_type: u64::from(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW),
+            clockid: libc::CLOCK_MONOTONIC,
+            ..perf_event_attr::default()
+        };
+        asked.sample_period = 1;
+        asked.set_disabled(1);
+        asked.set_use_clockid(1);
+        asked.set_write_backward(1);
+        // Nobody waits for the buffer; the kernel would interrupt the CPU to tell that it is half full.
+        asked.set_watermark(1);
+        asked.wakeup_watermark = u32::MAX;
+        if tracepoint.point.with_stack() {
+            asked.sample_type |= u64::from(PERF_SAMPLE_CALLCHAIN);
+            asked.set_exclude_callchain_user(1);
+            asked.sample_max_stack = DEPTH;
+        }
+        let flags = PERF_FLAG_FD_CLOEXEC.into();
+        // SAFETY: a live value, which says its size; the call only makes a file.
+        let file = unsafe { perf_event_open(&raw mut asked, -1, cpu as i32, -1, flags) };
+        if file < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has just made it for us.
+        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        let mut identifier = 0;
+        // SAFETY: the kernel writes eight bytes into a live value.
+        check(unsafe { ioctls::ID(file.as_raw_fd(), &raw mut identifier) })?;
+        Ok(Self {
+            file,
+            identifier,
+            place,
+        })
+    }
+
+    /// Lets the kernel write into the buffer of another event.
+    fn write_into(&self, other: &Self) -> io::Result<()> {
+        // SAFETY: an ioctl without memory, on files that are open.
+        check(unsafe { ioctls::SET_OUTPUT(self.file.as_raw_fd(), other.file.as_raw_fd()) })
+    }
+
+    fn enable(&self) -> io::Result<()> {
+        // SAFETY: an ioctl without memory, on a file that is open.
+        check(unsafe { ioctls::ENABLE(self.file.as_raw_fd(), 0) })
+    }
+}
+
+/// Maps a buffer. Without PROT_WRITE the kernel does not wait for a reader.
+fn map(file: &OwnedFd) -> io::Result<(*mut u8, usize)> {
+    let bytes = rustix::param::page_size() + SIZE;
+    // SAFETY: a new mapping, at an address of the kernel's choice.
+    let map = unsafe {
+        mmap(
+            ptr::null_mut(),
+            bytes,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            file,
+            0,
+        )
+    }?;
+    Ok((map.cast(), bytes))
+}
+
+fn check(result: i32) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Splits a copy into records: identifier, time, body. Newest first.
+pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u64, u64, &[u8])> {
+    let word = |bytes: &[u8], at: u64| {
+        let at = at as usize;
+        let eight = bytes.get(at..at + 8)?;
+        Some(u64::from_le_bytes(eight.try_into().ok()?))
+    };
+    std::iter::from_fn(move || {
+        loop {
+            let header = word(bytes, 0)?;
+            let length = (header >> 48) as usize;
+            let record = bytes.get(..length).filter(|_| length >= BODY_AT)?;
+            bytes = &bytes[length..];
+            if header as u32 == PERF_RECORD_SAMPLE {
+                let identifier = word(record, IDENTIFIER_AT)?;
+                return Some((identifier, word(record, TIME_AT)?, &record[BODY_AT..]));
+            }
+        }
+    })
+}

@@ -1,0 +1,68 @@
+//! Names of the kernel's functions.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+/// Finds the functions that hold addresses. Those that the kernel does not name to this user are left out.
+pub fn resolve(addresses: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
+    let Ok(file) = File::open("/proc/kallsyms") else {
+        return BTreeMap::new();
+    };
+    resolve_in(BufReader::with_capacity(1 << 16, file), addresses).unwrap_or_default()
+}
+
+/// Reads lines such as `ffffffff81000000 T _text`, in any order.
+fn resolve_in(
+    mut lines: impl BufRead,
+    addresses: impl Iterator<Item = u64>,
+) -> io::Result<BTreeMap<u64, String>> {
+    let mut nearest: BTreeMap<u64, (u64, String)> = addresses
+        .map(|address| (address, (0, String::new())))
+        .collect();
+    let mut line = String::new();
+    while !nearest.is_empty() && lines.read_line(&mut line)? > 0 {
+        if let Some((start, name)) = function(&line) {
+            // Each address is in the function that begins last before it.
+            for (_, best) in nearest.range_mut(start..) {
+                if best.0 >= start {
+                    break;
+                }
+                *best = (start, name.to_owned());
+            }
+        }
+        line.clear();
+    }
+    let found = nearest.into_iter().filter(|(_, (start, _))| *start != 0);
+    Ok(found.map(|(address, (_, name))| (address, name)).collect())
+}
+
+fn function(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let start = u64::from_str_radix(words.next()?, 16).ok()?;
+    let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
+    // Where addresses are hidden they read as 0.
+    (is_code && start != 0).then_some((start, words.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_belongs_to_the_function_that_begins_last_before_it() {
+        let text = "0000000000000100 T start\n0000000000000300 t third\n\
+            0000000000000200 t second\n0000000000000210 d data\n0000000000000000 t hidden\n";
+        let found = resolve_in(
+            text.as_bytes(),
+            [0x1ff, 0x200, 0x2ff, 0x300, 0x99].into_iter(),
+        );
+        let found = found.unwrap();
+        let name = |address| found.get(&address).map(String::as_str);
+        assert_eq!(name(0x1ff), Some("start"));
+        assert_eq!(name(0x200), Some("second"));
+        assert_eq!(name(0x2ff), Some("second"));
+        assert_eq!(name(0x300), Some("third"));
+        assert_eq!(name(0x99), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! The recorder under a real kernel: a thread that sleeps, and one that keeps it from running.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::thread;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use tare_wire::cpus::Cpus;
+use tare_wire::packed::Packed;
+use tare_wire::record::Record;
+use tare_wire::trace::{Kind, Task, unzigzag};
+
+use super::*;
+
+const INTERVAL_NS: u64 = 1_000_000;
+
+/// Is what the records of a measurement say.
+#[derive(Default)]
+struct Told {
+    worst: Vec<(u32, u64, u64, bool)>,
+    events: Vec<Vec<(i64, Kind, u64, u64)>>,
+    names: Vec<(String, u64, String)>,
+}
+
+impl Told {
+    fn new(trace: &Trace) -> Self {
+        let mut told = Self::default();
+        let put = |record: &Record<'_>| -> Result<(), Infallible> {
+            match record {
+                Record::Worst(worst) => {
+                    assert_eq!(worst.place as usize, told.worst.len());
+                    told.events.push(Vec::new());
+                    let (latency, complete) = (worst.latency_ns, worst.complete);
+                    told.worst
+                        .push((worst.thread, worst.activation, latency, complete));
+                }
+                Record::TraceEvents(list) => told.rows(list.rows),
+                Record::Name(name) => {
+                    told.names
+                        .push((name.of.to_owned(), name.number, name.name.to_owned()));
+                }
+                other => panic!("{other:?}"),
+            }
+            Ok(())
+        };
+        let Ok(()) = trace.records(put);
+        told
+    }
+
+    fn rows(&mut self, rows: Packed<'_>) {
+        for row in rows.rows::<5>() {
+            let [place, at, kind, a, b] = row.unwrap();
+            let kind = Kind::from_number(kind).unwrap();
+            self.events[place as usize].push((unzigzag(at), kind, a, b));
+        }
+    }
+
+    fn name(&self, of: &str, number: u64) -> Option<&str> {
+        let mut names = self.names.iter();
+        let found = names.find(|name| name.0 == of && name.1 == number)?;
+        Some(&found.2)
+    }
+}
+
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn sleep_until(ns: u64) {
+    let until = Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    };
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
+}
+
+/// Returns the last CPU that this process may use, pins the calling thread to it, and opens a recorder there.
+fn prepared(worst: u32) -> Option<(Flight, u32)> {
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu))?;
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).unwrap();
+    match Flight::open(&Cpus::one(cpu as u32), worst) {
+        Ok(flight) => Some((flight, cpu as u32)),
+        Err(trouble) => {
+            skip(&trouble.to_string());
+            None
+        }
+    }
+}
+
+/// Says by name what is skipped, as `tare_testkit::skip` does in the laboratory's workspace.
+fn skip(why: &str) {
+    let text = format!("skipped: trace events: {why}");
+    assert!(std::env::var_os("TARE_SKIP_NOTHING").is_none(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Measures some wake-ups of the calling thread, and returns what was recorded.
+fn measure(flight: Flight, cpu: u32, wakeups: u64) -> Told {
+    let mut recorders = flight.recorders([(0, cpu)].into_iter()).unwrap();
+    let recorder = &mut recorders[0];
+    let origin = now_ns() + INTERVAL_NS;
+    let mut activation = 0;
+    for _ in 0..wakeups {
+        let planned = origin + activation * INTERVAL_NS;
+        sleep_until(planned);
+        let latency = now_ns() - planned;
+        if recorder.is_candidate(latency) {
+            recorder.keep(activation, planned, latency);
+        }
+        activation = (now_ns() - origin) / INTERVAL_NS + 1;
+    }
+    Told::new(&flight.finish(&recorders))
+}
+
+#[test]
+fn the_way_of_a_wake_up_is_told() {
+    let Some((flight, cpu)) = prepared(20) else {
+        return;
+    };
+    let told = measure(flight, cpu, 300);
+    assert_eq!(told.worst.len(), 20);
+    assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
+    for events in &told.events {
+        assert!(events.is_sorted_by_key(|event| event.0), "{events:?}");
+        assert_eq!(events[0].1, Kind::Running);
+    }
+    // On a busy machine some of the worst have another way: who was not yet asleep is not woken up.
+    let tid = gettid().as_raw_nonzero().get() as u32;
+    let mut ways = told.worst.iter().zip(&told.events);
+    let vector = ways.find_map(|(worst, events)| usual_way(tid, worst.2, worst.3, events));
+    let vector = vector.unwrap_or_else(|| panic!("{:?}", told.events));
+    assert_eq!(told.name("vector", vector), Some("local timer"));
+    assert_eq!(told.name("softirq", 1), Some("TIMER"));
+    let name = told.name("thread", tid.into());
+    assert_eq!(name, thread::current().name().map(|name| &name[..15]));
+}
+
+/// Looks for the timer's interrupt, the timer, the thread made runnable, the CPU going on to it. Returns the
+/// interrupt's vector.
+fn usual_way(
+    tid: u32,
+    latency_ns: u64,
+    complete: bool,
+    events: &[(i64, Kind, u64, u64)],
+) -> Option<u64> {
+    let is_ours = |number| Task::from_number(number).is_some_and(|task| task.tid == tid);
+    let woken = events
+        .iter()
+        .position(|event| event.1 == Kind::Waking && is_ours(event.2))?;
+    let (before, after) = events.split_at(woken);
+    let entry = before.iter().rfind(|event| event.1 == Kind::TimerEntry)?;
+    let expired = before.last()?;
+    let switched = after.iter().rfind(|event| event.1 == Kind::Switch)?;
+    let is_whole = complete
+        && expired.1 == Kind::TimerExpired
+        && expired.2 == 1
+        && expired.0 >= 0
+        && is_ours(switched.3)
+        && switched.0 <= latency_ns as i64;
+    is_whole.then_some(entry.2)
+}
+
+#[test]
+fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
+    let Some((flight, cpu)) = prepared(2) else {
+        return;
+    };
+    let mut recorders = flight.recorders([(7, cpu)].into_iter()).unwrap();
+    let recorder = &mut recorders[0];
+    for (activation, latency) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
+        if recorder.is_candidate(latency) {
+            recorder.keep(activation, now_ns() - latency, latency);
+        }
+    }
+    assert!(!recorder.is_candidate(9));
+    assert!(recorder.is_candidate(10));
+    let told = Told::new(&flight.finish(&recorders));
+    let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
+    assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
+}
+
+#[test]
+fn what_was_overwritten_is_not_taken_for_complete() {
+    let Some((flight, cpu)) = prepared(1) else {
+        return;
+    };
+    let mut recorders = flight.recorders([(0, cpu)].into_iter()).unwrap();
+    let planned = now_ns();
+    // Each sleep leaves some hundred bytes of events; a copy holds 64 KiB.
+    for _ in 0..1_000 {
+        thread::sleep(Duration::from_micros(1));
+    }
+    let latency = now_ns() - planned;
+    recorders[0].keep(0, planned, latency);
+    let told = Told::new(&flight.finish(&recorders));
+    assert!(!told.worst[0].3);
+    let events = &told.events[0];
+    assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());
+    assert!(events.is_sorted_by_key(|event| event.0));
+}
+
+#[test]
+fn threads_elsewhere_and_too_many_of_them_are_refused() {
+    let Some((flight, cpu)) = prepared(100) else {
+        return;
+    };
+    let elsewhere = flight.recorders([(0, cpu + 1)].into_iter());
+    assert!(matches!(elsewhere, Err(Trouble::OtherCpu { .. })));
+    let many = flight.recorders(
+        (0..1_000_u32)
+            .map(|thread| (thread, cpu))
+            .collect::<Vec<_>>()
+            .into_iter(),
+    );
+    assert!(matches!(many, Err(Trouble::TooMuch { .. })));
+}

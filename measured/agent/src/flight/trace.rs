@@ -1,0 +1,154 @@
+//! The records of what the kernel did around the worst wake-ups.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use tare_wire::packed::Packer;
+use tare_wire::record::{List, Name, Record, Worst};
+use tare_wire::trace::{Kind, zigzag};
+
+use super::decode::{Decoded, Event};
+use super::symbols;
+
+/// Is how many functions of a stack are told.
+const FRAMES: usize = 6;
+
+/// Begins the names of the kernel's entry points of interrupts. What follows in a stack was interrupted.
+const ENTRY: &str = "asm_";
+
+/// Begins the name of the function in which the CPU goes on to another thread.
+const SWITCH: &str = "__schedule";
+
+/// Is what the kernel did around the worst wake-ups, from the worst on.
+pub struct Trace {
+    worst: Vec<Decoded>,
+    names: BTreeMap<(&'static str, u64), String>,
+    /// Functions by address.
+    functions: BTreeMap<u64, String>,
+    /// Addresses of the functions by which sleeping threads are woken up.
+    wakers: BTreeSet<u64>,
+}
+
+impl Trace {
+    pub(super) fn new(worst: impl Iterator<Item = Decoded>) -> Self {
+        let mut worst: Vec<Decoded> = worst.collect();
+        let mut names = BTreeMap::new();
+        for decoded in &mut worst {
+            for (of, number, name) in decoded.names.drain(..) {
+                names.entry((of, number)).or_insert(name);
+            }
+        }
+        for (number, name) in (0..).zip(softirqs()) {
+            names.insert(("softirq", number), name);
+        }
+        let wakers = worst.iter().filter_map(|decoded| decoded.waker).collect();
+        let events = worst.iter().flat_map(|decoded| &decoded.events);
+        let functions = symbols::resolve(events.flat_map(|event| &event.stack).copied());
+        Self {
+            worst,
+            names,
+            functions,
+            wakers,
+        }
+    }
+
+    /// Gives the records to `put`, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of `put`.
+    pub fn records<E>(&self, mut put: impl FnMut(&Record<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut used = BTreeSet::new();
+        for (place, decoded) in (0..).zip(&self.worst) {
+            let rows = self.rows(decoded);
+            put(&Record::Worst(Worst {
+                place,
+                thread: decoded.thread,
+                activation: decoded.activation,
+                latency_ns: decoded.latency_ns,
+                events: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+                complete: decoded.complete,
+            }))?;
+            let mut packer = Packer::default();
+            for [at, kind, a, b] in rows {
+                used.insert(a);
+                let row = [u64::from(place), at, kind, a, b];
+                if !packer.push(row) {
+                    put(&Record::TraceEvents(List {
+                        rows: packer.packed(),
+                    }))?;
+                    packer.clear();
+                    packer.push(row);
+                }
+            }
+            if !packer.is_empty() {
+                put(&Record::TraceEvents(List {
+                    rows: packer.packed(),
+                }))?;
+            }
+        }
+        for ((of, number), name) in &self.names {
+            put(&Record::Name(Name {
+                of,
+                number: *number,
+                name,
+            }))?;
+        }
+        for (number, name) in &self.functions {
+            if used.contains(number) {
+                put(&Record::Name(Name {
+                    of: "function",
+                    number: *number,
+                    name,
+                }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes rows of the events of a wake-up: time, kind and values.
+    fn rows(&self, decoded: &Decoded) -> Vec<[u64; 4]> {
+        let mut rows = Vec::new();
+        for event in &decoded.events {
+            let at = zigzag(event.at_ns);
+            let a = match event.kind {
+                Kind::TimerExpired => self.wakers.contains(&event.a).into(),
+                _ => event.a,
+            };
+            rows.push([at, event.kind.number(), a, event.b]);
+            let Some(stack) = self.stack(event) else {
+                continue;
+            };
+            if stack.is_empty() && event.kind == Kind::TimerEntry {
+                rows.push([at, Kind::FromUser.number(), 0, 0]);
+            }
+            let frames = stack.iter().take(FRAMES);
+            rows.extend(frames.map(|address| [at, Kind::Frame.number(), *address, 0]));
+        }
+        rows
+    }
+
+    /// Returns what was interrupted, or what led to a switch, innermost first. None if it can't be told: the
+    /// kernel does not name its functions, or too many are in between.
+    fn stack<'a>(&self, event: &'a Event) -> Option<&'a [u64]> {
+        let border = match event.kind {
+            Kind::TimerEntry => ENTRY,
+            Kind::Switch => SWITCH,
+            _ => return None,
+        };
+        let mut addresses = event.stack.iter();
+        let at = addresses.position(|address| {
+            let name = self.functions.get(address);
+            name.is_some_and(|name| name.starts_with(border))
+        });
+        Some(&event.stack[at? + 1..])
+    }
+}
+
+/// Lists the kernel's names of softirqs, each at the place of its number.
+fn softirqs() -> Vec<String> {
+    let text = fs::read_to_string("/proc/softirqs").unwrap_or_default();
+    let rows = text.lines().skip(1);
+    rows.filter_map(|row| Some(row.split_once(':')?.0.trim().to_owned()))
+        .collect()
+}

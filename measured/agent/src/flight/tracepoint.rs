@@ -1,0 +1,275 @@
+//! The events that tell why a thread was late, and where in their bytes the values are.
+
+use std::fs;
+
+use super::tracefs::Tracefs;
+use super::trouble::Trouble;
+
+/// Is the link of the first PID namespace, whose number the kernel has fixed (PROC_PID_INIT_INO).
+const FIRST_PIDS: &str = "pid:[4026531836]";
+
+/// Begins the names of the events that the kernel does not let anyone record: recording may raise that interrupt
+/// itself (arch/x86/include/asm/trace/irq_vectors.h).
+const UNRECORDED: &str = "irq_work";
+
+/// Says what an event means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// An interrupt of the CPU itself was entered: `local timer`, `reschedule`.
+    VectorEntry {
+        /// Its name.
+        name: String,
+        /// Whether it is the one by which timers expire.
+        timer: bool,
+    },
+    /// It was left.
+    VectorExit {
+        /// Its name.
+        name: String,
+        /// Whether it is the one by which timers expire.
+        timer: bool,
+    },
+    /// A device's interrupt handler was entered.
+    InterruptEntry,
+    /// It was left.
+    InterruptExit,
+    /// A softirq was entered.
+    SoftirqEntry,
+    /// It was left.
+    SoftirqExit,
+    /// A timer's function was called.
+    TimerExpired,
+    /// A thread was made runnable.
+    Waking,
+    /// The CPU went on to another thread.
+    Switch,
+}
+
+impl Point {
+    /// Lists the fields that are read, in the order in which [`Tracepoint::field`] counts them.
+    const fn fields(&self) -> &'static [&'static str] {
+        match self {
+            Self::VectorEntry { .. } | Self::VectorExit { .. } => &["vector"],
+            Self::InterruptEntry => &["irq", "name"],
+            Self::InterruptExit => &["irq"],
+            Self::SoftirqEntry | Self::SoftirqExit => &["vec"],
+            Self::TimerExpired => &["function"],
+            Self::Waking => &["pid", "prio", "comm"],
+            Self::Switch => &[
+                "prev_pid",
+                "prev_prio",
+                "prev_comm",
+                "next_pid",
+                "next_prio",
+                "next_comm",
+            ],
+        }
+    }
+
+    /// Says whether the kernel's stack is recorded with the event: there it tells what was interrupted, or what
+    /// led to the switch.
+    pub const fn with_stack(&self) -> bool {
+        matches!(self, Self::VectorEntry { timer: true, .. } | Self::Switch)
+    }
+}
+
+/// Is an event of this kernel.
+#[derive(Clone, Debug)]
+pub struct Tracepoint {
+    /// Its name with its group: `sched:sched_switch`.
+    pub name: String,
+    /// Its number.
+    pub id: u64,
+    /// What it means.
+    pub point: Point,
+    fields: Vec<Field>,
+}
+
+/// Says where in an event's bytes a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Field {
+    offset: usize,
+    size: usize,
+}
+
+impl Tracepoint {
+    /// Reads a number: field `place` of those of the event's kind. None if the bytes end before.
+    pub fn number(&self, place: usize, bytes: &[u8]) -> Option<u64> {
+        let field = self.fields.get(place)?;
+        let bytes = bytes.get(field.offset..field.offset + field.size)?;
+        let mut whole = [0; 8];
+        whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(u64::from_le_bytes(whole))
+    }
+
+    /// Reads a text of fixed length, padded with zeros.
+    pub fn text(&self, place: usize, bytes: &[u8]) -> Option<String> {
+        let field = self.fields.get(place)?;
+        terminated(bytes.get(field.offset..field.offset + field.size)?)
+    }
+
+    /// Reads a text that stands elsewhere in the event: its field holds offset and length.
+    pub fn text_elsewhere(&self, place: usize, bytes: &[u8]) -> Option<String> {
+        let location = self.number(place, bytes)?;
+        let (offset, length) = (location & 0xffff, location >> 16 & 0xffff);
+        let (offset, length) = (offset as usize, length as usize);
+        terminated(bytes.get(offset..offset + length)?)
+    }
+}
+
+fn terminated(bytes: &[u8]) -> Option<String> {
+    let text = bytes.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+/// Checks that the kernel's events name threads by the numbers that we see.
+///
+/// # Errors
+///
+/// Returns [`Trouble::Namespace`] if not.
+pub fn check_namespace() -> Result<(), Trouble> {
+    match fs::read_link("/proc/self/ns/pid") {
+        Ok(link) if link.as_os_str() != FIRST_PIDS => Err(Trouble::Namespace),
+        _ => Ok(()),
+    }
+}
+
+/// Finds the events on this kernel.
+///
+/// # Errors
+///
+/// Returns [`Trouble`] if one of those without which nothing can be told is missing.
+pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, Trouble> {
+    let mut found = Vec::new();
+    for (name, point) in [
+        ("irq/irq_handler_entry", Point::InterruptEntry),
+        ("irq/irq_handler_exit", Point::InterruptExit),
+        ("irq/softirq_entry", Point::SoftirqEntry),
+        ("irq/softirq_exit", Point::SoftirqExit),
+        ("timer/hrtimer_expire_entry", Point::TimerExpired),
+        ("sched/sched_waking", Point::Waking),
+        ("sched/sched_switch", Point::Switch),
+    ] {
+        found.push(describe(tracefs, name, point)?);
+    }
+    let vectors = tracefs.list("events/irq_vectors");
+    let vectors = vectors.map_err(|source| Trouble::NoEvent {
+        name: "irq_vectors:local_timer_entry".to_owned(),
+        source,
+    })?;
+    // Which vectors there are depends on how the kernel was configured. The others of the group are no interrupts.
+    for event in vectors
+        .iter()
+        .filter(|event| !event.starts_with(UNRECORDED))
+    {
+        let vector = |name: &str| (name.replace('_', " "), name == "local_timer");
+        let point = if let Some(name) = event.strip_suffix("_entry") {
+            let (name, timer) = vector(name);
+            Point::VectorEntry { name, timer }
+        } else if let Some(name) = event.strip_suffix("_exit") {
+            let (name, timer) = vector(name);
+            Point::VectorExit { name, timer }
+        } else {
+            continue;
+        };
+        found.push(describe(tracefs, &format!("irq_vectors/{event}"), point)?);
+    }
+    Ok(found)
+}
+
+fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, Trouble> {
+    let name = path.replace('/', ":");
+    let format = tracefs.read(&format!("events/{path}/format"));
+    let format = match format {
+        Ok(format) => format,
+        Err(source) => return Err(Trouble::NoEvent { name, source }),
+    };
+    parse(&name, &format, point).ok_or(Trouble::Format { name })
+}
+
+/// Reads the kernel's description of an event (Documentation/trace/events.rst, "Event formats").
+fn parse(name: &str, format: &str, point: Point) -> Option<Tracepoint> {
+    let id = format
+        .lines()
+        .find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok())?;
+    let fields = point
+        .fields()
+        .iter()
+        .map(|field| format.lines().find_map(|line| place(line, field)))
+        .collect::<Option<_>>()?;
+    Some(Tracepoint {
+        name: name.to_owned(),
+        id,
+        point,
+        fields,
+    })
+}
+
+/// Reads one line, if it is of the field `wanted`: `field:char comm[16]; offset:8; size:16; signed:0;`.
+fn place(line: &str, wanted: &str) -> Option<Field> {
+    let mut parts = line.trim().split(';').map(str::trim);
+    let declared = parts.next()?.strip_prefix("field:")?;
+    let declared = declared
+        .split('[')
+        .next()
+        .filter(|_| !declared.starts_with("__data_loc"))
+        .unwrap_or(declared);
+    if declared.rsplit([' ', '*']).next()? != wanted {
+        return None;
+    }
+    let mut value = |key| parts.next()?.strip_prefix(key)?.parse().ok();
+    let offset = value("offset:")?;
+    let size = value("size:")?;
+    Some(Field { offset, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAKING: &str = "name: sched_waking\nID: 375\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\
+        \tfield:int prio;\toffset:28;\tsize:4;\tsigned:1;\n\n\
+        print fmt: \"comm=%s pid=%d\", REC->comm, REC->pid\n";
+
+    #[test]
+    fn fields_are_found_where_the_kernel_says() {
+        let waking = parse("sched:sched_waking", WAKING, Point::Waking).unwrap();
+        assert_eq!(waking.id, 375);
+        let mut bytes = [0; 32];
+        bytes[8..11].copy_from_slice(b"tar");
+        bytes[24..28].copy_from_slice(&55_u32.to_le_bytes());
+        bytes[28..32].copy_from_slice(&(-1_i32).to_le_bytes());
+        assert_eq!(waking.number(0, &bytes), Some(55));
+        assert_eq!(waking.number(1, &bytes), Some(0xffff_ffff));
+        assert_eq!(waking.text(2, &bytes).as_deref(), Some("tar"));
+        assert_eq!(waking.number(1, &bytes[..30]), None);
+    }
+
+    #[test]
+    fn a_text_elsewhere_is_found_by_offset_and_length() {
+        let format = "ID: 225\n\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\
+            \tfield:__data_loc char[] name;\toffset:12;\tsize:4;\tsigned:0;\n";
+        let entry = parse("irq:irq_handler_entry", format, Point::InterruptEntry).unwrap();
+        let mut bytes = vec![0; 16];
+        bytes[8] = 24;
+        bytes[12..16].copy_from_slice(&(16_u32 | 8 << 16).to_le_bytes());
+        bytes.extend(b"virtio0\0");
+        assert_eq!(entry.number(0, &bytes), Some(24));
+        assert_eq!(entry.text_elsewhere(1, &bytes).as_deref(), Some("virtio0"));
+    }
+
+    #[test]
+    fn pointers_are_fields_too_and_missing_ones_are_told() {
+        let line = "\tfield:void * function;\toffset:24;\tsize:8;\tsigned:0;";
+        let expected = Some(Field {
+            offset: 24,
+            size: 8,
+        });
+        assert_eq!(place(line, "function"), expected);
+        assert!(parse("timer:hrtimer_expire_entry", WAKING, Point::TimerExpired).is_none());
+    }
+}
