@@ -17,15 +17,17 @@ mod facts;
 mod flight;
 mod init;
 mod linux;
+mod wakeup;
 
 use std::process::ExitCode;
 
 use tare_load_driver::driver;
 use tare_services::bench;
-use tare_wire::plan::Plan;
+use tare_wire::work::Work;
 
 const USAGE: &str = "\
-Runs one batch of a measured workload and prints wire records. Started by tare.
+Runs one batch of a measured workload, or measures wake-ups, and prints wire records. Started by
+tare.
 
 Usage: tare-agent WORD...
        tare-agent load LOAD dir=DIR [WORD...]    (see tare-agent load --help)
@@ -42,6 +44,29 @@ Words:
   bins=N                    bins of the envelope over time (1000)
   window=N                  raw samples kept from the middle of the batch (500)
   cpu=N                     CPU to run on
+
+Words for wake-ups (TIME: a whole number with the unit ns, us, ms or s; CPUS: 0,2-3):
+  workload=wakeup           threads sleep until absolute times and note how late they run
+  interval=TIME             time between two activations
+  duration=TIME             how long; or until each thread was woken up
+  loops=N                   so many times
+  threads=N                 measuring threads (1)
+  distance=TIME             how much longer the interval of each further thread is (0ns)
+  cpu=CPUS                  CPUs to which they are pinned, in turn
+  main=CPUS                 CPUs of the thread that starts and watches them
+  policy=fifo|rr|deadline|other   how they are scheduled (fifo)
+  priority=N                real-time priority from 1 to 99 (95)
+  phases=N                  phases of equal length that are counted apart (1)
+  threshold=TIME            from which latency on wake-ups are listed (the interval)
+  capacity=N                how many are listed for each thread at most (262144)
+  raw=N                     how many are kept as they were for each thread at most (4000000)
+  bins=N                    bins of the envelope over time (1000)
+  above=TIME                above which latency it is told at once, and the measurement ends
+  go-on=yes|no              or goes on (no)
+  live=TIME                 how often the state of each thread is told meanwhile
+  trace=N                   of how many of the worst wake-ups the kernel's events are kept (0)
+
+SIGINT or SIGTERM ends the measurement of wake-ups early; what was measured is reported.
 ";
 
 fn main() -> ExitCode {
@@ -69,14 +94,23 @@ fn main() -> ExitCode {
         Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(),
         Some(_) => {}
     }
-    let plan = match Plan::parse(words.iter().map(String::as_str)) {
-        Ok(plan) => plan,
-        Err(error) => return misused(&error.to_string()),
+    match Work::parse(words.iter().map(String::as_str)) {
+        Ok(work) => run(&work),
+        Err(error) => misused(&error.to_string()),
+    }
+}
+
+/// Does what a plan asks for.
+fn run(work: &Work) -> ExitCode {
+    let mut linux = linux::Linux::new();
+    let ran = match work {
+        Work::Batch(plan) => bench::run(plan, &mut linux).map_err(|stop| stop.to_string()),
+        Work::Wakeup(plan) => wakeup::run(plan, &mut linux).map_err(|trouble| trouble.to_string()),
     };
-    match bench::run(&plan, &mut linux::Linux::new()) {
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
-        Err(stop) => {
-            eprintln!("tare-agent: {stop}");
+        Err(text) => {
+            eprintln!("tare-agent: {text}");
             ExitCode::FAILURE
         }
     }

@@ -1,0 +1,190 @@
+//! The control group of this process, and how much real-time time it has.
+//!
+//! In a kernel with RT_GROUP_SCHED a thread gets SCHED_FIFO or SCHED_RR only in a group with a budget
+//! (Documentation/scheduler/sched-rt-group.rst), and a new group has none. The refusal is EPERM, even for root, and
+//! says nothing of that.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Is the file with the real-time time of a group in each period, in µs.
+const RUNTIME: &str = "cpu.rt_runtime_us";
+/// Is the file with the length of that period, in µs.
+const PERIOD: &str = "cpu.rt_period_us";
+
+/// Is the group of the `cpu` controller that this process is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its path from the top of its hierarchy, as far as this process sees it.
+    pub path: String,
+    /// Its folder in the hierarchy of version 1; None if that is not mounted here or shows another part.
+    folder: Option<Folder>,
+    /// Whether the controller is one of version 2, which has no budgets that could be set.
+    pub is_version_2: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Folder {
+    /// Where the hierarchy is mounted.
+    top: PathBuf,
+    /// Where the group is.
+    group: PathBuf,
+}
+
+/// Is how much real-time time a group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Time in each period in µs; no limit if negative.
+    pub runtime_us: i64,
+    /// The period in µs.
+    pub period_us: u64,
+}
+
+impl Group {
+    /// Finds the group of this process. None where there are no control groups.
+    pub fn own() -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Self::find(&groups, &mounts)
+    }
+
+    /// Finds the group in the lines of `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
+    pub(super) fn find(groups: &str, mounts: &str) -> Option<Self> {
+        let has_cpu = |list: &str| list.split(',').any(|name| name == "cpu");
+        let lines = || groups.lines().filter_map(|line| line.split_once(':'));
+        let version_1 = lines().find_map(|(_, rest)| {
+            let (controllers, path) = rest.split_once(':')?;
+            has_cpu(controllers).then_some(path)
+        });
+        let version_2 = || lines().find_map(|(number, rest)| (number == "0").then_some(&rest[1..]));
+        let Some(path) = version_1 else {
+            return version_2().map(|path| Self {
+                path: path.to_owned(),
+                folder: None,
+                is_version_2: true,
+            });
+        };
+        let mounted = mounts.lines().find_map(|line| {
+            let (place, kind) = line.split_once(" - ")?;
+            let mut kind = kind.split(' ');
+            let is_ours = kind.next() == Some("cgroup") && has_cpu(kind.nth(1)?);
+            let mut place = place.split(' ').skip(3);
+            is_ours.then_some((place.next()?, place.next()?))
+        });
+        let folder = mounted.and_then(|(root, top)| {
+            let below = Path::new(path).strip_prefix(root).ok()?;
+            // A path that is empty would add a slash.
+            let group = Path::new(top).components().chain(below.components());
+            Some(Folder {
+                top: top.into(),
+                group: group.collect(),
+            })
+        });
+        Some(Self {
+            path: path.to_owned(),
+            folder,
+            is_version_2: false,
+        })
+    }
+
+    /// Returns how much real-time time the group has, if the kernel counts that and it can be seen.
+    pub fn budget(&self) -> Option<Budget> {
+        budget(&self.folder.as_ref()?.group)
+    }
+
+    /// Returns the path of the file with the group's time, if it can be seen.
+    pub fn budget_file(&self) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.group.join(RUNTIME))
+    }
+
+    /// Returns the commands that give the group as much time as the top has: first the groups above that have
+    /// none, since a group can't have more than the one above it.
+    pub fn commands_for_budget(&self) -> Vec<String> {
+        let Some(Folder { top, group }) = &self.folder else {
+            return Vec::new();
+        };
+        let most = budget(top).map_or(0, |budget| budget.runtime_us);
+        let path = group.ancestors().take_while(|folder| *folder != top);
+        let mut commands: Vec<String> = path
+            .filter(|folder| budget(folder).is_some_and(|budget| budget.runtime_us == 0))
+            .map(|folder| format!("echo {most} > {}", folder.join(RUNTIME).display()))
+            .collect();
+        commands.reverse();
+        commands
+    }
+
+    /// Returns the command that moves the calling shell to the top, where there is time.
+    pub fn command_to_leave(&self) -> Option<String> {
+        let top = &self.folder.as_ref()?.top;
+        Some(format!("echo $$ > {}", top.join("tasks").display()))
+    }
+}
+
+fn budget(folder: &Path) -> Option<Budget> {
+    let number = |name| fs::read_to_string(folder.join(name)).ok();
+    Some(Budget {
+        runtime_us: number(RUNTIME)?.trim().parse().ok()?,
+        period_us: number(PERIOD)?.trim().parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNT: &str = "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n";
+
+    #[test]
+    fn the_group_is_found_in_both_versions() {
+        let groups = "9:name=systemd:/\n3:cpuset:/a\n2:cpu,cpuacct:/a/b\n0::/c\n";
+        let group = Group::find(groups, MOUNT).unwrap();
+        assert_eq!((group.path.as_str(), group.is_version_2), ("/a/b", false));
+        let file = group.budget_file().unwrap();
+        let expected = "/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.rt_runtime_us";
+        assert_eq!(file, Path::new(expected));
+
+        let group = Group::find("0::/user.slice\n", "").unwrap();
+        assert!(group.is_version_2 && group.budget().is_none());
+        assert_eq!(group.path, "/user.slice");
+        assert_eq!(Group::find("", ""), None);
+    }
+
+    #[test]
+    fn a_container_sees_a_part_of_the_hierarchy_or_nothing() {
+        let groups = "2:cpu:/docker/1f\n";
+        let seen = MOUNT.replace(" / ", " /docker/1f ");
+        let file = Group::find(groups, &seen).unwrap().budget_file().unwrap();
+        let expected = "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us";
+        assert_eq!(file, Path::new(expected));
+        assert_eq!(Group::find(groups, "").unwrap().budget_file(), None);
+    }
+
+    #[test]
+    fn groups_above_get_their_time_first() {
+        let top = tempfile::tempdir().unwrap();
+        let deep = top.path().join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        for (folder, runtime) in [
+            (top.path(), "950000"),
+            (&top.path().join("a"), "0"),
+            (&deep, "0"),
+        ] {
+            fs::write(folder.join(RUNTIME), runtime).unwrap();
+            fs::write(folder.join(PERIOD), "1000000\n").unwrap();
+        }
+        let mount = format!(
+            "30 25 0:26 / {} rw - cgroup cgroup rw,cpu",
+            top.path().display()
+        );
+        let group = Group::find("2:cpu:/a/b\n", &mount).unwrap();
+        assert_eq!(group.budget().unwrap().runtime_us, 0);
+        let top = top.path().display();
+        let expected = [
+            format!("echo 950000 > {top}/a/cpu.rt_runtime_us"),
+            format!("echo 950000 > {top}/a/b/cpu.rt_runtime_us"),
+        ];
+        assert_eq!(group.commands_for_budget(), expected);
+        let leave = format!("echo $$ > {top}/tasks");
+        assert_eq!(group.command_to_leave(), Some(leave));
+    }
+}

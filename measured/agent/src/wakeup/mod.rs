@@ -1,0 +1,232 @@
+//! Wake-ups on Linux: threads that sleep until absolute times, as cyclictest's do.
+//!
+//! The order is fixed, because measuring must never wait for recording. All memory is mapped, touched and locked;
+//! the threads are started, pinned and scheduled, and measure what their own sleep and recording cost; only then
+//! is the time of the first activation chosen and told. From then on a thread does nothing but sleep, read the clock
+//! and record, until it is over; no other thread has to run for that. Everything else is written afterwards.
+//!
+//! # When the method lies
+//!
+//! A latency ends when the clock was read, about 30 ns after the thread ran. Where the timer step is a tick
+//! (no high-resolution timers) latencies are those of ticks. SCHED_OTHER threads have a timer slack of 1 ns,
+//! which ordinary programs do not have. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
+//!
+//! * [`thread`]: one measuring thread; [`clock`]: its clock and sleep, and what these cost;
+//! * [`watch`]: what the thread that started them does meanwhile; [`shared`]: what they share; [`signals`];
+//! * [`placing`], [`scheduling`]: where they run, under which policy;
+//! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
+//! * [`facts`]: what a reader of a latency wants to know of the place;
+//! * [`trouble`]: what can keep a measurement from being made.
+
+mod clock;
+mod facts;
+mod group;
+mod placing;
+mod refusal;
+mod scheduling;
+mod shared;
+mod signals;
+mod thread;
+mod throttling;
+mod trouble;
+mod watch;
+
+use std::sync::Arc;
+
+use tare_services::arena::Arena;
+use tare_services::output::{self, Output};
+use tare_services::platform::Platform;
+use tare_services::session::{self, Given, Wanted};
+use tare_services::wakeup::{Identity, Recorder, arena_bytes};
+use tare_wire::cpus::Cpus;
+use tare_wire::record::{Begins, Fact, Record};
+use tare_wire::wakeup::Plan;
+
+use self::clock::now_ns;
+use self::placing::Place;
+use self::shared::Shared;
+use self::signals::Signals;
+use self::thread::Thread;
+use self::throttling::Throttling;
+use self::trouble::Trouble;
+use self::watch::Watch;
+
+/// Is how long before it the time of the first activation is told: a load driver has to hear of it.
+const NOTICE_NS: u64 = 250_000_000;
+
+/// Is how many times a wake-up's cost must fit into the interval so that nothing is remarked.
+const COMFORT: u64 = 2;
+
+/// Runs the plan and writes the records of everything that happened.
+///
+/// # Errors
+///
+/// Returns why there is no result, as [`session::run_prepared`] does.
+pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Trouble> {
+    // Preparing pins this thread to the CPU that is calibrated, which is the first one that measures.
+    let allowed_cpus = placing::allowed();
+    let allowed = plan.check();
+    let wanted = Wanted {
+        plan,
+        allowed,
+        cpu: plan.cpu_of(0),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
+    };
+    session::run_prepared(
+        wanted,
+        platform,
+        |_, given| Ready::prepare(plan, &allowed_cpus?, given),
+        |platform, output, ready| ready.measure(plan, platform, output),
+    )
+}
+
+/// Is everything that a measurement needs, ready to begin.
+struct Ready {
+    place: Place,
+    signals: Signals,
+    shared: Arc<Shared>,
+    threads: Vec<Thread>,
+}
+
+impl Ready {
+    /// Starts the threads.
+    fn prepare(plan: &Plan, allowed: &Cpus, given: Given) -> Result<Self, Trouble> {
+        let place = placing::of_main(plan, allowed)?;
+        placing::pin(place.cpus)?;
+        let signals = Signals::take_over().map_err(|source| Trouble::System {
+            what: "descriptor for signals",
+            source,
+        })?;
+        let shared = Shared::new().map_err(|errno| Trouble::System {
+            what: "descriptor for events",
+            source: errno.into(),
+        })?;
+        let shared = Arc::new(shared);
+        let threads = start(plan, given.arena, &place, &shared);
+        if threads.is_err() {
+            // Those that wait end; the process does not wait for one that hangs.
+            shared.release(None);
+        }
+        Ok(Self {
+            place,
+            signals,
+            shared,
+            threads: threads?,
+        })
+    }
+
+    /// Lets the threads measure, and writes what they tell meanwhile and afterwards.
+    fn measure(
+        self,
+        plan: &Plan,
+        platform: &mut impl Platform,
+        output: &mut Output,
+    ) -> Result<(), Trouble> {
+        for notice in self.notices(plan) {
+            output.notice(platform, &output::text(&notice))?;
+        }
+        let origin_ns = now_ns() + NOTICE_NS;
+        output.put(platform, &Record::Begins(Begins { origin_ns }))?;
+        platform.flush()?;
+        self.shared.release(Some(origin_ns));
+        Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns)
+            .until_all_end(platform, output)?;
+        report(self.threads, platform, output)
+    }
+
+    /// Says what the reader of the figures should know.
+    fn notices(&self, plan: &Plan) -> Vec<String> {
+        let mut notices = Vec::new();
+        let mut threads = self.threads.iter();
+        if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
+            notices.push(format!(
+                "an interval of {} ns is hardly longer than what setting a timer, being woken up and recording \
+                 take here, {} ns: much is missed, and the CPU has little time for anything else",
+                plan.interval_of(thread.number),
+                taken_ns(thread)
+            ));
+        }
+        if self.place.shares {
+            notices.push(format!(
+                "threads measure on every CPU that the watching thread may use ({}): what it writes meanwhile \
+                 comes late, and its own wake-ups disturb",
+                self.place.cpus
+            ));
+        }
+        let mut threads = self.threads.iter();
+        if threads.any(|thread| thread.scheduling.is_real_time())
+            && let Some(throttling) = Throttling::find()
+        {
+            notices.push(throttling.to_string());
+        }
+        notices
+    }
+}
+
+/// Writes what was measured.
+fn report(
+    threads: Vec<Thread>,
+    platform: &mut impl Platform,
+    output: &mut Output,
+) -> Result<(), Trouble> {
+    let facts = facts::facts(&threads);
+    let lost: u64 = threads.iter().map(|t| t.voice.exceedings.lost()).sum();
+    for thread in threads {
+        let identity = Identity {
+            tid: thread.tid,
+            cpu: thread.cpu,
+            policy: thread.scheduling.policy().name(),
+            priority: thread.scheduling.priority(),
+        };
+        thread.join().report(identity, platform, output)?;
+    }
+    if lost > 0 {
+        let text = format!(
+            "{lost} latencies above the limit came too fast to be told at once; they are counted"
+        );
+        output.notice(platform, &text)?;
+    }
+    for (name, value) in &facts {
+        output.put(platform, &Record::Fact(Fact { name, value }))?;
+    }
+    Ok(())
+}
+
+/// Returns how much memory the recorders of all threads take.
+fn buffer_bytes(plan: &Plan) -> usize {
+    let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
+    recorders.fold(0, usize::saturating_add)
+}
+
+/// Starts all threads, one after the other so that they do not disturb each other's calibration, and checks that
+/// they can hold their intervals.
+fn start(
+    plan: &Plan,
+    mut arena: Arena,
+    place: &Place,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Thread>, Trouble> {
+    let mut threads = Vec::new();
+    for number in 0..plan.threads {
+        let memory = arena.take(arena_bytes(plan, number));
+        let recorder = Recorder::new(plan, number, memory);
+        let thread = Thread::start(plan, number, recorder, shared)?;
+        let interval_ns = plan.interval_of(number);
+        let (wake_up_ns, recording_ns) = (thread.wake_up.least_ns, thread.recording_ns);
+        if interval_ns <= wake_up_ns + recording_ns {
+            return Err(Trouble::TooShort {
+                interval_ns,
+                wake_up_ns,
+                recording_ns,
+            });
+        }
+        threads.push(thread);
+    }
+    placing::leaves_room(plan, place, |number| taken_ns(&threads[number as usize]))?;
+    Ok(threads)
+}
+
+/// Returns what a period of a thread takes of its CPU.
+fn taken_ns(thread: &Thread) -> u64 {
+    thread.wake_up.median_ns + thread.recording_ns
+}

@@ -1,0 +1,227 @@
+//! One measuring thread.
+
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, mpsc::SyncSender};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use rustix::thread::gettid;
+use tare_services::wakeup::{Pace, Progress, Recorder};
+use tare_wire::cpus::Cpus;
+use tare_wire::wakeup::{Plan, Policy};
+
+use super::clock::{WakeUpCost, now_ns, sleep_until};
+use super::placing;
+use super::refusal::Refusal;
+use super::scheduling::Scheduling;
+use super::shared::{Exceeding, Shared, Voice};
+use super::trouble::Trouble;
+
+/// Is the size of a thread's stack. All of it is locked, where memory can be.
+const STACK_BYTES: usize = 128 << 10;
+/// Is how much of it is touched before the measurement: many times what the loop needs.
+const TOUCHED_BYTES: usize = 32 << 10;
+
+/// Is how long a thread may take to get ready. Under an emulator some hundred ms are usual.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// Is a thread that is ready to measure, or measures, or has measured.
+#[derive(Debug)]
+pub struct Thread {
+    /// Its number.
+    pub number: u32,
+    /// Its id in the kernel.
+    pub tid: u32,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// How it is scheduled, as the kernel tells.
+    pub scheduling: Scheduling,
+    /// What a sleep and its end cost on its CPU, under its policy.
+    pub wake_up: WakeUpCost,
+    /// What recording one wake-up costs.
+    pub recording_ns: u64,
+    /// How far it is.
+    pub progress: &'static Progress,
+    /// What it says while it measures.
+    pub voice: Arc<Voice>,
+    handle: JoinHandle<Recorder>,
+}
+
+/// Is what a thread has found out before it measures.
+struct Started {
+    tid: u32,
+    scheduling: Scheduling,
+    wake_up: WakeUpCost,
+    recording_ns: u64,
+}
+
+impl Thread {
+    /// Starts a thread, and waits until it is ready: pinned, scheduled, its memory touched.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it can't be made ready.
+    pub fn start(
+        plan: &Plan,
+        number: u32,
+        recorder: Recorder,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, Trouble> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let (plan, cpu) = (*plan, plan.cpu_of(number));
+        let progress = recorder.progress();
+        let voice = Arc::new(Voice::default());
+        let measuring = Measuring {
+            number,
+            plan,
+            recorder,
+            shared: Arc::clone(shared),
+            voice: Arc::clone(&voice),
+        };
+        let handle = Builder::new()
+            .name(format!("tare-wakeup/{number}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || measuring.run(&sender))
+            .map_err(|source| Trouble::System {
+                what: "thread (its stack is locked in memory: see `ulimit -l` and `ulimit -u`)",
+                source,
+            })?;
+        let seconds = START_LIMIT.as_secs();
+        let started = receiver
+            .recv_timeout(START_LIMIT)
+            .map_err(|error| match error {
+                RecvTimeoutError::Timeout => Trouble::NotStarted {
+                    thread: number,
+                    cpu,
+                    seconds,
+                },
+                RecvTimeoutError::Disconnected => Trouble::System {
+                    what: "word of a thread",
+                    source: io::ErrorKind::BrokenPipe.into(),
+                },
+            })??;
+        Ok(Self {
+            number,
+            tid: started.tid,
+            cpu,
+            scheduling: started.scheduling,
+            wake_up: started.wake_up,
+            recording_ns: started.recording_ns,
+            progress,
+            voice,
+            handle,
+        })
+    }
+
+    /// Waits for its end and returns what it recorded.
+    pub fn join(self) -> Recorder {
+        // With `panic = "abort"` a thread that panics takes the process with it.
+        self.handle.join().expect("the thread can't have panicked")
+    }
+}
+
+/// Is what a thread takes along.
+struct Measuring {
+    number: u32,
+    plan: Plan,
+    recorder: Recorder,
+    shared: Arc<Shared>,
+    voice: Arc<Voice>,
+}
+
+impl Measuring {
+    fn run(mut self, starter: &SyncSender<Result<Started, Trouble>>) -> Recorder {
+        let started = self.prepare();
+        let is_ready = started.is_ok();
+        // Nobody listens if it took too long.
+        let is_heard = starter.send(started).is_ok();
+        if is_ready
+            && is_heard
+            && let Some(origin_ns) = self.shared.wait_for_origin()
+        {
+            self.measure(origin_ns);
+        }
+        self.voice.end();
+        self.shared.tell();
+        self.recorder
+    }
+
+    /// Makes everything ready that could otherwise disturb the first wake-ups.
+    fn prepare(&mut self) -> Result<Started, Trouble> {
+        let cpu = self.plan.cpu_of(self.number);
+        if let Some(cpu) = cpu {
+            placing::pin(Cpus::one(cpu))?;
+        }
+        if self.plan.policy == Policy::Other {
+            set_timer_slack();
+        }
+        touch_stack();
+        // Under SCHED_DEADLINE it would be stopped in the middle of so many sleeps.
+        let before = (self.plan.policy == Policy::Deadline).then(WakeUpCost::measure);
+        let costs = before.map_or(0, |cost| cost.median_ns);
+        let asked = Scheduling::of(&self.plan, self.number, costs);
+        let refused = |errno| Trouble::Scheduling(Box::new(Refusal::explain(errno, asked, cpu)));
+        asked.apply().map_err(refused)?;
+        let scheduling = Scheduling::read().map_err(refused)?;
+        let wake_up = before.unwrap_or_else(WakeUpCost::measure);
+        self.recorder.calibrate(now_ns);
+        Ok(Started {
+            tid: gettid().as_raw_nonzero().get().unsigned_abs(),
+            scheduling,
+            wake_up,
+            recording_ns: self.recorder.recording_ns(),
+        })
+    }
+
+    /// Measures. In a period nothing calls the system but the sleep: the clock is read by the vDSO.
+    fn measure(&mut self, origin_ns: u64) {
+        let limit_ns = self.plan.above_ns.unwrap_or(u64::MAX);
+        let mut pace = Pace::new(&self.plan, self.number);
+        while let Some(due) = pace.due()
+            && !self.shared.is_stopped()
+        {
+            let planned_ns = origin_ns + due.planned_ns;
+            if !sleep_until(planned_ns) {
+                // A signal ended the sleep: either it is over, or the activation is still due.
+                continue;
+            }
+            let now_ns = now_ns();
+            // Neither timers nor the clock go back, but a latency below 0 would not be counted as one.
+            let latency_ns = now_ns.saturating_sub(planned_ns);
+            self.recorder.record(due.activation, latency_ns);
+            self.recorder
+                .missed(pace.woke(now_ns.saturating_sub(origin_ns)));
+            if latency_ns > limit_ns {
+                self.exceeded(due.activation, latency_ns);
+            }
+        }
+    }
+
+    #[cold]
+    fn exceeded(&self, activation: u64, latency_ns: u64) {
+        if !self.plan.go_on {
+            self.shared.stop();
+        }
+        self.voice.exceedings.put(Exceeding {
+            activation,
+            latency_ns,
+        });
+        self.shared.tell();
+    }
+}
+
+/// Makes the kernel round the ends of this thread's sleeps to 1 ns: for ordinary threads it is 50 µs else.
+/// Real-time threads have none.
+fn set_timer_slack() {
+    // SAFETY: no memory is involved.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+}
+
+/// Writes to the pages of the stack that the measurement may come to use.
+#[inline(never)]
+fn touch_stack() {
+    let mut pages = [0_u8; TOUCHED_BYTES];
+    // The compiler must believe that they are read.
+    core::hint::black_box(&mut pages);
+}

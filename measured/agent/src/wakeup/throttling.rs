@@ -1,0 +1,125 @@
+//! How much of a CPU the kernel leaves to real-time threads.
+//!
+//! They may use `sched_rt_runtime_us` of every `sched_rt_period_us` on a CPU, together. When it is used up, by
+//! whomever, all of them wait for the rest of the period: a latency of 50 ms that is neither the hardware's nor
+//! a driver's. With RT_GROUP_SCHED each control group has a budget besides.
+
+use std::fmt;
+use std::fs;
+
+use super::group::Group;
+
+/// Is a limit of real-time time that is below the whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttling {
+    runtime_us: u64,
+    period_us: u64,
+    /// The control group whose limit it is; None if it is that of all.
+    group: Option<String>,
+}
+
+impl Throttling {
+    /// Looks for the tightest limit. None if real-time threads may use all of a CPU.
+    pub fn find() -> Option<Self> {
+        let number = |name: &str| -> Option<i64> {
+            let path = format!("/proc/sys/kernel/{name}");
+            fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        let of_all = limit(
+            number("sched_rt_runtime_us").unwrap_or(-1),
+            number("sched_rt_period_us").unwrap_or(0).cast_unsigned(),
+            None,
+        );
+        let own = Group::own();
+        let of_group = own.and_then(|group| {
+            let budget = group.budget()?;
+            limit(budget.runtime_us, budget.period_us, Some(group.path))
+        });
+        tightest(of_all, of_group)
+    }
+
+    /// Says it in a few words, as a fact.
+    pub fn in_short(&self) -> String {
+        format!("{} of {} µs", self.runtime_us, self.period_us)
+    }
+}
+
+impl fmt::Display for Throttling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            runtime_us,
+            period_us,
+            group,
+        } = self;
+        let share = runtime_us * 100 / period_us.max(&1);
+        let rest_ms = (period_us - runtime_us) / 1_000;
+        write!(f, "RT throttling is on: all real-time threads ")?;
+        if let Some(group) = group {
+            write!(f, "of the control group {group} ")?;
+        }
+        write!(
+            f,
+            "together get {share} % of a CPU ({runtime_us} of {period_us} µs). This measurement uses less; but if \
+             others use that up, it waits with them, for {rest_ms} ms. "
+        )?;
+        match group {
+            Some(_) => f.write_str("More is given by cpu.rt_runtime_us of the group"),
+            None => f.write_str("`sysctl -w kernel.sched_rt_runtime_us=-1` turns it off"),
+        }
+    }
+}
+
+fn limit(runtime_us: i64, period_us: u64, group: Option<String>) -> Option<Throttling> {
+    let runtime_us = u64::try_from(runtime_us).ok()?;
+    (runtime_us < period_us).then_some(Throttling {
+        runtime_us,
+        period_us,
+        group,
+    })
+}
+
+/// Returns the limit with the smaller share; that of all if they are the same.
+fn tightest(of_all: Option<Throttling>, of_group: Option<Throttling>) -> Option<Throttling> {
+    match (of_all, of_group) {
+        (Some(all), Some(group)) => {
+            let is_tighter = group.runtime_us * all.period_us < all.runtime_us * group.period_us;
+            Some(if is_tighter { group } else { all })
+        }
+        (all, group) => all.or(group),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tightest_limit_counts_and_none_is_none() {
+        let all = limit(950_000, 1_000_000, None);
+        let group = |runtime| limit(runtime, 1_000_000, Some("/a".to_owned()));
+        assert_eq!(limit(-1, 1_000_000, None), None);
+        assert_eq!(limit(1_000_000, 1_000_000, None), None);
+        assert_eq!(tightest(all.clone(), group(950_000)), all);
+        assert_eq!(tightest(all.clone(), None), all);
+        assert_eq!(tightest(all, group(10_000)), group(10_000));
+    }
+
+    #[test]
+    fn the_text_says_the_share_and_the_wait() {
+        let text = limit(950_000, 1_000_000, None).unwrap().to_string();
+        assert!(
+            text.contains("get 95 % of a CPU (950000 of 1000000 µs)"),
+            "{text}"
+        );
+        assert!(
+            text.contains("for 50 ms") && text.contains("sysctl"),
+            "{text}"
+        );
+        let group = limit(10_000, 1_000_000, Some("/a".to_owned())).unwrap();
+        let text = group.to_string();
+        assert!(
+            text.contains("of the control group /a together get 1 %"),
+            "{text}"
+        );
+    }
+}
