@@ -60,6 +60,38 @@ pub fn measure_apic_timer_hz() -> Option<f64> {
     Some(counted * PIT_HZ / steps as f64)
 }
 
+/// Counts the APIC's timer against the TSC for 100 ms, with interrupts of the timer masked. Returns how
+/// many ticks of the TSC one step takes; None if it does not count.
+#[must_use]
+pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
+    /// Is how many readings are tried at each end; the tightest is used.
+    const READINGS: u32 = 100;
+    const PART_OF_A_SECOND: f64 = 10.0;
+    let span = (tsc_hz / PART_OF_A_SECOND) as u64;
+    apic::set_timer(apic::Mode::OneShot, None);
+    apic::set_count(u32::MAX);
+    let reading = |_| {
+        let before = tsc();
+        let count = u32::MAX - apic::count();
+        Reading {
+            before,
+            after: tsc(),
+            count: count.into(),
+        }
+    };
+    let tightest = || {
+        let readings = (0..READINGS).map(reading);
+        readings.min_by_key(|reading| reading.after.wrapping_sub(reading.before))
+    };
+    let start = tightest()?;
+    while tsc().wrapping_sub(start.after) < span {
+        core::hint::spin_loop();
+    }
+    let end = tightest()?;
+    apic::set_count(0);
+    rate::between(start, end, 1.0)
+}
+
 /// Is KVM's page for one CPU (Documentation/virt/kvm/x86/msr.rst, `pvclock_vcpu_time_info`).
 #[repr(C, align(32))]
 #[derive(Default)]

@@ -30,6 +30,7 @@
 //! * [`fault`], [`backtrace`]: what is said when something goes wrong;
 //! * [`cpu`]: instructions and features, [`local`]: what each CPU has of its own;
 //! * [`interrupts`], [`apic`], [`timer`]: vectors, the interrupt controller, the tick;
+//! * [`alarm`]: halts until a time;
 //! * [`clock`]: the frequency of the TSC, [`rate`] the arithmetic behind it and behind the timer;
 //! * [`memory`], [`paging`]: memory for buffers, guard pages;
 //! * [`smp`]: all other CPUs, one task each.
@@ -46,6 +47,8 @@ pub mod memory_map;
 pub mod page_fault;
 pub mod rate;
 
+#[cfg(not(test))]
+pub mod alarm;
 #[cfg(not(test))]
 pub mod apic;
 #[cfg(not(test))]

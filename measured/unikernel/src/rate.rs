@@ -64,6 +64,34 @@ pub fn steps_per_period(count_hz: f64, hz: u32) -> Option<u32> {
     (steps >= 1.0 && steps < f64::from(u32::MAX)).then_some(steps as u32)
 }
 
+/// Turns counts of one clock into those of another, by a factor with 32 fractional bits.
+///
+/// The factor is rounded, which makes the result wrong by less than 1 part in 10⁹ as long as the second
+/// clock is not eight times slower than the first: far less than any frequency here is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    factor: u64,
+}
+
+impl Scale {
+    /// Makes the scale from a clock to another. None if they differ by more than a factor of a million.
+    #[must_use]
+    pub fn new(from_hz: f64, to_hz: f64) -> Option<Self> {
+        const ONE: f64 = 4_294_967_296.0;
+        let factor = to_hz / from_hz;
+        (1e-6..=1e6).contains(&factor).then_some(Self {
+            factor: (factor * ONE + 0.5) as u64,
+        })
+    }
+
+    /// Converts a count; what is beyond a whole one is cut off.
+    #[must_use]
+    pub fn convert(self, count: u64) -> u64 {
+        let product = u128::from(count) * u128::from(self.factor);
+        u64::try_from(product >> 32).unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +134,30 @@ mod tests {
         assert!((hz / 2.6e9 - 1.0).abs() < 1e-9);
         assert_eq!(paravirtual_hz(0, 0), None);
         assert_eq!(paravirtual_hz(1, -128), None);
+    }
+
+    #[test]
+    fn a_day_is_converted_to_within_a_billionth() {
+        let day_ns = 86_400_000_000_000;
+        for hz in [1e9, 2.499_998e9, 3.7e9, 8e9] {
+            let ticks = Scale::new(1e9, hz).unwrap().convert(day_ns);
+            assert!((ticks as f64 / (86_400.0 * hz) - 1.0).abs() < 1e-9, "{hz}");
+            let back = Scale::new(hz, 1e9).unwrap().convert(ticks);
+            assert!(back.abs_diff(day_ns) < 200_000, "{hz}");
+        }
+    }
+
+    #[test]
+    fn conversions_cut_off_and_saturate() {
+        let scale = Scale::new(2.5e9, 1e9).unwrap();
+        assert_eq!(
+            [0, 2, 3, 251].map(|ticks| scale.convert(ticks)),
+            [0, 0, 1, 100]
+        );
+        assert_eq!(Scale::new(1.0, 1e6).unwrap().convert(u64::MAX), u64::MAX);
+        for (from, to) in [(1e9, 1.0), (0.0, 1e9), (1e9, f64::NAN), (1e9, -1e9)] {
+            assert_eq!(Scale::new(from, to), None);
+        }
     }
 
     #[test]

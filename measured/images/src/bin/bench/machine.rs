@@ -28,6 +28,15 @@ impl Machine {
     }
 }
 
+/// Reads what is counted on this CPU.
+pub fn counters() -> [(&'static str, u64); 3] {
+    [
+        ("timer interrupts", timer::ticks()),
+        ("timer interrupts missed", timer::missed()),
+        ("other interrupts", local().unexpected_interrupts()),
+    ]
+}
+
 impl Platform for Machine {
     fn version(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
@@ -118,12 +127,8 @@ impl Platform for Machine {
     }
 
     fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
-        [
-            Some(("timer interrupts", timer::ticks())),
-            Some(("timer interrupts missed", timer::missed())),
-            Some(("other interrupts", local().unexpected_interrupts())),
-            None,
-        ]
+        let [a, b, c] = counters();
+        [Some(a), Some(b), Some(c), None]
     }
 
     fn pause(&self, _ns: u64) {

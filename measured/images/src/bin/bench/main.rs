@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! service=bench irq=on timer-hz=250 cpus=2 workload=prime limit=22 repetitions=1000000 cpu=1
+//! service=bench irq=off workload=wakeup interval=100us duration=25s
 //! ```
 //!
 //! Exit status, as the host sees it: 33 done, 35 failed (a `failure` record says why), 37 the
@@ -13,6 +14,7 @@
 #![cfg_attr(not(test), no_main)]
 
 mod machine;
+mod wakeup;
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -24,7 +26,8 @@ use tare_unikernel::cpu;
 use tare_unikernel::exit::{Status, exit};
 use tare_unikernel::smp;
 use tare_wire::image::Settings;
-use tare_wire::plan::{Plan, PlanError};
+use tare_wire::plan::PlanError;
+use tare_wire::work::Work;
 
 use self::machine::Machine;
 
@@ -46,7 +49,7 @@ fn main(boot: &'static Boot) -> Status {
     // What can't be done, the measuring itself finds out, and writes a record that says so.
     let _ = smp::start(order.settings.cpus);
     ORDER.store((&raw const order).cast_mut(), Ordering::Release);
-    match smp::on_cpu(order.plan.cpu.unwrap_or(0), measure_here) {
+    match smp::on_cpu(order.cpu(), measure_here) {
         Ok(()) => cpu::stop(),
         Err(_) => measure(&order),
     }
@@ -55,7 +58,7 @@ fn main(boot: &'static Boot) -> Status {
 /// Is what the command line asks for.
 struct Order {
     settings: Settings<'static>,
-    plan: Plan,
+    work: Work,
 }
 
 impl Order {
@@ -63,13 +66,26 @@ impl Order {
         let words = line.split_ascii_whitespace();
         Ok(Self {
             settings: Settings::parse(words.clone())?,
-            plan: Plan::parse(words.filter(|word| Settings::is_for_service(word)))?,
+            work: Work::parse(words.filter(|word| Settings::is_for_service(word)))?,
         })
+    }
+
+    /// Returns the CPU that prepares, measures and reports. Wake-ups of several CPUs are reported by the
+    /// first one, which starts all others.
+    fn cpu(&self) -> u32 {
+        match &self.work {
+            Work::Wakeup(plan) if plan.threads > 1 => 0,
+            work => work.cpu().unwrap_or(0),
+        }
     }
 }
 
 fn measure(order: &Order) -> Status {
-    match bench::run(&order.plan, &mut Machine::new(order.settings)) {
+    let ended = match &order.work {
+        Work::Batch(plan) => bench::run(plan, &mut Machine::new(order.settings)),
+        Work::Wakeup(plan) => wakeup::run(plan, order.settings, order.cpu()),
+    };
+    match ended {
         Ok(()) => Status::Done,
         Err(_) => Status::Failed,
     }

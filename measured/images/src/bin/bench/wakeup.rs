@@ -1,0 +1,389 @@
+//! Wake-ups on the unikernel: from the timer's interrupt to running code.
+//!
+//! Each thread of the plan is a CPU that halts until a planned time and reads the TSC when it runs
+//! again ([`tare_unikernel::alarm`]): there is no scheduler, so there is one thread on a CPU at most. A latency is
+//! told in ns by the TSC's frequency as far as it is known when measuring begins; the records say how
+//! far that is, and the same error is in each interval, so that it never makes a wake-up late.
+//!
+//! `irq=off`: interrupts are let in only while the CPU is halted, and the only one is the alarm. `irq=on`: a tick
+//! of `timer-hz` shares the timer with the alarm, and interrupts are let in while code runs.
+//!
+//! One CPU does all; with several, the first one starts the others, and reports when all are done. So
+//! nothing is told meanwhile: a `live=` has no effect, and what is above the limit is listed behind the
+//! measurement.
+
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use tare_services::arena::Arena;
+use tare_services::output::{self, Output};
+use tare_services::platform::Platform;
+use tare_services::session::{self, Given, Stop, Wanted};
+use tare_services::wakeup::{Identity, Pace, Recorder, arena_bytes};
+use tare_unikernel::alarm::Alarm;
+use tare_unikernel::apic::{self, Message};
+use tare_unikernel::interrupts::WAKE;
+use tare_unikernel::local::local;
+use tare_unikernel::rate::Scale;
+use tare_unikernel::timer::TimerError;
+use tare_unikernel::{cpu, memory, smp};
+use tare_wire::bounds::Refusal;
+use tare_wire::image::Settings;
+use tare_wire::record::{Begins, Counter, Exceeded, Fact, Record};
+use tare_wire::wakeup::Plan;
+
+use crate::machine::{self, Machine};
+
+/// Is how long before the first planned time it is told: whoever reads it needs 100 ms.
+const LEAD_NS: u64 = 200_000_000;
+
+/// Is how long before the first planned time the counters are read.
+const JUST_BEFORE_NS: u64 = 1_000_000;
+
+/// Is how many latencies above the plan's limit are listed for each CPU.
+const MOST_EXCEEDED: usize = 64;
+
+/// Runs the plan on this CPU, whose number is `cpu`, and on all others that it names.
+///
+/// # Errors
+///
+/// Returns [`Stop`] as [`session::run`] does.
+pub fn run(plan: &Plan, settings: Settings<'static>, cpu: u32) -> Result<(), Stop> {
+    let allowed = plan.check();
+    let wanted = Wanted {
+        plan,
+        cpu: Some(cpu),
+        bytes: allowed.map_or(0, |()| {
+            (0..plan.threads).map(|k| arena_bytes(plan, k)).sum()
+        }),
+        allowed,
+    };
+    // The tick, if there is one, is the alarm's.
+    let mut machine = Machine::new(Settings {
+        timer_hz: None,
+        ..settings
+    });
+    session::run(wanted, &mut machine, |machine, output, given| {
+        check(plan, settings)?;
+        measure(plan, settings.timer_hz, machine, output, given)
+    })
+}
+
+/// Refuses what needs a scheduler.
+fn check(plan: &Plan, settings: Settings<'_>) -> Result<(), Stop> {
+    let most = settings.cpus.into();
+    if plan.threads > settings.cpus {
+        return Err(Stop::Plan(Refusal {
+            what: "threads, of which each needs a CPU of cpus= here,",
+            given: plan.threads.into(),
+            least: 1,
+            most,
+        }));
+    }
+    let cpus = || (0..plan.threads).map(|thread| cpu_of(plan, thread));
+    if let Some(beyond) = cpus().find(|cpu| *cpu >= settings.cpus) {
+        return Err(Stop::Plan(Refusal {
+            what: "cpu",
+            given: beyond.into(),
+            least: 0,
+            most: most - 1,
+        }));
+    }
+    let is_shared = (0_u32..).zip(cpus()).any(|(thread, cpu)| {
+        let mut before = (0..thread).map(|k| cpu_of(plan, k));
+        before.any(|other| other == cpu)
+    });
+    if is_shared {
+        return Err(Stop::Place(
+            "two threads on one CPU need a scheduler, and the unikernel has none: name as many CPUs by \
+             cpu= as there are threads",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the CPU of a thread: in turn, if the plan names none.
+fn cpu_of(plan: &Plan, thread: u32) -> u32 {
+    plan.cpu_of(thread).unwrap_or(thread)
+}
+
+/// Is what all CPUs share while they measure.
+struct Shared<'a> {
+    plan: &'a Plan,
+    tick_hz: Option<u32>,
+    tsc_hz: f64,
+    to_tsc: Scale,
+    to_ns: Scale,
+    /// The work of each thread, one behind the other.
+    jobs: *mut Job,
+    /// How the CPU that reports is addressed.
+    reporter: u8,
+    /// How many CPUs are prepared, and how many are done.
+    prepared: AtomicU32,
+    done: AtomicU32,
+    /// TSC of activation 0; 0 until it is known.
+    origin: AtomicU64,
+    /// Whether all are to end before their plan does.
+    ends: AtomicBool,
+}
+
+/// Is the work of one CPU.
+struct Job {
+    recorder: Option<Recorder>,
+    alarm: Result<Alarm, TimerError>,
+    exceeded: [Exceeded; MOST_EXCEEDED],
+    exceeded_kept: usize,
+    /// What was counted on the CPU while it measured.
+    counted: [u64; 3],
+}
+
+/// Is what the CPUs that are started find their work by.
+static SHARED: AtomicPtr<Shared<'static>> = AtomicPtr::new(core::ptr::null_mut());
+
+fn measure(
+    plan: &Plan,
+    tick_hz: Option<u32>,
+    machine: &mut Machine,
+    output: &mut Output,
+    mut given: Given,
+) -> Result<(), Stop> {
+    let zero = cpu::tsc();
+    let Some((tsc_hz, to_tsc, to_ns)) = scales(given.hz) else {
+        return Err(Stop::Place(
+            "nothing tells the TSC's frequency here, by which wake-ups are planned",
+        ));
+    };
+    if plan.trace > 0 {
+        output.notice(
+            machine,
+            "trace= has no effect: there is no kernel here whose events could be kept",
+        )?;
+    }
+    let shared = Shared {
+        plan,
+        tick_hz,
+        tsc_hz,
+        to_tsc,
+        to_ns,
+        jobs: jobs(plan, &mut given.arena)?,
+        reporter: local().apic_id(),
+        prepared: AtomicU32::new(0),
+        done: AtomicU32::new(0),
+        origin: AtomicU64::new(0),
+        ends: AtomicBool::new(false),
+    };
+    SHARED.store((&raw const shared).cast_mut().cast(), Ordering::Release);
+    let own = shared.start_others();
+    if let Some(thread) = own {
+        shared.prepare(thread);
+    }
+    while shared.prepared.load(Ordering::Acquire) < plan.threads {
+        core::hint::spin_loop();
+    }
+    let refused = (0..plan.threads).find_map(|thread| {
+        // SAFETY: no CPU touches its job between its preparation and the origin.
+        unsafe { shared.job(thread) }.alarm.as_ref().err().copied()
+    });
+    let origin = cpu::tsc() + to_tsc.convert(LEAD_NS);
+    if refused.is_some() {
+        shared.ends.store(true, Ordering::Relaxed);
+    } else {
+        let origin_ns = to_ns.convert(origin - zero);
+        output.put(machine, &Record::Begins(Begins { origin_ns }))?;
+        machine.flush()?;
+    }
+    shared.origin.store(origin, Ordering::Release);
+    if let Some(thread) = own {
+        shared.measure(thread);
+    }
+    // Nobody looks at `shared` behind this.
+    shared.wait_for_all();
+    match refused {
+        Some(TimerError::NoFrequency) => Err(Stop::Place("the timer of the APIC does not count")),
+        Some(TimerError::Rate) => Err(Stop::Place("the timer can't tick at the rate of timer-hz=")),
+        None => report(&shared, machine, output),
+    }
+}
+
+fn scales(hz: Option<f64>) -> Option<(f64, Scale, Scale)> {
+    let hz = hz?;
+    Some((hz, Scale::new(1e9, hz)?, Scale::new(hz, 1e9)?))
+}
+
+/// Makes the jobs of all threads, one behind the other.
+fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
+    let count = plan.threads as usize;
+    let place = memory::take(count * size_of::<Job>())
+        .ok_or(Stop::Place("there is no memory for so many threads"))?;
+    let first = place.as_mut_ptr().cast::<Job>();
+    for thread in 0..plan.threads {
+        let memory = arena.take(arena_bytes(plan, thread));
+        let job = Job {
+            recorder: Some(Recorder::new(plan, thread, memory)),
+            alarm: Err(TimerError::NoFrequency),
+            exceeded: [Exceeded {
+                thread,
+                activation: 0,
+                latency_ns: 0,
+            }; MOST_EXCEEDED],
+            exceeded_kept: 0,
+            counted: [0; 3],
+        };
+        // SAFETY: whole pages, with room for `count` jobs, which nobody else has.
+        unsafe { first.add(thread as usize).write(job) };
+    }
+    Ok(first)
+}
+
+/// Is what a CPU does that was started for it.
+fn measure_here() {
+    // SAFETY: stored, before this function was handed over, by a function that does not end before
+    // this CPU is done.
+    let shared = unsafe { &*SHARED.load(Ordering::Acquire) };
+    let mut threads = 0..shared.plan.threads;
+    let own = threads.find(|thread| cpu_of(shared.plan, *thread) == local().number());
+    if let Some(thread) = own {
+        shared.prepare(thread);
+        shared.measure(thread);
+    }
+}
+
+impl Shared<'_> {
+    /// Gives every other CPU of the plan its work, and returns this CPU's own thread.
+    fn start_others(&self) -> Option<u32> {
+        let mut own = None;
+        for thread in 0..self.plan.threads {
+            let number = cpu_of(self.plan, thread);
+            if number == local().number() {
+                own = Some(thread);
+            } else {
+                smp::on_cpu(number, measure_here).expect("a CPU that was started takes a task");
+            }
+        }
+        own
+    }
+
+    /// Returns the work of a thread.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else may have it at that time.
+    #[expect(clippy::mut_from_ref, reason = "each CPU has another one")]
+    unsafe fn job(&self, thread: u32) -> &mut Job {
+        // SAFETY: there are as many as threads; passed on to the caller.
+        unsafe { &mut *self.jobs.add(thread as usize) }
+    }
+
+    /// Sets up the alarm of this CPU, and measures what recording costs here.
+    fn prepare(&self, thread: u32) {
+        // SAFETY: this CPU's own, until it is prepared.
+        let job = unsafe { self.job(thread) };
+        job.alarm = Alarm::new(self.tick_hz, self.tsc_hz);
+        if let Some(recorder) = &mut job.recorder {
+            recorder.calibrate(|| self.to_ns.convert(cpu::tsc()));
+        }
+        self.prepared.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits for the origin, and goes through the plan.
+    fn measure(&self, thread: u32) {
+        let origin = loop {
+            match self.origin.load(Ordering::Acquire) {
+                0 => core::hint::spin_loop(),
+                origin => break origin,
+            }
+        };
+        // SAFETY: this CPU's own from the origin on, until it is done.
+        let job = unsafe { self.job(thread) };
+        if let Ok(alarm) = &mut job.alarm {
+            // What happens in the time before does not count.
+            alarm.sleep_until(origin - self.to_tsc.convert(JUST_BEFORE_NS));
+        }
+        let before = machine::counters();
+        self.go_through(thread, origin, job);
+        cpu::disable_interrupts();
+        for (place, ((_, before), (_, after))) in
+            before.into_iter().zip(machine::counters()).enumerate()
+        {
+            job.counted[place] = after - before;
+        }
+        self.done.fetch_add(1, Ordering::Release);
+        if local().apic_id() != self.reporter {
+            apic::send(Message::Interrupt {
+                apic_id: self.reporter,
+                vector: WAKE,
+            });
+        }
+    }
+
+    fn go_through(&self, thread: u32, origin: u64, job: &mut Job) {
+        let (Ok(alarm), Some(recorder)) = (&mut job.alarm, &mut job.recorder) else {
+            return;
+        };
+        let mut pace = Pace::new(self.plan, thread);
+        while let Some(due) = pace.due() {
+            if self.ends.load(Ordering::Relaxed) {
+                return;
+            }
+            let planned = origin + self.to_tsc.convert(due.planned_ns);
+            let woke = alarm.sleep_until(planned);
+            let latency_ns = self.to_ns.convert(woke - planned);
+            recorder.record(due.activation, latency_ns);
+            recorder.missed(pace.woke(due.planned_ns + latency_ns));
+            if self.plan.above_ns.is_some_and(|above| latency_ns > above) {
+                if let Some(place) = job.exceeded.get_mut(job.exceeded_kept) {
+                    place.activation = due.activation;
+                    place.latency_ns = latency_ns;
+                    job.exceeded_kept += 1;
+                }
+                if !self.plan.go_on {
+                    self.ends.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn wait_for_all(&self) {
+        // Interrupts come in only while it is halted, so no message is lost.
+        cpu::disable_interrupts();
+        while self.done.load(Ordering::Acquire) < self.plan.threads {
+            cpu::wait_for_interrupt();
+        }
+    }
+}
+
+fn report(shared: &Shared<'_>, machine: &mut Machine, output: &mut Output) -> Result<(), Stop> {
+    let mut counted = [0; 3];
+    for thread in 0..shared.plan.threads {
+        // SAFETY: all CPUs are done.
+        let job = unsafe { shared.job(thread) };
+        for (sum, count) in counted.iter_mut().zip(job.counted) {
+            *sum += count;
+        }
+        for exceeded in &job.exceeded[..job.exceeded_kept] {
+            output.put(machine, &Record::Exceeded(*exceeded))?;
+        }
+        let identity = Identity {
+            tid: 0,
+            cpu: Some(cpu_of(shared.plan, thread)),
+            policy: "interrupt",
+            priority: 0,
+        };
+        if let Some(recorder) = job.recorder.take() {
+            recorder.report(identity, machine, output)?;
+        }
+    }
+    for ((name, _), count) in machine::counters().into_iter().zip(counted) {
+        output.put(machine, &Record::Counter(Counter { name, count }))?;
+    }
+    // SAFETY: as above.
+    let alarm = &unsafe { shared.job(0) }.alarm;
+    let value = match alarm.as_ref().ok().and_then(Alarm::uncertainty_ppm) {
+        Some(ppm) => output::text(&format_args!(
+            "count of the APIC, its rate known in terms of the TSC to {ppm:.1} ppm of the time slept"
+        )),
+        None => output::text(&"TSC deadline"),
+    };
+    let (name, value) = ("wake-up timer", value.as_str());
+    output.put(machine, &Record::Fact(Fact { name, value }))?;
+    Ok(())
+}
