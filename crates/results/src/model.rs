@@ -395,6 +395,13 @@ pub struct TraceEvent {
     /// What happened.
     #[serde(flatten)]
     pub what: TraceKind,
+    /// Whether an interrupt came while the CPU was in user mode, so that interrupts were on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_user: bool,
+    /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a switch those that
+    /// led to it. Empty where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
 }
 
 /// Says what happened, with the names that the kernel has for those concerned.
@@ -432,15 +439,27 @@ pub enum TraceKind {
         thread: String,
         /// Whether it is the thread that measures.
         ours: bool,
-        /// Its priority as the kernel counts it: below 100 for real-time threads.
+        /// Its priority as the kernel counts it: less is higher, below 100 for real-time threads, −1 for
+        /// SCHED_DEADLINE.
         priority: i32,
+    },
+    /// A thread was running when the events begin. Always the first one.
+    Running {
+        /// Its name and number; `idle` if nothing was to do.
+        thread: String,
+        /// Whether it is the thread that measures.
+        ours: bool,
     },
     /// The CPU went on to another thread.
     Switch {
         /// Who ran before.
         from: String,
+        /// Its priority as the kernel counts it.
+        from_priority: i32,
         /// Who runs now.
         to: String,
+        /// Its priority as the kernel counts it.
+        to_priority: i32,
         /// Whether that is the thread that measures.
         ours: bool,
     },

@@ -233,7 +233,12 @@ impl Receiver {
                 (Measured::Batch(batch), samples)
             }
             (None, Some(collector)) => {
-                let (facts, wakeups) = collector.finish();
+                let (facts, wakeups) =
+                    collector
+                        .finish()
+                        .map_err(|Malformed| Incomplete::Contradiction {
+                            what: "the trace events do not fit to the wake-ups".to_owned(),
+                        })?;
                 let samples = Samples {
                     wakeups,
                     ..self.samples

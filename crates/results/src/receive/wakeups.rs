@@ -2,7 +2,7 @@
 
 use tare_wire::packed::{Malformed, Packed};
 use tare_wire::record;
-use tare_wire::trace::{Kind, unzigzag};
+use tare_wire::trace::{Kind, Task, unzigzag};
 
 use crate::model::{
     Exceeded, LatencyBin, LatencyCount, TraceEvent, TraceKind, Wakeup, WakeupSamples, WakeupThread,
@@ -31,6 +31,8 @@ pub(super) struct Collector {
     pub facts: WakeupFacts,
     pub samples: WakeupSamples,
     events: Vec<RawEvent>,
+    /// How many events each of the worst was said to have.
+    due: Vec<u32>,
     names: Vec<(String, u64, String)>,
 }
 
@@ -137,6 +139,7 @@ impl Collector {
     }
 
     pub(super) fn worst(&mut self, worst: record::Worst) {
+        self.due.push(worst.events);
         self.facts.worst.push(WorstWakeup {
             thread: worst.thread,
             activation: worst.activation,
@@ -161,31 +164,57 @@ impl Collector {
     }
 
     /// Puts names to the numbers of the trace events.
-    pub(super) fn finish(mut self) -> (WakeupFacts, WakeupSamples) {
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Malformed`] if an event belongs to no wake-up or to no event, or some are missing.
+    pub(super) fn finish(mut self) -> Result<(WakeupFacts, WakeupSamples), Malformed> {
         for (place, at_ns, kind, a, b) in std::mem::take(&mut self.events) {
-            let place = usize::try_from(place).unwrap_or(usize::MAX);
-            let Some(thread) = self.facts.worst.get(place).map(|worst| worst.thread) else {
-                continue;
-            };
-            let what = self.resolve(thread, kind, a, b);
-            self.facts.worst[place]
-                .events
-                .push(TraceEvent { at_ns, what });
+            let place = usize::try_from(place).map_err(|_| Malformed)?;
+            let thread = self.facts.worst.get(place).ok_or(Malformed)?.thread;
+            let due = &mut self.due[place];
+            *due = due.checked_sub(1).ok_or(Malformed)?;
+            let what = self.resolve(thread, kind, a, b)?;
+            let function = (kind == Kind::Frame).then(|| self.named("function", a));
+            let events = &mut self.facts.worst[place].events;
+            match (what, function) {
+                (Some(what), _) => events.push(TraceEvent {
+                    at_ns,
+                    what,
+                    from_user: false,
+                    stack: Vec::new(),
+                }),
+                (None, Some(function)) => {
+                    events.last_mut().ok_or(Malformed)?.stack.push(function);
+                }
+                (None, None) => events.last_mut().ok_or(Malformed)?.from_user = true,
+            }
         }
-        (self.facts, self.samples)
+        if self.due.iter().any(|due| *due > 0) {
+            return Err(Malformed);
+        }
+        Ok((self.facts, self.samples))
     }
 
-    fn resolve(&self, thread: u32, kind: Kind, a: u64, b: u64) -> TraceKind {
-        let ours = |tid: u64| {
+    /// Says what an event is; None if it tells more of the one before.
+    fn resolve(
+        &self,
+        thread: u32,
+        kind: Kind,
+        a: u64,
+        b: u64,
+    ) -> Result<Option<TraceKind>, Malformed> {
+        let ours = |tid: u32| {
             let mut threads = self.facts.threads.iter();
-            threads.any(|t| t.number == thread && u64::from(t.tid) == tid)
+            threads.any(|t| t.number == thread && t.tid == tid)
         };
         let named = |of, number| self.named(of, number);
-        let task = |tid: u64| match tid {
+        let name = |tid: u32| match tid {
             0 => "idle".to_owned(),
-            _ => format!("{}/{tid}", named("thread", tid)),
+            _ => format!("{}/{tid}", named("thread", tid.into())),
         };
-        match kind {
+        let task = |number| Task::from_number(number).ok_or(Malformed);
+        Ok(Some(match kind {
             Kind::TimerEntry | Kind::VectorEntry => TraceKind::InterruptEntry {
                 name: named("vector", a),
             },
@@ -205,17 +234,33 @@ impl Collector {
                 name: named("softirq", a),
             },
             Kind::TimerExpired => TraceKind::TimerExpired { wakes: a == 1 },
-            Kind::Waking => TraceKind::Waking {
-                thread: task(a),
-                ours: ours(a),
-                priority: i32::try_from(b).unwrap_or(i32::MAX),
-            },
-            Kind::Switch => TraceKind::Switch {
-                from: task(a),
-                to: task(b),
-                ours: ours(b),
-            },
-        }
+            Kind::Waking => {
+                let woken = task(a)?;
+                TraceKind::Waking {
+                    thread: name(woken.tid),
+                    ours: ours(woken.tid),
+                    priority: woken.priority.into(),
+                }
+            }
+            Kind::Switch => {
+                let (from, to) = (task(a)?, task(b)?);
+                TraceKind::Switch {
+                    from: name(from.tid),
+                    from_priority: from.priority.into(),
+                    to: name(to.tid),
+                    to_priority: to.priority.into(),
+                    ours: ours(to.tid),
+                }
+            }
+            Kind::Running => {
+                let tid = narrow(a)?;
+                TraceKind::Running {
+                    thread: name(tid),
+                    ours: ours(tid),
+                }
+            }
+            Kind::FromUser | Kind::Frame => return Ok(None),
+        }))
     }
 
     fn named(&self, of: &str, number: u64) -> String {
@@ -229,4 +274,128 @@ impl Collector {
 
 fn narrow(number: u64) -> Result<u32, Malformed> {
     u32::try_from(number).map_err(|_| Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_wire::packed::Packer;
+    use tare_wire::trace::zigzag;
+
+    use super::*;
+
+    /// Collects one traced wake-up of thread 0, whose id is 12, said to have `due` events.
+    fn collector(due: u32, rows: &[(i64, Kind, u64, u64)]) -> Collector {
+        let mut collector = Collector::default();
+        collector.facts.threads.push(WakeupThread {
+            number: 0,
+            tid: 12,
+            cpu: Some(1),
+            policy: "fifo".to_owned(),
+            priority: 95,
+            interval_ns: 100_000,
+            woken: 1,
+            missed: 0,
+            min_ns: 9_000,
+            max_ns: 9_000,
+            sum_ns: 9_000,
+            threshold_ns: 100_000,
+            peaks_seen: 0,
+            peaks_kept: 0,
+            uncounted: 0,
+            uncounted_ns: 0,
+            uncounted_max_ns: 0,
+            bin_ns: 1,
+            raw_kept: 0,
+            recording_ns: 30,
+        });
+        collector.worst(record::Worst {
+            place: 0,
+            thread: 0,
+            activation: 0,
+            latency_ns: 9_000,
+            events: due,
+            complete: true,
+        });
+        let mut packer = Packer::default();
+        for (at, kind, a, b) in rows {
+            assert!(packer.push([0, zigzag(*at), kind.number(), *a, *b]));
+        }
+        collector.events(packer.packed()).unwrap();
+        for (of, number, name) in [
+            ("thread", 12, "tare-agent"),
+            ("thread", 55, "tar"),
+            ("vector", 236, "local timer"),
+            ("function", 0xffff, "ext4_map_blocks"),
+        ] {
+            collector.name(&record::Name { of, number, name });
+        }
+        collector
+    }
+
+    fn task(tid: u32, priority: i16) -> u64 {
+        Task { tid, priority }.number()
+    }
+
+    #[test]
+    fn trace_events_get_names_and_stacks() {
+        let rows = [
+            (-3, Kind::Running, 55, 0),
+            (5, Kind::TimerEntry, 236, 0),
+            (5, Kind::FromUser, 0, 0),
+            (6, Kind::Waking, task(12, 4), 0),
+            (8, Kind::Switch, task(55, 120), task(12, 4)),
+            (8, Kind::Frame, 0xffff, 0),
+        ];
+        let (facts, _) = collector(6, &rows).finish().unwrap();
+        let events = &facts.worst[0].events;
+        assert_eq!(events.len(), 4);
+        assert_eq!(events[0].at_ns, -3);
+        assert!(
+            matches!(&events[0].what, TraceKind::Running { thread, ours: false } if thread == "tar/55")
+        );
+        assert!(
+            matches!(&events[1].what, TraceKind::InterruptEntry { name } if name == "local timer")
+        );
+        assert!(events[1].from_user && !events[2].from_user);
+        assert!(matches!(
+            &events[2].what,
+            TraceKind::Waking {
+                ours: true,
+                priority: 4,
+                ..
+            }
+        ));
+        let TraceKind::Switch {
+            from,
+            from_priority,
+            to,
+            to_priority,
+            ours,
+        } = &events[3].what
+        else {
+            panic!("{events:?}");
+        };
+        assert_eq!((from.as_str(), *from_priority), ("tar/55", 120));
+        assert_eq!(
+            (to.as_str(), *to_priority, *ours),
+            ("tare-agent/12", 4, true)
+        );
+        assert_eq!(events[3].stack, ["ext4_map_blocks"]);
+    }
+
+    #[test]
+    fn events_that_are_missing_or_too_many_or_hang_on_nothing_are_malformed() {
+        let row = (0, Kind::TimerEntry, 236, 0);
+        assert!(collector(1, &[row]).finish().is_ok());
+        assert_eq!(collector(2, &[row]).finish(), Err(Malformed));
+        assert_eq!(collector(1, &[row, row]).finish(), Err(Malformed));
+        assert_eq!(
+            collector(1, &[(0, Kind::Frame, 0xffff, 0)]).finish(),
+            Err(Malformed)
+        );
+        assert_eq!(
+            collector(1, &[(0, Kind::FromUser, 0, 0)]).finish(),
+            Err(Malformed)
+        );
+    }
 }
