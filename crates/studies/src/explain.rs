@@ -53,6 +53,8 @@ pub fn explain(study: &Study) -> Result<String, ExperimentError> {
 struct Size {
     combinations: u64,
     left_out: u64,
+    /// Combinations that do not run as often as was asked for, but once.
+    once: u64,
     cells: u64,
     seconds: f64,
 }
@@ -67,6 +69,7 @@ impl Size {
         Ok(Self {
             combinations,
             left_out: all - combinations,
+            once: planned.iter().filter(|cell| runs(cell) < part.runs).count() as u64,
             cells: planned.iter().map(|cell| u64::from(runs(cell))).sum(),
             seconds: planned
                 .iter()
@@ -96,18 +99,21 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) 
     for parameter in all.filter(|parameter| (parameter.applies)(&part.values)) {
         lines.push(line(parameter.name, &given_or_default(part, parameter)));
     }
-    let limit = part.cell_limit.map_or_else(
-        || "30 s and ten times the cell's estimate (default)".to_owned(),
-        human,
-    );
+    let limit = part
+        .cell_limit
+        .map_or_else(|| "by the cell's estimate (default)".to_owned(), human);
     lines.push(line("cell-limit", &limit));
     lines.push(shared("runs", part.runs.to_string()));
     let left_out = match size.left_out {
         0 => String::new(),
         left_out => format!(" ({left_out} left out)"),
     };
+    let once = match size.once {
+        0 => String::new(),
+        once => format!(" ({once} of them once)"),
+    };
     lines.push(format!(
-        "  {}{left_out} × {} = {}, about {}",
+        "  {}{left_out} × {}{once} = {}, about {}",
         counted(size.combinations, "combination", "combinations"),
         counted(part.runs.into(), "run", "runs"),
         counted(size.cells, "cell", "cells"),

@@ -13,11 +13,23 @@ pub const PUBLISHED: [&str; 5] = [
 ];
 
 /// Lists the study files, by the name under which `tare reproduce` runs them.
-pub const STUDIES: &[Included] = &[Included {
-    name: "kot-2019",
-    file: "studies/kot-2019.toml",
-    text: include_str!("../../../studies/kot-2019.toml"),
-}];
+pub const STUDIES: &[Included] = &[
+    Included {
+        name: "kot-2019",
+        file: "studies/kot-2019.toml",
+        text: include_str!("../../../studies/kot-2019.toml"),
+    },
+    Included {
+        name: "landolfi-2018",
+        file: "studies/landolfi-2018.toml",
+        text: include_str!("../../../studies/landolfi-2018.toml"),
+    },
+    Included {
+        name: "landolfi-2018-deterministic",
+        file: "studies/landolfi-2018-deterministic.toml",
+        text: include_str!("../../../studies/landolfi-2018-deterministic.toml"),
+    },
+];
 
 /// Is a study file that comes with tare.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +40,12 @@ pub struct Included {
     pub file: &'static str,
     /// Its text.
     pub text: &'static str,
+}
+
+/// Finds the variant of a published study whose guests count instructions, so that it repeats exactly.
+#[must_use]
+pub fn deterministic(name: &str) -> Option<&'static Included> {
+    find(&format!("{name}-deterministic"))
 }
 
 /// Finds a study by its name.

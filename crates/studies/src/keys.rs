@@ -58,7 +58,7 @@ pub const STUDY: &[Key] = &[
     quick(
         "cell-limit",
         "text: number and unit (ms, s, m, h)",
-        "30 s and ten times the cell's estimate",
+        "by the cell's estimate",
         "time after which a cell counts as hung",
     ),
     quick(

@@ -91,6 +91,7 @@ pub(crate) fn check(
 fn blamed(table: &DeTable<'_>, number: usize, error: &ExperimentError) -> Option<Range<usize>> {
     let name = match error {
         ExperimentError::OutOfBounds { refusal, .. } => refusal.what,
+        ExperimentError::TimeOutOfBounds { what, .. } => what,
         ExperimentError::Misfit { parameter, .. } => parameter,
         _ => return None,
     };

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tare_experiments::experiment::{Place, Values};
 use tare_experiments::plan::{Frame, Repeated, assemble};
+use tare_experiments::units::exact_word;
+use tare_experiments::wakeup::PHASE;
 use tare_experiments::{Experiment, ExperimentError};
 use tare_results::model::{CellPlan, Plan, SettingPlan, StudyPlan};
 
@@ -110,6 +112,20 @@ impl Study {
     /// Returns [`StudyError::Wrong`] with all that is wrong, or [`StudyError::NoQuick`].
     pub fn parse(file: &str, text: &str, variant: Variant) -> Result<Self, StudyError> {
         read::study(file, text, variant)
+    }
+
+    /// Changes how long each phase is, where loads run one after the other. Says whether there are such.
+    pub fn set_phase(&mut self, ns: u64) -> bool {
+        let mut parts = self.parts.iter_mut().filter(|part| {
+            let experiment = part.experiment;
+            experiment.has_phases(&part.values)
+        });
+        let mut any = false;
+        for part in &mut parts {
+            part.values.set_texts(PHASE, vec![exact_word(ns)]);
+            any = true;
+        }
+        any
     }
 
     /// Makes the plan of a run.

@@ -23,9 +23,11 @@ fn every_key_and_parameter_is_described() {
     for experiment in EXPERIMENTS {
         assert!(PAGE.contains(&format!("`{}`", experiment.name())));
         for parameter in experiment.parameters() {
-            let row = PAGE
+            let start = format!("| `{}`", parameter.name);
+            let mut rows = section(experiment.name())
                 .lines()
-                .find(|line| line.starts_with(&format!("| `{}`", parameter.name)));
+                .filter(|line| line.starts_with(&start));
+            let row = rows.next();
             let row = row.unwrap_or_else(|| panic!("no row for {}", parameter.name));
             for word in parameter.default.split(' ') {
                 assert!(
@@ -35,6 +37,16 @@ fn every_key_and_parameter_is_described() {
             }
         }
     }
+}
+
+/// Returns what the page says of the parameters of an experiment.
+fn section(experiment: &str) -> &'static str {
+    let start = PAGE.find(&format!("Those of `{experiment}`")).unwrap();
+    let rest = &PAGE[start..];
+    let end = rest[1..]
+        .find("Those of `")
+        .map_or(rest.len(), |end| end + 1);
+    &rest[..end]
 }
 
 #[test]

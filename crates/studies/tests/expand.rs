@@ -142,13 +142,59 @@ fn the_studies_that_come_with_tare_are_in_order() {
         for variant in [Variant::Full, Variant::Quick] {
             let study = Study::parse(file.file, file.text, variant).unwrap();
             assert_eq!(study.name, file.name);
-            assert!(included::PUBLISHED.contains(&file.name));
+            let published = study.reproduces.as_deref().unwrap();
+            assert!(included::PUBLISHED.contains(&published));
+            assert!(included::find(published).is_some());
         }
     }
     let kot = included::find("kot-2019").unwrap();
     let quick = Study::parse(kot.file, kot.text, Variant::Quick).unwrap();
     insta::assert_snapshot!(explain::explain(&quick).unwrap());
     assert!(included::find("kot").is_none());
+}
+
+#[test]
+fn the_study_of_wakeups_puts_its_phases_into_one_cell_and_traces_once_more() {
+    let published = included::find("landolfi-2018").unwrap();
+    let deterministic = included::deterministic("landolfi-2018").unwrap();
+    let mut full = Study::parse(published.file, published.text, Variant::Full).unwrap();
+    insta::assert_snapshot!(explain::explain(&full).unwrap());
+    let plan = full.plan(frame(7)).unwrap();
+    assert_eq!(plan.cells.len(), 5 * (3 + 1));
+    let counted = Study::parse(deterministic.file, deterministic.text, Variant::Full).unwrap();
+    for cell in counted.plan(frame(7)).unwrap().cells {
+        assert_eq!(cell.phases, plan.cells[0].phases);
+        // The same kernels, without what the host has a hand in.
+        let same = cell.target.replace("clock=instructions", "disk=scratch:4G");
+        assert!(
+            plan.cells.iter().any(|other| other.target == same),
+            "{same}"
+        );
+    }
+
+    assert!(full.set_phase(500_000_000));
+    let plan = full.plan(frame(7)).unwrap();
+    assert!(
+        plan.cells
+            .iter()
+            .all(|cell| cell.phase_seconds == Some(0.5))
+    );
+    let mut kot = Study::parse("s.toml", MATRIX, Variant::Full).unwrap();
+    assert!(!kot.set_phase(500_000_000));
+}
+
+#[test]
+fn a_load_comes_again_only_as_a_phase() {
+    let study = |more: &str| {
+        format!("loads = [\"idle\", \"dd\", \"idle\"]\n[[experiment]]\nkind = \"wakeup\"\n{more}")
+    };
+    let plan = plan(&study("phase = \"1s\""), Variant::Full);
+    assert_eq!(plan.cells[0].load, "1s:idle;dd;idle");
+    let error = Study::parse("s.toml", &study(""), Variant::Full).unwrap_err();
+    assert!(
+        error.to_string().contains("s.toml:1:24: this stands twice"),
+        "{error}"
+    );
 }
 
 fn list(values: &HashSet<u32>) -> String {

@@ -291,11 +291,22 @@ pub struct ReproduceArguments {
     #[arg(value_name = "NAME", required_unless_present = "list")]
     pub name: Option<String>,
     /// List the published studies, and which can be reproduced
-    #[arg(long, conflicts_with_all = ["name", "quick", "output", "start_engine", "dry_run"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "name", "quick", "deterministic", "phase", "output", "start_engine", "dry_run",
+        ],
+    )]
     pub list: bool,
     /// Run a shorter variant: minutes, and wider intervals
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
+    /// Run in guests that count instructions instead of time, so that it repeats exactly on any machine
+    #[arg(long, help_heading = "Run")]
+    pub deterministic: bool,
+    /// Run each phase of the loads for so long: seconds, or with a unit
+    #[arg(long, value_name = "TIME", value_parser = wakeup::in_seconds, help_heading = "Run")]
+    pub phase: Option<u64>,
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub output: Option<PathBuf>,

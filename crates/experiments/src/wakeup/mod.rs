@@ -6,6 +6,7 @@
 
 mod parameters;
 
+pub use parameters::PHASE;
 use tare_loads::Load;
 use tare_results::model::{CellPlan, Plan};
 use tare_targets::{Group, spec};
@@ -161,7 +162,7 @@ impl Experiment for Wakeup {
     }
 
     fn has_phases(&self, values: &Values) -> bool {
-        values.has(parameters::PHASE)
+        values.has(PHASE)
     }
 }
 

@@ -6,8 +6,8 @@ use super::{DEFAULT_INTERVAL_NS, Options, Trace};
 use crate::experiment::{Parameter, Takes, Values};
 use crate::units::nanoseconds;
 
-/// Is the parameter that makes the loads phases of one measurement.
-pub(super) const PHASE: &str = "phase";
+/// Is the parameter that makes the loads phases of one measurement, each so long.
+pub const PHASE: &str = "phase";
 
 /// Lists the parameters.
 pub(super) const ALL: &[Parameter] = &[

@@ -35,9 +35,23 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
             });
         }
     };
-    let study = Study::parse(file.file, file.text, variant(arguments.quick))?;
+    let file = match (arguments.deterministic, included::deterministic(name)) {
+        (false, _) => file,
+        (true, Some(deterministic)) => deterministic,
+        (true, None) => {
+            let why = format!("{name} has no deterministic variant: leave --deterministic out");
+            return Err(CommandError::Usage(why));
+        }
+    };
+    let mut study = Study::parse(file.file, file.text, variant(arguments.quick))?;
+    if let Some(ns) = arguments.phase
+        && !study.set_phase(ns)
+    {
+        let why = format!("{name} has no phases: leave --phase out");
+        return Err(CommandError::Usage(why));
+    }
     let request = Request {
-        name,
+        name: file.name,
         output: arguments.output.clone(),
         resume: None,
         cpus: study.cpu.into_iter().collect(),
