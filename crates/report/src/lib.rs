@@ -31,6 +31,7 @@ mod rows;
 mod svg;
 pub mod terminal;
 pub mod verdict;
+pub mod wakeup;
 mod words;
 mod write;
 

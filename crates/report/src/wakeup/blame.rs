@@ -1,0 +1,187 @@
+//! Who caused a late wake-up.
+//!
+//! What trace events prove, and what they don't:
+//!
+//! - They show when the kernel entered and left handlers, and which thread ran. A handler or a thread that was itself
+//!   held up from outside (by a hypervisor that ran another guest, by firmware) looks longer than it is.
+//! - They do not show whether interrupts were off. A timer's interrupt that comes late while a thread is in the kernel
+//!   may have been kept off by it, or from outside: both are named. In user mode interrupts are on, and the idle
+//!   thread has them off for some µs only: then what kept it off is outside this kernel.
+//! - The function at which a section ended is where it could be preempted again, not where it began.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_results::model::WorstWakeup;
+
+use super::parts::{Parts, divide, is_timer};
+use super::timeline::IDLE;
+
+/// Is who or what kept a thread from running in time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Culprit {
+    /// An interrupt's handler.
+    Interrupt {
+        /// Its name: `virtio0-req.0`, `local timer`.
+        name: String,
+        /// The thread that it interrupted.
+        thread: String,
+    },
+    /// A softirq.
+    Softirq {
+        /// Its name: `NET_RX`.
+        name: String,
+        /// The thread on which it ran.
+        thread: String,
+    },
+    /// A thread of lower rank, in the kernel, where it could not be preempted.
+    NonPreemptible {
+        /// Its name and number.
+        thread: String,
+        /// The function at which it could be preempted again, if the kernel tells.
+        function: Option<String>,
+    },
+    /// The way of the CPU from idle to the scheduler.
+    LeavingIdle,
+    /// Interrupts that were off while a thread was in the kernel; or something outside this kernel, which can't be told
+    /// apart.
+    InterruptsOff {
+        /// The thread's name and number.
+        thread: String,
+        /// The softirq that ran on it, if one did.
+        softirq: Option<String>,
+        /// The function that the interrupt came into at last, if the kernel tells.
+        function: Option<String>,
+    },
+    /// Nothing of this kernel: the hypervisor, firmware, or the timer itself.
+    OutsideKernel,
+    /// A thread of higher priority.
+    HigherPriority {
+        /// Its name and number.
+        thread: String,
+    },
+    /// A thread of the same priority, which is not preempted.
+    SamePriority {
+        /// Its name and number.
+        thread: String,
+    },
+    /// The kernel's limit for real-time threads: it let another one run instead.
+    Throttled {
+        /// Name and number of that thread.
+        instead: String,
+    },
+    /// A thread that the scheduler chose first, by other rules than priority.
+    ChosenFirst {
+        /// Its name and number.
+        thread: String,
+    },
+    /// The timer expired on another CPU, which is not traced.
+    OtherCpu,
+    /// The measuring thread itself: still awake, or on its way to reading the clock.
+    OwnThread,
+    /// Unknown: the kernel's buffer did not hold it any more.
+    Unseen,
+}
+
+impl fmt::Display for Culprit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupt { name, thread } if is_timer(name) || thread == IDLE => {
+                write!(f, "interrupt {name}")
+            }
+            Self::Interrupt { name, thread } => write!(f, "interrupt {name} in {thread}"),
+            Self::Softirq { name, thread } => write!(f, "softirq {name} in {thread}"),
+            Self::NonPreemptible { thread, function } => {
+                write!(f, "non-preemptible section in {thread}")?;
+                at(f, "until", function)
+            }
+            Self::LeavingIdle => f.write_str("the way out of idle"),
+            Self::InterruptsOff {
+                thread,
+                softirq,
+                function,
+            } => {
+                write!(f, "interrupts off in {thread}")?;
+                if let Some(softirq) = softirq {
+                    write!(f, ", softirq {softirq}")?;
+                }
+                at(f, "until", function)?;
+                f.write_str(", or outside this kernel")
+            }
+            Self::OutsideKernel => f.write_str("outside this kernel"),
+            Self::HigherPriority { thread } => write!(f, "thread {thread} of higher priority"),
+            Self::SamePriority { thread } => write!(f, "thread {thread} of the same priority"),
+            Self::Throttled { instead } => {
+                write!(f, "real-time throttling: {instead} ran instead")
+            }
+            Self::ChosenFirst { thread } => {
+                write!(f, "thread {thread}, which the scheduler chose first")
+            }
+            Self::OtherCpu => f.write_str("a timer that expired on another CPU"),
+            Self::OwnThread => f.write_str("the measuring thread itself"),
+            Self::Unseen => f.write_str("not recorded"),
+        }
+    }
+}
+
+fn at(f: &mut fmt::Formatter<'_>, word: &str, function: &Option<String>) -> fmt::Result {
+    match function {
+        Some(function) => write!(f, " ({word} {function})"),
+        None => Ok(()),
+    }
+}
+
+/// Says who caused a late wake-up, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Blame {
+    /// Number of the thread that was late.
+    pub thread: u32,
+    /// Number of the activation.
+    pub activation: u64,
+    /// How late it was.
+    pub latency_ns: u64,
+    /// What the latency is made of.
+    pub parts: Parts,
+    /// Whose share of it is the greatest.
+    pub culprit: Culprit,
+    /// The same as a text: `softirq NET_RX in dd/123`.
+    pub culprit_text: String,
+    /// All shares, from the greatest on. They sum up to the latency, too.
+    pub shares: Vec<Share>,
+    /// Whether the events reach back to the planned time.
+    pub complete: bool,
+}
+
+/// Is one culprit's share of a latency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Share {
+    /// Whose.
+    pub culprit: Culprit,
+    /// How much.
+    pub ns: u64,
+}
+
+/// Finds out who caused a late wake-up.
+#[must_use]
+pub fn blame(wakeup: &WorstWakeup) -> Blame {
+    let (parts, shares) = divide(wakeup);
+    let shares: Vec<Share> = shares
+        .into_iter()
+        .map(|(culprit, ns)| Share { culprit, ns })
+        .collect();
+    let culprit = shares
+        .first()
+        .map_or(Culprit::Unseen, |share| share.culprit.clone());
+    Blame {
+        thread: wakeup.thread,
+        activation: wakeup.activation,
+        latency_ns: wakeup.latency_ns,
+        parts,
+        culprit_text: culprit.to_string(),
+        culprit,
+        shares,
+        complete: wakeup.complete,
+    }
+}

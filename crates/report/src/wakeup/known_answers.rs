@@ -1,0 +1,474 @@
+//! Traces whose culprit is known.
+
+use proptest::prelude::*;
+use tare_results::model::{TraceEvent, TraceKind, WorstWakeup};
+
+use super::blame::{Blame, Culprit, blame};
+use super::parts::Parts;
+
+const OURS: &str = "tare-agent/9";
+/// SCHED_FIFO 95, as the kernel counts.
+const RANK: i32 = 4;
+
+fn at(at_ns: i64, what: TraceKind) -> TraceEvent {
+    TraceEvent {
+        at_ns,
+        what,
+        from_user: false,
+        stack: Vec::new(),
+    }
+}
+
+fn running(at_ns: i64, thread: &str) -> TraceEvent {
+    let ours = thread == OURS;
+    let thread = thread.to_owned();
+    at(at_ns, TraceKind::Running { thread, ours })
+}
+
+fn enter(at_ns: i64, name: &str) -> TraceEvent {
+    let name = name.to_owned();
+    at(at_ns, TraceKind::InterruptEntry { name })
+}
+
+fn leave(at_ns: i64, name: &str) -> TraceEvent {
+    let name = name.to_owned();
+    at(at_ns, TraceKind::InterruptExit { name })
+}
+
+fn softirq(from_ns: i64, to_ns: i64, name: &str) -> [TraceEvent; 2] {
+    let name = || name.to_owned();
+    [
+        at(from_ns, TraceKind::SoftirqEntry { name: name() }),
+        at(to_ns, TraceKind::SoftirqExit { name: name() }),
+    ]
+}
+
+fn waking(at_ns: i64) -> TraceEvent {
+    let thread = OURS.to_owned();
+    let (ours, priority) = (true, RANK);
+    at(
+        at_ns,
+        TraceKind::Waking {
+            thread,
+            ours,
+            priority,
+        },
+    )
+}
+
+/// The CPU goes on from a thread to another one, each with its priority.
+fn switch(at_ns: i64, from: (&str, i32), to: (&str, i32)) -> TraceEvent {
+    at(
+        at_ns,
+        TraceKind::Switch {
+            from: from.0.to_owned(),
+            from_priority: from.1,
+            to: to.0.to_owned(),
+            to_priority: to.1,
+            ours: to.0 == OURS,
+        },
+    )
+}
+
+/// The timer's interrupt, which makes our thread runnable 2 µs after it was entered, and takes 3 µs.
+fn timer(at_ns: i64) -> [TraceEvent; 4] {
+    [
+        enter(at_ns, "local timer"),
+        at(at_ns + 1_500, TraceKind::TimerExpired { wakes: true }),
+        waking(at_ns + 2_000),
+        leave(at_ns + 3_000, "local timer"),
+    ]
+}
+
+fn with_stack(mut event: TraceEvent, stack: &[&str]) -> TraceEvent {
+    event.stack = stack.iter().map(|name| (*name).to_owned()).collect();
+    event
+}
+
+fn judged<const N: usize>(latency_ns: u64, events: [&[TraceEvent]; N]) -> Blame {
+    let blame = blame(&WorstWakeup {
+        thread: 0,
+        activation: 7,
+        latency_ns,
+        complete: true,
+        events: events.concat(),
+    });
+    assert_eq!(blame.parts.total_ns(), latency_ns);
+    let shares: u64 = blame.shares.iter().map(|share| share.ns).sum();
+    assert_eq!(shares, latency_ns);
+    blame
+}
+
+const IDLE: (&str, i32) = ("idle", 120);
+const TAR: (&str, i32) = ("tar/55", 120);
+const US: (&str, i32) = (OURS, RANK);
+
+#[test]
+fn an_idle_cpu_that_is_interrupted_late_was_held_up_from_outside() {
+    let blame = judged(
+        805_000,
+        [
+            &[running(-40_000, "idle")],
+            &timer(800_000),
+            &[switch(804_000, IDLE, US)],
+        ],
+    );
+    let parts = Parts {
+        late_interrupt_ns: 800_000,
+        non_preemptible_ns: 4_000,
+        return_ns: 1_000,
+        ..Parts::default()
+    };
+    assert_eq!(blame.parts, parts);
+    assert_eq!(blame.culprit_text, "outside this kernel");
+}
+
+#[test]
+fn a_late_interrupt_into_user_mode_came_from_outside() {
+    let mut timer = timer(500_000);
+    timer[0].from_user = true;
+    let blame = judged(
+        510_000,
+        [
+            &[running(-1, "tar/55")],
+            &timer,
+            &[switch(509_000, TAR, US)],
+        ],
+    );
+    assert_eq!(blame.culprit, Culprit::OutsideKernel);
+    assert_eq!(blame.parts.late_interrupt_ns, 500_000);
+}
+
+#[test]
+fn a_late_interrupt_into_the_kernel_may_have_been_kept_off() {
+    let mut timer = timer(500_000);
+    let stack = [
+        "_raw_spin_unlock_irqrestore",
+        "free_pcppages_bulk",
+        "free_unref_page",
+    ];
+    timer[0] = with_stack(timer[0].clone(), &stack);
+    let blame = judged(
+        510_000,
+        [
+            &[running(-1, "tar/55")],
+            &timer,
+            &[switch(509_000, TAR, US)],
+        ],
+    );
+    assert_eq!(
+        blame.culprit_text,
+        "interrupts off in tar/55 (until free_pcppages_bulk), or outside this kernel"
+    );
+}
+
+#[test]
+fn a_softirq_during_which_the_interrupt_is_late_is_named_with_the_doubt() {
+    let [entry, exit] = softirq(-10_000, 320_000, "NET_RX");
+    let blame = judged(
+        330_000,
+        [
+            &[running(-20_000, "dd/123"), entry],
+            &timer(300_000),
+            &[exit, switch(325_000, ("dd/123", 120), US)],
+        ],
+    );
+    assert_eq!(blame.parts.late_interrupt_ns, 300_000);
+    assert_eq!(
+        blame.culprit_text,
+        "interrupts off in dd/123, softirq NET_RX, or outside this kernel"
+    );
+    let of_softirq = blame.shares.iter().find(|share| share.ns == 17_000);
+    let text = of_softirq.map(|share| share.culprit.to_string());
+    assert_eq!(text.as_deref(), Some("softirq NET_RX in dd/123"));
+}
+
+#[test]
+fn another_interrupts_handler_keeps_the_timers_off() {
+    let blame = judged(
+        100_000,
+        [
+            &[running(-9_000, "dd/123"), enter(-2_000, "virtio0-req.0")],
+            &[leave(90_000, "virtio0-req.0")],
+            &timer(91_000),
+            &[switch(99_000, ("dd/123", 120), US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "interrupt virtio0-req.0 in dd/123");
+    assert_eq!(blame.parts.late_interrupt_ns, 1_000);
+    assert_eq!(blame.parts.non_preemptible_ns, 98_000);
+}
+
+#[test]
+fn a_handler_that_was_entered_before_the_events_begin_is_named_too() {
+    let blame = judged(
+        100_000,
+        [
+            &[running(-3, "dd/123"), leave(90_000, "virtio0-req.0")],
+            &timer(91_000),
+            &[switch(99_000, ("dd/123", 120), US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "interrupt virtio0-req.0 in dd/123");
+}
+
+#[test]
+fn a_softirq_on_the_way_out_of_the_interrupt_is_named() {
+    let blame = judged(
+        200_000,
+        [
+            &[running(-9_000, "dd/123")],
+            &timer(1_000),
+            &softirq(4_500, 190_000, "NET_RX"),
+            &[switch(195_000, ("dd/123", 120), US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "softirq NET_RX in dd/123");
+    // The timer's handler, the softirq, and what the thread itself could not be interrupted in.
+    assert_eq!(blame.parts.non_preemptible_ns, 194_000);
+    assert_eq!(blame.parts.return_ns, 5_000);
+}
+
+#[test]
+fn a_thread_of_lower_rank_that_goes_on_can_not_be_preempted() {
+    let stack = [
+        "preempt_schedule_common",
+        "__cond_resched",
+        "zap_pte_range",
+        "unmap_page_range",
+    ];
+    let blame = judged(
+        900_000,
+        [
+            &[running(-9_000, "tar/55")],
+            &timer(500),
+            &[enter(400_000, "reschedule"), leave(402_000, "reschedule")],
+            &[with_stack(switch(897_000, TAR, US), &stack)],
+        ],
+    );
+    assert_eq!(
+        blame.culprit_text,
+        "non-preemptible section in tar/55 (until zap_pte_range)"
+    );
+    let parts = Parts {
+        late_interrupt_ns: 500,
+        non_preemptible_ns: 896_500,
+        return_ns: 3_000,
+        ..Parts::default()
+    };
+    assert_eq!(blame.parts, parts);
+    let mut shares = blame.shares.iter();
+    let timer = shares.find(|share| share.culprit.to_string() == "interrupt local timer");
+    assert_eq!(timer.map(|share| share.ns), Some(3_000));
+}
+
+#[test]
+fn a_thread_of_higher_priority_is_scheduling() {
+    let hog = ("hog/77", 0);
+    let blame = judged(
+        10_000_000,
+        [
+            &[running(-9_000, "hog/77")],
+            &timer(500),
+            &[
+                enter(4_000_000, "local timer"),
+                leave(4_010_000, "local timer"),
+            ],
+            &[switch(9_998_000, hog, US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "thread hog/77 of higher priority");
+    let parts = Parts {
+        late_interrupt_ns: 500,
+        non_preemptible_ns: 13_000,
+        scheduling_ns: 9_984_500,
+        return_ns: 2_000,
+        unseen_ns: 0,
+    };
+    assert_eq!(blame.parts, parts);
+}
+
+#[test]
+fn a_thread_of_higher_priority_that_comes_after_the_timer_is_scheduling_too() {
+    let migration = ("migration/1", 0);
+    let blame = judged(
+        50_000,
+        [
+            &[running(-9_000, "idle")],
+            &timer(500),
+            &[switch(4_000, IDLE, migration)],
+            &[switch(49_000, migration, US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "thread migration/1 of higher priority");
+    assert_eq!(blame.parts.scheduling_ns, 45_000);
+}
+
+#[test]
+fn a_thread_of_the_same_priority_is_not_preempted() {
+    let other = ("tare-agent/10", RANK);
+    let blame = judged(
+        60_000,
+        [
+            &[running(-9_000, "tare-agent/10")],
+            &timer(500),
+            &[switch(59_000, other, US)],
+        ],
+    );
+    assert_eq!(
+        blame.culprit_text,
+        "thread tare-agent/10 of the same priority"
+    );
+}
+
+#[test]
+fn a_thread_of_lower_rank_that_is_chosen_shows_the_throttle() {
+    let hog = ("hog/77", 0);
+    let blame = judged(
+        60_000_000,
+        [
+            &[running(-9_000, "hog/77")],
+            &timer(500),
+            &[switch(5_000_000, hog, TAR)],
+            &[switch(55_000_000, TAR, US)],
+        ],
+    );
+    assert_eq!(
+        blame.culprit_text,
+        "real-time throttling: tar/55 ran instead"
+    );
+    assert_eq!(blame.parts.scheduling_ns, 55_000_000 - 3_500);
+}
+
+#[test]
+fn who_is_not_asleep_in_time_is_not_woken_late() {
+    let hog = ("hog/77", 0);
+    // Held up before it slept; the timer that it then sets has expired already.
+    let blame = judged(
+        520_000,
+        [
+            &[running(-30_000, OURS), switch(-20_000, US, hog)],
+            &[switch(500_000, hog, US), switch(505_000, US, IDLE)],
+            &timer(506_000),
+            &[switch(515_000, IDLE, US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "thread hog/77 of higher priority");
+    assert_eq!(blame.parts.scheduling_ns, 500_000);
+    assert_eq!(blame.parts.late_interrupt_ns, 1_000);
+    assert_eq!(blame.parts.return_ns, 10_000);
+    // Never slept at all.
+    let blame = judged(
+        300_000,
+        [
+            &[running(-30_000, OURS), switch(-20_000, US, hog)],
+            &[switch(298_000, hog, US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "thread hog/77 of higher priority");
+    assert_eq!(blame.parts.scheduling_ns, 298_000);
+}
+
+#[test]
+fn a_timer_on_another_cpu_is_not_taken_for_this_ones() {
+    let blame = judged(
+        50_000,
+        [
+            &[running(-9_000, "idle")],
+            &[enter(40_000, "reschedule"), leave(41_000, "reschedule")],
+            &[switch(45_000, IDLE, US)],
+        ],
+    );
+    assert_eq!(blame.culprit, Culprit::OtherCpu);
+    assert_eq!(blame.parts.late_interrupt_ns, 40_000);
+}
+
+#[test]
+fn who_is_preempted_after_the_switch_names_the_one_who_came() {
+    let hog = ("hog/77", 0);
+    let blame = judged(
+        80_000,
+        [
+            &[running(-9_000, "idle")],
+            &timer(500),
+            &[switch(5_000, IDLE, US), switch(6_000, US, hog)],
+            &[switch(76_000, hog, US)],
+        ],
+    );
+    assert_eq!(blame.culprit_text, "thread hog/77 of higher priority");
+    assert_eq!(blame.parts.scheduling_ns, 70_000);
+    assert_eq!(blame.parts.return_ns, 5_000);
+}
+
+#[test]
+fn what_was_overwritten_is_nobodys() {
+    let events = [
+        running(700_000, "tar/55"),
+        switch(790_000, TAR, US),
+        enter(795_000, "local timer"),
+    ];
+    let blame = blame(&WorstWakeup {
+        thread: 0,
+        activation: 7,
+        latency_ns: 800_000,
+        complete: false,
+        events: events.to_vec(),
+    });
+    assert!(!blame.complete);
+    assert_eq!(blame.culprit, Culprit::Unseen);
+    assert_eq!(blame.parts.unseen_ns, 700_000);
+    assert_eq!(blame.parts.total_ns(), 800_000);
+    let nothing = judged(5_000, [&[]]);
+    assert_eq!(nothing.parts.unseen_ns, 5_000);
+}
+
+#[test]
+fn a_softirq_that_is_preempted_goes_on_with_its_thread() {
+    let ksoftirqd = ("ksoftirqd/1", 98);
+    // As under PREEMPT_RT: the thread that runs the softirq is left in the middle of it.
+    let blame = judged(
+        30_000,
+        [
+            &[running(-9_000, "ksoftirqd/1")],
+            &softirq(-8_000, 40_000, "NET_RX")[..1],
+            &timer(500),
+            &[switch(4_000, ksoftirqd, US)],
+        ],
+    );
+    assert_eq!(blame.culprit, Culprit::OwnThread);
+    assert_eq!(blame.parts.return_ns, 26_000);
+}
+
+/// Makes events of any kind, in order of time but of no sense.
+fn any_event() -> impl Strategy<Value = (i64, u8, u8)> {
+    (-50_000..1_000_000_i64, 0..10_u8, 0..4_u8)
+}
+
+proptest! {
+    #[test]
+    fn parts_of_any_trace_sum_up(
+        mut raw in prop::collection::vec(any_event(), 0..40),
+        latency_ns in 0..900_000_u64,
+    ) {
+        raw.sort_unstable();
+        let threads = [IDLE, TAR, US, ("hog/77", 0)];
+        let names = ["local timer", "reschedule", "eth0", "virtio0"];
+        let events: Vec<TraceEvent> = raw
+            .iter()
+            .map(|(time, kind, which)| {
+                let which = usize::from(*which);
+                match kind {
+                    0 => running(*time, threads[which].0),
+                    1 | 2 => enter(*time, names[which]),
+                    3 | 4 => leave(*time, names[which]),
+                    5 => softirq(*time, 0, names[which])[0].clone(),
+                    6 => softirq(0, *time, names[which])[1].clone(),
+                    7 => waking(*time),
+                    _ => switch(*time, threads[usize::from(*kind) % 4], threads[which]),
+                }
+            })
+            .collect();
+        // Asserts the sums.
+        judged(latency_ns, [&events]);
+    }
+}
