@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tare_wire::wakeup::MAX_PHASES;
+
 use crate::tools::Tool;
 
 /// Says why a text names no load.
@@ -47,6 +49,16 @@ pub enum SpecError {
         /// What was given.
         text: String,
     },
+    /// The phases have no possible length.
+    PhaseLength {
+        /// What was given.
+        text: String,
+    },
+    /// There are too many phases, or none.
+    PhaseNumber {
+        /// How many.
+        number: usize,
+    },
 }
 
 impl fmt::Display for SpecError {
@@ -78,6 +90,16 @@ impl fmt::Display for SpecError {
                 f,
                 "'{text}' are no CPUs for a load: want all, others (all but the measured one) or a \
                  list such as 0-2,5"
+            ),
+            Self::PhaseLength { text } => write!(
+                f,
+                "'{text}' is no length of a phase: want 1ms to 31 days of all phases together, as a whole \
+                 number with the unit ns, us, ms or s"
+            ),
+            Self::PhaseNumber { number } => write!(
+                f,
+                "{number} phases are too {}: want 1 to {MAX_PHASES}",
+                if *number == 0 { "few" } else { "many" }
             ),
         }
     }
@@ -140,6 +162,15 @@ pub enum Trouble {
     Stuck {
         /// The tools.
         tools: String,
+    },
+    /// Nobody told when the phases begin.
+    NeverBegun,
+    /// A phase was over before it could begin.
+    PhaseLost {
+        /// The load of the phase, as written.
+        load: String,
+        /// What held it up, as the rest of a sentence.
+        because: String,
     },
     /// The system refuses something.
     System {
@@ -204,6 +235,14 @@ impl fmt::Display for Trouble {
             Self::Stuck { tools } => write!(
                 f,
                 "the load's {tools} can't be killed: the kernel waits for a device (state D in ps)"
+            ),
+            Self::NeverBegun => f.write_str(
+                "the load was not told when its first phase begins: the measurement did not get that far",
+            ),
+            Self::PhaseLost { load, because } => write!(
+                f,
+                "the phase of the load '{load}' was over before it could begin, because {because}: make \
+                 the phases longer"
             ),
             Self::System { what, source } => write!(f, "the load can't {what}: {source}"),
         }

@@ -6,6 +6,7 @@
 //! part of the agent, so that one static program drives a load on a host and inside a guest's initramfs alike.
 //!
 //! * [`spec`]: the grammar of a load, `dd+hackbench`;
+//! * [`schedule`]: loads one after the other, `25s:idle;dd;du`;
 //! * [`kinds`]: one file for each load: its tools, what it does, how it differs from the published one;
 //! * [`tools`]: programs that a load needs, and the packages that have them;
 //! * [`tree`]: the generated tree of files that `tar` packs, and `du` walks where there is no other;
@@ -26,6 +27,7 @@ mod error;
 pub mod kinds;
 pub mod loopback;
 mod processes;
+pub mod schedule;
 pub mod spec;
 mod task;
 pub mod tools;
@@ -33,5 +35,6 @@ pub mod tree;
 mod words;
 
 pub use error::{SpecError, Trouble};
+pub use schedule::Schedule;
 pub use spec::Load;
 pub use tools::Tool;

@@ -64,7 +64,8 @@ pub(crate) trait Meter: fmt::Debug {
             .any(|process| processes::cpu_ticks(process) > 0)
     }
 
-    /// Looks at the running tool, which is about to be ended. Its process id is that of its group.
+    /// Looks at the tool, which is about to be ended, or was killed and not yet waited for. Its process id is that of its
+    /// group.
     fn last_look(&mut self, _pid: Pid) {}
 
     /// Takes note that the tool has ended.

@@ -31,6 +31,8 @@ pub(super) struct Running {
     pub(super) begun: Instant,
     /// Whether the driver has asked or forced it to end.
     pub(super) by_driver: bool,
+    /// Whether the driver has killed it because that is how it ends.
+    pub(super) killed: bool,
     /// Its standard output, if its meter hears it.
     pub(super) output: Option<File>,
     pub(super) error: Option<File>,
@@ -89,6 +91,7 @@ impl Running {
             pid,
             begun,
             by_driver: false,
+            killed: false,
             output: output.transpose().map_err(failed)?,
             error: error.transpose().map_err(failed)?,
             said: VecDeque::new(),

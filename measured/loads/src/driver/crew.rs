@@ -125,7 +125,8 @@ impl Crew {
         let now = Instant::now();
         for member in &mut self.members {
             if member.death().is_some_and(|moment| now >= moment) {
-                member.end(Signal::KILL);
+                member.begin_end(Signal::KILL);
+                member.look_at_killed();
             }
             if member.due.is_some_and(|moment| now >= moment) {
                 member.start(&self.folder, self.file_limit)?;
@@ -137,7 +138,10 @@ impl Crew {
     /// Counts what was done, asks every tool to end, and waits until all have. Returns what could not be counted.
     pub(super) fn stop(&mut self, signals: &mut Signals) -> Result<Vec<String>, Trouble> {
         for member in &mut self.members {
-            member.end(member.task.stop);
+            member.begin_end(member.task.stop);
+        }
+        for member in &mut self.members {
+            member.look_at_killed();
         }
         let mut notices = Vec::new();
         let killed_at = Instant::now() + GRACE;
@@ -331,11 +335,22 @@ impl Member {
         running.begun.checked_add(self.task.kill_after?)
     }
 
-    /// Counts what the running tool has done, and signals it.
-    fn end(&mut self, signal: Signal) {
+    /// Counts what the running tool has done, and signals it. One that is killed is counted afterwards: what is killed
+    /// stays countable until it is waited for, and to count 800 processes of hackbench beside them running takes long.
+    fn begin_end(&mut self, signal: Signal) {
         if let Some(running) = &mut self.running {
-            self.task.meter.last_look(running.pid);
+            if signal != Signal::KILL {
+                self.task.meter.last_look(running.pid);
+            }
             running.signal(signal);
+            running.killed |= signal == Signal::KILL;
+        }
+    }
+
+    /// Counts what the tool has done that was just killed.
+    fn look_at_killed(&mut self) {
+        if let Some(running) = self.running.as_ref().filter(|running| running.killed) {
+            self.task.meter.last_look(running.pid);
         }
     }
 

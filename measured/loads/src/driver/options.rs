@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::begin::Begin;
 use crate::cpus::Cpus;
-use crate::spec::Load;
+use crate::schedule::Schedule;
 
 /// Is how much a load may write into its scratch folder unless said otherwise, in bytes: room for the three files of 1 GiB of
 /// the study's DD phase, and for a tree.
@@ -15,44 +16,54 @@ pub const USAGE: &str = "\
 Makes a load until SIGTERM and prints wire records of what it did. Started by tare.
 
 Usage: tare-agent load LOAD dir=DIR [WORD...]
+       tare-agent load LENGTH:LOAD;LOAD... dir=DIR [WORD...]
 
 Loads:
   idle, dd, hackbench, du, tar, nc, ping, stress-ng:ARGS, command:WORDS; several are joined
   by +, and cpus=all:, cpus=others: or cpus=LIST: stands before them
+
+Phases:
+  25s:idle;ping;dd runs loads one after the other, each for this long; a ; inside a load is
+  written twice
 
 Words:
   dir=DIR       folder for the load's files; they are removed at the end
   limit=BYTES   how much it may write there (4294967296)
   cpus=CPUS     all, others or a list, whatever the load says
   except=N      the measured CPU, which others leaves out
-  seconds=N     stop by itself when it has been going for so many seconds
+  seconds=N     stop by itself when it has been going for so many seconds; not with phases
+  begin=WHEN    when the first phase begins: now, NS (CLOCK_MONOTONIC), or stdin: at the
+                time of a line 'origin NS' there (now); then wait for SIGTERM after the last
   tree=DIR      a tree of files for tar and du, instead of a generated one
 ";
 
 /// Holds what the words say.
 #[derive(Debug)]
 pub(super) struct Options {
-    pub(super) load: Load,
+    pub(super) schedule: Schedule,
     pub(super) dir: PathBuf,
     pub(super) limit: u64,
     pub(super) cpus: Option<Cpus>,
     pub(super) except: Option<u32>,
     pub(super) seconds: Option<Duration>,
+    /// When the first phase of a schedule begins.
+    pub(super) begin: Begin,
     pub(super) tree: Option<PathBuf>,
 }
 
 impl Options {
     pub(super) fn parse(words: &[String]) -> Result<Self, String> {
-        let (load, words) = words.split_first().ok_or("want a load")?;
-        let load = Load::parse(load).map_err(|error| error.to_string())?;
+        let (schedule, words) = words.split_first().ok_or("want a load")?;
+        let schedule = Schedule::parse(schedule).map_err(|error| error.to_string())?;
         let mut dir = None;
         let mut options = Self {
-            load,
+            schedule,
             dir: PathBuf::new(),
             limit: DEFAULT_LIMIT,
             cpus: None,
             except: None,
             seconds: None,
+            begin: Begin::default(),
             tree: None,
         };
         for word in words {
@@ -68,11 +79,15 @@ impl Options {
                     let time = Duration::try_from_secs_f64(seconds).map_err(|_| bad())?;
                     options.seconds = Some(time);
                 }
+                "begin" => options.begin = Begin::parse(value).ok_or_else(bad)?,
                 "tree" => options.tree = Some(PathBuf::from(value)),
                 _ => return Err(bad()),
             }
         }
         options.dir = dir.ok_or("want dir=DIR, a folder for the load's files")?;
+        if options.schedule.phase_ns().is_some() && options.seconds.is_some() {
+            return Err("phases end by their length: leave seconds= out".to_owned());
+        }
         Ok(options)
     }
 }
@@ -89,7 +104,7 @@ mod tests {
     #[test]
     fn words_come_in_any_order() {
         let options = parse("dd+ping seconds=1.5 cpus=0 dir=/s limit=7 except=1 tree=/t").unwrap();
-        assert_eq!(options.load.to_string(), "dd+ping");
+        assert_eq!(options.schedule.to_string(), "dd+ping");
         assert_eq!((options.limit, options.except), (7, Some(1)));
         assert_eq!(options.seconds, Some(Duration::from_millis(1_500)));
         assert_eq!(
@@ -108,6 +123,14 @@ mod tests {
                 "the word 'seconds=-1' makes no sense",
             ),
             ("dd dir=/s fast", "the word 'fast' makes no sense"),
+            (
+                "1s:dd;idle dir=/s begin=soon",
+                "the word 'begin=soon' makes no sense",
+            ),
+            (
+                "1s:dd;idle dir=/s seconds=2",
+                "phases end by their length: leave seconds= out",
+            ),
         ] {
             assert_eq!(parse(text).unwrap_err(), message);
         }

@@ -1,5 +1,7 @@
 //! `tare-agent load`, with the real tools: what it counts, how it fails, and that nothing is left.
 
+mod phases;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -24,7 +26,20 @@ struct Read {
     kinds: Vec<String>,
     achieved: Vec<(String, u64)>,
     notices: Vec<String>,
+    phases: Vec<Phase>,
     failure: Option<String>,
+}
+
+/// Is one phase of a schedule.
+#[derive(Debug)]
+struct Phase {
+    number: u32,
+    load: String,
+    started_ns: u64,
+    stopping_ns: u64,
+    stopped_ns: u64,
+    /// What is counted in it.
+    counted: Vec<String>,
 }
 
 impl Read {
@@ -44,9 +59,20 @@ impl Read {
             match record {
                 Record::Achieved(it) => {
                     assert!(it.ns > 0);
+                    if let Some(phase) = read.phases.last_mut() {
+                        phase.counted.push(it.what.to_owned());
+                    }
                     read.achieved.push((it.what.to_owned(), it.amount));
                 }
                 Record::Notice(it) => read.notices.push(it.text.to_owned()),
+                Record::Phase(it) => read.phases.push(Phase {
+                    number: it.number,
+                    load: it.load.to_owned(),
+                    started_ns: it.started_ns,
+                    stopping_ns: it.stopping_ns,
+                    stopped_ns: it.stopped_ns,
+                    counted: Vec::new(),
+                }),
                 Record::Failure(it) => read.failure = Some(it.text.to_owned()),
                 _ => {}
             }

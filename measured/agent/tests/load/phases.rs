@@ -1,0 +1,175 @@
+//! Loads one after the other: when each begins and ends, and what is told if that can't be kept.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+
+use rustix::time::{ClockId, clock_gettime};
+use tare_load_driver::driver::origin_line;
+
+use super::*;
+
+/// Is the length of a phase that is longer than any stall of a busy machine should be.
+const LENGTH_NS: u64 = 2_000_000_000;
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Is a driver that waits to be told when its first phase begins.
+struct Waiting {
+    child: Child,
+    told: ChildStdin,
+    says: BufReader<ChildStdout>,
+    /// What it has said so far.
+    said: Vec<u8>,
+}
+
+impl Waiting {
+    /// Starts it, and waits until it is ready.
+    fn start(schedule: &str, dir: &Path) -> Self {
+        let mut command = agent(schedule, dir, "begin=stdin");
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut says = BufReader::new(child.stdout.take().unwrap());
+        let mut said = Vec::new();
+        while !String::from_utf8_lossy(&said).contains(" going ") {
+            assert!(says.read_until(b'\n', &mut said).unwrap() > 0);
+        }
+        Self {
+            told: child.stdin.take().unwrap(),
+            child,
+            says,
+            said,
+        }
+    }
+
+    /// Reads the rest of what it says.
+    fn read(mut self) -> Read {
+        drop(self.told);
+        std::io::Read::read_to_end(&mut self.says, &mut self.said).unwrap();
+        let mut output = self.child.wait_with_output().unwrap();
+        output.stdout = self.said;
+        Read::of(&output)
+    }
+}
+
+/// Asserts that each phase is in its time, as far as a busy machine lets it.
+fn assert_in_order(phases: &[Phase], origin_ns: u64, loads: &[&str]) {
+    let names: Vec<&str> = phases.iter().map(|phase| phase.load.as_str()).collect();
+    assert_eq!(names, loads);
+    let mut before_ns = origin_ns;
+    for (number, phase) in (0..).zip(phases) {
+        assert_eq!(phase.number, number);
+        assert!(phase.started_ns >= before_ns, "{phases:?}");
+        assert!(phase.started_ns >= origin_ns + u64::from(number) * LENGTH_NS);
+        assert!(phase.stopping_ns >= origin_ns + u64::from(number + 1) * LENGTH_NS);
+        assert!(phase.stopped_ns >= phase.stopping_ns);
+        before_ns = phase.stopped_ns;
+    }
+}
+
+#[test]
+fn each_load_has_its_phase_and_its_own_figures() {
+    let command = "command:sh -c 'while :; do :; done'";
+    let begun = now_ns();
+    let read = run(
+        &format!("2s:idle;dd;idle;{}", command.replace(';', ";;")),
+        "",
+    );
+    assert_in_order(&read.phases, begun, &["idle", "dd", "idle", command]);
+    let counted: Vec<Vec<&str>> = read
+        .phases
+        .iter()
+        .map(|phase| phase.counted.iter().map(String::as_str).collect())
+        .collect();
+    let cpu = "ns of CPU time";
+    assert_eq!(
+        counted,
+        [
+            vec![],
+            vec!["bytes written", cpu],
+            vec![],
+            vec!["runs", cpu]
+        ]
+    );
+    let place = |kind: &str| read.kinds.iter().position(|other| other == kind);
+    assert!(place("hello") < place("going") && place("going") < place("phase"));
+    assert_eq!(read.kinds.last().unwrap(), "end");
+}
+
+#[test]
+fn the_first_phase_begins_when_it_is_told_and_the_end_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut waiting = Waiting::start("2s:idle;command:sleep 100", dir.path());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let origin_ns = now_ns() + 300_000_000;
+    waiting
+        .told
+        .write_all(origin_line(origin_ns).as_bytes())
+        .unwrap();
+    let end_ns = origin_ns + 2 * LENGTH_NS;
+    let left_ns = end_ns.saturating_sub(now_ns());
+    thread::sleep(Duration::from_nanos(left_ns + 500_000_000));
+    assert!(waiting.child.try_wait().unwrap().is_none());
+    kill(waiting.child.id(), Signal::TERM);
+    let read = waiting.read();
+    assert_in_order(&read.phases, origin_ns, &["idle", "command:sleep 100"]);
+    assert_eq!(read.kinds.last().unwrap(), "end");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_load_that_nobody_tells_when_to_begin_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let failure = |waiting: Waiting| waiting.read().failure.unwrap();
+    let closed = failure(Waiting::start("2s:idle;dd", dir.path()));
+    assert!(closed.contains("not told when its first phase"), "{closed}");
+    let waiting = Waiting::start("2s:idle;dd", dir.path());
+    kill(waiting.child.id(), Signal::TERM);
+    let ended = failure(waiting);
+    assert!(ended.contains("not told when its first phase"), "{ended}");
+    let mut waiting = Waiting::start("2s:idle;dd", dir.path());
+    waiting.told.write_all(b"now!\n").unwrap();
+    let misread = failure(waiting);
+    assert!(misread.contains("was told 'now!'"), "{misread}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_phase_that_the_one_before_holds_up_is_told() {
+    let slow = |seconds: &str| {
+        let script = format!("trap \"sleep {seconds}; exit 0\" TERM; while :; do sleep 0.1; done");
+        format!("command:sh -c '{script}'").replace(';', ";;")
+    };
+    let late = run(&format!("2s:{};idle", slow("0.5")), "");
+    let said = "late, because the load 'command:sh";
+    assert!(
+        late.notices
+            .iter()
+            .any(|text| text.starts_with("phase 1 (idle) began ") && text.contains(said)),
+        "{late:?}"
+    );
+    let lost = run(&format!("1s:{};du;idle", slow("3")), "")
+        .failure
+        .unwrap();
+    assert!(
+        lost.starts_with("the phase of the load 'du' was over before it could begin, because"),
+        "{lost}"
+    );
+    assert!(lost.ends_with("took so long to end: make the phases longer"));
+}
+
+#[test]
+fn a_schedule_that_is_stopped_on_the_way_reports_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = format!("phases-{}", std::process::id());
+    let child = started("60s:dd+command:sleep 1000;idle", dir.path(), &mark);
+    kill(child.id(), Signal::TERM);
+    let read = Read::of(&child.wait_with_output().unwrap());
+    assert_eq!(read.phases.len(), 1, "{read:?}");
+    let said = "the load was ended in phase 0 of 2, counted from 0";
+    assert!(read.notices.iter().any(|text| text == said), "{read:?}");
+    assert_eq!(read.kinds.last().unwrap(), "end");
+    assert_eq!(marked(&mark), Vec::<i32>::new());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}

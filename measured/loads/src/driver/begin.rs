@@ -1,0 +1,138 @@
+//! When the first phase begins: by a word of the driver's, or by a line on standard input.
+//!
+//! The measured code chooses the time of its first activation when all of its own is ready, and says so at least
+//! 100 ms ahead; the line `origin NS` brings it here. All phases follow from it, so that one message is enough.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::clock::now_ns;
+use super::signals::Signals;
+use crate::error::Trouble;
+
+const WORD: &str = "origin";
+
+/// Is more than the longest line has.
+const LONGEST: usize = 100;
+
+/// Returns the line by which the driver is told when the first phase begins, CLOCK_MONOTONIC in ns.
+#[must_use]
+pub fn origin_line(origin_ns: u64) -> String {
+    format!("{WORD} {origin_ns}\n")
+}
+
+/// Says when the first phase begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// As soon as everything is ready.
+    #[default]
+    Now,
+    /// At a time, CLOCK_MONOTONIC in ns.
+    At(u64),
+    /// At the time of a line on standard input.
+    Told,
+}
+
+impl Begin {
+    /// Reads the value of the word.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "now" => Some(Self::Now),
+            "stdin" => Some(Self::Told),
+            ns => ns.parse().ok().map(Self::At),
+        }
+    }
+
+    /// Returns the time, CLOCK_MONOTONIC in ns, as soon as it is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Trouble::NeverBegun`] if somebody asks for the end before, or closes standard input.
+    pub(super) fn origin_ns(self, signals: &mut Signals) -> Result<u64, Trouble> {
+        match self {
+            Self::Now => Ok(now_ns()),
+            Self::At(ns) => Ok(ns),
+            Self::Told => listen(signals),
+        }
+    }
+}
+
+fn listen(signals: &mut Signals) -> Result<u64, Trouble> {
+    let failed = |source: io::Error| Trouble::system("read when its first phase begins", source);
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+    let mut stdin = File::from(stdin);
+    let mut said = Vec::new();
+    while !signals.stop_asked() {
+        let mut fds = [
+            PollFd::new(&*signals, PollFlags::IN),
+            PollFd::new(&stdin, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        let speaks = !fds[1].revents().is_empty();
+        signals.note();
+        if !speaks {
+            continue;
+        }
+        let mut bytes = [0; 256];
+        match stdin.read(&mut bytes) {
+            Ok(0) => return Err(Trouble::NeverBegun),
+            Ok(length) => said.extend(&bytes[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if let Some(end) = said.iter().position(|byte| *byte == b'\n') {
+            said.truncate(end);
+            return origin_of(&said).ok_or_else(|| misread(&said));
+        }
+        if said.len() > LONGEST {
+            return Err(misread(&said));
+        }
+    }
+    Err(Trouble::NeverBegun)
+}
+
+fn origin_of(line: &[u8]) -> Option<u64> {
+    let (word, ns) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+    (word == WORD).then(|| ns.parse().ok())?
+}
+
+fn misread(said: &[u8]) -> Trouble {
+    let said = String::from_utf8_lossy(&said[..said.len().min(LONGEST)]);
+    let said = said.escape_debug();
+    Trouble::Usage(format!(
+        "the load wants a line '{WORD} NS' and was told '{said}'"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_read_as_it_is_written() {
+        for ns in [0, 1_234, u64::MAX] {
+            let line = origin_line(ns);
+            assert_eq!(origin_of(line.trim_end().as_bytes()), Some(ns));
+        }
+        for wrong in ["", "origin", "origin ", "origin x", "begin 1", "origin 1 2"] {
+            assert_eq!(origin_of(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert!(misread(b"a\nb").to_string().contains("'a\\nb'"));
+    }
+
+    #[test]
+    fn the_word_says_when() {
+        assert_eq!(Begin::parse("now"), Some(Begin::Now));
+        assert_eq!(Begin::parse("stdin"), Some(Begin::Told));
+        assert_eq!(Begin::parse("17"), Some(Begin::At(17)));
+        assert_eq!(Begin::parse("soon"), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! The time for which the tools of one load are kept going.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tare_wire::record::{Achieved, Record};
+
+use super::clock::now_ns;
+use super::crew::Crew;
+use super::folder;
+use super::report::Reporter;
+use super::signals::Signals;
+use crate::error::Trouble;
+use crate::task::Task;
+
+/// Is how the time is named that the load's processes spent on CPUs.
+pub const CPU_TIME: &str = "ns of CPU time";
+
+/// Is how long all tools must live before the load counts as going: one that crashes does so at once. They must also have
+/// been seen to work: one that is still being loaded from a cold disk disturbs little, and is not counted.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Is how long tools may take until they work; then the load counts as going, and a notice says who does not. From a cold
+/// disk the first lines of `du` take half a second, more on a busy one.
+const WORK_LIMIT: Duration = Duration::from_secs(20);
+
+/// Is how often it is asked whether tools work, after they have settled.
+const ASK: Duration = Duration::from_millis(50);
+
+/// Is how often the scratch folder is looked at, if a tool may write what it wants.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Is a load while its tools run.
+pub(super) struct Shift<'a> {
+    crew: Crew,
+    signals: &'a mut Signals,
+    folder: &'a Path,
+    /// How much may be written, if a tool may write what it wants.
+    limit: Option<u64>,
+    /// When the scratch folder is looked at next.
+    look: Instant,
+    started_ns: u64,
+}
+
+/// Is what came of a load.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// When its tools were started, CLOCK_MONOTONIC in ns.
+    pub(super) started_ns: u64,
+    /// When they were told to end.
+    pub(super) stopping_ns: u64,
+    /// When the last of them had ended.
+    pub(super) stopped_ns: u64,
+    /// What was done while they were kept going.
+    totals: Vec<(String, u64)>,
+    /// CPU time until all had ended, in ns.
+    cpu_ns: Option<u64>,
+    /// What could not be counted.
+    pub(super) notices: Vec<String>,
+}
+
+impl<'a> Shift<'a> {
+    /// Starts the tools.
+    pub(super) fn start(
+        tasks: Vec<Task>,
+        signals: &'a mut Signals,
+        folder: &'a Path,
+        limit: Option<u64>,
+    ) -> Result<Self, Trouble> {
+        let started_ns = now_ns();
+        let mut crew = Crew::new(tasks, folder, limit);
+        crew.start(signals)?;
+        Ok(Self {
+            crew,
+            signals,
+            folder,
+            limit,
+            look: Instant::now() + LOOK,
+            started_ns,
+        })
+    }
+
+    /// Waits until all tools were seen to work, or somebody asks for the end. Says who was not, if it takes too long.
+    pub(super) fn settle(&mut self) -> Result<Option<String>, Trouble> {
+        if self.crew.is_empty() {
+            return Ok(None);
+        }
+        let started = Instant::now();
+        let mut ask = started + SETTLE;
+        while !self.signals.stop_asked() {
+            self.turn(Some(ask))?;
+            let now = Instant::now();
+            if now < ask {
+                continue;
+            }
+            ask = now + ASK;
+            let idlers = self.crew.idlers();
+            if idlers.is_empty() {
+                break;
+            }
+            if now >= started + WORK_LIMIT {
+                let (idlers, limit) = (idlers.join(", "), WORK_LIMIT.as_secs());
+                let text = format!("{idlers}: was not seen to work in its first {limit} s");
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps the tools going until a moment, or until somebody asks for the end.
+    pub(super) fn go_on(&mut self, end: Option<Instant>) -> Result<(), Trouble> {
+        while !self.signals.stop_asked() && end.is_none_or(|end| Instant::now() < end) {
+            self.turn(end)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the tools and all that they have started.
+    pub(super) fn stop(mut self) -> Result<Done, Trouble> {
+        let stopping_ns = now_ns();
+        let notices = self.crew.stop(self.signals);
+        let rest = self.crew.end_rest();
+        let notices = notices?;
+        rest?;
+        Ok(Done {
+            started_ns: self.started_ns,
+            stopping_ns,
+            stopped_ns: now_ns(),
+            totals: self.crew.totals(),
+            cpu_ns: self.crew.cpu_ns(),
+            notices,
+        })
+    }
+
+    /// Waits until something happens, but not beyond a moment, and takes care of it.
+    fn turn(&mut self, until: Option<Instant>) -> Result<(), Trouble> {
+        let look = self.limit.map(|_| self.look);
+        self.crew
+            .wait(self.signals, until.into_iter().chain(look).min())?;
+        let Some(limit) = self.limit else {
+            return Ok(());
+        };
+        if Instant::now() >= self.look {
+            self.look = Instant::now() + LOOK;
+            let found = folder::used(self.folder);
+            if found > limit {
+                let dir = self.folder.to_owned();
+                return Err(Trouble::OverLimit { dir, found, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Done {
+    /// Reports what was done.
+    pub(super) fn report(&self, reporter: &mut Reporter) {
+        let mut achieved = |what: &str, amount, ns| {
+            reporter.put(&Record::Achieved(Achieved { what, amount, ns }));
+        };
+        for (what, amount) in &self.totals {
+            achieved(what, *amount, self.stopping_ns - self.started_ns);
+        }
+        if let Some(cpu_ns) = self.cpu_ns {
+            // To end 2,400 processes takes CPU time, too: it belongs to a longer time than the work.
+            achieved(CPU_TIME, cpu_ns, self.stopped_ns - self.started_ns);
+        }
+    }
+}

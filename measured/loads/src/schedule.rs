@@ -1,0 +1,278 @@
+//! Loads one after the other.
+//!
+//! ```text
+//! schedule = load | length ":" load { ";" load }
+//! length   = digits ( "ns" | "us" | "ms" | "s" )
+//! ```
+//!
+//! Each load has a *phase* of this length, as in the script of landolfi-2018: `25s:idle;ping;idle;dd+hackbench;du;tar;nc`. A
+//! `;` inside a load is written twice. A load alone is a schedule without phases: it runs until somebody ends it. No
+//! load begins with a digit, so one text can't be both.
+//!
+//! As for a load, the canonical text is what cells of a run are compared by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use tare_wire::wakeup::{MAX_DURATION_NS, MAX_PHASES, parse_ns};
+
+use crate::error::SpecError;
+use crate::spec::Load;
+use crate::tools::Tool;
+
+/// Is the length of the shortest phase: to start one program takes about that long.
+pub const MIN_PHASE_NS: u64 = 1_000_000;
+
+/// Is one load without an end, or several, each in a phase of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// None for one load without an end.
+    phase_ns: Option<u64>,
+    /// At least one.
+    loads: Vec<Load>,
+}
+
+impl Schedule {
+    /// Makes a schedule of phases.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SpecError`] if there is no load or there are too many, or a phase is too short or too long.
+    pub fn new(phase_ns: u64, loads: Vec<Load>) -> Result<Self, SpecError> {
+        if loads.is_empty() || loads.len() > MAX_PHASES as usize {
+            let number = loads.len();
+            return Err(SpecError::PhaseNumber { number });
+        }
+        let longest = MAX_DURATION_NS / loads.len() as u64;
+        if !(MIN_PHASE_NS..=longest).contains(&phase_ns) {
+            let text = length(phase_ns);
+            return Err(SpecError::PhaseLength { text });
+        }
+        let phase_ns = Some(phase_ns);
+        Ok(Self { phase_ns, loads })
+    }
+
+    /// Reads a schedule or a load.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SpecError`] for what is neither. Whether tools are here is not looked at.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        if !text.starts_with(|first: char| first.is_ascii_digit()) {
+            return Load::parse(text).map(Self::from);
+        }
+        let (length, loads) = text.split_once(':').unwrap_or((text, ""));
+        let phase_ns = parse_ns(length.trim_end()).ok_or_else(|| SpecError::PhaseLength {
+            text: length.to_owned(),
+        })?;
+        let loads: Result<Vec<Load>, SpecError> =
+            pieces(loads).iter().map(|load| Load::parse(load)).collect();
+        Self::new(phase_ns, loads?)
+    }
+
+    /// Returns how long each phase is, in ns; None if the load runs until somebody ends it.
+    #[must_use]
+    pub fn phase_ns(&self) -> Option<u64> {
+        self.phase_ns
+    }
+
+    /// Returns the loads in their order, at least one. One that stands in several phases is there several times.
+    #[must_use]
+    pub fn loads(&self) -> &[Load] {
+        &self.loads
+    }
+
+    /// Says whether nothing runs at all: one load, which is none. A schedule of such phases still has its marks in time.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.phase_ns.is_none() && self.loads.iter().all(Load::is_idle)
+    }
+
+    /// Returns the programs that the loads execute, each once, but for those of `command:`.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Tool> {
+        once(self.loads.iter().flat_map(Load::tools))
+    }
+
+    /// Returns the programs of `command:`, each once.
+    #[must_use]
+    pub fn commands(&self) -> Vec<&str> {
+        once(self.loads.iter().filter_map(Load::command))
+    }
+
+    /// Says which part takes root and why, if one does.
+    #[must_use]
+    pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
+        self.loads.iter().find_map(Load::needs_root)
+    }
+
+    /// Says in what the loads differ from the published ones, wherever they run, each difference once.
+    #[must_use]
+    pub fn deviations(&self) -> Vec<String> {
+        once(self.loads.iter().flat_map(Load::deviations))
+    }
+}
+
+impl From<Load> for Schedule {
+    fn from(load: Load) -> Self {
+        Self {
+            phase_ns: None,
+            loads: vec![load],
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(phase_ns) = self.phase_ns else {
+            return self.loads.iter().try_for_each(|load| load.fmt(f));
+        };
+        write!(f, "{}:", length(phase_ns))?;
+        for (number, load) in self.loads.iter().enumerate() {
+            let between = if number == 0 { "" } else { ";" };
+            write!(f, "{between}{}", load.to_string().replace(';', ";;"))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text)
+    }
+}
+
+/// Cuts a text at each `;` that stands alone, from the left; two of them become one.
+fn pieces(text: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match pieces.last_mut() {
+            Some(piece) if c != ';' || chars.next_if_eq(&';').is_some() => piece.push(c),
+            _ => pieces.push(String::new()),
+        }
+    }
+    pieces
+}
+
+/// Writes a time in the largest unit of which it is a whole number.
+fn length(ns: u64) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let exact = units.into_iter().find(|(_, unit)| ns.is_multiple_of(*unit));
+    let (unit, factor) = exact.unwrap_or(("ns", 1));
+    format!("{}{unit}", ns / factor)
+}
+
+fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for one in all {
+        if !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_mean_the_same_become_the_same_text() {
+        for (text, canonical) in [
+            (
+                "25s:idle;ping;idle;dd+hackbench;du;tar;nc",
+                "25s:idle;ping;idle;dd+hackbench;du;tar;nc",
+            ),
+            (" 25000ms : idle ; cpus=all:dd ", "25s:idle;dd"),
+            ("1500us:idle", "1500us:idle"),
+            ("1000001ns:idle", "1000001ns:idle"),
+            (
+                "3s:command:sh -c 'a;; b';cpus=1,0:dd",
+                "3s:command:sh -c 'a;; b';cpus=0-1:dd",
+            ),
+            ("1s:command:date ;;;idle", "1s:command:date ';;';idle"),
+            ("dd+command:sh -c 'a; b'", "dd+command:sh -c 'a; b'"),
+            ("idle", "idle"),
+        ] {
+            let schedule = Schedule::parse(text).unwrap();
+            assert_eq!(schedule.to_string(), canonical, "{text}");
+            assert_eq!(Schedule::parse(canonical), Ok(schedule), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_is_told_from_a_load() {
+        let parse = |text| Schedule::parse(text).unwrap();
+        let one = parse("dd");
+        assert_eq!((one.phase_ns(), one.loads().len()), (None, 1));
+        let several = parse("25s:idle;ping;idle");
+        assert_eq!(several.phase_ns(), Some(25_000_000_000));
+        assert_eq!(several.loads().len(), 3);
+        assert!(parse("idle").is_idle() && !parse("1s:idle").is_idle());
+    }
+
+    #[test]
+    fn what_all_phases_need_is_told_once() {
+        let schedule =
+            Schedule::parse("1s:dd;nc;dd+command:true;command:true;ping;cpus=0:dd").unwrap();
+        let programs: Vec<&str> = schedule.tools().iter().map(|tool| tool.program).collect();
+        assert_eq!(programs, ["dd", "nc", "ping"]);
+        assert_eq!(schedule.commands(), ["true"]);
+        assert_eq!(schedule.needs_root().unwrap().0, "ping");
+        let deviations = schedule.deviations();
+        let of = |name: &str| {
+            let mine = deviations.iter().filter(|text| text.starts_with(name));
+            mine.count()
+        };
+        assert_eq!((of("dd: "), of("nc: "), of("ping: ")), (1, 1, 2));
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_told() {
+        for (text, part) in [
+            ("25", "'25' is no length of a phase: want 1ms to 31 days"),
+            ("25:dd", "'25' is no length of a phase"),
+            ("0s:dd", "'0s' is no length of a phase"),
+            ("999us:dd", "'999us' is no length of a phase"),
+            ("2000000s:dd;dd", "'2000000s' is no length of a phase"),
+            ("1s:", "there is no load ''"),
+            ("1s:dd;", "there is no load ''"),
+            ("1s:dd;;nc", "there is no load 'dd;nc'"),
+            ("1s:2s:dd", "there is no load '2s'"),
+        ] {
+            let message = Schedule::parse(text).unwrap_err().to_string();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+        let many = format!("1s:{}idle", "idle;".repeat(MAX_PHASES as usize));
+        let message = Schedule::parse(&many).unwrap_err().to_string();
+        assert_eq!(message, "101 phases are too many: want 1 to 100");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_as_the_same(
+            phase_ns in MIN_PHASE_NS..=MAX_DURATION_NS / 8,
+            words in prop::collection::vec(prop::collection::vec("[ -~]{0,6}|;+", 1..4), 1..8),
+        ) {
+            let loads: Vec<Load> = words
+                .iter()
+                .map(|words| Load::parse(&format!("command:{}", crate::words::join(words))).unwrap())
+                .collect();
+            let schedule = Schedule::new(phase_ns, loads).unwrap();
+            prop_assert_eq!(Schedule::parse(&schedule.to_string()), Ok(schedule));
+        }
+
+        #[test]
+        fn any_text_ends_without_panic(text in "[0-9]*(ns|ms|s)?:?.*") {
+            if let Ok(schedule) = Schedule::parse(&text) {
+                prop_assert_eq!(Schedule::parse(&schedule.to_string()), Ok(schedule));
+            }
+        }
+    }
+}
