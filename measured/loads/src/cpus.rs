@@ -4,6 +4,8 @@ use std::fmt;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use tare_wire::cpus::Cpus as Measured;
+
 use crate::error::Trouble;
 
 /// Names CPUs for a load.
@@ -12,7 +14,7 @@ pub enum Cpus {
     /// All that the process may use, the measured one among them: as in the studies.
     #[default]
     All,
-    /// All but the measured one.
+    /// All but the measured ones.
     Others,
     /// These, in ascending order.
     These(Vec<u32>),
@@ -29,16 +31,16 @@ impl Cpus {
         }
     }
 
-    /// Returns the CPUs themselves, given those that may be used and the measured one.
+    /// Returns the CPUs themselves, given those that may be used and the measured ones.
     ///
     /// # Errors
     ///
     /// Returns [`Trouble::NoCpu`] if none is left, or one of a list may not be used.
-    pub fn choose(&self, allowed: &[u32], measured: Option<u32>) -> Result<Vec<u32>, Trouble> {
+    pub fn choose(&self, allowed: &[u32], measured: &Measured) -> Result<Vec<u32>, Trouble> {
         let chosen: Vec<u32> = match self {
             Self::All => allowed.to_vec(),
             Self::Others => {
-                let other = |cpu: &u32| Some(*cpu) != measured;
+                let other = |cpu: &u32| !measured.contains(*cpu);
                 allowed.iter().copied().filter(other).collect()
             }
             Self::These(cpus) => cpus.clone(),
@@ -146,7 +148,10 @@ mod tests {
 
     #[test]
     fn others_are_all_but_the_measured_one() {
-        let choose = |cpus: Cpus| cpus.choose(&[0, 1, 3], Some(1)).map_err(|e| e.to_string());
+        let choose = |cpus: Cpus| {
+            cpus.choose(&[0, 1, 3], &Measured::one(1))
+                .map_err(|e| e.to_string())
+        };
         assert_eq!(choose(Cpus::All), Ok(vec![0, 1, 3]));
         assert_eq!(choose(Cpus::Others), Ok(vec![0, 3]));
         assert_eq!(choose(Cpus::These(vec![3])), Ok(vec![3]));
@@ -155,7 +160,7 @@ mod tests {
             refused.contains("CPU 1-2") && refused.contains("0-1,3"),
             "{refused}"
         );
-        assert!(Cpus::Others.choose(&[1], Some(1)).is_err());
+        assert!(Cpus::Others.choose(&[1], &Measured::one(1)).is_err());
     }
 
     #[test]

@@ -314,7 +314,7 @@ pub struct Achieved<'a> {
     pub ns: u64,
 }
 
-/// Says when the first wake-up is due, at least 100 ms before.
+/// Says when the first wake-up is due, [`crate::wakeup::LEAD_NS`] before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
     /// Planned time of activation 0 of every thread, by the place's clock: CLOCK_MONOTONIC, or the time

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::cpus::Cpus;
 use crate::plan::{self, PlanError};
 use crate::wakeup;
 
@@ -43,6 +44,17 @@ impl Work {
             Self::Wakeup(plan) => plan.cpu.as_ref()?.first(),
         }
     }
+
+    /// Returns all CPUs that the code is pinned to; none if it is not.
+    #[must_use]
+    pub fn cpus(&self) -> Cpus {
+        match self {
+            Self::Batch(plan) => plan.cpu.into_iter().collect(),
+            Self::Wakeup(plan) => (0..plan.threads)
+                .filter_map(|thread| plan.cpu_of(thread))
+                .collect(),
+        }
+    }
 }
 
 impl fmt::Display for Work {
@@ -67,6 +79,11 @@ mod tests {
         let batch = parse("workload=gap repetitions=1 cpu=1").unwrap();
         assert!(matches!(batch, Work::Batch(_)));
         assert_eq!(batch.cpu(), Some(1));
+        assert_eq!(batch.cpus(), Cpus::one(1));
+        // A single thread takes the first one only.
+        assert_eq!(wakeup.cpus(), Cpus::one(2));
+        let three = parse("interval=1ms duration=1s workload=wakeup cpu=2-3 threads=3").unwrap();
+        assert_eq!(three.cpus(), Cpus::parse("2-3").unwrap());
         assert!(parse("workload=sieve").is_err());
     }
 }

@@ -4,15 +4,16 @@
 //! single writer, and nothing is written while the plan runs.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, PipeWriter, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::statvfs;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group};
+use tare_load_driver::Schedule;
 use tare_wire::guest::{SCRATCH, TREE};
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
@@ -31,32 +32,46 @@ const STOP_LIMIT: Duration = Duration::from_secs(180);
 /// Is where the tools of loads are.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Is a load that disturbs.
+/// Is a load that disturbs, or is ready to.
 pub struct Load {
     group: Pid,
     lines: Lines,
+    /// Into it goes the time at which the first phase begins, if there are phases.
+    begin: Option<PipeWriter>,
 }
 
 impl Load {
-    /// Starts a load beside the measured CPU and waits until it says that it is going.
+    /// Starts a load beside the measured CPU and waits until it says that it is going, or ready to go if it has phases.
     pub fn start(spec: &str, measured: Option<&str>, out: &mut Out) -> Result<Self, Trouble> {
-        let mut child = Command::new(OURSELVES)
+        let failed = |source| Trouble::NotStarted {
+            what: "the load",
+            source,
+        };
+        let mut command = Command::new(OURSELVES);
+        command
             .args(["load", spec])
             .args(words(measured))
             .env_clear()
             .env("PATH", PATH)
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|source| Trouble::NotStarted {
-                what: "the load",
-                source,
-            })?;
+            .stdout(Stdio::piped());
+        // What is no load at all, the driver says.
+        let has_phases = Schedule::parse(spec).is_ok_and(|it| it.phase_ns().is_some());
+        let begin = match has_phases {
+            true => {
+                let (heard, told) = io::pipe().map_err(failed)?;
+                command.arg("begin=stdin").stdin(heard);
+                Some(told)
+            }
+            false => None,
+        };
+        let mut child = command.spawn().map_err(failed)?;
         let group = children::pid(&child);
         let mut load = Self {
             group,
             lines: Lines::new(child.stdout.take()),
+            begin,
         };
         let deadline = Instant::now() + START_LIMIT;
         loop {
@@ -72,6 +87,16 @@ impl Load {
                 return Ok(load);
             }
         }
+    }
+
+    /// Returns the descriptor by which the measured process tells when the first phase begins, if there are phases. It is
+    /// the caller's; the next child inherits it.
+    pub fn take_begin(&mut self) -> io::Result<Option<PipeWriter>> {
+        let Some(pipe) = self.begin.take() else {
+            return Ok(None);
+        };
+        fcntl_setfd(&pipe, FdFlags::empty())?;
+        Ok(Some(pipe))
     }
 
     /// Ends the load, and passes on what it did.

@@ -32,8 +32,8 @@ mod root;
 mod trouble;
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use rustix::process::WaitStatus;
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
-use tare_wire::guest::{IN_SYSTEM, Says};
+use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Says};
 
 use self::load::Load;
 use self::order::Order;
@@ -121,7 +121,7 @@ fn guest(out: &mut Out) -> Result<u8, Trouble> {
 
 /// Executes the plan, beside the load if there is one.
 fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> {
-    let load = match &order.load {
+    let mut load = match &order.load {
         Some(spec) => {
             // A load that needs it and does not find it says so.
             let _ = loopback::raise();
@@ -129,7 +129,11 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> 
         }
         None => None,
     };
-    let ended = execute(&order.plan, environment, out);
+    let begin = match load.as_mut().map_or(Ok(None), Load::take_begin) {
+        Ok(begin) => begin,
+        Err(source) => return Err(Trouble::Output(source)),
+    };
+    let ended = execute(&order.plan, environment, begin, out);
     // Also after a failure: what the load did tells more.
     let stopped = load.map_or(Ok(()), |load| load.stop(out));
     let status = ended?;
@@ -137,12 +141,21 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> 
     status_of(status)
 }
 
-/// Executes the plan in a process of its own, and waits for it.
-fn execute(plan: &[String], environment: &str, out: &Out) -> Result<WaitStatus, Trouble> {
+/// Executes the plan in a process of its own, and waits for it. By `begin` the process tells when it begins.
+fn execute(
+    plan: &[String],
+    environment: &str,
+    begin: Option<PipeWriter>,
+    out: &Out,
+) -> Result<WaitStatus, Trouble> {
+    let named = begin
+        .as_ref()
+        .map(|pipe| (BEGIN_FD, pipe.as_raw_fd().to_string()));
     let child = Command::new(OURSELVES)
         .args(plan)
         .env_clear()
         .env(ENVIRONMENT, environment)
+        .envs(named)
         .stdin(Stdio::null())
         .stdout(out.to_child().map_err(Trouble::Output)?)
         .spawn()
@@ -150,6 +163,8 @@ fn execute(plan: &[String], environment: &str, out: &Out) -> Result<WaitStatus, 
             what: "the measured process",
             source,
         })?;
+    // Else the load would not see it if that process ends without a word.
+    drop(begin);
     children::wait_for(children::pid(&child)).map_err(Trouble::Wait)
 }
 

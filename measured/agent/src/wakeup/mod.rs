@@ -12,12 +12,14 @@
 //! which ordinary programs do not have. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
 //!
 //! * [`thread`]: one measuring thread; [`clock`]: its clock and sleep, and what these cost;
+//! * [`begin`]: what a load is told;
 //! * [`watch`]: what the thread that started them does meanwhile; [`shared`]: what they share; [`signals`];
 //! * [`placing`], [`scheduling`]: where they run, under which policy;
 //! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
 //! * [`facts`]: what a reader of a latency wants to know of the place;
 //! * [`trouble`]: what can keep a measurement from being made.
 
+mod begin;
 mod clock;
 mod facts;
 mod group;
@@ -40,7 +42,7 @@ use tare_services::session::{self, Given, Wanted};
 use tare_services::wakeup::{Identity, Recorder, arena_bytes};
 use tare_wire::cpus::Cpus;
 use tare_wire::record::{Begins, Fact, Record};
-use tare_wire::wakeup::Plan;
+use tare_wire::wakeup::{LEAD_NS, Plan};
 
 use self::clock::now_ns;
 use self::placing::Place;
@@ -50,9 +52,6 @@ use self::thread::Thread;
 use self::throttling::Throttling;
 use self::trouble::Trouble;
 use self::watch::Watch;
-
-/// Is how long before it the time of the first activation is told: a load driver has to hear of it.
-const NOTICE_NS: u64 = 250_000_000;
 
 /// Is how many times a wake-up's cost must fit into the interval so that nothing is remarked.
 const COMFORT: u64 = 2;
@@ -125,9 +124,13 @@ impl Ready {
         for notice in self.notices(plan) {
             output.notice(platform, &output::text(&notice))?;
         }
-        let origin_ns = now_ns() + NOTICE_NS;
+        let origin_ns = now_ns() + LEAD_NS;
         output.put(platform, &Record::Begins(Begins { origin_ns }))?;
         platform.flush()?;
+        begin::tell(origin_ns).map_err(|source| Trouble::System {
+            what: "way to tell the load when to begin",
+            source,
+        })?;
         self.shared.release(Some(origin_ns));
         Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns)
             .until_all_end(platform, output)?;

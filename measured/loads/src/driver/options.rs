@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tare_wire::cpus::Cpus as Measured;
+
 use super::begin::Begin;
 use crate::cpus::Cpus;
 use crate::schedule::Schedule;
@@ -30,7 +32,7 @@ Words:
   dir=DIR       folder for the load's files; they are removed at the end
   limit=BYTES   how much it may write there (4294967296)
   cpus=CPUS     all, others or a list, whatever the load says
-  except=N      the measured CPU, which others leaves out
+  except=LIST   the measured CPUs, which others leaves out
   seconds=N     stop by itself when it has been going for so many seconds; not with phases
   begin=WHEN    when the first phase begins: now, NS (CLOCK_MONOTONIC), or stdin: at the
                 time of a line 'origin NS' there (now); then wait for SIGTERM after the last
@@ -44,7 +46,7 @@ pub(super) struct Options {
     pub(super) dir: PathBuf,
     pub(super) limit: u64,
     pub(super) cpus: Option<Cpus>,
-    pub(super) except: Option<u32>,
+    pub(super) except: Measured,
     pub(super) seconds: Option<Duration>,
     /// When the first phase of a schedule begins.
     pub(super) begin: Begin,
@@ -61,7 +63,7 @@ impl Options {
             dir: PathBuf::new(),
             limit: DEFAULT_LIMIT,
             cpus: None,
-            except: None,
+            except: Measured::default(),
             seconds: None,
             begin: Begin::default(),
             tree: None,
@@ -73,7 +75,7 @@ impl Options {
                 "dir" => dir = Some(PathBuf::from(value)),
                 "limit" => options.limit = value.parse().map_err(|_| bad())?,
                 "cpus" => options.cpus = Some(Cpus::parse(value).ok_or_else(bad)?),
-                "except" => options.except = Some(value.parse().map_err(|_| bad())?),
+                "except" => options.except = Measured::parse(value).ok_or_else(bad)?,
                 "seconds" => {
                     let seconds = value.parse().map_err(|_| bad())?;
                     let time = Duration::try_from_secs_f64(seconds).map_err(|_| bad())?;
@@ -103,9 +105,11 @@ mod tests {
 
     #[test]
     fn words_come_in_any_order() {
-        let options = parse("dd+ping seconds=1.5 cpus=0 dir=/s limit=7 except=1 tree=/t").unwrap();
+        let options =
+            parse("dd+ping seconds=1.5 cpus=0 dir=/s limit=7 except=1-2 tree=/t").unwrap();
         assert_eq!(options.schedule.to_string(), "dd+ping");
-        assert_eq!((options.limit, options.except), (7, Some(1)));
+        assert_eq!(options.limit, 7);
+        assert_eq!(options.except, Measured::parse("1,2").unwrap());
         assert_eq!(options.seconds, Some(Duration::from_millis(1_500)));
         assert_eq!(
             (options.dir, options.tree),

@@ -105,7 +105,7 @@ fn with_cpus(options: &Options) -> Result<Vec<(&Load, Vec<u32>)>, Trouble> {
     let allowed = cpus::allowed()?;
     let chosen = |load| {
         let wanted = options.cpus.as_ref().unwrap_or(Load::cpus(load));
-        Ok((load, wanted.choose(&allowed, options.except)?))
+        Ok((load, wanted.choose(&allowed, &options.except)?))
     };
     options.schedule.loads().iter().map(chosen).collect()
 }

@@ -29,12 +29,9 @@ use tare_unikernel::{cpu, memory, smp};
 use tare_wire::bounds::Refusal;
 use tare_wire::image::Settings;
 use tare_wire::record::{Begins, Counter, Exceeded, Fact, Record};
-use tare_wire::wakeup::Plan;
+use tare_wire::wakeup::{LEAD_NS, Plan};
 
 use crate::machine::{self, Machine};
-
-/// Is how long before the first planned time it is told: whoever reads it needs 100 ms.
-const LEAD_NS: u64 = 200_000_000;
 
 /// Is how long before the first planned time the counters are read.
 const JUST_BEFORE_NS: u64 = 1_000_000;
