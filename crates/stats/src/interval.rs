@@ -52,6 +52,19 @@ pub enum Method {
         /// What the generator started from.
         seed: u64,
     },
+    /// Order statistics around the median over values of blocks or runs.
+    OrderedMedian {
+        /// Number of blocks or runs.
+        blocks: u64,
+    },
+    /// Hodges and Lehmann's shift between two sets of values of blocks or runs, within order statistics
+    /// of their differences.
+    Shift {
+        /// Number of blocks or runs of the first set.
+        first: u64,
+        /// Number of those of the second.
+        second: u64,
+    },
 }
 
 /// Holds an estimate with its confidence interval, all in the unit of the input.
@@ -106,6 +119,11 @@ impl Level {
     /// Returns the probability below the upper end of a two-sided interval.
     fn upper(self) -> f64 {
         f64::from(1_000_000 + self.millionths) / 2e6
+    }
+
+    /// Returns the probability outside of a two-sided interval.
+    pub(crate) fn outside(self) -> f64 {
+        f64::from(1_000_000 - self.millionths) / 1e6
     }
 }
 
@@ -283,7 +301,7 @@ fn around(estimate: f64, half: f64, level: Level, method: Method) -> Interval {
 }
 
 /// Returns the median of at least one finite value and leaves them in another order.
-fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let even = values.len().is_multiple_of(2);
     let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
@@ -294,7 +312,7 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-fn enough(
+pub(crate) fn enough(
     method: &'static str,
     unit: &'static str,
     needed: u64,
@@ -311,7 +329,7 @@ fn enough(
     Ok(())
 }
 
-fn finite(values: &[f64]) -> Result<(), StatsError> {
+pub(crate) fn finite(values: &[f64]) -> Result<(), StatsError> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(&given) => Err(StatsError::Number {
             what: "the value of a block",

@@ -27,6 +27,9 @@
 //! **Intervals** say how far a figure can be trusted ([`student_mean`], [`bootstrap_median`] over runs
 //! or [`blocks`]; [`normal_mean`] as studies published it).
 //!
+//! **Differences** of two runs are shifts with an interval and a p-value by ranks of blocks ([`shift()`],
+//! [`rank_sum_p_value`]); [`holm`] keeps a table of them from crying wolf.
+//!
 //! **Pictures** get [`linear_bins`] and [`log_bins`], which keep the comb of the timer's step out, and
 //! axis numbers ([`nice_ticks`], [`log_ticks`]).
 //!
@@ -61,10 +64,13 @@ mod error;
 mod interval;
 mod moments;
 mod observed;
+mod ordered;
 mod overlap;
 pub mod period;
 mod quantile;
+mod rank_sum;
 mod response;
+mod shift;
 mod tally;
 mod ticks;
 mod trace;
@@ -81,10 +87,12 @@ pub use interval::{
 };
 pub use moments::{Moments, PowerSums};
 pub use observed::{LeftOut, Observed};
+pub use ordered::ordered_median;
 pub use overlap::{Overlap, Span, overlap};
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
+pub use shift::{holm, least_p_value, rank_sum_p_value, runs_needed, shift};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
 pub use trace::{Gap, Spin, Trace, Unkept};

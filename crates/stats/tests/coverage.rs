@@ -3,7 +3,10 @@
 //! Simulated with fixed seeds, so the answer is the same each time.
 
 use fastrand::Rng;
-use tare_stats::{Counts, Level, bootstrap_median, normal_mean, student_mean};
+use tare_stats::{
+    Counts, Level, bootstrap_median, holm, normal_mean, ordered_median, rank_sum_p_value, shift,
+    student_mean,
+};
 
 /// A point on nearly the standard normal distribution.
 fn normal(random: &mut Rng) -> f64 {
@@ -76,4 +79,62 @@ fn intervals_over_samples_of_a_run_do_not_hold_what_the_next_run_finds() {
     }
     assert!(over_samples < 50, "{over_samples}");
     assert!(over_runs >= 90, "{over_runs}");
+}
+
+#[test]
+fn ordered_intervals_of_a_skewed_median_hold_it_at_least_as_often_as_they_say() {
+    let mut random = Rng::with_seed(4);
+    let median = 2_f64.ln();
+    for runs in [6, 15, 30] {
+        let held = (0..4_000)
+            .filter(|_| {
+                let values: Vec<f64> = (0..runs).map(|_| -(1.0 - random.f64()).ln()).collect();
+                let interval = ordered_median(&values, Level::P95).unwrap();
+                interval.low <= median && median <= interval.high
+            })
+            .count();
+        assert!(
+            (0.94..=0.985).contains(&(held as f64 / 4_000.0)),
+            "{runs} runs: {held}"
+        );
+    }
+}
+
+#[test]
+fn shifts_are_held_and_alike_runs_rarely_differ() {
+    let mut random = Rng::with_seed(5);
+    // As skewed as maxima are.
+    let skewed = |random: &mut Rng| (2.0 * normal(random)).exp();
+    for (first, second) in [(4, 4), (5, 9), (12, 12), (25, 25)] {
+        let (mut held, mut alarms) = (0, 0);
+        for _ in 0..2_000 {
+            let a: Vec<f64> = (0..first).map(|_| skewed(&mut random)).collect();
+            let b: Vec<f64> = (0..second).map(|_| skewed(&mut random) + 3.0).collect();
+            let interval = shift(&a, &b, Level::P95).unwrap();
+            held += u32::from(interval.low <= 3.0 && 3.0 <= interval.high);
+            let alike: Vec<f64> = b.iter().map(|value| value - 3.0).collect();
+            alarms += u32::from(rank_sum_p_value(&a, &alike).unwrap() <= 0.05);
+        }
+        assert!(held >= 1_870, "{first} and {second}: {held} of 2,000");
+        assert!(alarms <= 130, "{first} and {second}: {alarms} of 2,000");
+    }
+}
+
+#[test]
+fn a_table_of_differences_cries_wolf_once_in_twenty_at_most() {
+    let mut random = Rng::with_seed(6);
+    let tables = 400;
+    let wolves = (0..tables)
+        .filter(|_| {
+            let p_values: Vec<f64> = (0..10)
+                .map(|_| {
+                    let mut set = || (0..8).map(|_| normal(&mut random)).collect::<Vec<f64>>();
+                    rank_sum_p_value(&set(), &set()).unwrap()
+                })
+                .collect();
+            holm(&p_values).into_iter().any(|p| p <= 0.05)
+        })
+        .count();
+    // 5 % of 400 and three standard errors.
+    assert!(wolves <= 33, "{wolves} of {tables}");
 }
