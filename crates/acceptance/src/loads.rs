@@ -12,6 +12,7 @@ use tare_guard::{Guard, Interrupt, Options, Undone};
 use tare_loads::{Load, Running, availability};
 use tare_results::model::LoadPlace;
 use tare_targets::measured::MeasuredFile;
+use tare_wire::cpus::Cpus as Measured;
 
 use crate::verdict::Verdicts;
 use crate::{Result, tare_path};
@@ -66,7 +67,8 @@ fn one(text: &str, bench: &Path, verdicts: &mut Verdicts) -> Result<()> {
     };
     let guard = Guard::open_with(&bench.join("state"), options)?;
     let agent = MeasuredFile::agent();
-    let running = Running::start(&load, agent.path()?, None, &guard, &Interrupt::detached()?)?;
+    let (anywhere, interrupt) = (Measured::default(), Interrupt::detached()?);
+    let running = Running::start(&load.into(), agent.path()?, &anywhere, &guard, &interrupt)?;
     thread::sleep(TIME);
     let did = running.stop()?;
     for achieved in &did.achieved {

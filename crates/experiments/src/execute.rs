@@ -285,7 +285,8 @@ impl<O: Observer> Watcher for Listener<'_, O> {
             }
             Seen::Live(live) => self.observer.live(self.plan, &live),
             Seen::Exceeded(exceeded) => self.observer.exceeded(self.plan, &exceeded),
-            Seen::Begins { .. } | Seen::Record | Seen::Last | Seen::Other => {}
+            Seen::Begins { origin_ns } => self.loaded.begins(origin_ns, at_ns),
+            Seen::Record | Seen::Last | Seen::Other => {}
         }
     }
 

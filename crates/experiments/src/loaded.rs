@@ -3,13 +3,18 @@
 //! Where it runs is the target's word. Beside, it is going before the target is launched and is stopped after the
 //! target's end, so that all of the cell is disturbed; inside, the target starts and stops it, and its records come
 //! among the others.
+//!
+//! Loads in phases begin with the first wake-up, whose time the measured code tells ([`Loaded::begins`]). Inside it tells
+//! the load itself.
 
 use tare_guard::{Guard, Interrupt};
-use tare_loads::{Load, LoadError, LoadReceiver, Running};
+use tare_loads::{LoadError, LoadReceiver, Running, Schedule};
 use tare_results::model::{self, CellPlan};
 use tare_targets::measured::MeasuredFile;
-use tare_targets::{LoadPlace, Target};
-use tare_wire::plan::Plan;
+use tare_targets::{Group, LoadPlace, Target};
+use tare_wire::cpus::Cpus;
+use tare_wire::wakeup::LEAD_NS;
+use tare_wire::work::Work;
 
 /// Is the load of a cell while it runs.
 #[derive(Debug)]
@@ -17,7 +22,7 @@ pub(crate) enum Loaded {
     /// There is none.
     Idle,
     /// It runs on this machine.
-    Beside(Box<Running>),
+    Beside(Box<Beside>),
     /// It runs where the measured code does.
     Inside {
         /// The load, as the target is told.
@@ -25,6 +30,14 @@ pub(crate) enum Loaded {
         /// What comes of it.
         receiver: LoadReceiver,
     },
+}
+
+/// Is a load on this machine.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    running: Running,
+    /// Whether the target's clock is this machine's.
+    shares_clock: bool,
 }
 
 impl Loaded {
@@ -36,7 +49,7 @@ impl Loaded {
         interrupt: &Interrupt,
     ) -> Result<Self, LoadError> {
         let failed = |text: String| LoadError::Failed { text };
-        let load = Load::parse(&plan.load).map_err(|error| failed(error.to_string()))?;
+        let load = Schedule::parse(&plan.load).map_err(|error| failed(error.to_string()))?;
         if load.is_idle() {
             return Ok(Self::Idle);
         }
@@ -46,12 +59,15 @@ impl Loaded {
                 receiver: LoadReceiver::default(),
             });
         }
-        let words = Plan::parse(plan.words.split_whitespace());
-        let measured = words.ok().and_then(|words| words.cpu);
+        let work = Work::parse(plan.words.split_whitespace());
+        let measured = work.map_or_else(|_| Cpus::default(), |work| work.cpus());
         let agent = MeasuredFile::agent();
         let agent = agent.path().map_err(|error| failed(error.to_string()))?;
-        let running = Running::start(&load, agent, measured, guard, interrupt)?;
-        Ok(Self::Beside(Box::new(running)))
+        let running = Running::start(&load, agent, &measured, guard, interrupt)?;
+        Ok(Self::Beside(Box::new(Beside {
+            running,
+            shares_clock: matches!(target.group(), Group::Process | Group::Container),
+        })))
     }
 
     /// Returns the load that the target has to run.
@@ -59,6 +75,22 @@ impl Loaded {
         match self {
             Self::Inside { text, .. } => Some(text),
             Self::Idle | Self::Beside(_) => None,
+        }
+    }
+
+    /// Takes note that the first wake-up is due at `origin_ns` of the place's clock, as was read at `read_ns` of this
+    /// machine's.
+    ///
+    /// Under this machine's kernel both are CLOCK_MONOTONIC. Of another clock only the lead is known
+    /// ([`LEAD_NS`]): the phases of the load begin late by as much as the record was under way.
+    pub(crate) fn begins(&mut self, origin_ns: u64, read_ns: u64) {
+        if let Self::Beside(beside) = self {
+            let origin_ns = match beside.shares_clock {
+                true => origin_ns,
+                false => read_ns.saturating_add(LEAD_NS),
+            };
+            // A driver that has gone is told of when it is stopped.
+            let _ = beside.running.begin(origin_ns);
         }
     }
 
@@ -73,7 +105,7 @@ impl Loaded {
     pub(crate) fn stop(self) -> Result<Option<model::Load>, LoadError> {
         match self {
             Self::Idle => Ok(None),
-            Self::Beside(running) => running.stop().map(Some),
+            Self::Beside(beside) => beside.running.stop().map(Some),
             Self::Inside { receiver, .. } => receiver.finish(model::LoadPlace::Inside).map(Some),
         }
     }

@@ -86,7 +86,7 @@ fn in_largest_unit(ns: u64) -> (u64, &'static str) {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let fitting = units
         .into_iter()
-        .find(|(factor, _)| ns >= *factor && ns % factor == 0);
+        .find(|(factor, _)| ns >= *factor && ns.is_multiple_of(*factor));
     fitting.map_or((ns, "ns"), |(factor, unit)| (ns / factor, unit))
 }
 

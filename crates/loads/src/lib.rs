@@ -3,7 +3,7 @@
 //! The work is done by the driver, a part of the agent (`tare_load_driver`), so that a load is the same whether it runs
 //! beside the measured code on this machine or inside a guest. Here is what surrounds it:
 //!
-//! * [`Load`]: the grammar, shared with the driver;
+//! * [`Load`]: the grammar, shared with the driver; [`Schedule`]: loads one after the other;
 //! * [`availability`]: what is missing, before anything starts;
 //! * [`Running`]: a load beside the measured code, owned by the run's guard;
 //! * [`LoadReceiver`]: from the driver's records to the facts of a cell, wherever they come from.
@@ -22,4 +22,4 @@ pub use receiver::{LoadReceiver, LoadSeen};
 pub use running::Running;
 pub use tare_load_driver::cpus::Cpus;
 pub use tare_load_driver::kinds::{KINDS, Kind};
-pub use tare_load_driver::{Load, SpecError, Tool, tree};
+pub use tare_load_driver::{Load, Schedule, SpecError, Tool, tree};

@@ -2,17 +2,19 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use tare_guard::{CgroupVersion, Guard, Interrupt, OwnedCgroup, OwnedChild, ScratchDir};
-use tare_load_driver::Load;
+use tare_load_driver::Schedule;
+use tare_load_driver::driver::origin_line;
 use tare_results::model::{self, LoadPlace};
+use tare_wire::cpus::Cpus as Measured;
 
 use crate::error::LoadError;
 use crate::receiver::{LoadReceiver, LoadSeen};
@@ -26,6 +28,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(70);
 /// Is a running load. Dropping it ends it.
 #[derive(Debug)]
 pub struct Running {
+    /// Waits to be told when the first phase begins.
+    told: Option<ChildStdin>,
     // Before the folder: a tool that still writes would refill it.
     child: OwnedChild,
     group: Option<OwnedCgroup>,
@@ -34,15 +38,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a load by the agent, and waits until it is going. `measured` is the CPU that a load on `others` leaves out.
+    /// Starts a load by the agent, and waits until it is going; one with phases, until it is ready and waits for
+    /// [`Running::begin`]. `measured` are the CPUs that a load on `others` leaves out.
     ///
     /// # Errors
     ///
     /// Returns [`LoadError`] if it can't run, as its driver says, or the user asked to stop; nothing is left running then.
     pub fn start(
-        load: &Load,
+        load: &Schedule,
         agent: &Path,
-        measured: Option<u32>,
+        measured: &Measured,
         guard: &Guard,
         interrupt: &Interrupt,
     ) -> Result<Self, LoadError> {
@@ -54,14 +59,18 @@ impl Running {
             .arg("load")
             .arg(load.to_string())
             .arg(dir)
-            .args(measured.map(|cpu| format!("except={cpu}")))
+            .args((measured.count() > 0).then(|| format!("except={measured}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
+        if load.phase_ns().is_some() {
+            command.arg("begin=stdin").stdin(Stdio::piped());
+        }
         let group = own_group(guard).filter(|group| group.enter(&mut command).is_ok());
         let mut child = guard.spawn(&mut command)?;
         let output = Output::new(child.take_stdout())?;
         let mut running = Self {
+            told: child.take_stdin(),
             child,
             group,
             scratch,
@@ -69,6 +78,19 @@ impl Running {
         };
         running.wait_until_going(interrupt)?;
         Ok(running)
+    }
+
+    /// Tells when the first phase begins, CLOCK_MONOTONIC in ns. Does nothing if the load has no phases, or was told before.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LoadError::Output`] if its driver has gone.
+    pub fn begin(&mut self, origin_ns: u64) -> Result<(), LoadError> {
+        let Some(mut told) = self.told.take() else {
+            return Ok(());
+        };
+        told.write_all(origin_line(origin_ns).as_bytes())
+            .map_err(|source| LoadError::Output { source })
     }
 
     /// Lists the processes of the load, if it is in a control group of its own.

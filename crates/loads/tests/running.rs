@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tare_guard::{Guard, Interrupt, OWNER_VARIABLE, Options, sweep_with};
-use tare_loads::{Load, LoadError, Running, availability};
+use tare_loads::{Load, LoadError, Running, Schedule, availability};
 use tare_results::model::LoadPlace;
+use tare_targets::instance::now_ns;
 use tare_targets::measured::MeasuredFile;
 use tare_testkit::skip;
+use tare_wire::cpus::Cpus as Measured;
+use tare_wire::wakeup::LEAD_NS;
 use tempfile::TempDir;
 
 /// Is a place for one test: its own journal, its own scratch folders.
@@ -54,9 +57,9 @@ impl Bench {
 
     fn start(&self, load: &Load, guard: &Guard) -> Result<Running, LoadError> {
         Running::start(
-            load,
+            &Schedule::from(load.clone()),
             &self.agent,
-            None,
+            &Measured::default(),
             guard,
             &Interrupt::detached().unwrap(),
         )
@@ -155,6 +158,37 @@ fn a_load_works_from_its_start_and_leaves_nothing() {
 }
 
 #[test]
+fn phases_begin_when_they_are_told() {
+    let Some((bench, _)) = Bench::for_load("dd") else {
+        return;
+    };
+    let guard = bench.guard();
+    let interrupt = Interrupt::detached().unwrap();
+    let phases = Schedule::parse("1s:idle;dd;idle").unwrap();
+    let none = Measured::default();
+    let start = || Running::start(&phases, &bench.agent, &none, &guard, &interrupt).unwrap();
+    let mut running = start();
+    assert_eq!(marked(&guard).len(), 1, "nothing disturbs yet");
+    let origin_ns = now_ns() + LEAD_NS;
+    running.begin(origin_ns).unwrap();
+    running.begin(0).unwrap();
+    thread::sleep(Duration::from_nanos(LEAD_NS) + Duration::from_secs(4));
+    let did = running.stop().unwrap();
+    let loads: Vec<&str> = did.phases.iter().map(|phase| phase.load.as_str()).collect();
+    assert_eq!(loads, ["idle", "dd", "idle"]);
+    assert!(did.achieved.is_empty() && did.phases[2].started_ns >= origin_ns + 2_000_000_000);
+    assert_eq!(did.phases[1].achieved[0].what, "bytes written");
+
+    // Nobody tells.
+    let error = start().stop().unwrap_err().to_string();
+    assert!(
+        error.contains("not told when its first phase begins"),
+        "{error}"
+    );
+    assert!(bench.scratch_is_empty() && marked(&guard).is_empty());
+}
+
+#[test]
 fn a_load_that_can_t_run_says_why() {
     let Some((bench, load)) = Bench::for_load("command:sh -c 'echo no >&2; exit 3'") else {
         return;
@@ -203,7 +237,13 @@ fn a_request_to_stop_ends_a_load_that_is_not_going_yet() {
     let guard = bench.guard();
     let interrupt = Interrupt::detached().unwrap();
     interrupt.request_stop();
-    let outcome = Running::start(&load, &bench.agent, None, &guard, &interrupt);
+    let outcome = Running::start(
+        &load.into(),
+        &bench.agent,
+        &Measured::default(),
+        &guard,
+        &interrupt,
+    );
     assert!(matches!(outcome, Err(LoadError::Stopped)), "{outcome:?}");
     assert!(bench.scratch_is_empty() && marked(&guard).is_empty());
 }

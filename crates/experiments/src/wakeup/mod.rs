@@ -7,7 +7,7 @@
 mod parameters;
 
 pub use parameters::PHASE;
-use tare_loads::Load;
+use tare_loads::{Load, Schedule};
 use tare_results::model::{CellPlan, Plan};
 use tare_targets::{Group, spec};
 use tare_wire::bounds::Refusal;
@@ -18,7 +18,7 @@ use crate::error::ExperimentError;
 use crate::estimate;
 use crate::experiment::{Experiment, Parameter, Place, Values};
 use crate::plan::{Frame, Repeated, assemble, at_most};
-use crate::units::{exact, exact_word};
+use crate::units::exact;
 
 /// Is the name of the experiment.
 pub const NAME: &str = wire::NAME;
@@ -224,17 +224,17 @@ impl Under {
         })
     }
 
-    /// Returns the schedule `25s:idle;dd`; a `;` inside of a load is written twice.
+    /// Makes a schedule of the loads.
     fn phases(loads: &[String], phase_ns: u64) -> Result<Self, ExperimentError> {
         let loads: Vec<Load> = loads
             .iter()
             .map(|load| Load::parse(load))
             .collect::<Result<_, _>>()?;
-        let phases: Vec<String> = loads.iter().map(Load::to_string).collect();
-        let written: Vec<String> = phases.iter().map(|load| load.replace(';', ";;")).collect();
+        let schedule = Schedule::new(phase_ns, loads)?;
+        let loads = schedule.loads();
         Ok(Self {
-            text: format!("{}:{}", exact_word(phase_ns), written.join(";")),
-            phases,
+            text: schedule.to_string(),
+            phases: loads.iter().map(Load::to_string).collect(),
             phase_ns: Some(phase_ns),
             is_idle: loads.iter().all(Load::is_idle),
         })

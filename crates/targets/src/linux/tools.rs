@@ -3,23 +3,23 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use tare_load_driver::Load;
+use tare_load_driver::Schedule;
 
 use crate::error::TargetError;
 
-/// Returns their paths.
+/// Returns the paths of those that a load needs, or any of several that run one after the other.
 ///
 /// # Errors
 ///
 /// Returns [`TargetError::Load`] for a text that is no load, [`TargetError::MissingTool`] for a
 /// program that is not here.
 pub(super) fn programs(load: &str) -> Result<Vec<PathBuf>, TargetError> {
-    let load = Load::parse(load).map_err(|error| TargetError::Load {
+    let load = Schedule::parse(load).map_err(|error| TargetError::Load {
         problem: error.to_string(),
     })?;
     let tools = load.tools();
     let named = tools.iter().map(|tool| (tool.program, Some(tool.package)));
-    let all = named.chain(load.command().map(|program| (program, None)));
+    let all = named.chain(load.commands().into_iter().map(|program| (program, None)));
     all.map(|(program, package)| {
         find(program).ok_or_else(|| TargetError::MissingTool {
             program: program.to_owned(),
