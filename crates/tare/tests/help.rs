@@ -22,6 +22,11 @@ fn noise() {
 }
 
 #[test]
+fn wakeup() {
+    insta::assert_snapshot!(help("wakeup --help"));
+}
+
+#[test]
 fn quick() {
     insta::assert_snapshot!(help("quick --help"));
 }
