@@ -1,0 +1,58 @@
+//! Everything that keeps a file from being read or written.
+
+use std::path::PathBuf;
+
+use tare_results::ResultsError;
+use tare_stats::StatsError;
+use thiserror::Error;
+
+/// Says what is wrong, where, and what to do.
+#[derive(Debug, Error)]
+pub enum ExchangeError {
+    /// A line is not what the tool writes there.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// The text is no output of the tool.
+    #[error("{0}")]
+    NotOutput(String),
+
+    /// The interval stands nowhere in the file.
+    #[error(
+        "the file does not say how often the threads were due, and without that nobody can tell what was missed: add \
+         --interval with what -i was (rtla: -p) in µs, 1000 if it was not given"
+    )]
+    NoInterval,
+
+    /// A file can't be read.
+    #[error("{} can't be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+
+    /// The counts contradict each other.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+
+    /// The run folder can't be read or written.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+impl ExchangeError {
+    /// Says what is wrong with a line.
+    pub(crate) fn line(line: usize, problem: impl Into<String>) -> Self {
+        Self::Line {
+            line,
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! cyclictest's JSON, with what it leaves out as further keys.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tare_stats::{Counts, Quantile, QuantileEstimate, Response, StatsError};
+
+use super::{Unit, sum};
+use crate::latencies::Latencies;
+
+/// Is what stands above the threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The command line.
+    pub command: String,
+    /// Which program measured.
+    pub version: String,
+    /// When it began.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// Its exit code.
+    pub return_code: u8,
+    /// Where it ran.
+    pub system: System,
+}
+
+/// Describes the system as `uname(2)` does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct System {
+    /// Name of the kernel.
+    pub sysname: String,
+    /// Name of the machine.
+    pub nodename: String,
+    /// Release of the kernel.
+    pub release: String,
+    /// How the kernel was built.
+    pub version: String,
+    /// Architecture.
+    pub machine: String,
+    /// Whether it is a PREEMPT_RT kernel.
+    pub realtime: bool,
+}
+
+/// Writes the JSON; histograms hold the values below `size`, 0 for none.
+///
+/// The keys that cyclictest writes come first in every object, `cmdline:` and `rt_test_version:` with their colon
+/// as there. `service_ns`, `response_ns` and `missed` of each thread are ours: exact, and in ns.
+///
+/// # Errors
+///
+/// As [`Response::new`].
+pub fn json(
+    head: &Head,
+    threads: &[Latencies],
+    size: u64,
+    unit: Unit,
+) -> Result<String, StatsError> {
+    let mut text = "{\n  \"file_version\": 1,\n".to_owned();
+    let system = &head.system;
+    let strings = [
+        ("cmdline:", head.command.as_str()),
+        ("rt_test_version:", &head.version),
+        ("start_time", &time(head.start)),
+        ("end_time", &time(head.end)),
+    ];
+    for (key, value) in strings {
+        let _ = writeln!(text, "  \"{key}\": {},", quoted(value));
+    }
+    let _ = write!(
+        text,
+        "  \"return_code\": {},\n  \"sysinfo\": {{\n",
+        head.return_code
+    );
+    let strings = [
+        ("sysname", &system.sysname),
+        ("nodename", &system.nodename),
+        ("release", &system.release),
+        ("version", &system.version),
+        ("machine", &system.machine),
+    ];
+    for (key, value) in strings {
+        let _ = writeln!(text, "    \"{key}\": {},", quoted(value));
+    }
+    let _ = write!(
+        text,
+        "    \"realtime\": {}\n  }},\n  \"num_threads\": {},\n  \"resolution_in_ns\": {},\n  \"thread\": {{\n",
+        u8::from(system.realtime),
+        threads.len(),
+        u8::from(unit == Unit::Nanos)
+    );
+    for (place, latencies) in threads.iter().enumerate() {
+        thread(&mut text, latencies, size, unit)?;
+        let comma = if place + 1 < threads.len() { "," } else { "" };
+        let _ = writeln!(text, "    }}{comma}");
+    }
+    text.push_str("  }\n}\n");
+    Ok(text)
+}
+
+fn thread(
+    text: &mut String,
+    latencies: &Latencies,
+    size: u64,
+    unit: Unit,
+) -> Result<(), StatsError> {
+    let thread = &latencies.thread;
+    let _ = write!(
+        text,
+        "    \"{}\": {{\n      \"histogram\": {{",
+        thread.number
+    );
+    let mut values = values(&latencies.counts, size, unit).into_iter().peekable();
+    let is_empty = values.peek().is_none();
+    while let Some((value, count)) = values.next() {
+        let comma = if values.peek().is_some() { "," } else { "" };
+        let _ = write!(text, "\n        \"{value}\": {count}{comma}");
+    }
+    if !is_empty {
+        text.push('\n');
+    }
+    let mean = sum(latencies, unit) as f64 / thread.woken.max(1) as f64;
+    let id = |number: Option<u32>| number.map_or(-1, i64::from);
+    let _ = write!(
+        text,
+        "      }},\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {mean:.2},\n      \
+         \"cpu\": {},\n      \"node\": {},\n      \"missed\": {},\n",
+        thread.woken,
+        super::lines::least(thread, unit),
+        unit.of(thread.max_ns),
+        id(thread.cpu),
+        id(latencies.node),
+        thread.missed,
+    );
+    let counts = &latencies.counts;
+    let service = figures(
+        counts.total(),
+        counts.min(),
+        counts.max(),
+        counts.mean(),
+        |quantile| counts.supported_quantile(quantile),
+    );
+    let response = Response::new(counts, thread.interval_ns)?;
+    let response = figures(
+        response.total(),
+        response.min(),
+        response.max(),
+        response.mean(),
+        |quantile| response.supported_quantile(quantile),
+    );
+    let _ = write!(
+        text,
+        "      \"service_ns\": {service},\n      \"response_ns\": {response}\n"
+    );
+    Ok(())
+}
+
+/// Adds up the counts of values below `size`.
+fn values(counts: &Counts, size: u64, unit: Unit) -> Vec<(u64, u64)> {
+    let mut values: Vec<(u64, u64)> = Vec::new();
+    for (ns, count) in counts.iter() {
+        let value = unit.of(ns);
+        match values.last_mut() {
+            Some((last, sum)) if *last == value => *sum += count,
+            _ if value < size => values.push((value, count)),
+            _ => break,
+        }
+    }
+    values
+}
+
+/// Writes figures as an object on one line; what the sample cannot carry is null.
+fn figures(
+    count: u64,
+    min: Option<u64>,
+    max: Option<u64>,
+    mean: Option<f64>,
+    quantile: impl Fn(Quantile) -> QuantileEstimate,
+) -> String {
+    let whole = |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
+    let mean = mean.map_or("null".to_owned(), |mean| format!("{mean:.1}"));
+    let mut text = format!(
+        "{{ \"count\": {count}, \"min\": {}, \"max\": {}, \"mean\": {mean}",
+        whole(min),
+        whole(max)
+    );
+    for at in [
+        Quantile::MEDIAN,
+        Quantile::P99,
+        Quantile::P99_9,
+        Quantile::P99_99,
+    ] {
+        let _ = write!(text, ", \"{at}\": {}", whole(quantile(at).value()));
+    }
+    text + " }"
+}
+
+fn time(at: Timestamp) -> String {
+    let at = at.to_zoned(TimeZone::UTC);
+    at.strftime("%a, %d %b %Y %H:%M:%S %z").to_string()
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,216 @@
+//! The lines that cyclictest writes while it runs, and at its end.
+
+use std::fmt::Write as _;
+
+use tare_results::model::{WakeupSamples, WakeupThread};
+
+use super::{Unit, mean};
+use crate::latencies::Latencies;
+
+/// Is the least latency that cyclictest shows before the first wake-up, in its unit.
+const NOTHING_YET: u64 = 1_000_000;
+
+/// Is what a status line tells of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Number of the thread, from 0.
+    pub number: u32,
+    /// Its id in the kernel; 0 before it is known.
+    pub tid: u32,
+    /// Its real-time priority, or 0.
+    pub priority: u32,
+    /// Time between two activations in ns.
+    pub interval_ns: u64,
+    /// Wake-ups so far.
+    pub woken: u64,
+    /// Least latency in ns.
+    pub min_ns: u64,
+    /// Latency of the last wake-up in ns.
+    pub last_ns: u64,
+    /// Mean latency in ns.
+    pub mean_ns: u64,
+    /// Greatest latency in ns.
+    pub max_ns: u64,
+}
+
+/// Returns what cyclictest writes first of all.
+#[must_use]
+pub fn first_lines() -> &'static str {
+    "# /dev/cpu_dma_latency set to 0us\n"
+}
+
+/// Returns the line above the status lines; `loadavg` is the text of /proc/loadavg.
+#[must_use]
+pub fn policy(name: &str, loadavg: &str) -> String {
+    // cyclictest's name of SCHED_OTHER.
+    let name = if name == "other" { "other/other" } else { name };
+    format!(
+        "policy: {name}: loadavg: {}          \n\n",
+        loadavg.trim_end()
+    )
+}
+
+/// Returns what moves a terminal's cursor up to the line of the policy.
+#[must_use]
+pub fn up(threads: usize) -> String {
+    format!("\x1b[{}A", threads + 2)
+}
+
+/// Returns the status line of a thread.
+#[must_use]
+pub fn status(state: &State, unit: Unit) -> String {
+    let is_new = state.woken == 0;
+    let figures = Figures {
+        min: if is_new {
+            NOTHING_YET
+        } else {
+            unit.of(state.min_ns)
+        },
+        last: unit.of(state.last_ns),
+        mean: unit.of(state.mean_ns),
+        max: unit.of(state.max_ns),
+    };
+    line(state, figures, unit)
+}
+
+/// Returns the status lines of threads that have ended; `last_ns` gives each one's last latency.
+#[must_use]
+pub fn status_lines(threads: &[Latencies], last_ns: impl Fn(u32) -> u64, unit: Unit) -> String {
+    let lines = threads.iter().map(|latencies| {
+        let thread = &latencies.thread;
+        let state = State {
+            number: thread.number,
+            tid: thread.tid,
+            priority: thread.priority,
+            interval_ns: thread.interval_ns,
+            woken: thread.woken,
+            ..State::default()
+        };
+        let figures = Figures {
+            min: least(thread, unit),
+            last: unit.of(last_ns(thread.number)),
+            mean: mean(latencies, unit),
+            max: unit.of(thread.max_ns),
+        };
+        line(&state, figures, unit)
+    });
+    lines.collect()
+}
+
+/// Returns what `-b` adds at the end: the threads, and which of them was late, if one was.
+#[must_use]
+pub fn breaks(threads: &[WakeupThread], broke: Option<(u32, u64)>, unit: Unit) -> String {
+    let mut text = "# Thread Ids:".to_owned();
+    for thread in threads {
+        let _ = write!(text, " {:05}", thread.tid);
+    }
+    text.push('\n');
+    if let Some((thread, latency_ns)) = broke {
+        let tid = threads
+            .iter()
+            .find(|t| t.number == thread)
+            .map_or(0, |t| t.tid);
+        let value = unit.of(latency_ns);
+        let _ = writeln!(text, "# Break thread: {tid}\n# Break value: {value}");
+    }
+    text
+}
+
+/// Returns what `--spike` adds at the end: every wake-up later than `trigger`, with the time at which it ran, µs of
+/// CLOCK_MONOTONIC; `nodes` of them at most.
+#[must_use]
+pub fn spikes(
+    threads: &[WakeupThread],
+    samples: &WakeupSamples,
+    origin_ns: u64,
+    trigger: u64,
+    nodes: usize,
+    unit: Unit,
+) -> String {
+    let mut spikes: Vec<(u64, u32, u64)> = Vec::new();
+    for peak in &samples.peaks {
+        let value = unit.of(peak.latency_ns);
+        let Some(thread) = threads.iter().find(|t| t.number == peak.thread) else {
+            continue;
+        };
+        if value > trigger {
+            let planned_ns = peak.activation.saturating_mul(thread.interval_ns);
+            let ran_ns = origin_ns
+                .saturating_add(planned_ns)
+                .saturating_add(peak.latency_ns);
+            spikes.push((ran_ns / 1_000, peak.thread, value));
+        }
+    }
+    spikes.sort_unstable();
+    spikes.truncate(nodes);
+    let mut text = "\n".to_owned();
+    for (at, thread, value) in &spikes {
+        let _ = writeln!(text, "T:{thread:2} Spike:{value:8}: TS: {at:12}");
+    }
+    let _ = writeln!(text, "spikes = {}\n", spikes.len());
+    text
+}
+
+/// Returns the lines of `-v`: every latency, or with `-o` the greatest of every `reduction`.
+#[must_use]
+pub fn values(thread: u32, latencies_ns: &[u64], reduction: usize, unit: Unit) -> String {
+    let mut text = String::new();
+    let reduction = reduction.max(1);
+    for (chunk, start) in latencies_ns
+        .chunks_exact(reduction)
+        .zip((0..).step_by(reduction))
+    {
+        let mut greatest = (0, 0);
+        for (offset, ns) in (0_u64..).zip(chunk) {
+            if offset == 0 || *ns > greatest.1 {
+                greatest = (start as u64 + offset, *ns);
+            }
+        }
+        let (cycle, ns) = greatest;
+        let _ = writeln!(text, "{thread:8}:{cycle:8}:{:8}", unit.of(ns));
+    }
+    text
+}
+
+/// Is what a status line shows in the unit.
+struct Figures {
+    min: u64,
+    last: u64,
+    mean: u64,
+    max: u64,
+}
+
+fn line(state: &State, figures: Figures, unit: Unit) -> String {
+    let width = match unit {
+        Unit::Micros => 5,
+        Unit::Nanos => 8,
+    };
+    let Figures {
+        min,
+        last,
+        mean,
+        max,
+    } = figures;
+    let State {
+        number,
+        tid,
+        priority,
+        interval_ns,
+        woken,
+        ..
+    } = state;
+    let interval = interval_ns / 1_000;
+    format!(
+        "T:{number:2} ({tid:5}) P:{priority:2} I:{interval} C:{woken:7} Min:{min:7} Act:{last:width$} \
+         Avg:{mean:width$} Max:{max:8}\n"
+    )
+}
+
+/// Returns the least latency of a thread, as cyclictest shows it.
+pub(super) fn least(thread: &WakeupThread, unit: Unit) -> u64 {
+    if thread.woken == 0 {
+        NOTHING_YET
+    } else {
+        unit.of(thread.min_ns)
+    }
+}

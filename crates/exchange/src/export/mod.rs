@@ -1,0 +1,5 @@
+//! What is written for other tools.
+
+pub mod csv;
+pub mod cyclictest;
+pub mod hgrm;

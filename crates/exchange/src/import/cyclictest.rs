@@ -1,0 +1,368 @@
+//! cyclictest's histogram: the text of `-h` and `-H`, and `--json`.
+
+use super::words::{Json, MOST_THREADS, latency, number, shown};
+use super::{Column, Foreign, Mean, Series};
+use crate::error::ExchangeError;
+
+/// Is the name of the tool.
+const NAME: &str = "cyclictest";
+
+/// Reads what cyclictest printed.
+///
+/// # Errors
+///
+/// As [`super::Tool::read`].
+pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
+    match Json::read(text, NAME)? {
+        Some(json) => from_json(&json),
+        None => from_text(text),
+    }
+}
+
+fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
+    let mut foreign = json.head(NAME);
+    // With -N the values are ns, and the key that is to say so is 1.
+    if json.number("resolution_in_ns").unwrap_or(0) != 0 {
+        return Err(ExchangeError::NotOutput(
+            "its values are ns (-N), of which cyclictest keeps no more than a million: measure without -N"
+                .to_owned(),
+        ));
+    }
+    let options = foreign.command.as_deref().map(options).unwrap_or_default();
+    let mut threads = Vec::new();
+    for thread in json.threads()? {
+        let counts = thread.histogram()?;
+        let cycles = thread.number("cycles");
+        let cycles = cycles.ok_or_else(|| thread.problem("has no 'cycles'"))?;
+        let counted = total(&counts);
+        let over = u128::from(cycles).checked_sub(counted);
+        let over = over.and_then(|over| u64::try_from(over).ok());
+        let over = over.ok_or_else(|| thread.problem("counts more latencies than cycles"))?;
+        if cycles > 0 && counts.is_empty() {
+            return Err(no_histogram());
+        }
+        let limit = counts.last().map_or(0, |(us, _)| us + 1);
+        threads.push(Column {
+            cpu: thread.number("cpu").and_then(|cpu| u32::try_from(cpu).ok()),
+            priority: options.priority,
+            // With a histogram every thread has the same one.
+            interval_us: options.interval_us,
+            counts,
+            over,
+            limit: options.size.unwrap_or(limit).max(limit),
+            min: Some(thread.latency("min")?).filter(|_| cycles > 0),
+            max: Some(thread.latency("max")?).filter(|_| cycles > 0),
+            mean: thread
+                .fraction("avg")
+                .filter(|avg| avg.is_finite())
+                .map(Mean::Rounded),
+            ..Column::default()
+        });
+    }
+    foreign.series.push(series(threads));
+    Ok(foreign)
+}
+
+fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
+    let mut read = Text::default();
+    for (line, content) in (1..).zip(text.lines()) {
+        // What moves the cursor stands before the status of the next round.
+        let content = content.rsplit('\u{1b}').next().unwrap_or_default();
+        read.line(line, content)?;
+    }
+    Ok(Foreign {
+        tool: NAME.to_owned(),
+        series: vec![series(read.finish()?)],
+        ..Foreign::default()
+    })
+}
+
+/// Is the text of `-h` while it is read.
+#[derive(Default)]
+struct Text {
+    threads: Vec<Column>,
+    status: Vec<Status>,
+    /// Counts of each column, as the histogram's foot says.
+    totals: Vec<u64>,
+    is_in_histogram: bool,
+    is_complete: bool,
+}
+
+impl Text {
+    fn line(&mut self, line: usize, content: &str) -> Result<(), ExchangeError> {
+        if let Some(read) = Status::read(content) {
+            self.status.retain(|known| known.number != read.number);
+            if self.status.len() < MOST_THREADS {
+                self.status.push(read);
+            }
+        } else if content.trim_end() == "# Histogram" {
+            *self = Self {
+                status: std::mem::take(&mut self.status),
+                is_in_histogram: true,
+                ..Self::default()
+            };
+        } else if let Some(comment) = content.strip_prefix('#') {
+            self.is_in_histogram = false;
+            if let Some((name, figures)) = comment.trim_start().split_once(':') {
+                let text = figures;
+                self.figures(name, &Figures { line, name, text })?;
+            }
+        } else if self.is_in_histogram && !content.trim().is_empty() {
+            self.row(line, content)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a line of the histogram's foot.
+    fn figures(&mut self, name: &str, figures: &Figures<'_>) -> Result<(), ExchangeError> {
+        let threads = &mut self.threads;
+        match name {
+            "Total" => self.totals = figures.numbers()?,
+            "Min Latencies" => figures.each(threads, |thread, us| thread.min = Some(us))?,
+            "Avg Latencies" => {
+                figures.each(threads, |thread, us| thread.mean = Some(Mean::CutOff(us)))?;
+            }
+            "Max Latencies" => figures.each(threads, |thread, us| thread.max = Some(us))?,
+            "Histogram Overflows" => {
+                figures.each(threads, |thread, count| thread.over = count)?;
+                self.is_complete = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes `000007 000001\t000004`.
+    fn row(&mut self, line: usize, content: &str) -> Result<(), ExchangeError> {
+        let wrong = |problem: String| Err(ExchangeError::line(line, problem));
+        let mut words = content.split_whitespace();
+        let us = latency(line, words.next().unwrap_or_default())?;
+        let counts = words.take(MOST_THREADS).map(|word| number(line, word));
+        let counts: Vec<u64> = counts.collect::<Result<_, _>>()?;
+        if counts.is_empty() {
+            return wrong(format!("'{}' is no row of a histogram", shown(content)));
+        }
+        if self.threads.is_empty() {
+            self.threads.resize(counts.len(), Column::default());
+        }
+        let columns = self.threads.len();
+        if counts.len() != columns {
+            return wrong(format!("{} counts, but {columns} before", counts.len()));
+        }
+        let due = self.threads[0].limit;
+        if us != due {
+            return wrong(format!("the value {us} stands where {due} is due"));
+        }
+        for (thread, count) in self.threads.iter_mut().zip(counts) {
+            thread.limit = us + 1;
+            if count > 0 {
+                thread.counts.push((us, count));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts everything together, and checks that nothing is missing.
+    fn finish(mut self) -> Result<Vec<Column>, ExchangeError> {
+        if self.threads.is_empty() {
+            return Err(no_histogram());
+        }
+        if !self.is_complete {
+            return Err(ExchangeError::NotOutput(
+                "the line '# Histogram Overflows:' is missing: the output broke off".to_owned(),
+            ));
+        }
+        if self.has_sum() {
+            self.threads.pop();
+        }
+        for (number, (thread, stated)) in (0_u32..).zip(self.threads.iter_mut().zip(&self.totals)) {
+            let counted = total(&thread.counts);
+            if counted != u128::from(*stated) {
+                return Err(ExchangeError::NotOutput(format!(
+                    "the counts of thread {number} add up to {counted}, '# Total:' says {stated}: lines are missing"
+                )));
+            }
+            // What a thread that never ran has in place of figures.
+            if counted == 0 && thread.over == 0 {
+                (thread.min, thread.max, thread.mean) = (None, None, None);
+            }
+            if let Some(known) = self.status.iter().find(|known| known.number == number) {
+                thread.tid = known.tid;
+                thread.priority = Some(known.priority);
+                thread.interval_us = Some(known.interval_us);
+            }
+        }
+        Ok(self.threads)
+    }
+
+    /// Says whether the last column is the sum of the others, as `-H` adds it: '# Min Latencies:' has none of it.
+    fn has_sum(&self) -> bool {
+        let [others @ .., last] = &self.threads[..] else {
+            return false;
+        };
+        let is_sum = |of: fn(&Column) -> u128| others.iter().map(of).sum::<u128>() == of(last);
+        others.len() > 1
+            && last.min.is_none()
+            && is_sum(|column| total(&column.counts))
+            && is_sum(|column| column.over.into())
+    }
+}
+
+fn series(threads: Vec<Column>) -> Series {
+    Series {
+        name: NAME.to_owned(),
+        is_periodic: true,
+        threads,
+    }
+}
+
+fn no_histogram() -> ExchangeError {
+    ExchangeError::NotOutput(
+        "there is no histogram in it: measure with -h US (and -q), 1000 for example".to_owned(),
+    )
+}
+
+fn total(counts: &[(u64, u64)]) -> u128 {
+    counts.iter().map(|(_, count)| u128::from(*count)).sum()
+}
+
+/// Is a line of one figure for each thread.
+struct Figures<'a> {
+    line: usize,
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Figures<'_> {
+    fn numbers(&self) -> Result<Vec<u64>, ExchangeError> {
+        let words = self.text.split_whitespace();
+        words.map(|word| latency(self.line, word)).collect()
+    }
+
+    fn each(
+        &self,
+        threads: &mut [Column],
+        put: impl Fn(&mut Column, u64),
+    ) -> Result<(), ExchangeError> {
+        let numbers = self.numbers()?;
+        // The column of -H has no minimum and no mean.
+        if numbers.len() != threads.len() && numbers.len() + 1 != threads.len() {
+            let problem = format!(
+                "'# {}:' has {} figures for {} columns",
+                self.name,
+                numbers.len(),
+                threads.len()
+            );
+            return Err(ExchangeError::line(self.line, problem));
+        }
+        for (thread, number) in threads.iter_mut().zip(numbers) {
+            put(thread, number);
+        }
+        Ok(())
+    }
+}
+
+/// Is what a status line says of a thread: `T: 0 (10666) P:80 I:1000 C: …`.
+struct Status {
+    number: u32,
+    tid: u32,
+    priority: u32,
+    interval_us: u64,
+}
+
+impl Status {
+    fn read(content: &str) -> Option<Self> {
+        let at = content.find("T:")?;
+        let (number, rest) = content[at + 2..].split_once('(')?;
+        let (tid, rest) = rest.split_once(')')?;
+        let (_, rest) = rest.split_once("P:")?;
+        let (priority, rest) = rest.split_once("I:")?;
+        let (interval, _) = rest.split_once("C:")?;
+        Some(Self {
+            number: number.trim().parse().ok()?,
+            tid: tid.trim().parse().ok()?,
+            priority: priority.trim().parse().ok()?,
+            interval_us: interval.trim().parse().ok().filter(|us| *us > 0)?,
+        })
+    }
+}
+
+/// Is what a command line says of the threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Options {
+    interval_us: Option<u64>,
+    priority: Option<u32>,
+    size: Option<u64>,
+}
+
+/// Reads the options that matter here; those that are not given are cyclictest's defaults.
+fn options(command: &str) -> Options {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let value = |short: char, long: &str| {
+        words.iter().enumerate().find_map(|(place, word)| {
+            let next = || words.get(place + 1).copied();
+            if let Some(rest) = word.strip_prefix("--") {
+                let (name, value) = rest
+                    .split_once('=')
+                    .map_or((rest, None), |(n, v)| (n, Some(v)));
+                return (name == long).then(|| value.or_else(next)).flatten();
+            }
+            let letters = word.strip_prefix('-')?;
+            let at = letters.find(short)?;
+            // Letters before it are options without a value, as in -qh100.
+            let are_flags = letters[..at].chars().all(|c| "mqnNrRsSuvxMt".contains(c));
+            let value = &letters[at + short.len_utf8()..];
+            are_flags.then(|| {
+                if value.is_empty() {
+                    next()
+                } else {
+                    Some(value)
+                }
+            })?
+        })
+    };
+    let number = |short, long| value(short, long).and_then(|text: &str| text.parse().ok());
+    Options {
+        interval_us: Some(
+            number('i', "interval")
+                .filter(|us| *us > 0)
+                .unwrap_or(1_000),
+        ),
+        priority: number('p', "priority").and_then(|priority| u32::try_from(priority).ok()),
+        size: number('h', "histogram").or_else(|| number('H', "histofall")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_as_people_write_them() {
+        let interval = |command| options(command).interval_us;
+        assert_eq!(interval("cyclictest -q -h 100"), Some(1_000));
+        assert_eq!(interval("cyclictest -m -Sp90 -i200 -h400 -q"), Some(200));
+        assert_eq!(
+            interval("cyclictest --interval=250 --histogram 5"),
+            Some(250)
+        );
+        let found = options("cyclictest -mSqp80 -i 100 -H 50");
+        assert_eq!((found.priority, found.size), (Some(80), Some(50)));
+    }
+
+    #[test]
+    fn a_broken_line_is_named() {
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert!(error("").contains("-h US"));
+        assert_eq!(
+            error("# Histogram\n000000 x\n"),
+            "line 2: 'x' is no whole number"
+        );
+        let uneven = "# Histogram\n000000 000000\n000001 000001\t000002\n";
+        assert_eq!(error(uneven), "line 3: 2 counts, but 1 before");
+        assert!(error("# Histogram\n000000 000000\n").contains("broke off"));
+        let short =
+            "# Histogram\n000000 000001\n# Total: 000000002\n# Histogram Overflows: 00000\n";
+        assert!(error(short).contains("lines are missing"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Results of other tools, made a run folder.
+//!
+//! - [`cyclictest`], [`oslat`], [`rtla`] read what the tools print, as text and, where they have it, as JSON.
+//! - [`Foreign`] is what such a file says; [`run`] makes plan and cells of it.
+//!
+//! These tools count whole microseconds, so a latency of 7 µs stands for one from 7 to 8; nothing is known of a
+//! wake-up's time. What a file does not say is not made up: it is 0 or none, and a notice in the cell says so.
+
+pub mod cyclictest;
+pub mod oslat;
+pub mod rtla;
+mod run;
+mod words;
+
+pub use run::{Imported, run};
+
+use jiff::Timestamp;
+
+use crate::error::ExchangeError;
+
+/// Is a tool whose results can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// cyclictest of rt-tests: `-h` or `-H`, or `--json` with a histogram.
+    Cyclictest,
+    /// oslat of rt-tests.
+    Oslat,
+    /// `rtla timerlat hist` or `rtla osnoise hist`.
+    Rtla,
+}
+
+impl Tool {
+    /// Reads what the tool printed.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Line`] with the line that is not as the tool prints it, [`ExchangeError::NotOutput`] if what
+    /// matters is not there at all.
+    pub fn read(self, text: &str) -> Result<Foreign, ExchangeError> {
+        match self {
+            Self::Cyclictest => cyclictest::read(text),
+            Self::Oslat => oslat::read(text),
+            Self::Rtla => rtla::read(text),
+        }
+    }
+}
+
+/// Is what a file of another tool says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Foreign {
+    /// The tool, with its version if the file has it.
+    pub tool: String,
+    /// The command line that made it.
+    pub command: Option<String>,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// How long it measured, in ns.
+    pub duration_ns: Option<u64>,
+    /// What is told of the place: names and values.
+    pub facts: Vec<(String, String)>,
+    /// The histograms, those of one kind together.
+    pub series: Vec<Series>,
+    /// What the reader of the figures should know.
+    pub notices: Vec<String>,
+}
+
+/// Holds histograms of one kind, one for each thread or CPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Name by which reports show it, in place of a target: `cyclictest`, `rtla-timerlat-irq`.
+    pub name: String,
+    /// Whether these are latencies of activations that come at an interval, so that some may have been missed.
+    pub is_periodic: bool,
+    /// The histograms.
+    pub threads: Vec<Column>,
+}
+
+/// Is the histogram of one thread. Latencies are whole µs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// Its id in the kernel; 0 if that is not told.
+    pub tid: u32,
+    /// Its CPU.
+    pub cpu: Option<u32>,
+    /// Its real-time priority, if that is told.
+    pub priority: Option<u32>,
+    /// Time between two activations, if that is told.
+    pub interval_us: Option<u64>,
+    /// Latencies with their counts, rising.
+    pub counts: Vec<(u64, u64)>,
+    /// How many were longer than the histogram.
+    pub over: u64,
+    /// From what latency on they count as longer.
+    pub limit: u64,
+    /// The least latency.
+    pub min: Option<u64>,
+    /// The greatest.
+    pub max: Option<u64>,
+    /// The mean.
+    pub mean: Option<Mean>,
+}
+
+/// Is a mean as a file tells it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mean {
+    /// With its fraction.
+    Rounded(f64),
+    /// Whole µs, the rest cut off.
+    CutOff(u64),
+}

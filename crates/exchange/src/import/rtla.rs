@@ -1,0 +1,243 @@
+//! The histograms of `rtla timerlat hist` and `rtla osnoise hist`, as the kernel's documentation shows them
+//! (Documentation/tools/rtla).
+//!
+//! timerlat has up to three columns for each CPU: `IRQ`, how late the timer's interrupt came; `Thr`, how late the
+//! thread ran; `Usr`, how late one returned to user space. Each kind becomes a cell. osnoise counts how long
+//! single noises lasted, which is nothing that comes at an interval.
+
+use super::words::{latency, number, shown};
+use super::{Column, Foreign, Mean, Series};
+use crate::error::ExchangeError;
+
+/// Reads what rtla printed.
+///
+/// # Errors
+///
+/// As [`super::Tool::read`].
+pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
+    let mut foreign = Foreign {
+        tool: "rtla".to_owned(),
+        ..Foreign::default()
+    };
+    let mut table: Option<Table> = None;
+    let mut tool = None;
+    for (line, content) in (1..).zip(text.lines()) {
+        if let Some(comment) = content.strip_prefix('#') {
+            match comment.trim() {
+                "RTLA timerlat histogram" => tool = Some("timerlat"),
+                "RTLA osnoise histogram" => tool = Some("osnoise"),
+                other => read_comment(&mut foreign, line, other)?,
+            }
+            continue;
+        }
+        let mut words = content.split_whitespace();
+        let Some(first) = words.next() else {
+            continue;
+        };
+        if first == "Index" {
+            table = Some(Table::read(line, words)?);
+            continue;
+        }
+        let Some(table) = &mut table else {
+            continue;
+        };
+        // A summary of all CPUs, which newer versions print below.
+        if first == "ALL:" {
+            break;
+        }
+        table.row(line, first, words)?;
+    }
+    let tool = tool.ok_or_else(|| {
+        ExchangeError::NotOutput(
+            "there is no line '# RTLA timerlat histogram' or '# RTLA osnoise histogram': it is not what `rtla timerlat \
+             hist` or `rtla osnoise hist` print (without --no-header)"
+                .to_owned(),
+        )
+    })?;
+    let table = table.ok_or_else(|| {
+        ExchangeError::NotOutput("there is no line 'Index …': it has no histogram".to_owned())
+    })?;
+    foreign.tool = format!("rtla {tool}");
+    foreign.series = table.series(tool)?;
+    if tool == "osnoise" {
+        foreign.notices.push(
+            "rtla osnoise counts how long single noises lasted; these are no latencies of wake-ups. Nothing is due at \
+             an interval, so service and response are the same and nothing is missed"
+                .to_owned(),
+        );
+    } else {
+        foreign.notices.push(
+            "the timerlat tracer's thread is woken by its own timer in the kernel: compare it with tare's figures for the \
+             tail rather than for the minimum"
+                .to_owned(),
+        );
+    }
+    Ok(foreign)
+}
+
+/// Reads the unit and the duration: `Duration:   0 00:10:00`.
+fn read_comment(foreign: &mut Foreign, line: usize, comment: &str) -> Result<(), ExchangeError> {
+    if let Some(unit) = comment.strip_prefix("Time unit is ")
+        && !unit.starts_with("microseconds")
+    {
+        let problem = format!("the unit is {}: measure without --nano", shown(unit));
+        return Err(ExchangeError::line(line, problem));
+    }
+    if let Some(duration) = comment.strip_prefix("Duration:") {
+        foreign.duration_ns = duration_ns(duration);
+    }
+    Ok(())
+}
+
+fn duration_ns(text: &str) -> Option<u64> {
+    let (days, clock) = text.trim().split_once(char::is_whitespace)?;
+    let mut seconds: u64 = days.parse::<u32>().ok()?.into();
+    for (part, length) in clock.trim().splitn(3, ':').zip([24, 60, 60]) {
+        seconds = seconds * length + u64::from(part.parse::<u16>().ok()?);
+    }
+    seconds.checked_mul(1_000_000_000)
+}
+
+/// Is the table while it is read.
+struct Table {
+    columns: Vec<(Kind, Column)>,
+    /// Counts of each column, as the table's foot says.
+    stated: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Interrupt,
+    Thread,
+    User,
+    Noise,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Thread, Self::Interrupt, Self::User, Self::Noise];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Interrupt => "IRQ",
+            Self::Thread => "Thr",
+            Self::User => "Usr",
+            Self::Noise => "CPU",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "rtla-timerlat-irq",
+            Self::Thread => "rtla-timerlat-thread",
+            Self::User => "rtla-timerlat-user",
+            Self::Noise => "rtla-osnoise",
+        }
+    }
+}
+
+impl Table {
+    /// Reads `IRQ-000 Thr-000 …`.
+    fn read<'a>(line: usize, words: impl Iterator<Item = &'a str>) -> Result<Self, ExchangeError> {
+        let mut columns = Vec::new();
+        for word in words.take(super::words::MOST_THREADS) {
+            let problem = || {
+                let problem = format!("'{}' is no column such as Thr-000", shown(word));
+                ExchangeError::line(line, problem)
+            };
+            let (heading, cpu) = word.split_once('-').ok_or_else(problem)?;
+            let kind = Kind::ALL.into_iter().find(|kind| kind.heading() == heading);
+            let column = Column {
+                cpu: Some(cpu.parse().map_err(|_| problem())?),
+                ..Column::default()
+            };
+            columns.push((kind.ok_or_else(problem)?, column));
+        }
+        if columns.is_empty() {
+            return Err(ExchangeError::line(line, "the table has no columns"));
+        }
+        Ok(Self {
+            columns,
+            stated: Vec::new(),
+        })
+    }
+
+    fn row<'a>(
+        &mut self,
+        line: usize,
+        first: &str,
+        words: impl Iterator<Item = &'a str>,
+    ) -> Result<(), ExchangeError> {
+        let due = self.columns.len();
+        let words: Vec<&str> = words.take(due + 1).collect();
+        if words.len() != due {
+            let problem = format!("{} figures for {due} columns", words.len());
+            return Err(ExchangeError::line(line, problem));
+        }
+        if first == "count:" {
+            let stated = words.iter().map(|word| number(line, word));
+            self.stated = stated.collect::<Result<_, _>>()?;
+            return Ok(());
+        }
+        let us = match first {
+            "over:" | "min:" | "avg:" | "max:" => None,
+            value => Some(latency(line, value)?),
+        };
+        for ((_, column), word) in self.columns.iter_mut().zip(words) {
+            // A CPU that measured nothing has a dash in place of its least, mean and greatest.
+            if word == "-" {
+                continue;
+            }
+            let figure = match first {
+                "over:" => number(line, word)?,
+                _ if us.is_some() => number(line, word)?,
+                _ => latency(line, word)?,
+            };
+            match (first, us) {
+                (_, Some(us)) => {
+                    if column.limit > us {
+                        let problem = format!("the value {us} does not rise above the one before");
+                        return Err(ExchangeError::line(line, problem));
+                    }
+                    column.limit = us + 1;
+                    if figure > 0 {
+                        column.counts.push((us, figure));
+                    }
+                }
+                ("over:", _) => column.over = figure,
+                ("min:", _) => column.min = Some(figure),
+                ("max:", _) => column.max = Some(figure),
+                _ => column.mean = Some(Mean::CutOff(figure)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the columns of each kind together.
+    fn series(mut self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
+        for ((kind, column), stated) in self.columns.iter_mut().zip(&self.stated) {
+            let counted: u128 = column
+                .counts
+                .iter()
+                .map(|(_, count)| u128::from(*count))
+                .sum();
+            if counted + u128::from(column.over) != u128::from(*stated) {
+                return Err(ExchangeError::NotOutput(format!(
+                    "the counts of {}-{:03} add up to {}, 'count:' says {stated}: lines are missing",
+                    kind.heading(),
+                    column.cpu.unwrap_or(0),
+                    counted + u128::from(column.over)
+                )));
+            }
+        }
+        let series = Kind::ALL.into_iter().filter_map(|kind| {
+            let own = self.columns.iter().filter(|(of, _)| *of == kind);
+            let threads: Vec<Column> = own.map(|(_, column)| column.clone()).collect();
+            (!threads.is_empty()).then(|| Series {
+                name: kind.name().to_owned(),
+                is_periodic: tool == "timerlat",
+                threads,
+            })
+        });
+        Ok(series.collect())
+    }
+}

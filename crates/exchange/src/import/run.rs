@@ -1,0 +1,393 @@
+//! From what another tool's file says to plan and cells of a run folder.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use tare_host::{Machine, Source};
+use tare_results::model::{
+    Agent, Calibration, Cell, CellPlan, Events, Fact, LatencyBin, LatencyCount, Outcome, Plan,
+    Preparation, SCHEMA, Samples, WakeupSamples, WakeupThread, Wakeups,
+};
+use tare_results::{MachineRecord, RunFolder};
+use tare_stats::missed_by;
+
+use super::{Column, Foreign, Mean, Series};
+use crate::error::ExchangeError;
+
+const US: u64 = 1_000;
+
+/// Is a run made of another tool's file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// What the run is said to have been asked for.
+    pub plan: Plan,
+    /// The machine, of which nothing is known.
+    pub machine: MachineRecord,
+    /// Its cells with their samples.
+    pub cells: Vec<(Cell, Samples)>,
+}
+
+impl Imported {
+    /// Writes the run folder.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Results`] if it can't be created or written.
+    pub fn write(&self, path: &Path) -> Result<RunFolder, ExchangeError> {
+        let folder = RunFolder::create(path, &self.plan, &self.machine)?;
+        for (cell, samples) in &self.cells {
+            folder.write_cell(cell, Some(samples))?;
+        }
+        Ok(folder)
+    }
+}
+
+/// Makes a run of a file. `interval_us` is the interval where the file has none; `command` is what imports it.
+///
+/// # Errors
+///
+/// [`ExchangeError::NoInterval`] if neither the file nor the caller knows it; [`ExchangeError::NotOutput`] if its
+/// figures contradict each other.
+pub fn run(
+    foreign: &Foreign,
+    interval_us: Option<u64>,
+    command: Vec<String>,
+    now: Timestamp,
+) -> Result<Imported, ExchangeError> {
+    let mut cells = Vec::new();
+    for (id, series) in (1..).zip(&foreign.series) {
+        cells.push(cell(foreign, series, id, interval_us, now)?);
+    }
+    let first = foreign
+        .series
+        .first()
+        .and_then(|series| series.threads.first());
+    let plan = Plan {
+        schema: SCHEMA,
+        tare_version: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment: tare_wire::wakeup::NAME.to_owned(),
+        created: now,
+        command,
+        seed: 0,
+        cpu: first.and_then(|thread| thread.cpu).unwrap_or(0),
+        cpu_reason: format!("imported from the output of {}", foreign.tool),
+        settings: Vec::new(),
+        study: None,
+        start_engine: false,
+        cells: cells
+            .iter()
+            .map(|(cell, _): &(Cell, _)| cell.plan.clone())
+            .collect(),
+    };
+    // A folder that is not there has no files: the machine on which this is read is another one.
+    let unknown = Source::at("/nonexistent/imported");
+    Ok(Imported {
+        plan,
+        machine: MachineRecord::new(Machine::collect(&unknown), Vec::new()),
+        cells,
+    })
+}
+
+fn cell(
+    foreign: &Foreign,
+    series: &Series,
+    id: u32,
+    interval_us: Option<u64>,
+    now: Timestamp,
+) -> Result<(Cell, Samples), ExchangeError> {
+    let mut samples = WakeupSamples::default();
+    let mut threads = Vec::new();
+    for (number, column) in (0..).zip(&series.threads) {
+        let interval_ns = interval_ns(foreign, series, column, interval_us)?;
+        let sums = Sums::of(column).map_err(|problem| {
+            ExchangeError::NotOutput(format!("{} {number}: {problem}", series.name))
+        })?;
+        threads.push(thread(number, column, interval_ns, &sums));
+        samples
+            .counts
+            .extend(column.counts.iter().map(|(us, count)| LatencyCount {
+                thread: number,
+                phase: 0,
+                latency_ns: us * US,
+                count: *count,
+            }));
+        if sums.woken > 0 {
+            samples.bins.push(LatencyBin {
+                thread: number,
+                bin: 0,
+                count: sums.woken,
+                sum_ns: sums.sum_ns,
+                min_ns: sums.min_ns,
+                max_ns: sums.max_ns,
+            });
+        }
+    }
+    let plan = plan(foreign, series, id, &threads);
+    let wakeups = Wakeups {
+        agent: Agent {
+            version: foreign.tool.clone(),
+            environment: "linux".to_owned(),
+            sha256: String::new(),
+            emulated: false,
+            accelerator: None,
+            kernel: None,
+        },
+        preparation: Preparation {
+            cpu: threads.first().and_then(|thread| thread.cpu),
+            buffer_bytes: 0,
+            locked: false,
+            latency_held: false,
+        },
+        calibration: UNKNOWN,
+        frequencies: Vec::new(),
+        counters: Vec::new(),
+        facts: facts(foreign),
+        origin_ns: 0,
+        threads,
+        exceeded: Vec::new(),
+        worst: Vec::new(),
+    };
+    let cell = Cell {
+        schema: SCHEMA,
+        plan,
+        started_at: foreign.started.unwrap_or(now),
+        events: Events::default(),
+        outcome: Outcome::Woken(Box::new(wakeups)),
+        notices: notices(foreign, series),
+        load: None,
+        daemons: Vec::new(),
+    };
+    let samples = Samples {
+        wakeups: samples,
+        ..Samples::default()
+    };
+    Ok((cell, samples))
+}
+
+/// Is the calibration of a measurement that has none.
+const UNKNOWN: Calibration = Calibration {
+    fenced_region_cycles: 0,
+    fenced_cost_cycles: 0.0,
+    published_region_cycles: 0,
+    published_cost_cycles: 0.0,
+    bare_read_cycles: 0.0,
+    step_cycles: 0,
+    loop_cycles: 0.0,
+};
+
+/// Returns the interval of a thread. Where nothing comes at an interval it is the whole time, in which nothing else
+/// is due.
+fn interval_ns(
+    foreign: &Foreign,
+    series: &Series,
+    column: &Column,
+    given_us: Option<u64>,
+) -> Result<u64, ExchangeError> {
+    if series.is_periodic {
+        let us = column.interval_us.or(given_us).filter(|us| *us > 0);
+        return us
+            .and_then(|us| us.checked_mul(US))
+            .ok_or(ExchangeError::NoInterval);
+    }
+    let longest = column.max.unwrap_or(column.limit) * US;
+    Ok(foreign.duration_ns.unwrap_or(0).max(longest).max(US))
+}
+
+/// Is what the figures of a thread add up to, in ns.
+struct Sums {
+    woken: u64,
+    counted_ns: u64,
+    uncounted_ns: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Sums {
+    /// Adds up; says what contradicts itself.
+    fn of(column: &Column) -> Result<Self, String> {
+        let many = || "its counts add up to more than any measurement has".to_owned();
+        let counted = column
+            .counts
+            .iter()
+            .try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
+        let woken = counted.and_then(|counted| counted.checked_add(column.over));
+        let woken = woken.ok_or_else(many)?;
+        let least = column.counts.first().map(|(us, _)| *us);
+        let most = column.counts.last().map(|(us, _)| *us);
+        let min = column.min.or(least).unwrap_or(column.limit);
+        let max = column.max.or(most).unwrap_or(min).max(min);
+        if let (Some(least), Some(most)) = (least, most)
+            && (min > least || max < most)
+        {
+            return Err(format!(
+                "it counts latencies from {least} to {most} µs, but names {min} and {max} as least and greatest"
+            ));
+        }
+        if column.over > 0 && max < column.limit {
+            return Err(format!(
+                "{} latencies are above {} µs, but the greatest is {max}",
+                column.over, column.limit
+            ));
+        }
+        let counted_us = column.counts.iter().try_fold(0_u64, |sum, (us, count)| {
+            us.checked_mul(*count)
+                .and_then(|product| sum.checked_add(product))
+        });
+        let counted_ns = counted_us
+            .and_then(|us| us.checked_mul(US))
+            .ok_or_else(many)?;
+        let uncounted_ns = uncounted_ns(column, woken, counted_ns, max).ok_or_else(many)?;
+        Ok(Self {
+            woken,
+            counted_ns,
+            uncounted_ns,
+            sum_ns: counted_ns.checked_add(uncounted_ns).ok_or_else(many)?,
+            min_ns: if woken == 0 { 0 } else { min * US },
+            max_ns: if woken == 0 { 0 } else { max * US },
+        })
+    }
+}
+
+/// Returns the sum of the latencies beyond the histogram, as the mean of all tells it.
+///
+/// They lie between the histogram's end and the greatest, which one of them is.
+fn uncounted_ns(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Option<u64> {
+    if column.over == 0 {
+        return Some(0);
+    }
+    let least = (column.over - 1)
+        .checked_mul(column.limit)?
+        .checked_add(max)?;
+    let most = column.over.checked_mul(max)?;
+    let mean = match column.mean {
+        Some(Mean::Rounded(mean)) => mean,
+        // Half a unit was cut off in the middle.
+        Some(Mean::CutOff(mean)) => mean as f64 + 0.5,
+        None => return least.checked_mul(US),
+    };
+    let all_us = (mean * woken as f64).max(0.0) as u64;
+    let us = all_us.saturating_sub(counted_ns / US);
+    us.clamp(least, most.max(least)).checked_mul(US)
+}
+
+fn thread(number: u32, column: &Column, interval_ns: u64, sums: &Sums) -> WakeupThread {
+    let missed = column
+        .counts
+        .iter()
+        .map(|(us, count)| missed_by(us * US, interval_ns).saturating_mul(*count));
+    let missed_beyond = missed_by(column.limit.saturating_mul(US), interval_ns);
+    let priority = column.priority.unwrap_or(0);
+    let policy = match column.priority {
+        None => "unknown",
+        Some(0) => "other",
+        Some(_) => "fifo",
+    };
+    WakeupThread {
+        number,
+        tid: column.tid,
+        cpu: column.cpu,
+        policy: policy.to_owned(),
+        priority,
+        interval_ns,
+        woken: sums.woken,
+        missed: missed.fold(
+            missed_beyond.saturating_mul(column.over),
+            u64::saturating_add,
+        ),
+        min_ns: sums.min_ns,
+        max_ns: sums.max_ns,
+        sum_ns: sums.counted_ns + sums.uncounted_ns,
+        threshold_ns: sums.max_ns.saturating_add(1),
+        peaks_seen: 0,
+        peaks_kept: 0,
+        uncounted: column.over,
+        uncounted_ns: sums.uncounted_ns,
+        uncounted_max_ns: if column.over > 0 { sums.max_ns } else { 0 },
+        bin_ns: interval_ns.saturating_mul(sums.woken.max(1)),
+        raw_kept: 0,
+        recording_ns: 0,
+    }
+}
+
+fn plan(foreign: &Foreign, series: &Series, id: u32, threads: &[WakeupThread]) -> CellPlan {
+    let first = threads.first();
+    let interval_ns = first.map_or(US, |thread| thread.interval_ns);
+    let woken = first.map_or(0, |thread| thread.woken);
+    let duration_ns = foreign
+        .duration_ns
+        .unwrap_or_else(|| interval_ns.saturating_mul(woken.max(1)));
+    let seconds = duration_ns as f64 / 1e9;
+    let plan = tare_wire::wakeup::Plan {
+        threads: u32::try_from(threads.len()).unwrap_or(u32::MAX),
+        priority: first.map_or(0, |thread| thread.priority),
+        policy: match first.map(|thread| thread.policy.as_str()) {
+            Some("fifo") => tare_wire::wakeup::Policy::Fifo,
+            _ => tare_wire::wakeup::Policy::Other,
+        },
+        bins: 1,
+        raw: 0,
+        ..tare_wire::wakeup::Plan::new(interval_ns, duration_ns)
+    };
+    CellPlan {
+        id,
+        block: 1,
+        experiment: tare_wire::wakeup::NAME.to_owned(),
+        target: series.name.clone(),
+        load: "idle".to_owned(),
+        phases: Vec::new(),
+        phase_seconds: None,
+        workload: tare_wire::wakeup::NAME.to_owned(),
+        size: None,
+        repetitions: woken,
+        timing: "absolute".to_owned(),
+        words: plan.to_string(),
+        estimate_seconds: seconds,
+        limit_seconds: seconds,
+    }
+}
+
+fn facts(foreign: &Foreign) -> Vec<Fact> {
+    let command = foreign.command.as_ref().map(|command| Fact {
+        name: "command".to_owned(),
+        value: command.clone(),
+    });
+    let told = foreign.facts.iter().map(|(name, value)| Fact {
+        name: name.clone(),
+        value: value.clone(),
+    });
+    command.into_iter().chain(told).collect()
+}
+
+fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
+    let tool = &foreign.tool;
+    let mut notices = foreign.notices.clone();
+    notices.push(format!(
+        "imported from the output of {tool}: a latency of 7 µs there stands for one from 7 to 8 µs, and 0 stands in \
+         place of calibration and preparation, of which nothing is told; nor is the machine or what else ran on it \
+         known, whatever 'idle' says"
+    ));
+    let over: u64 = series.threads.iter().map(|thread| thread.over).sum();
+    if over > 0 {
+        notices.push(format!(
+            "{over} latencies are beyond the end of the histogram: of these only the greatest is known, and their sum \
+             from the mean; quantiles are those of the others"
+        ));
+    }
+    if series.is_periodic {
+        notices.push(format!(
+            "{tool} does not tell what was missed: the number follows from each latency and the interval{}",
+            if over > 0 {
+                ", and is at least that much, since those beyond the histogram count as its end"
+            } else {
+                ""
+            }
+        ));
+    }
+    if foreign.started.is_none() {
+        notices.push(
+            "the file does not say when it was measured: the time is that of the import".to_owned(),
+        );
+    }
+    notices
+}
