@@ -13,7 +13,6 @@
 //! Exit status: 0 done, 1 failed (a `failure` record says why), 2 the plan can't be read.
 
 mod facts;
-#[cfg(test)]
 mod flight;
 mod init;
 mod linux;

@@ -2,7 +2,7 @@
 
 use tare_wire::trace::{Kind, Task};
 
-use super::recorder::Kept;
+use super::keeper::Kept;
 use super::ring;
 use super::tracepoint::{Point, Tracepoint};
 

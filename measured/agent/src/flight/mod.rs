@@ -12,14 +12,14 @@
 //!
 //! * [`tracefs`], [`tracepoint`]: which events there are, and what their bytes mean;
 //! * [`ring`]: the kernel's buffer of one CPU;
-//! * [`recorder`]: the copies that one thread keeps;
+//! * [`keeper`]: the copies that one thread keeps;
 //! * [`decode`]: from bytes to events;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the records that come of it;
 //! * [`trouble`]: what can go wrong.
 
 mod decode;
-mod recorder;
+mod keeper;
 mod ring;
 mod symbols;
 #[cfg(test)]
@@ -32,9 +32,7 @@ mod trouble;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use tare_wire::cpus::Cpus;
-
-pub use self::recorder::Recorder;
+pub use self::keeper::Keeper;
 use self::ring::Ring;
 pub use self::trace::Trace;
 use self::tracefs::Tracefs;
@@ -52,63 +50,61 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Starts recording on each of `cpus`, to keep what was around the `worst` wake-ups.
+    /// Starts recording for `threads`, given as their numbers and CPUs, to keep what was around the `worst` wake-ups.
+    /// Also makes each of them its keeper.
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble`] if the kernel does not show its events, or not to this user. Nothing is recorded then,
-    /// and measuring can go on without.
-    pub fn open(cpus: &Cpus, worst: u32) -> Result<Self, Trouble> {
-        tracepoint::check_namespace()?;
-        let tracefs = Tracefs::open().map_err(Trouble::Tracefs)?;
-        let tracepoints = tracepoint::find(&tracefs)?;
-        let rings = cpus
-            .iter()
-            .map(|cpu| Ring::open(cpu, &tracepoints).map(Arc::new))
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
-            worst: worst as usize,
-            tracepoints,
-            rings,
-        })
-    }
-
-    /// Makes a recorder for each of `threads`, given as their numbers and CPUs.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Trouble`] if a CPU is not one of those that were opened, or the copies would take too much memory.
-    pub fn recorders(
-        &self,
-        threads: impl ExactSizeIterator<Item = (u32, u32)>,
-    ) -> Result<Vec<Recorder>, Trouble> {
-        let bytes = threads.len() * self.worst * recorder::MOST_COPIED;
+    /// Returns [`Trouble`] if the kernel does not show its events, or not to this user; if a thread is not pinned; or if
+    /// the copies would take too much memory. Nothing is recorded then, and measuring can go on without.
+    pub fn open(
+        threads: impl ExactSizeIterator<Item = (u32, Option<u32>)>,
+        worst: u32,
+    ) -> Result<(Self, Vec<Keeper>), Trouble> {
+        let worst = worst as usize;
+        let bytes = threads.len() * worst * keeper::MOST_COPIED;
         if bytes > MOST_BYTES {
             return Err(Trouble::TooMuch { bytes });
         }
-        threads
-            .map(|(thread, cpu)| {
-                let ring = self.rings.iter().find(|ring| ring.cpu() == cpu);
-                let ring = ring.ok_or(Trouble::OtherCpu { cpu })?;
-                Ok(Recorder::new(thread, Arc::clone(ring), self.worst))
-            })
-            .collect()
+        tracepoint::check_namespace()?;
+        let tracefs = Tracefs::open().map_err(Trouble::Tracefs)?;
+        let tracepoints = tracepoint::find(&tracefs)?;
+        let mut rings: Vec<Arc<Ring>> = Vec::new();
+        let mut keepers = Vec::new();
+        for (thread, cpu) in threads {
+            let cpu = cpu.ok_or(Trouble::Unpinned)?;
+            let ring = match rings.iter().find(|ring| ring.cpu() == cpu) {
+                Some(ring) => Arc::clone(ring),
+                None => {
+                    let ring = Arc::new(Ring::open(cpu, &tracepoints)?);
+                    rings.push(Arc::clone(&ring));
+                    ring
+                }
+            };
+            keepers.push(Keeper::new(thread, ring, worst));
+        }
+        let flight = Self {
+            worst,
+            tracepoints,
+            rings,
+        };
+        Ok((flight, keepers))
     }
 
-    /// Finds out what the recorders hold: the worst wake-ups of all threads. Ends recording.
-    pub fn finish(self, recorders: &[Recorder]) -> Trace {
+    /// Finds out what the keepers hold: the worst wake-ups of all threads. Ends recording.
+    pub fn finish(self, keepers: &[Keeper]) -> Trace {
         for ring in &self.rings {
             ring.stop();
         }
-        let mut kept: Vec<_> = recorders
+        let mut kept: Vec<_> = keepers
             .iter()
-            .flat_map(|recorder| recorder.kept().map(move |kept| (recorder, kept)))
+            .flat_map(|keeper| keeper.kept().map(move |kept| (keeper, kept)))
             .collect();
         kept.sort_by_key(|(_, kept)| (Reverse(kept.latency_ns), kept.activation));
         kept.truncate(self.worst);
         Trace::new(
             kept.into_iter()
-                .map(|(recorder, kept)| recorder.decode(&kept, &self.tracepoints)),
+                .map(|(keeper, kept)| keeper.decode(&kept, &self.tracepoints)),
         )
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use tare_wire::cpus::Cpus;
 use tare_wire::packed::Packed;
 use tare_wire::record::Record;
 use tare_wire::trace::{Kind, Task, unzigzag};
@@ -77,15 +76,15 @@ fn sleep_until(ns: u64) {
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
 }
 
-/// Returns the last CPU that this process may use, pins the calling thread to it, and opens a recorder there.
-fn prepared(worst: u32) -> Option<(Flight, u32)> {
+/// Returns the last CPU that this process may use, pins the calling thread to it, and records there.
+fn prepared(worst: u32) -> Option<(Flight, Keeper)> {
     let allowed = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu))?;
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).unwrap();
-    match Flight::open(&Cpus::one(cpu as u32), worst) {
-        Ok(flight) => Some((flight, cpu as u32)),
+    match Flight::open([(7, Some(cpu as u32))].into_iter(), worst) {
+        Ok((flight, mut keepers)) => Some((flight, keepers.pop()?)),
         Err(trouble) => {
             skip(&trouble.to_string());
             None
@@ -101,29 +100,27 @@ fn skip(why: &str) {
 }
 
 /// Measures some wake-ups of the calling thread, and returns what was recorded.
-fn measure(flight: Flight, cpu: u32, wakeups: u64) -> Told {
-    let mut recorders = flight.recorders([(0, cpu)].into_iter()).unwrap();
-    let recorder = &mut recorders[0];
+fn measure(flight: Flight, mut keeper: Keeper, wakeups: u64) -> Told {
     let origin = now_ns() + INTERVAL_NS;
     let mut activation = 0;
     for _ in 0..wakeups {
         let planned = origin + activation * INTERVAL_NS;
         sleep_until(planned);
         let latency = now_ns() - planned;
-        if recorder.is_candidate(latency) {
-            recorder.keep(activation, planned, latency);
+        if keeper.is_candidate(latency) {
+            keeper.keep(activation, planned, latency);
         }
         activation = (now_ns() - origin) / INTERVAL_NS + 1;
     }
-    Told::new(&flight.finish(&recorders))
+    Told::new(&flight.finish(&[keeper]))
 }
 
 #[test]
 fn the_way_of_a_wake_up_is_told() {
-    let Some((flight, cpu)) = prepared(20) else {
+    let Some((flight, keeper)) = prepared(20) else {
         return;
     };
-    let told = measure(flight, cpu, 300);
+    let told = measure(flight, keeper, 300);
     assert_eq!(told.worst.len(), 20);
     assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
     for events in &told.events {
@@ -168,37 +165,34 @@ fn usual_way(
 
 #[test]
 fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
-    let Some((flight, cpu)) = prepared(2) else {
+    let Some((flight, mut keeper)) = prepared(2) else {
         return;
     };
-    let mut recorders = flight.recorders([(7, cpu)].into_iter()).unwrap();
-    let recorder = &mut recorders[0];
     for (activation, latency) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
-        if recorder.is_candidate(latency) {
-            recorder.keep(activation, now_ns() - latency, latency);
+        if keeper.is_candidate(latency) {
+            keeper.keep(activation, now_ns() - latency, latency);
         }
     }
-    assert!(!recorder.is_candidate(9));
-    assert!(recorder.is_candidate(10));
-    let told = Told::new(&flight.finish(&recorders));
+    assert!(!keeper.is_candidate(9));
+    assert!(keeper.is_candidate(10));
+    let told = Told::new(&flight.finish(&[keeper]));
     let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
     assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
 }
 
 #[test]
 fn what_was_overwritten_is_not_taken_for_complete() {
-    let Some((flight, cpu)) = prepared(1) else {
+    let Some((flight, mut keeper)) = prepared(1) else {
         return;
     };
-    let mut recorders = flight.recorders([(0, cpu)].into_iter()).unwrap();
     let planned = now_ns();
     // Each sleep leaves some hundred bytes of events; a copy holds 64 KiB.
     for _ in 0..1_000 {
         thread::sleep(Duration::from_micros(1));
     }
     let latency = now_ns() - planned;
-    recorders[0].keep(0, planned, latency);
-    let told = Told::new(&flight.finish(&recorders));
+    keeper.keep(0, planned, latency);
+    let told = Told::new(&flight.finish(&[keeper]));
     assert!(!told.worst[0].3);
     let events = &told.events[0];
     assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());
@@ -206,17 +200,11 @@ fn what_was_overwritten_is_not_taken_for_complete() {
 }
 
 #[test]
-fn threads_elsewhere_and_too_many_of_them_are_refused() {
-    let Some((flight, cpu)) = prepared(100) else {
-        return;
-    };
-    let elsewhere = flight.recorders([(0, cpu + 1)].into_iter());
-    assert!(matches!(elsewhere, Err(Trouble::OtherCpu { .. })));
-    let many = flight.recorders(
-        (0..1_000_u32)
-            .map(|thread| (thread, cpu))
-            .collect::<Vec<_>>()
-            .into_iter(),
-    );
+fn threads_anywhere_and_too_many_of_them_are_refused() {
+    let anywhere = Flight::open([(0, None)].into_iter(), 10);
+    // Where nothing can be recorded at all, that is said first.
+    assert!(anywhere.is_err());
+    let many: Vec<_> = (0..1_000).map(|thread| (thread, Some(0))).collect();
+    let many = Flight::open(many.into_iter(), 100);
     assert!(matches!(many, Err(Trouble::TooMuch { .. })));
 }

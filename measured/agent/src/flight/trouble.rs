@@ -38,11 +38,8 @@ pub enum Trouble {
     },
     /// The kernel's events name threads by other numbers than those we see.
     Namespace,
-    /// A thread runs on a CPU on which nothing is recorded.
-    OtherCpu {
-        /// Which one.
-        cpu: u32,
-    },
+    /// A thread may run on any CPU.
+    Unpinned,
     /// The copies would take too much memory.
     TooMuch {
         /// How much.
@@ -82,9 +79,8 @@ impl fmt::Display for Trouble {
                 "in a PID namespace of its own the threads have other numbers than in the kernel's \
                  events; measure as a process, or in a guest",
             ),
-            Self::OtherCpu { cpu } => write!(
-                f,
-                "CPU {cpu} has no buffer; pin the threads, so that it is known where they run"
+            Self::Unpinned => f.write_str(
+                "the threads are not pinned, so it is not known on which CPUs to record; pin them",
             ),
             Self::TooMuch { bytes } => write!(
                 f,

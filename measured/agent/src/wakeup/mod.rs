@@ -52,6 +52,7 @@ use self::thread::Thread;
 use self::throttling::Throttling;
 use self::trouble::Trouble;
 use self::watch::Watch;
+use crate::flight::{self, Flight, Keeper};
 
 /// Is how many times a wake-up's cost must fit into the interval so that nothing is remarked.
 const COMFORT: u64 = 2;
@@ -84,6 +85,8 @@ struct Ready {
     place: Place,
     signals: Signals,
     shared: Arc<Shared>,
+    /// What records the kernel's events, or why nothing does; None if it was not asked for.
+    flight: Option<Result<Flight, flight::Trouble>>,
     threads: Vec<Thread>,
 }
 
@@ -101,7 +104,12 @@ impl Ready {
             source: errno.into(),
         })?;
         let shared = Arc::new(shared);
-        let threads = start(plan, given.arena, &place, &shared);
+        let (flight, keepers) = match open_flight(plan) {
+            None => (None, Vec::new()),
+            Some(Ok((flight, keepers))) => (Some(Ok(flight)), keepers),
+            Some(Err(trouble)) => (Some(Err(trouble)), Vec::new()),
+        };
+        let threads = start(plan, given.arena, keepers, &place, &shared);
         if threads.is_err() {
             // Those that wait end; the process does not wait for one that hangs.
             shared.release(None);
@@ -110,6 +118,7 @@ impl Ready {
             place,
             signals,
             shared,
+            flight,
             threads: threads?,
         })
     }
@@ -134,7 +143,8 @@ impl Ready {
         self.shared.release(Some(origin_ns));
         Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns)
             .until_all_end(platform, output)?;
-        report(self.threads, platform, output)
+        let flight = self.flight.and_then(Result::ok);
+        report(self.threads, flight, platform, output)
     }
 
     /// Says what the reader of the figures should know.
@@ -156,6 +166,9 @@ impl Ready {
                 self.place.cpus
             ));
         }
+        if let Some(Err(trouble)) = &self.flight {
+            notices.push(trouble.to_string());
+        }
         let mut threads = self.threads.iter();
         if threads.any(|thread| thread.scheduling.is_real_time())
             && let Some(throttling) = Throttling::find()
@@ -169,11 +182,13 @@ impl Ready {
 /// Writes what was measured.
 fn report(
     threads: Vec<Thread>,
+    flight: Option<Flight>,
     platform: &mut impl Platform,
     output: &mut Output,
 ) -> Result<(), Trouble> {
     let facts = facts::facts(&threads);
     let lost: u64 = threads.iter().map(|t| t.voice.exceedings.lost()).sum();
+    let mut keepers = Vec::new();
     for thread in threads {
         let identity = Identity {
             tid: thread.tid,
@@ -181,7 +196,13 @@ fn report(
             policy: thread.scheduling.policy().name(),
             priority: thread.scheduling.priority(),
         };
-        thread.join().report(identity, platform, output)?;
+        let (recorder, keeper) = thread.join();
+        recorder.report(identity, platform, output)?;
+        keepers.extend(keeper);
+    }
+    if let Some(flight) = flight {
+        let trace = flight.finish(&keepers);
+        trace.records(|record| output.put(platform, record))?;
     }
     if lost > 0 {
         let text = format!(
@@ -201,19 +222,28 @@ fn buffer_bytes(plan: &Plan) -> usize {
     recorders.fold(0, usize::saturating_add)
 }
 
+/// Begins to record the kernel's events on the CPUs of the threads, if the plan asks for it: not being able to is no
+/// reason not to measure.
+fn open_flight(plan: &Plan) -> Option<Result<(Flight, Vec<Keeper>), flight::Trouble>> {
+    let threads = (0..plan.threads).map(|thread| (thread, plan.cpu_of(thread)));
+    (plan.trace > 0).then(|| Flight::open(threads, plan.trace))
+}
+
 /// Starts all threads, one after the other so that they do not disturb each other's calibration, and checks that
 /// they can hold their intervals.
 fn start(
     plan: &Plan,
     mut arena: Arena,
+    keepers: Vec<Keeper>,
     place: &Place,
     shared: &Arc<Shared>,
 ) -> Result<Vec<Thread>, Trouble> {
     let mut threads = Vec::new();
+    let mut keepers = keepers.into_iter();
     for number in 0..plan.threads {
         let memory = arena.take(arena_bytes(plan, number));
         let recorder = Recorder::new(plan, number, memory);
-        let thread = Thread::start(plan, number, recorder, shared)?;
+        let thread = Thread::start(plan, number, (recorder, keepers.next()), shared)?;
         let interval_ns = plan.interval_of(number);
         let (wake_up_ns, recording_ns) = (thread.wake_up.least_ns, thread.recording_ns);
         if interval_ns <= wake_up_ns + recording_ns {

@@ -17,6 +17,7 @@ use super::refusal::Refusal;
 use super::scheduling::Scheduling;
 use super::shared::{Exceeding, Shared, Voice};
 use super::trouble::Trouble;
+use crate::flight::Keeper;
 
 /// Is the size of a thread's stack. All of it is locked, where memory can be.
 const STACK_BYTES: usize = 128 << 10;
@@ -45,8 +46,11 @@ pub struct Thread {
     pub progress: &'static Progress,
     /// What it says while it measures.
     pub voice: Arc<Voice>,
-    handle: JoinHandle<Recorder>,
+    handle: JoinHandle<Kept>,
 }
+
+/// Is what a thread has in the end: its latencies, and the kernel's events around the worst if they were asked for.
+pub type Kept = (Recorder, Option<Keeper>);
 
 /// Is what a thread has found out before it measures.
 struct Started {
@@ -65,7 +69,7 @@ impl Thread {
     pub fn start(
         plan: &Plan,
         number: u32,
-        recorder: Recorder,
+        (recorder, keeper): Kept,
         shared: &Arc<Shared>,
     ) -> Result<Self, Trouble> {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -76,6 +80,7 @@ impl Thread {
             number,
             plan,
             recorder,
+            keeper,
             shared: Arc::clone(shared),
             voice: Arc::clone(&voice),
         };
@@ -115,7 +120,7 @@ impl Thread {
     }
 
     /// Waits for its end and returns what it recorded.
-    pub fn join(self) -> Recorder {
+    pub fn join(self) -> Kept {
         // With `panic = "abort"` a thread that panics takes the process with it.
         self.handle.join().expect("the thread can't have panicked")
     }
@@ -126,12 +131,13 @@ struct Measuring {
     number: u32,
     plan: Plan,
     recorder: Recorder,
+    keeper: Option<Keeper>,
     shared: Arc<Shared>,
     voice: Arc<Voice>,
 }
 
 impl Measuring {
-    fn run(mut self, starter: &SyncSender<Result<Started, Trouble>>) -> Recorder {
+    fn run(mut self, starter: &SyncSender<Result<Started, Trouble>>) -> Kept {
         let started = self.prepare();
         let is_ready = started.is_ok();
         // Nobody listens if it took too long.
@@ -144,7 +150,7 @@ impl Measuring {
         }
         self.voice.end();
         self.shared.tell();
-        self.recorder
+        (self.recorder, self.keeper)
     }
 
     /// Makes everything ready that could otherwise disturb the first wake-ups.
@@ -192,6 +198,11 @@ impl Measuring {
             self.recorder.record(due.activation, latency_ns);
             self.recorder
                 .missed(pace.woke(now_ns.saturating_sub(origin_ns)));
+            if let Some(keeper) = &mut self.keeper
+                && keeper.is_candidate(latency_ns)
+            {
+                keeper.keep(due.activation, planned_ns, latency_ns);
+            }
             if latency_ns > limit_ns {
                 self.exceeded(due.activation, latency_ns);
             }

@@ -13,7 +13,7 @@ pub const MOST_COPIED: usize = 64 << 10;
 const BEFORE_NS: u64 = 50_000;
 
 /// Keeps what the kernel did around the worst wake-ups of one thread.
-pub struct Recorder {
+pub struct Keeper {
     thread: u32,
     ring: Arc<Ring>,
     places: Vec<Place>,
@@ -49,7 +49,7 @@ pub struct Kept<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Recorder {
+impl Keeper {
     /// Makes room for the `worst` wake-ups of a thread; the room is touched.
     pub(super) fn new(thread: u32, ring: Arc<Ring>, worst: usize) -> Self {
         Self {
