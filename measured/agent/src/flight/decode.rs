@@ -46,11 +46,11 @@ pub struct Event {
 /// Names something: what it is, its number, its name.
 pub type Named = (&'static str, u64, String);
 
-/// Reads a copy. Records of events that are not known are passed over.
+/// Reads a copy. `find` says to which tracepoint an identifier belongs, and whether its records have a stack. Records of events that are not known are passed over.
 pub fn decode<'a>(
     thread: u32,
     kept: &Kept<'_>,
-    find: impl Fn(u64) -> Option<&'a Tracepoint>,
+    find: impl Fn(u64) -> Option<(&'a Tracepoint, bool)>,
 ) -> Decoded {
     let mut decoded = Decoded {
         thread,
@@ -64,12 +64,11 @@ pub fn decode<'a>(
     // Set again by each older event, so that the first one's stays.
     let mut running = None;
     for (identifier, time, body) in ring::records(kept.bytes) {
-        let Some(tracepoint) = find(identifier) else {
+        let Some((tracepoint, with_stack)) = find(identifier) else {
             continue;
         };
         let at_ns = time.cast_signed() - kept.planned_ns.cast_signed();
-        let read = split(tracepoint, body);
-        let Some((stack, raw)) = read else {
+        let Some((stack, raw)) = split(body, with_stack) else {
             continue;
         };
         if at_ns > kept.latency_ns.cast_signed() {
@@ -115,7 +114,7 @@ fn in_order(events: &mut [Event]) {
 }
 
 /// Splits an event's body into its stack and its values.
-fn split<'b>(tracepoint: &Tracepoint, body: &'b [u8]) -> Option<(Vec<u64>, &'b [u8])> {
+fn split(body: &[u8], with_stack: bool) -> Option<(Vec<u64>, &[u8])> {
     let mut rest = body;
     let mut take = |bytes: usize| {
         let (taken, after) = rest.split_at_checked(bytes)?;
@@ -123,7 +122,7 @@ fn split<'b>(tracepoint: &Tracepoint, body: &'b [u8]) -> Option<(Vec<u64>, &'b [
         Some(taken)
     };
     let mut stack = Vec::new();
-    if tracepoint.point.with_stack() {
+    if with_stack {
         let depth = u64::from_le_bytes(take(8)?.try_into().ok()?);
         for _ in 0..depth {
             stack.push(u64::from_le_bytes(take(8)?.try_into().ok()?));

@@ -112,7 +112,10 @@ impl Keeper {
 
     /// Finds out what a copy means.
     pub(super) fn decode(&self, kept: &Kept<'_>, tracepoints: &[Tracepoint]) -> Decoded {
-        let find = |identifier| tracepoints.get(self.ring.place_of(identifier)?);
+        let find = |identifier| {
+            let (place, with_stack) = self.ring.event_of(identifier)?;
+            Some((tracepoints.get(place)?, with_stack))
+        };
         decode::decode(self.thread, kept, find)
     }
 }

@@ -4,6 +4,7 @@
 //! waits for a reader; when the buffer is full, the newest record takes the place of the oldest ones. So the newest
 //! part can be copied while the kernel goes on to write, if one looks afterwards how far that came.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
@@ -23,8 +24,8 @@ use super::trouble::Trouble;
 /// (kernel.perf_event_mlock_kb).
 const SIZE: usize = 512 << 10;
 
-/// Is how many functions of a stack are recorded at most. Of an interrupt's, the first three to five are its own.
-const DEPTH: u16 = 12;
+/// Is how many functions of a stack are recorded at most. Of an interrupt's, the first three are its own.
+const DEPTH: u16 = 8;
 
 /// Is where in a record the parts begin that every event has: header, identifier, time.
 const IDENTIFIER_AT: u64 = 8;
@@ -50,7 +51,35 @@ struct Event {
     identifier: u64,
     /// Its place among the tracepoints.
     place: usize,
+    /// Whether its records have a stack.
+    with_stack: bool,
 }
+
+/// Says for which moments an event is recorded, and whether with the kernel's stack.
+#[derive(Clone, Copy)]
+struct When {
+    filter: Option<&'static CStr>,
+    with_stack: bool,
+}
+
+/// Is how most events are recorded.
+const ALWAYS: [When; 1] = [When {
+    filter: None,
+    with_stack: false,
+}];
+
+/// Is how those are recorded whose stack tells something: of the idle thread it is always the same, and a stack costs
+/// more than all the rest.
+const BUSY_OR_IDLE: [When; 2] = [
+    When {
+        filter: Some(c"common_pid != 0"),
+        with_stack: true,
+    },
+    When {
+        filter: Some(c"common_pid == 0"),
+        with_stack: false,
+    },
+];
 
 // SAFETY: the mapping is only read, belongs to this value alone, and stays where it is until it is dropped. What
 // the kernel writes into it meanwhile is a matter of `newest`, in any thread.
@@ -76,8 +105,19 @@ impl Ring {
     pub fn open(cpu: u32, tracepoints: &[Tracepoint]) -> Result<Self, Trouble> {
         let mut events: Vec<Event> = Vec::new();
         let mut mapped = None;
-        for (place, tracepoint) in tracepoints.iter().enumerate() {
-            let opened = Event::open(cpu, tracepoint, place).and_then(|event| {
+        let all = tracepoints
+            .iter()
+            .enumerate()
+            .flat_map(|(place, tracepoint)| {
+                let whens: &[When] = if tracepoint.point.has_telling_stack() {
+                    &BUSY_OR_IDLE
+                } else {
+                    &ALWAYS
+                };
+                whens.iter().map(move |when| (place, tracepoint, *when))
+            });
+        for (place, tracepoint, when) in all {
+            let opened = Event::open(cpu, tracepoint, place, when).and_then(|event| {
                 if let Some(first) = events.first() {
                     event.write_into(first)?;
                 }
@@ -127,11 +167,11 @@ impl Ring {
         self.cpu
     }
 
-    /// Finds the tracepoint to which a record's identifier belongs, by its place.
-    pub fn place_of(&self, identifier: u64) -> Option<usize> {
+    /// Finds the tracepoint to which a record's identifier belongs, by its place, and whether the record has a stack.
+    pub fn event_of(&self, identifier: u64) -> Option<(usize, bool)> {
         let mut events = self.events.iter();
         let event = events.find(|event| event.identifier == identifier)?;
-        Some(event.place)
+        Some((event.place, event.with_stack))
     }
 
     /// Stops recording.
@@ -228,7 +268,7 @@ impl Drop for Ring {
 }
 
 impl Event {
-    fn open(cpu: u32, tracepoint: &Tracepoint, place: usize) -> io::Result<Self> {
+    fn open(cpu: u32, tracepoint: &Tracepoint, place: usize, when: When) -> io::Result<Self> {
         let mut asked = perf_event_attr {
             type_: PERF_TYPE_TRACEPOINT,
             size: size_of::<perf_event_attr>() as u32,
@@ -244,7 +284,7 @@ impl Event {
         // Nobody waits for the buffer; the kernel would interrupt the CPU to tell that it is half full.
         asked.set_watermark(1);
         asked.wakeup_watermark = u32::MAX;
-        if tracepoint.point.with_stack() {
+        if when.with_stack {
             asked.sample_type |= u64::from(PERF_SAMPLE_CALLCHAIN);
             asked.set_exclude_callchain_user(1);
             asked.sample_max_stack = DEPTH;
@@ -260,10 +300,16 @@ impl Event {
         let mut identifier = 0;
         // SAFETY: the kernel writes eight bytes into a live value.
         check(unsafe { ioctls::ID(file.as_raw_fd(), &raw mut identifier) })?;
+        if let Some(filter) = when.filter {
+            let text = filter.as_ptr().cast_mut();
+            // SAFETY: the kernel only reads the text, which ends with a zero.
+            check(unsafe { ioctls::SET_FILTER(file.as_raw_fd(), text) })?;
+        }
         Ok(Self {
             file,
             identifier,
             place,
+            with_stack: when.with_stack,
         })
     }
 

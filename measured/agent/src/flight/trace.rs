@@ -11,7 +11,7 @@ use super::decode::{Decoded, Event};
 use super::symbols;
 
 /// Is how many functions of a stack are told.
-const FRAMES: usize = 6;
+const FRAMES: usize = 5;
 
 /// Begins the names of the kernel's entry points of interrupts. What follows in a stack was interrupted.
 const ENTRY: &str = "asm_";

@@ -66,9 +66,8 @@ impl Point {
         }
     }
 
-    /// Says whether the kernel's stack is recorded with the event: there it tells what was interrupted, or what
-    /// led to the switch.
-    pub const fn with_stack(&self) -> bool {
+    /// Says whether the kernel's stack tells something: what was interrupted, or what led to the switch.
+    pub const fn has_telling_stack(&self) -> bool {
         matches!(self, Self::VectorEntry { timer: true, .. } | Self::Switch)
     }
 }
