@@ -8,6 +8,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 use tare_wire::plan::Plan;
+use tare_wire::work::Work;
 
 use crate::error::TargetError;
 use crate::memory;
@@ -89,7 +90,9 @@ impl Settings {
         let plan = Plan::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
             problem: error.to_string(),
         })?;
-        let memory = self.memory.unwrap_or_else(|| memory::needed(&plan));
+        let memory = self
+            .memory
+            .unwrap_or_else(|| memory::needed(&Work::Batch(plan)));
         Ok(Resources {
             memory_bytes: memory.mib << 20,
             cpu: match self.cpus {

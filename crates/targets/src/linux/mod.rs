@@ -32,6 +32,7 @@ use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::{ConfigOption, Kernel, Store, default_store_dir};
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
 use tare_wire::plan::Plan;
+use tare_wire::work::Work;
 
 use self::initramfs::Needs;
 use self::settings::{Preempt, Root};
@@ -290,7 +291,7 @@ impl Target for Linux {
             })?;
         let load = job.load.filter(|load| *load != IDLE);
         let line = command_line::command_line(&self.settings, &plan, load)?;
-        let memory = memory::needed(&plan);
+        let memory = memory::needed(&Work::Batch(plan));
         self.boot(&line, memory, load, plan.cpu, guard)
     }
 
