@@ -69,7 +69,7 @@ impl Bench {
     fn boot(&self, line: &str, limit: Duration) -> Seen {
         let instance = self
             .target
-            .boot(line, Size::mib(64), None, None, &self.guard);
+            .boot(line, Size::mib(64), &[], None, &self.guard);
         watch(instance.unwrap(), limit)
     }
 }
@@ -395,7 +395,7 @@ fn a_qemu_that_does_not_start_is_told() {
     };
     let line = bench
         .target
-        .boot("", Size::mib(64), None, None, &bench.guard);
+        .boot("", Size::mib(64), &[], None, &bench.guard);
     if let Err(error) = line {
         let text = error.to_string();
         assert!(text.starts_with("QEMU did not start a guest ("), "{text}");
@@ -444,4 +444,51 @@ fn whether_kvm_works_is_found_out_and_remembered() {
     // Without access to the device there is nothing to remember.
     let device = fs::File::options().read(true).write(true).open("/dev/kvm");
     assert_eq!(is_remembered, device.is_ok());
+}
+
+#[test]
+fn wakeups_arrive_from_every_cpu_and_fit_together() {
+    for (options, threads, on) in [
+        ("machine=pc,irq=off", 1, &[Some(0)][..]),
+        ("cpus=3", 2, &[Some(1), Some(2)][..]),
+    ] {
+        let Some(bench) = Bench::new("bench", &format!("accel=tcg,{options}")) else {
+            return;
+        };
+        let seen = bench.launch(&format!(
+            "workload=wakeup interval=1ms duration=300ms phases=3 threads={threads} bins=10"
+        ));
+        assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
+        let received = seen.received.unwrap();
+        let facts = received.wakeups().unwrap();
+        assert!(facts.origin_ns >= 100_000_000);
+        let cpus: Vec<_> = facts.threads.iter().map(|thread| thread.cpu).collect();
+        assert_eq!(cpus, on);
+        for thread in &facts.threads {
+            assert_eq!(thread.woken + thread.missed, 300);
+            assert_eq!(thread.raw_kept, thread.woken);
+        }
+    }
+}
+
+#[test]
+fn wakeups_in_counted_instructions_are_the_same_twice() {
+    let Some(bench) = Bench::new("bench", "clock=instructions") else {
+        return;
+    };
+    let words = "workload=wakeup interval=100us duration=50ms bins=10";
+    let first = bench.launch(words);
+    assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
+    assert!(first.received.is_ok());
+    assert_eq!(bench.launch(words).text, first.text);
+}
+
+#[test]
+fn more_threads_than_cpus_are_refused_by_the_image() {
+    let Some(bench) = Bench::new("bench", "accel=tcg,cpus=2") else {
+        return;
+    };
+    let seen = bench.launch("workload=wakeup interval=1ms duration=10ms threads=3");
+    let failure = seen.received.unwrap_err().to_string();
+    assert!(failure.contains("of which each needs a CPU"), "{failure}");
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tare_guard::Guard;
 use tare_wire::image;
-use tare_wire::plan::Plan;
+use tare_wire::work::Work;
 
 use super::Unikernel;
 use super::settings::{NAME, Settings, Switch};
@@ -78,10 +78,10 @@ impl Image {
             cpus: settings.cpus,
         };
         let line = format!("{own} {words}");
-        let memory = Plan::parse(words.split_whitespace())
-            .map_or(MEMORY, |plan| memory::needed(&plan).max(MEMORY));
+        let memory = Work::parse(words.split_whitespace())
+            .map_or(MEMORY, |work| memory::needed(&work).max(MEMORY));
         self.machine
-            .boot(line.trim_end(), memory, None, gdb_port, guard)
+            .boot(line.trim_end(), memory, &[], gdb_port, guard)
     }
 }
 

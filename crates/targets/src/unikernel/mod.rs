@@ -8,11 +8,13 @@
 //!
 //! The guest gets the plan in the agent's own words. Only `cpu=` means something else there: the
 //! plan's CPU is one of the host, to which the thread of the guest's measured CPU is pinned. The
-//! measured CPU is the guest's last one, so that all of them are up while it measures.
+//! measured CPU is the guest's last one, so that all of them are up while it measures. Of wake-ups on several
+//! CPUs, each thread has one of the guest's last ones (`threads`).
 
 mod crash;
 mod image;
 mod settings;
+mod threads;
 mod warden;
 
 use std::cell::OnceCell;
@@ -20,9 +22,10 @@ use std::path::PathBuf;
 
 use tare_guard::Guard;
 use tare_wire::image as words;
-use tare_wire::plan::Plan;
+use tare_wire::work::Work;
 
 use self::settings::Switch;
+use self::threads::Pin;
 use self::warden::Warden;
 use crate::error::TargetError;
 use crate::instance::Instance;
@@ -76,13 +79,13 @@ impl Unikernel {
         )
     }
 
-    /// Boots the image, with the thread of its measured CPU on `cpu`. With a port for gdb it is left
-    /// to gdb to let it run.
+    /// Boots the image, with the threads of its measured CPUs where they belong. With a port for gdb it
+    /// is left to gdb to let it run.
     fn boot(
         &self,
         command_line: &str,
         memory: Size,
-        cpu: Option<u32>,
+        pins: &[Pin],
         gdb_port: Option<u16>,
         guard: &Guard,
     ) -> Result<Instance, TargetError> {
@@ -102,8 +105,8 @@ impl Unikernel {
             linux: None,
         };
         let mut started = host.qemu.start(&guest, guard)?;
-        if let Some(cpu) = cpu {
-            started.pin(self.settings.measured_cpu(), cpu)?;
+        for pin in pins {
+            started.pin(pin.guest_cpu, pin.cpu)?;
         }
         if gdb_port.is_none() {
             started.go()?;
@@ -153,27 +156,25 @@ impl Target for Unikernel {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let plan =
-            Plan::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
+        let work =
+            Work::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
                 problem: error.to_string(),
             })?;
-        let line = command_line(&self.settings, &plan);
-        self.boot(&line, memory::needed(&plan), plan.cpu, None, guard)
+        let cpus = self.settings.cpus;
+        let line = command_line(&self.settings, &work);
+        let pins = threads::pins(&work, cpus);
+        self.boot(&line, memory::needed(&work), &pins, None, guard)
     }
 }
 
 /// Returns the words for the image.
-fn command_line(settings: &Settings, plan: &Plan) -> String {
+fn command_line(settings: &Settings, work: &Work) -> String {
     let image = words::Settings {
         service: Some(SERVICE),
         timer_hz: (settings.irq == Switch::On).then_some(settings.timer_hz),
         cpus: settings.cpus,
     };
-    let plan = Plan {
-        cpu: Some(settings.measured_cpu()),
-        ..*plan
-    };
-    format!("{image} {plan}")
+    format!("{image} {}", threads::for_guest(work, settings.cpus))
 }
 
 #[cfg(test)]
@@ -181,16 +182,16 @@ mod boot_tests;
 
 #[cfg(test)]
 mod tests {
-    use tare_wire::plan::Workload;
+    use tare_wire::plan::{Plan, Workload};
 
     use super::*;
 
     #[test]
     fn the_image_gets_the_plan_with_its_own_cpu() {
-        let plan = Plan {
+        let plan = Work::Batch(Plan {
             cpu: Some(5),
             ..Plan::new(Workload::Prime { limit: 22 }, 10)
-        };
+        });
         let settings = Settings {
             cpus: 2,
             ..Settings::default()

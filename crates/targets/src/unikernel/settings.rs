@@ -89,11 +89,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the number of the guest's CPU that measures: the last one.
-    pub(super) fn measured_cpu(&self) -> u32 {
-        self.cpus - 1
-    }
-
     /// Returns the target's canonical form.
     pub(super) fn canonical(&self) -> String {
         let default = Self::default();
