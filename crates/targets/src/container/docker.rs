@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
-use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnerId};
+use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId};
 
 use super::judge::killed;
+use super::realtime::RealTime;
 use super::settings::{CAPABILITIES, Resources};
 use super::{Settings, image};
 use crate::engine;
@@ -130,7 +131,15 @@ impl Target for DockerTarget {
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let resources = self.settings.resources(job.words)?;
         let (docker, image) = self.prepare(guard)?;
-        let full = config(&image, job.words, resources, guard.owner());
+        let mut full = config(&image, job.words, resources, guard.owner());
+        let group = match resources.real_time {
+            Some(real_time) => {
+                let group = real_time.group(NAME, guard)?;
+                give_time(&mut full, real_time, &group);
+                Some(group)
+            }
+            None => None,
+        };
         let started_ns = now_ns();
         let (mut container, mut notices) = match Container::start(&docker, &full) {
             // The engine can do it, and may not: one that runs without root, for example.
@@ -138,8 +147,7 @@ impl Target for DockerTarget {
                 let less = with_less(full);
                 let (container, mut notices) = Container::start(&docker, &less)?;
                 notices.push(format!(
-                    "{error}: started without the capabilities {} and without \
-                     /dev/cpu_dma_latency",
+                    "{error}: started without the capabilities {}, /dev/cpu_dma_latency and real-time time",
                     CAPABILITIES.join(", ")
                 ));
                 (container, notices)
@@ -152,6 +160,7 @@ impl Target for DockerTarget {
             docker,
             id: container.id.clone(),
             notices,
+            _group: group,
         };
         let body = Box::new(container);
         Ok(Instance::of_body(body, started_ns, Box::new(attendant)))
@@ -180,17 +189,28 @@ fn config(image: &str, words: &str, resources: Resources, owner: &OwnerId) -> Va
             "NetworkMode": "none",
             "LogConfig": { "Type": "none" },
             "Memory": resources.memory_bytes,
-            "CpusetCpus": resources.cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
+            "CpusetCpus": resources.cpus.map(|cpus| cpus.to_string()).unwrap_or_default(),
             "CapAdd": CAPABILITIES,
             "Devices": devices,
         },
     })
 }
 
+/// Puts the container into a group that has real-time time: the engine's own groups have none.
+fn give_time(config: &mut Value, real_time: RealTime, group: &OwnedCgroup) {
+    let host = &mut config["HostConfig"];
+    host["CgroupParent"] = json!(format!("/{}", group.name()));
+    host["CpuRealtimePeriod"] = json!(real_time.period_us);
+    host["CpuRealtimeRuntime"] = json!(real_time.runtime_us);
+}
+
 /// Takes away what an engine may not be allowed to give.
 fn with_less(mut config: Value) -> Value {
     config["HostConfig"]["CapAdd"] = json!([]);
     config["HostConfig"]["Devices"] = json!([]);
+    for name in ["CgroupParent", "CpuRealtimePeriod", "CpuRealtimeRuntime"] {
+        config["HostConfig"][name] = Value::Null;
+    }
     config
 }
 
@@ -313,6 +333,8 @@ struct Judge {
     docker: Docker,
     id: String,
     notices: Vec<String>,
+    /// What the container stands in, if the engine has not chosen that.
+    _group: Option<OwnedCgroup>,
 }
 
 impl Attendant for Judge {

@@ -16,6 +16,7 @@ mod image;
 mod judge;
 mod oci;
 pub(crate) mod podman;
+pub(crate) mod realtime;
 #[cfg(test)]
 mod run_tests;
 pub(crate) mod runc;

@@ -40,10 +40,14 @@ impl Container<'_> {
         }));
         let namespaces =
             ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({ "type": kind }));
-        let cpu = match self.resources.cpu {
-            Some(cpu) => json!({ "cpus": cpu.to_string() }),
-            None => json!({}),
-        };
+        let mut cpu = json!({});
+        if let Some(cpus) = self.resources.cpus {
+            cpu["cpus"] = json!(cpus.to_string());
+        }
+        if let Some(real_time) = self.resources.real_time {
+            cpu["realtimePeriod"] = json!(real_time.period_us);
+            cpu["realtimeRuntime"] = json!(real_time.runtime_us);
+        }
         json!({
             "ociVersion": "1.0.2",
             "root": { "path": self.rootfs, "readonly": true },

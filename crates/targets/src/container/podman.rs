@@ -150,7 +150,10 @@ impl Target for Podman {
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let resources = self.settings.resources(job.words)?;
         let (folder, image) = self.prepare(guard)?;
-        let containers = guard.reserve_cgroup(NAME)?;
+        let containers = match resources.real_time {
+            Some(real_time) => real_time.group(NAME, guard)?,
+            None => guard.reserve_cgroup(NAME)?,
+        };
         let mut command = podman(&folder)?;
         command
             .args(["run", "--rm", "--network", "none", "--log-driver", "none"])
@@ -159,8 +162,12 @@ impl Target for Podman {
         for name in CAPABILITIES {
             command.arg(format!("--cap-add={name}"));
         }
-        if let Some(cpu) = resources.cpu {
-            command.arg(format!("--cpuset-cpus={cpu}"));
+        if let Some(cpus) = resources.cpus {
+            command.arg(format!("--cpuset-cpus={cpus}"));
+        }
+        if let Some(real_time) = resources.real_time {
+            command.arg(format!("--cpu-rt-period={}", real_time.period_us));
+            command.arg(format!("--cpu-rt-runtime={}", real_time.runtime_us));
         }
         if let Some(device) = resources.latency_device {
             command.arg(format!("--device={device}"));

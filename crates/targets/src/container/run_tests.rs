@@ -419,3 +419,34 @@ struct Nobody;
 impl Watcher for Nobody {
     fn line(&mut self, _line: &[u8], _at_ns: u64) {}
 }
+
+/// Also where the kernel gives a new control group no real-time time (RT_GROUP_SCHED).
+#[test]
+fn wakeups_are_measured_under_fifo_in_every_kind_of_container() {
+    for name in ALL {
+        let Some(place) = Place::new(name, "", None) else {
+            continue;
+        };
+        // Twice: what the first one was given is to be free again.
+        for _ in 0..2 {
+            let seen = place.run("workload=wakeup interval=5ms duration=200ms cpu=1 bins=10");
+            let received = seen.received.unwrap_or_else(|error| {
+                panic!(
+                    "{name}: {error}; {:?} {:?}",
+                    seen.ended.how, seen.ended.notices
+                )
+            });
+            assert_eq!(seen.ended.how, Ending::Done, "{name}");
+            let woken = received.wakeups().unwrap();
+            let thread = &woken.threads[0];
+            assert_eq!(thread.woken + thread.missed, 40, "{name}");
+            assert_eq!(
+                (thread.policy.as_str(), thread.cpu),
+                ("fifo", Some(1)),
+                "{name}"
+            );
+            assert!(received.preparation.locked, "{name}");
+        }
+        place.close();
+    }
+}

@@ -102,13 +102,24 @@ impl Target for Runtime {
         let name = self.settings.name();
         let resources = self.settings.resources(job.words)?;
         let folder = self.folder(guard)?;
-        let group = guard.reserve_cgroup(name)?;
+        let (group, path) = match resources.real_time {
+            Some(real_time) => {
+                let group = real_time.group(name, guard)?;
+                let path = format!("{}/agent", group.name());
+                (group, path)
+            }
+            None => {
+                let group = guard.reserve_cgroup(name)?;
+                let path = group.name().to_owned();
+                (group, path)
+            }
+        };
         let number = self.launched.get() + 1;
         self.launched.set(number);
         let container = Container {
             rootfs: &folder.join("rootfs"),
             words: job.words,
-            cgroup: group.name(),
+            cgroup: &path,
             resources,
             owner: guard.owner(),
         };

@@ -7,9 +7,11 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use tare_wire::plan::Plan;
+use tare_wire::cpus::Cpus as CpuSet;
+use tare_wire::wakeup;
 use tare_wire::work::Work;
 
+use super::realtime::RealTime;
 use crate::error::TargetError;
 use crate::memory;
 use crate::options::{Canonical, Options, Size, Word};
@@ -87,18 +89,17 @@ impl Settings {
     ///
     /// Returns [`TargetError::Plan`] if the words are none.
     pub(super) fn resources(&self, words: &str) -> Result<Resources, TargetError> {
-        let plan = Plan::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
+        let work = Work::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
             problem: error.to_string(),
         })?;
-        let memory = self
-            .memory
-            .unwrap_or_else(|| memory::needed(&Work::Batch(plan)));
+        let memory = self.memory.unwrap_or_else(|| memory::needed(&work));
         Ok(Resources {
             memory_bytes: memory.mib << 20,
-            cpu: match self.cpus {
-                Cpus::Measured => plan.cpu,
+            cpus: match self.cpus {
+                Cpus::Measured => used(&work),
                 Cpus::All => None,
             },
+            real_time: RealTime::for_work(&work),
             latency_device: Path::new(LATENCY_DEVICE).exists().then_some(LATENCY_DEVICE),
         })
     }
@@ -109,19 +110,32 @@ impl Settings {
 pub(super) struct Resources {
     /// Limit of its memory.
     pub(super) memory_bytes: u64,
-    /// The one CPU on which it may run; any if None.
-    pub(super) cpu: Option<u32>,
+    /// The CPUs on which it may run; any if None.
+    pub(super) cpus: Option<CpuSet>,
+    /// The real-time time of its control group, where the kernel wants it to have one.
+    pub(super) real_time: Option<RealTime>,
     /// The device by which deep C-states are kept off, where the host has one.
     pub(super) latency_device: Option<&'static str>,
 }
 
 impl Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.cpu {
-            Some(cpu) => write!(f, "CPU {cpu} alone")?,
+        match &self.cpus {
+            Some(cpus) => write!(f, "CPU {cpus} alone")?,
             None => f.write_str("all CPUs")?,
         }
         write!(f, ", {} MiB of memory, no network", self.memory_bytes >> 20)
+    }
+}
+
+/// Returns the CPUs that a plan uses: those that are measured, and the one that watches if the plan names it.
+fn used(work: &Work) -> Option<CpuSet> {
+    match work {
+        Work::Batch(plan) => plan.cpu.map(CpuSet::one),
+        Work::Wakeup(wakeup::Plan { cpu, main, .. }) => {
+            let main = main.unwrap_or_default();
+            (*cpu).map(|cpus| cpus.iter().chain(main.iter()).collect())
+        }
     }
 }
 
@@ -176,10 +190,24 @@ mod tests {
         };
         let resources = settings("").resources(words).unwrap();
         assert_eq!(
-            (resources.cpu, resources.memory_bytes),
-            (Some(3), 513 << 20)
+            (resources.cpus, resources.memory_bytes),
+            (Some(CpuSet::one(3)), 513 << 20)
         );
         let resources = settings("mem=64M,cpus=all").resources(words).unwrap();
-        assert_eq!((resources.cpu, resources.memory_bytes), (None, 64 << 20));
+        assert_eq!((resources.cpus, resources.memory_bytes), (None, 64 << 20));
+    }
+
+    #[test]
+    fn threads_that_are_woken_up_get_their_cpus_and_the_watching_one_its() {
+        let options = Options::split("docker", std::iter::empty::<&str>());
+        let settings = Settings::read("docker", options).unwrap();
+        let cpus = |more: &str| {
+            let words = format!("workload=wakeup interval=1ms duration=1s {more}");
+            let cpus = settings.resources(&words).unwrap().cpus;
+            cpus.map(|cpus| cpus.to_string())
+        };
+        assert_eq!(cpus("cpu=2-3").as_deref(), Some("2-3"));
+        assert_eq!(cpus("cpu=2 main=0").as_deref(), Some("0,2"));
+        assert_eq!(cpus(""), None);
     }
 }

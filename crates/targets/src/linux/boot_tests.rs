@@ -409,3 +409,39 @@ fn a_file_that_is_no_kernel_is_told_before_anything_starts() {
         "{why}"
     );
 }
+
+#[test]
+fn wakeups_are_measured_under_fifo_in_a_guest() {
+    for (options, preemption) in [
+        ("kernel=debian-cloud", None),
+        ("kernel=debian-rt,cpus=2", Some("rt")),
+    ] {
+        let Some(bench) = Bench::new(options) else {
+            return;
+        };
+        // An emulated CPU takes long to be woken up, and longer when it shares the host's.
+        let seen =
+            bench.launch("workload=wakeup interval=20ms duration=1s threads=1 cpu=0 bins=10");
+        assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
+        let received = seen.received.unwrap();
+        let woken = received.wakeups().unwrap();
+        let [thread] = &woken.threads[..] else {
+            panic!("{:?}", woken.threads)
+        };
+        assert_eq!(thread.woken + thread.missed, 50);
+        assert_eq!((thread.policy.as_str(), thread.priority), ("fifo", 95));
+        assert_eq!(thread.cpu, Some(bench.target.settings.measured_cpu()));
+        assert!(received.preparation.locked && received.preparation.latency_held);
+        let fact = |name: &str| {
+            let mut facts = received.facts.iter();
+            facts
+                .find(|fact| fact.name == name)
+                .map(|fact| fact.value.as_str())
+        };
+        assert_eq!(fact("scheduling"), Some("SCHED_FIFO, priority 95"));
+        assert!(fact("timer step").is_some_and(|step| step.contains("high-resolution")));
+        if preemption.is_some() {
+            assert_eq!(fact("preemption model"), preemption);
+        }
+    }
+}

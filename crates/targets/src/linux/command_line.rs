@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use tare_host::CpuList;
 use tare_wire::guest::{Encoded, LOAD, ROOT};
-use tare_wire::plan::Plan;
+use tare_wire::work::Work;
 
 use super::debian::UNIT;
 use super::settings::{COMMAND_LINE_BYTES, Root, Settings};
+use super::threads;
 use crate::error::TargetError;
 use crate::options::Word;
 use crate::qemu::Clock;
@@ -16,14 +17,14 @@ use crate::qemu::Clock;
 /// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1";
 
-/// Returns the kernel command line for a plan and a load.
+/// Returns the kernel command line for what is to be done and a load.
 ///
 /// # Errors
 ///
 /// Returns [`TargetError::LongCommandLine`] if Linux would cut it.
 pub(super) fn command_line(
     settings: &Settings,
-    plan: &Plan,
+    work: &Work,
     load: Option<&str>,
 ) -> Result<String, TargetError> {
     let mut line = ALWAYS.to_owned();
@@ -62,11 +63,7 @@ pub(super) fn command_line(
     if let Some(load) = load {
         add(format_args!("{LOAD}={}", Encoded(load)));
     }
-    let plan = Plan {
-        cpu: Some(settings.measured_cpu()),
-        ..*plan
-    };
-    add(format_args!("-- {plan}"));
+    add(format_args!("-- {}", threads::for_guest(work, settings)));
     if line.len() >= COMMAND_LINE_BYTES {
         return Err(TargetError::LongCommandLine {
             bytes: line.len(),
@@ -78,7 +75,7 @@ pub(super) fn command_line(
 
 #[cfg(test)]
 mod tests {
-    use tare_wire::plan::Workload;
+    use tare_wire::plan::{Plan, Workload};
 
     use super::*;
     use crate::options::{Options, pieces};
@@ -90,7 +87,7 @@ mod tests {
             cpu: Some(5),
             ..Plan::new(Workload::Prime { limit: 22 }, 10)
         };
-        command_line(&settings, &plan, load)
+        command_line(&settings, &Work::Batch(plan), load)
     }
 
     const PLAN: &str = "workload=prime limit=22 repetitions=10 warmup=1000 timing=fenced \

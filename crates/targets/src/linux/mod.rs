@@ -19,6 +19,7 @@ mod debian;
 mod disk;
 mod initramfs;
 mod settings;
+mod threads;
 mod tools;
 mod verify;
 mod warden;
@@ -31,7 +32,6 @@ use tare_guard::{Guard, ScratchDir};
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::{ConfigOption, Kernel, Store, default_store_dir};
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
-use tare_wire::plan::Plan;
 use tare_wire::work::Work;
 
 use self::initramfs::Needs;
@@ -44,7 +44,7 @@ use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::accelerator::Accelerator;
 use crate::qemu::host::{self, Host};
-use crate::qemu::{self, Boot, Disk, Guest, Machine};
+use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin};
 use crate::{Availability, Facts, Group, Job, LoadPlace, Program, Target};
 
 pub(crate) use self::settings::Settings;
@@ -197,7 +197,7 @@ impl Linux {
         command_line: &str,
         memory: Size,
         load: Option<&str>,
-        cpu: Option<u32>,
+        pins: &[Pin],
         guard: &Guard,
     ) -> Result<Instance, TargetError> {
         let (host, kernel) = (self.host()?, self.kernel()?);
@@ -225,8 +225,8 @@ impl Linux {
             }),
         };
         let mut started = host.qemu.start(&guest, guard)?;
-        if let Some(cpu) = cpu {
-            started.pin(self.settings.measured_cpu(), cpu)?;
+        for pin in pins {
+            started.pin(pin)?;
         }
         started.go()?;
         let warden = Warden::new(started.qmp, Some(files));
@@ -285,14 +285,15 @@ impl Target for Linux {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let plan =
-            Plan::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
+        let work =
+            Work::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
                 problem: error.to_string(),
             })?;
         let load = job.load.filter(|load| *load != IDLE);
-        let line = command_line::command_line(&self.settings, &plan, load)?;
-        let memory = memory::needed(&Work::Batch(plan));
-        self.boot(&line, memory, load, plan.cpu, guard)
+        let line = command_line::command_line(&self.settings, &work, load)?;
+        let memory = memory::needed(&work);
+        let pins = threads::pins(&work, &self.settings);
+        self.boot(&line, memory, load, &pins, guard)
     }
 
     fn verify(&self, facts: Facts<'_>) -> Result<(), String> {

@@ -170,8 +170,12 @@ impl Settings {
     /// Returns the number of the guest's CPU that measures: the last one that is kept free, or the
     /// last one.
     pub(super) fn measured_cpu(&self) -> u32 {
-        let kept = self.isolate.union(&self.nohz_full);
-        kept.last().unwrap_or(self.cpus - 1)
+        self.kept_free().last().unwrap_or(self.cpus - 1)
+    }
+
+    /// Returns the guest's CPUs that are kept free of other work.
+    pub(super) fn kept_free(&self) -> CpuList {
+        self.isolate.union(&self.nohz_full)
     }
 
     /// Returns the target's canonical form.

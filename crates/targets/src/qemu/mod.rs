@@ -115,6 +115,15 @@ impl Qemu {
     }
 }
 
+/// Says where the thread of one of the guest's CPUs is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pin {
+    /// CPU of the guest.
+    pub(crate) guest_cpu: u32,
+    /// CPU of the host.
+    pub(crate) cpu: u32,
+}
+
 /// Is a QEMU whose guest waits for [`Started::go`].
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -131,7 +140,8 @@ impl Started {
     /// # Errors
     ///
     /// Returns [`TargetError::Qemu`] if that is not possible.
-    pub(crate) fn pin(&mut self, guest_cpu: u32, cpu: u32) -> Result<(), TargetError> {
+    pub(crate) fn pin(&mut self, pin: &Pin) -> Result<(), TargetError> {
+        let Pin { guest_cpu, cpu } = *pin;
         let answer = self
             .qmp
             .ask("query-cpus-fast", START_LIMIT)

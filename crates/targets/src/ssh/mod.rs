@@ -28,7 +28,10 @@ use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, OwnedChild, default_state_dir};
 use tare_host::CpuList;
-use tare_wire::plan::Plan;
+use tare_wire::cpus::Cpus;
+use tare_wire::plan;
+use tare_wire::wakeup;
+use tare_wire::work::Work;
 
 use self::refusal::unusable;
 use self::session::{Machine, Session};
@@ -92,20 +95,36 @@ impl Ssh {
         }))
     }
 
-    /// Returns the plan for a CPU of the other machine.
-    fn plan(&self, words: &str, machine: &Machine) -> Result<Plan, TargetError> {
-        let plan = Plan::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
+    /// Returns the plan for CPUs of the other machine.
+    fn plan(&self, words: &str, machine: &Machine) -> Result<Work, TargetError> {
+        let work = Work::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
             problem: error.to_string(),
         })?;
-        let cpu = self.settings.cpu.or(plan.cpu);
+        let work = match (work, self.settings.cpu) {
+            (work, None) => work,
+            (Work::Batch(plan), cpu) => Work::Batch(plan::Plan { cpu, ..plan }),
+            (Work::Wakeup(plan), Some(cpu)) => Work::Wakeup(wakeup::Plan {
+                cpu: Some(Cpus::one(cpu)),
+                // It was chosen to fit to the CPU that does not measure now.
+                main: None,
+                ..plan
+            }),
+        };
+        let measured = match &work {
+            Work::Batch(plan) => plan.cpu.into_iter().collect(),
+            Work::Wakeup(plan) => plan.cpu.unwrap_or_default(),
+        };
         // If that machine does not tell its CPUs, its agent will tell whether it can be pinned.
-        match (cpu, machine.cpus.parse::<CpuList>()) {
-            (Some(cpu), Ok(cpus)) if !cpus.contains(cpu) => Err(unusable(
+        let Ok(cpus) = machine.cpus.parse::<CpuList>() else {
+            return Ok(work);
+        };
+        match measured.iter().find(|cpu| !cpus.contains(*cpu)) {
+            Some(cpu) => Err(unusable(
                 &self.settings,
                 format!("CPU {cpu} is not among its CPUs {cpus}"),
                 "say which one measures with cpu=N".to_owned(),
             )),
-            _ => Ok(Plan { cpu, ..plan }),
+            None => Ok(work),
         }
     }
 }

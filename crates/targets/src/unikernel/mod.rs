@@ -25,7 +25,6 @@ use tare_wire::image as words;
 use tare_wire::work::Work;
 
 use self::settings::Switch;
-use self::threads::Pin;
 use self::warden::Warden;
 use crate::error::TargetError;
 use crate::instance::Instance;
@@ -34,7 +33,7 @@ use crate::memory;
 use crate::options::Size;
 use crate::qemu::accelerator::Accelerator;
 use crate::qemu::host::{self, Host};
-use crate::qemu::{Boot, Guest};
+use crate::qemu::{Boot, Guest, Pin};
 use crate::{Availability, Group, Job, Program, Target};
 
 pub use self::image::Image;
@@ -106,7 +105,7 @@ impl Unikernel {
         };
         let mut started = host.qemu.start(&guest, guard)?;
         for pin in pins {
-            started.pin(pin.guest_cpu, pin.cpu)?;
+            started.pin(pin)?;
         }
         if gdb_port.is_none() {
             started.go()?;

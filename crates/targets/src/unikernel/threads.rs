@@ -8,14 +8,7 @@ use tare_wire::plan;
 use tare_wire::wakeup;
 use tare_wire::work::Work;
 
-/// Says where the thread of one of the guest's CPUs is to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pin {
-    /// CPU of the guest.
-    pub guest_cpu: u32,
-    /// CPU of the host.
-    pub cpu: u32,
-}
+use crate::qemu::Pin;
 
 /// Returns the plan as a guest with so many CPUs gets it.
 ///
