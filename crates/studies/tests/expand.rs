@@ -165,7 +165,9 @@ fn the_study_of_wakeups_puts_its_phases_into_one_cell_and_traces_once_more() {
     for cell in counted.plan(frame(7)).unwrap().cells {
         assert_eq!(cell.phases, plan.cells[0].phases);
         // The same kernels, without what the host has a hand in.
-        let same = cell.target.replace("clock=instructions", "disk=scratch:4G");
+        let same = cell
+            .target
+            .replace("mem=2G,clock=instructions", "mem=1G,disk=scratch:4G");
         assert!(
             plan.cells.iter().any(|other| other.target == same),
             "{same}"

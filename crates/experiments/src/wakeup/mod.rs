@@ -329,7 +329,7 @@ fn words(
 ) -> Result<wire::Plan, ExperimentError> {
     let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
     let threads = options.threads.unwrap_or(cpus.count());
-    if !kind.is_here() && cpus.count() > 1 {
+    if matches!(kind.group, Group::LinuxGuest | Group::Remote) && cpus.count() > 1 {
         return Err(contradiction(format!(
             "of '{target}' one CPU is measured, so that the CPUs {cpus} can't be; name one"
         )));

@@ -44,7 +44,7 @@ use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::accelerator::Accelerator;
 use crate::qemu::host::{self, Host};
-use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin};
+use crate::qemu::{self, Boot, Clock, Disk, Guest, Machine, Pin};
 use crate::{Availability, Facts, Group, Job, LoadPlace, Program, Target};
 
 pub(crate) use self::settings::Settings;
@@ -182,7 +182,9 @@ impl Linux {
     /// Returns what the load needs in the guest.
     fn needs(&self, load: Option<&str>) -> Result<Needs, TargetError> {
         Ok(Needs {
-            scratch: self.settings.scratch.is_some() || load.is_some(),
+            // A disk answers when the host does. Where that may not count, the load gets a RAM disk.
+            scratch: self.settings.scratch.is_some()
+                || (load.is_some() && self.settings.clock == Clock::Host),
             root: self.settings.root == Root::Debian,
             programs: match self.settings.root {
                 Root::Initramfs => load.map_or(Ok(Vec::new()), tools::programs)?,

@@ -125,6 +125,7 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> 
         Some(spec) => {
             // A load that needs it and does not find it says so.
             let _ = loopback::raise();
+            disk::make_scratch()?;
             Some(Load::start(spec, order.cpu(), out)?)
         }
         None => None,
