@@ -47,8 +47,7 @@ pub(super) fn run(
         if signals.stop_asked() {
             break;
         }
-        let before = all.last().map(|(text, _)| text.as_str());
-        schedule.begins(number, &load.text, before)?;
+        schedule.begins(number, &load.text, all.last())?;
         let mut shift = Shift::start(load.tasks, signals, folder, load.limit)?;
         shift.go_on(moment(schedule.of(number + 1)))?;
         all.push((load.text, shift.stop()?));
@@ -85,11 +84,19 @@ impl Due {
     /// # Errors
     ///
     /// Returns [`Trouble::PhaseLost`] if it should be over by now: its latencies would be those of the load before it.
-    fn begins(&mut self, number: u64, load: &str, before: Option<&str>) -> Result<(), Trouble> {
-        let late_ns = now_ns().saturating_sub(self.of(number));
+    fn begins(
+        &mut self,
+        number: u64,
+        load: &str,
+        before: Option<&(String, Done)>,
+    ) -> Result<(), Trouble> {
+        let due_ns = self.of(number);
+        let late_ns = now_ns().saturating_sub(due_ns);
         let because = match before {
-            Some(before) => format!("the load '{before}' took so long to end"),
-            None => "it was told so late when it begins".to_owned(),
+            Some((before, done)) if done.stopped_ns > due_ns + late_ns / 2 => {
+                format!("the load '{before}' took so long to end")
+            }
+            _ => "the driver was told, or woken up, that late".to_owned(),
         };
         if late_ns >= self.phase_ns {
             let load = load.to_owned();
