@@ -16,6 +16,7 @@
 //! * [`decode`]: from bytes to events;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the records that come of it;
+//! * [`timerlat`]: a second opinion;
 //! * [`trouble`]: what can go wrong.
 
 mod decode;
@@ -24,6 +25,7 @@ mod ring;
 mod symbols;
 #[cfg(test)]
 mod tests;
+pub mod timerlat;
 mod trace;
 mod tracefs;
 mod tracepoint;

@@ -1,7 +1,7 @@
 //! tracefs, where the kernel describes its events.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, openat};
@@ -43,6 +43,17 @@ impl Tracefs {
         let mut text = String::new();
         File::from(file).read_to_string(&mut text)?;
         Ok(text)
+    }
+
+    /// Writes a setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns the kernel's reason.
+    pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
+        let file = openat(&self.root, path, flags, Mode::empty())?;
+        File::from(file).write_all(value.as_bytes())
     }
 
     /// Lists a folder.

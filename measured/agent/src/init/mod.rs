@@ -68,6 +68,11 @@ pub fn is_asked_for() -> bool {
             .is_some_and(|name| name == PROGRAM)
 }
 
+/// Tells whether this process runs in a guest that a first process like that, or its unit, has made ready.
+pub fn is_around() -> bool {
+    std::env::var_os(ENVIRONMENT).is_some()
+}
+
 /// Tells whether a distribution's init has started this program to execute the plan of the kernel
 /// command line.
 pub fn is_asked_for_in_system(words: &[String]) -> bool {

@@ -53,6 +53,7 @@ use self::throttling::Throttling;
 use self::trouble::Trouble;
 use self::watch::Watch;
 use crate::flight::{self, Flight, Keeper};
+use crate::init;
 
 /// Is how many times a wake-up's cost must fit into the interval so that nothing is remarked.
 const COMFORT: u64 = 2;
@@ -144,7 +145,7 @@ impl Ready {
         Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns)
             .until_all_end(platform, output)?;
         let flight = self.flight.and_then(Result::ok);
-        report(self.threads, flight, platform, output)
+        report(plan, self.threads, flight, platform, output)
     }
 
     /// Says what the reader of the figures should know.
@@ -181,6 +182,7 @@ impl Ready {
 
 /// Writes what was measured.
 fn report(
+    plan: &Plan,
     threads: Vec<Thread>,
     flight: Option<Flight>,
     platform: &mut impl Platform,
@@ -203,6 +205,7 @@ fn report(
     if let Some(flight) = flight {
         let trace = flight.finish(&keepers);
         trace.records(|record| output.put(platform, record))?;
+        second_opinion(plan, platform, output)?;
     }
     if lost > 0 {
         let text = format!(
@@ -212,6 +215,33 @@ fn report(
     }
     for (name, value) in &facts {
         output.put(platform, &Record::Fact(Fact { name, value }))?;
+    }
+    Ok(())
+}
+
+/// Lets the kernel measure wake-ups, too, where it can and nobody else has to do with it.
+fn second_opinion(
+    plan: &Plan,
+    platform: &mut impl Platform,
+    output: &mut Output,
+) -> Result<(), Trouble> {
+    // After several phases the load is over.
+    let Some(cpu) = plan
+        .cpu_of(0)
+        .filter(|_| plan.phases == 1 && init::is_around())
+    else {
+        return Ok(());
+    };
+    match flight::timerlat::run(cpu, plan.interval_ns) {
+        Ok(facts) => {
+            for (name, value) in facts.iter().flatten() {
+                output.put(platform, &Record::Fact(Fact { name, value }))?;
+            }
+        }
+        Err(source) => {
+            let text = format!("the kernel's tracer timerlat can't be used: {source}");
+            output.notice(platform, &output::text(&text))?;
+        }
     }
     Ok(())
 }
