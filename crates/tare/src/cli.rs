@@ -3,6 +3,8 @@
 //! Arguments are read in two stages: here is what was typed, with help grouped under headings;
 //! what it means is decided in [`crate::commands`].
 
+pub mod cyclictest;
+pub mod exchange;
 pub mod kernel;
 pub mod wakeup;
 
@@ -64,6 +66,13 @@ pub enum Command {
     /// Without arguments, a thread under SCHED_FIFO is woken every 100 µs on the quietest CPU, three
     /// times for 4 s. Activations that a late wake-up missed are counted and have their latency, too.
     Wakeup(Box<wakeup::WakeupArguments>),
+    /// Measure as cyclictest does, with its options and its output
+    ///
+    /// Scripts that read cyclictest's output read this one. What cyclictest leaves out, the missed
+    /// activations and their latency, is told on standard error and in keys of their own in the
+    /// JSON. No run folder is written. docs/cyclictest.md lists the options.
+    #[command(disable_help_flag = true)]
+    Cyclictest(Box<cyclictest::CyclictestArguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
     /// Everything in the file is checked before anything starts. `tare study explain` says what
@@ -78,6 +87,10 @@ pub enum Command {
     Reproduce(ReproduceArguments),
     /// Show a run again, and write its report anew
     Report(ReportArguments),
+    /// Write the wake-ups of a run in the formats of other tools
+    Export(exchange::ExportArguments),
+    /// Make a run of what cyclictest, oslat or rtla printed
+    Import(exchange::ImportArguments),
     /// List the targets, and what would make each usable
     Targets(ListArguments),
     /// List, fetch, add or remove the kernels that guests boot

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use tare_exchange::ExchangeError;
 use tare_experiments::ExperimentError;
 use tare_guard::GuardError;
 use tare_host::HostError;
@@ -62,6 +63,28 @@ pub enum CommandError {
         /// What to do.
         remedy: String,
     },
+    /// A measurement without a run folder came to nothing.
+    #[error("nothing was measured: {0}")]
+    Measurement(String),
+    /// A file of another tool can't be imported.
+    #[error("{}: {source}", file.display())]
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it, and what to do.
+        source: ExchangeError,
+    },
+    /// A file can't be written.
+    #[error("{} can't be written: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A format of another tool can't be read or written.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// There is no run to report on.
     #[error("there is no run folder in {}; `tare noise` makes one", folder.display())]
     NoRun {
@@ -119,6 +142,10 @@ impl CommandError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_)
+            | Self::Import {
+                source: ExchangeError::NoInterval,
+                ..
+            }
             | Self::Host(_)
             | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
             Self::Unavailable { .. }
@@ -173,6 +200,10 @@ impl CommandError {
             | Self::Image { .. }
             | Self::NotResumable { .. }
             | Self::Output(_)
+            | Self::Measurement(_)
+            | Self::Import { .. }
+            | Self::Write { .. }
+            | Self::Exchange(_)
             | Self::Experiment(_)
             | Self::Study(_)
             | Self::Results(_)

@@ -207,6 +207,12 @@ impl Receiver {
         self.record(record)
     }
 
+    /// Returns how the instance was prepared, once it has said so.
+    #[must_use]
+    pub fn preparation(&self) -> Option<&Preparation> {
+        self.preparation.as_ref()
+    }
+
     /// Returns the facts of the cell.
     ///
     /// # Errors

@@ -1,10 +1,13 @@
 //! What each command does: one file a command.
 
 pub mod clean;
+pub mod cyclictest;
 mod describe;
 pub mod doctor;
+pub mod export;
 mod host;
 pub mod image;
+pub mod import;
 pub mod kernel;
 mod measure;
 pub mod noise;

@@ -46,7 +46,8 @@ pub struct System {
 /// Writes the JSON; histograms hold the values below `size`, 0 for none.
 ///
 /// The keys that cyclictest writes come first in every object, `cmdline:` and `rt_test_version:` with their colon
-/// as there. `service_ns`, `response_ns` and `missed` of each thread are ours: exact, and in ns.
+/// as there. `service_ns`, `response_ns` and `missed` of each thread are ours: exact, and in ns; null where
+/// latencies are known by their sum only.
 ///
 /// # Errors
 ///
@@ -134,24 +135,26 @@ fn thread(
         thread.missed,
     );
     let counts = &latencies.counts;
-    let service = figures(
-        counts.total(),
-        counts.min(),
-        counts.max(),
-        counts.mean(),
-        |quantile| counts.supported_quantile(quantile),
-    );
     let response = Response::new(counts, thread.interval_ns)?;
-    let response = figures(
-        response.total(),
-        response.min(),
-        response.max(),
-        response.mean(),
-        |quantile| response.supported_quantile(quantile),
-    );
+    let (mut service_ns, mut response_ns) = ("null".to_owned(), "null".to_owned());
+    // Latencies that are not among the counts are the longest ones.
+    if thread.uncounted == 0 {
+        service_ns = figures(
+            counts.total(),
+            [counts.min(), counts.max()],
+            counts.mean(),
+            |quantile| counts.supported_quantile(quantile),
+        );
+        response_ns = figures(
+            response.total(),
+            [response.min(), response.max()],
+            response.mean(),
+            |quantile| response.supported_quantile(quantile),
+        );
+    }
     let _ = write!(
         text,
-        "      \"service_ns\": {service},\n      \"response_ns\": {response}\n"
+        "      \"service_ns\": {service_ns},\n      \"response_ns\": {response_ns}\n"
     );
     Ok(())
 }
@@ -173,8 +176,7 @@ fn values(counts: &Counts, size: u64, unit: Unit) -> Vec<(u64, u64)> {
 /// Writes figures as an object on one line; what the sample cannot carry is null.
 fn figures(
     count: u64,
-    min: Option<u64>,
-    max: Option<u64>,
+    [min, max]: [Option<u64>; 2],
     mean: Option<f64>,
     quantile: impl Fn(Quantile) -> QuantileEstimate,
 ) -> String {

@@ -1,0 +1,76 @@
+//! What can be typed after `tare export` and `tare import`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Holds the arguments of `tare export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// Folder of the run [default: the newest in tare-runs]
+    pub run: Option<PathBuf>,
+    /// What to write: cyclictest (its -h histogram), cyclictest-json, hgrm (HdrHistogram's percentiles),
+    /// csv (exact counts per thread and phase), raw (one wake-up a line), events (when each phase was)
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Format,
+    /// Only the cell with this number; may be given several times
+    #[arg(long, value_name = "N")]
+    pub cell: Vec<u32>,
+    /// Only cells of this target
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Write response latencies, those of missed activations included, in place of service latencies
+    #[arg(long)]
+    pub response: bool,
+    /// Values of cyclictest's histogram, from 0 µs on
+    #[arg(long, value_name = "US", default_value_t = 1_000)]
+    pub histogram: u64,
+    /// File, or for several cells the folder, to write [default: standard output]
+    #[arg(long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+}
+
+/// Is what can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// cyclictest's histogram.
+    Cyclictest,
+    /// cyclictest's JSON.
+    CyclictestJson,
+    /// HdrHistogram's percentile distribution.
+    Hgrm,
+    /// Exact counts.
+    Csv,
+    /// Wake-ups as they were.
+    Raw,
+    /// The phases.
+    Events,
+}
+
+/// Holds the arguments of `tare import`.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// Tool that wrote the file: cyclictest (-h, -H or --json), oslat (text or --json), rtla (timerlat
+    /// hist, osnoise hist)
+    #[arg(value_name = "TOOL", hide_possible_values = true)]
+    pub tool: ToolName,
+    /// The file; - for standard input
+    pub file: PathBuf,
+    /// Interval of the threads, if the file does not tell it
+    #[arg(long, value_name = "US")]
+    pub interval: Option<u64>,
+    /// Folder of the run; must be new or empty [default: tare-runs/TIME-TOOL]
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// Names a tool whose results can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ToolName {
+    /// cyclictest of rt-tests.
+    Cyclictest,
+    /// oslat of rt-tests.
+    Oslat,
+    /// rtla of the kernel's tools.
+    Rtla,
+}

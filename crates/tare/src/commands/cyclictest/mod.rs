@@ -1,0 +1,221 @@
+//! `tare cyclictest`: cyclictest's options and output over tare's measurement.
+//!
+//! Standard output is cyclictest's, so that scripts read it unchanged; what cyclictest leaves out, the
+//! missed activations and their latency, goes to standard error, and to keys of their own in the JSON.
+
+mod screen;
+mod settings;
+mod summary;
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tare_exchange::Latencies;
+use tare_guard::{Guard, Interrupt, default_state_dir};
+use tare_results::model::{Samples, WakeupSamples};
+use tare_results::receive::{Incomplete, Measured, Received, Receiver, Seen, WakeupFacts};
+use tare_targets::instance::{Ending, Watcher};
+use tare_targets::{Availability, Job, spec};
+
+use self::screen::Screen;
+use self::settings::Settings;
+use self::summary::Summary;
+use super::clean_up;
+use crate::cli::cyclictest::CyclictestArguments;
+use crate::error::CommandError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Is how often it is looked whether the user asks to end.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Is how long the agent has to report after that.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Is how much longer than its threads the agent may take, at least.
+const SLACK: Duration = Duration::from_secs(120);
+
+/// Is the longest limit: a year. A deadline beyond what the clock holds would overflow.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// Measures as cyclictest does, and prints what it prints.
+pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    let interrupt = Interrupt::install()?;
+    clean_up(terminal);
+    let settings = Settings::of(arguments)?;
+    for remark in &settings.remarks {
+        terminal.warn(remark);
+    }
+    let target = spec::parse("process")?;
+    if let Availability::Unusable { why, remedy } = target.availability() {
+        let target = target.spec();
+        return Err(CommandError::Unavailable {
+            target,
+            why,
+            remedy,
+        });
+    }
+    let guard = Guard::open(&default_state_dir()?)?;
+    settings.step_aside();
+    let mut summary = Summary::begin();
+    let words = settings.plan.to_string();
+    let instance = target.launch(&Job::idle(&words), &guard)?;
+    let stop = Interrupt::detached()?;
+    let mut watch = Watch {
+        receiver: Receiver::default(),
+        screen: Screen::new(&settings, terminal),
+        asked: Asked::of(instance.pid(), &interrupt, &stop),
+        failed: None,
+    };
+    let limit = Duration::from_nanos(settings.plan.expected_ns())
+        .saturating_mul(2)
+        .saturating_add(SLACK);
+    let ended = instance.watch(limit.min(LONGEST), &stop, &mut watch)?;
+    summary.end();
+    let Watch {
+        receiver,
+        mut screen,
+        failed,
+        ..
+    } = watch;
+    for problem in guard.close().problems {
+        terminal.warn(&problem.to_string());
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let received = match (ended.how, receiver.finish()) {
+        (Ending::Done, Ok(received)) => received,
+        (Ending::Stopped, _) => return Ok(exit::INTERRUPTED),
+        (_, Err(Incomplete::Failed { text })) => return Err(CommandError::Measurement(text)),
+        (Ending::Done, Err(incomplete)) => {
+            return Err(CommandError::Measurement(incomplete.to_string()));
+        }
+        (Ending::Failed { why }, _) => return Err(CommandError::Measurement(why)),
+        (Ending::TimedOut { .. }, _) => {
+            let why = "the threads did not come to their end: is their CPU taken by something of higher priority?";
+            return Err(CommandError::Measurement(why.to_owned()));
+        }
+    };
+    for notice in received.notices.iter().chain(&ended.notices) {
+        terminal.warn(notice);
+    }
+    let taken = Taken::of(received)?;
+    screen.last(&taken)?;
+    summary.print(&settings, &taken, &screen, terminal)?;
+    Ok(exit::DONE)
+}
+
+/// Is what was measured.
+struct Taken {
+    facts: WakeupFacts,
+    samples: WakeupSamples,
+    threads: Vec<Latencies>,
+}
+
+impl Taken {
+    fn of(received: Received) -> Result<Self, CommandError> {
+        let Measured::Wakeups(facts) = received.measured else {
+            let why = "the agent measured something else: is it of another version?";
+            return Err(CommandError::Measurement(why.to_owned()));
+        };
+        let Samples {
+            wakeups: samples, ..
+        } = received.samples;
+        let threads = Latencies::of_threads(&facts.threads, &samples);
+        let mut threads = threads.map_err(tare_exchange::ExchangeError::from)?;
+        for thread in &mut threads {
+            thread.node = thread.thread.cpu.and_then(summary::node);
+        }
+        Ok(Self {
+            facts,
+            samples,
+            threads,
+        })
+    }
+}
+
+/// Passes on what the agent says, and to the agent that the user asks to end.
+struct Watch<'a> {
+    receiver: Receiver,
+    screen: Screen<'a>,
+    asked: Asked<'a>,
+    /// Why printing ended, if it did.
+    failed: Option<CommandError>,
+}
+
+impl Watcher for Watch<'_> {
+    fn line(&mut self, line: &[u8], _at_ns: u64) {
+        match self.receiver.line(line) {
+            Seen::Ready => {
+                let held = self.receiver.preparation().is_some_and(|p| p.latency_held);
+                self.screen.latency_held = held;
+            }
+            Seen::Begins { .. } => {
+                self.asked.has_begun = true;
+                self.keep(Screen::begin);
+            }
+            Seen::Live(live) => self.screen.take(&live),
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self) -> Option<Duration> {
+        self.keep(Screen::draw);
+        self.asked.pass_on();
+        Some(TICK)
+    }
+}
+
+impl<'a> Watch<'a> {
+    /// Prints, unless that has failed before.
+    fn keep(&mut self, print: impl FnOnce(&mut Screen<'a>) -> Result<(), CommandError>) {
+        if self.failed.is_none()
+            && let Err(error) = print(&mut self.screen)
+        {
+            self.failed = Some(error);
+            self.asked.stop.request_stop();
+        }
+    }
+}
+
+/// Tells the agent to end, and to report, when the user asks for that: by SIGINT or, as `timeout` does, SIGTERM.
+struct Asked<'a> {
+    agent: Option<Pid>,
+    interrupt: &'a Interrupt,
+    stop: &'a Interrupt,
+    /// Whether the agent listens: before that there is nothing to report.
+    has_begun: bool,
+    /// When it was told, and whether the user wanted it to stop at once.
+    told: Option<(Instant, bool)>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(agent: u32, interrupt: &'a Interrupt, stop: &'a Interrupt) -> Self {
+        let agent = i32::try_from(agent).ok().and_then(Pid::from_raw);
+        Self {
+            agent,
+            interrupt,
+            stop,
+            has_begun: false,
+            told: None,
+        }
+    }
+
+    fn pass_on(&mut self) {
+        if !self.interrupt.finish_requested() {
+            return;
+        }
+        let at_once = self.interrupt.stop_requested();
+        match (self.told, self.agent) {
+            (None, Some(agent)) if self.has_begun => {
+                // It has not been waited for, so the id is still its own.
+                let _ = kill_process(agent, Signal::INT);
+                self.told = Some((Instant::now(), at_once));
+            }
+            (Some((when, was_at_once)), _)
+                if at_once == was_at_once && when.elapsed() < PATIENCE => {}
+            _ => self.stop.request_stop(),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The status lines, redrawn in place while the threads measure.
+
+use std::fs;
+
+use tare_exchange::export::cyclictest::{
+    State, Unit, first_lines, policy, status, status_lines, up,
+};
+use tare_wire::record::Live;
+
+use super::Taken;
+use super::settings::Settings;
+use crate::error::CommandError;
+use crate::terminal::Terminal;
+
+/// Draws the status lines.
+pub struct Screen<'a> {
+    terminal: &'a Terminal,
+    policy: &'static str,
+    unit: Unit,
+    is_quiet: bool,
+    has_head: bool,
+    refresh_on_max: bool,
+    /// Whether /dev/cpu_dma_latency is held at 0.
+    pub latency_held: bool,
+    threads: Vec<State>,
+    /// Whether something was told since it was drawn.
+    has_news: bool,
+    has_drawn: bool,
+    /// The greatest latency that was drawn.
+    drawn_max_ns: u64,
+}
+
+impl<'a> Screen<'a> {
+    /// Prepares the lines of all threads.
+    pub fn new(settings: &Settings, terminal: &'a Terminal) -> Self {
+        let plan = &settings.plan;
+        let state = |number| State {
+            number,
+            priority: plan.priority,
+            interval_ns: plan.interval_of(number),
+            ..State::default()
+        };
+        Self {
+            terminal,
+            policy: plan.policy.name(),
+            unit: settings.unit,
+            is_quiet: settings.quiet,
+            has_head: !settings.is_json_only(),
+            refresh_on_max: settings.refresh_on_max,
+            latency_held: false,
+            threads: (0..plan.threads).map(state).collect(),
+            has_news: true,
+            has_drawn: false,
+            drawn_max_ns: 0,
+        }
+    }
+
+    /// Prints what comes before the first wake-up.
+    pub fn begin(&mut self) -> Result<(), CommandError> {
+        if self.latency_held && self.has_head {
+            self.terminal.print(first_lines())?;
+        }
+        self.draw()
+    }
+
+    /// Takes the state of a thread.
+    pub fn take(&mut self, live: &Live) {
+        let place = usize::try_from(live.thread).unwrap_or(usize::MAX);
+        let Some(state) = self.threads.get_mut(place) else {
+            return;
+        };
+        *state = State {
+            tid: live.tid,
+            woken: live.woken,
+            min_ns: live.min_ns,
+            last_ns: live.last_ns,
+            mean_ns: live.sum_ns.checked_div(live.woken).unwrap_or(0),
+            max_ns: live.max_ns,
+            ..*state
+        };
+        let max = self.threads.iter().map(|state| state.max_ns).max();
+        self.has_news |= !self.refresh_on_max || max > Some(self.drawn_max_ns);
+    }
+
+    /// Draws what was told since the last time.
+    pub fn draw(&mut self) -> Result<(), CommandError> {
+        // Nothing is said before the threads begin.
+        if self.is_quiet || !std::mem::take(&mut self.has_news) {
+            return Ok(());
+        }
+        let lines: String = self
+            .threads
+            .iter()
+            .map(|state| status(state, self.unit))
+            .collect();
+        let max = self.threads.iter().map(|state| state.max_ns).max();
+        self.drawn_max_ns = max.unwrap_or(0);
+        self.over(&lines)
+    }
+
+    /// Draws the final state, or prints it if nothing was drawn.
+    pub fn last(&mut self, taken: &Taken) -> Result<(), CommandError> {
+        if self.is_quiet {
+            return Ok(());
+        }
+        self.over(&self.final_lines(taken))
+    }
+
+    /// Returns the status lines of the threads after their end.
+    pub fn final_lines(&self, taken: &Taken) -> String {
+        let last_ns = |number: u32| {
+            let thread = taken.facts.threads.iter().find(|t| t.number == number);
+            let has_all = thread.is_some_and(|thread| thread.raw_kept == thread.woken);
+            let raw = taken.samples.raw.iter().rev();
+            let last = raw.filter(|_| has_all).find(|row| row.thread == number);
+            let told = self.threads.iter().find(|state| state.number == number);
+            match last {
+                Some(row) => row.latency_ns,
+                None => told.map_or(0, |state| state.last_ns),
+            }
+        };
+        status_lines(&taken.threads, last_ns, self.unit)
+    }
+
+    fn over(&mut self, lines: &str) -> Result<(), CommandError> {
+        let loadavg = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let up = match std::mem::replace(&mut self.has_drawn, true) {
+            true => up(self.threads.len()),
+            false => String::new(),
+        };
+        let policy = policy(self.policy, &loadavg);
+        self.terminal.print(&format!("{up}{policy}{lines}"))
+    }
+}

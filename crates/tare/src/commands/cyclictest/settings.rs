@@ -1,0 +1,339 @@
+//! What cyclictest's options mean.
+
+use std::path::PathBuf;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use tare_exchange::export::cyclictest::{Histogram, Unit};
+use tare_wire::cpus::Cpus;
+use tare_wire::wakeup::{MAX_DURATION_NS, Plan, Policy};
+
+use crate::cli::cyclictest::CyclictestArguments;
+use crate::error::CommandError;
+
+/// Is cyclictest's distance.
+const DISTANCE_US: u64 = 500;
+
+/// Is how often the state of the threads is told.
+const LIVE_NS: u64 = 100_000_000;
+/// Is how often it is told if nobody looks: for the last latency of a long run.
+const QUIET_LIVE_NS: u64 = 1_000_000_000;
+
+/// Is how many wake-ups are kept as they were for each thread: the last one's latency is shown.
+const KEPT: u64 = 1 << 20;
+/// Is the most for `-v`, which prints all: 1 GiB.
+const KEPT_VERBOSE: u64 = tare_wire::wakeup::MAX_KEPT;
+
+/// Is what was asked for.
+#[derive(Debug)]
+pub struct Settings {
+    /// What the agent is to do.
+    pub plan: Plan,
+    /// Unit of everything that is printed.
+    pub unit: Unit,
+    /// The histogram, if one is wanted.
+    pub histogram: Option<Histogram>,
+    /// Where it is written; standard output if None.
+    pub histfile: Option<PathBuf>,
+    /// Where JSON is written, if it is.
+    pub json: Option<PathBuf>,
+    /// Whether nothing is printed before the end.
+    pub quiet: bool,
+    /// Of how many latencies the greatest is printed at the end, if they are.
+    pub verbose: Option<usize>,
+    /// From what on latencies are listed, in the unit, and how many.
+    pub spike: Option<(u64, usize)>,
+    /// Whether the threads' state is printed again only if there is a new maximum.
+    pub refresh_on_max: bool,
+    /// Whether there is a limit that ends it.
+    pub breaks: bool,
+    /// What the user should know of how the options were understood.
+    pub remarks: Vec<String>,
+    /// CPUs that this process may use.
+    allowed: Cpus,
+}
+
+impl Settings {
+    /// Decides what the arguments mean.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::Usage`] with the option that makes no sense, or that tare does not do.
+    pub fn of(arguments: &CyclictestArguments) -> Result<Self, CommandError> {
+        refuse(arguments)?;
+        let allowed = allowed()?;
+        let unit = if arguments.nsecs {
+            Unit::Nanos
+        } else {
+            Unit::Micros
+        };
+        let histogram = histogram(arguments, unit)?;
+        let mut remarks = Vec::new();
+        let plan = plan(arguments, &allowed, histogram.as_ref(), &mut remarks)?;
+        plan.check()
+            .map_err(|refusal| CommandError::Usage(refusal.to_string()))?;
+        let json_only = arguments.json.as_deref().is_some_and(is_standard);
+        Ok(Self {
+            plan,
+            unit,
+            histogram,
+            histfile: arguments.histfile.clone(),
+            json: arguments.json.clone(),
+            quiet: arguments.quiet || json_only || arguments.verbose,
+            verbose: arguments
+                .verbose
+                .then(|| arguments.oscope.unwrap_or(1).max(1)),
+            spike: arguments.spike.map(|spike| (spike, arguments.spike_nodes)),
+            refresh_on_max: arguments.refresh_on_max,
+            breaks: arguments.breaktrace.is_some(),
+            remarks,
+            allowed,
+        })
+    }
+
+    /// Says whether standard output is for JSON alone.
+    pub fn is_json_only(&self) -> bool {
+        self.json.as_deref().is_some_and(is_standard)
+    }
+
+    /// Keeps this process off the measured CPUs, if there are others.
+    pub fn step_aside(&self) {
+        let measured = self.plan.cpu.unwrap_or_default();
+        let free = self.allowed.iter().filter(|cpu| !measured.contains(*cpu));
+        let free: Vec<u32> = free.collect();
+        if free.is_empty() {
+            return;
+        }
+        let mut set = CpuSet::new();
+        for cpu in free {
+            set.set(cpu as usize);
+        }
+        // It is no more than a courtesy: cyclictest's main thread runs anywhere.
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+/// Says whether a path stands for standard output.
+fn is_standard(path: &std::path::Path) -> bool {
+    path == std::path::Path::new("-")
+}
+
+/// Refuses what would change what is measured and is not done here.
+fn refuse(arguments: &CyclictestArguments) -> Result<(), CommandError> {
+    let other = if arguments.clock != 0 {
+        Some((
+            "--clock",
+            "only CLOCK_MONOTONIC (0) measures a time that nobody sets",
+        ))
+    } else if arguments.latency != 0 {
+        Some((
+            "--latency",
+            "tare always holds /dev/cpu_dma_latency at 0, so that deep idle states are left out",
+        ))
+    } else {
+        arguments.refused.first()
+    };
+    match other {
+        Some((option, why)) => usage(format!("{option} is not done by tare cyclictest: {why}")),
+        None => Ok(()),
+    }
+}
+
+fn histogram(
+    arguments: &CyclictestArguments,
+    unit: Unit,
+) -> Result<Option<Histogram>, CommandError> {
+    let all = arguments.histofall.is_some();
+    let Some(size) = arguments.histogram.or(arguments.histofall) else {
+        if arguments.histfile.is_some() {
+            return usage("--histfile needs -h US, which says how far the histogram goes");
+        }
+        return Ok(None);
+    };
+    if !(1..=Histogram::MOST).contains(&size) {
+        return usage(format!(
+            "a histogram has 1 to {} values, not {size}",
+            Histogram::MOST
+        ));
+    }
+    Ok(Some(Histogram { size, unit, all }))
+}
+
+fn plan(
+    arguments: &CyclictestArguments,
+    allowed: &Cpus,
+    histogram: Option<&Histogram>,
+    remarks: &mut Vec<String>,
+) -> Result<Plan, CommandError> {
+    let in_ns = |us: u64| us.saturating_mul(1_000);
+    let interval_ns = in_ns(arguments.interval);
+    let threads = match arguments.threads {
+        Some(0) => allowed.count(),
+        Some(threads) => threads,
+        None if arguments.smp => allowed.count(),
+        None => 1,
+    };
+    let distance_ns = match (histogram, arguments.distance) {
+        (Some(_), given) => {
+            if given.is_some_and(|us| us > 0) {
+                remarks
+                    .push("-d is ignored: with a histogram all intervals are the same".to_owned());
+            }
+            0
+        }
+        (None, given) => in_ns(given.unwrap_or(DISTANCE_US)),
+    };
+    let (policy, priority) = scheduling(arguments, threads, remarks)?;
+    let loops = (arguments.loops > 0).then_some(arguments.loops);
+    let duration_ns = arguments.duration.as_deref().map(duration).transpose()?;
+    // cyclictest's endless run; a plan has an end.
+    let duration_ns = duration_ns.or_else(|| loops.is_none().then_some(MAX_DURATION_NS));
+    let unit = if arguments.nsecs { 1 } else { 1_000 };
+    let mut plan = Plan {
+        interval_ns,
+        distance_ns,
+        threads,
+        cpu: Some(cpus("-a", arguments.affinity.as_deref(), allowed)?.unwrap_or(*allowed)),
+        main: cpus("--mainaffinity", arguments.mainaffinity.as_deref(), allowed)?,
+        policy,
+        priority,
+        duration_ns,
+        loops,
+        // A latency of 10.9 µs is not above 10 there.
+        above_ns: arguments
+            .breaktrace
+            .map(|limit| limit.saturating_mul(unit).saturating_add(unit - 1)),
+        live_ns: Some(if arguments.quiet {
+            QUIET_LIVE_NS
+        } else {
+            LIVE_NS
+        }),
+        bins: 1,
+        ..Plan::new(interval_ns, MAX_DURATION_NS)
+    };
+    // From the interval on every one is listed: the number of a wake-up follows from what was missed before.
+    let listed = [
+        Some(interval_ns),
+        histogram.map(Histogram::limit_ns),
+        arguments.spike.map(|spike| spike.saturating_mul(unit)),
+    ];
+    plan.threshold_ns = listed.into_iter().flatten().min();
+    let activations = plan.activations(0);
+    plan.raw = match arguments.verbose {
+        true if activations > KEPT_VERBOSE => {
+            return usage(format!(
+                "-v prints every latency at the end, {KEPT_VERBOSE} of each thread at most: end it earlier with -l or -D"
+            ));
+        }
+        true => activations,
+        false if activations <= KEPT => activations,
+        false => 0,
+    };
+    Ok(plan)
+}
+
+/// Decides as cyclictest does: a priority means SCHED_FIFO, and a real-time policy means a priority.
+fn scheduling(
+    arguments: &CyclictestArguments,
+    threads: u32,
+    remarks: &mut Vec<String>,
+) -> Result<(Policy, u32), CommandError> {
+    let policy = match arguments.policy.as_deref() {
+        None | Some("other" | "normal") => Policy::Other,
+        Some(name @ ("batch" | "idle")) => {
+            return usage(format!(
+                "--policy={name} is not done by tare cyclictest: choose other, fifo, rr or deadline"
+            ));
+        }
+        Some(name) => match Policy::parse(name) {
+            Some(policy) => policy,
+            None => {
+                return usage(format!(
+                    "--policy={name}: choose other, fifo, rr or deadline"
+                ));
+            }
+        },
+    };
+    Ok(match (policy, arguments.priority) {
+        (Policy::Other, 0) => (Policy::Other, 0),
+        (Policy::Other, priority) => {
+            if arguments.policy.is_some() {
+                remarks
+                    .push("-p asks for a real-time priority: the policy is SCHED_FIFO".to_owned());
+            }
+            (Policy::Fifo, priority)
+        }
+        (Policy::Fifo | Policy::RoundRobin, 0) => {
+            let priority = (threads + 1).min(99);
+            remarks.push(format!("defaulting realtime priority to {priority}"));
+            (policy, priority)
+        }
+        (policy, priority) => (policy, priority),
+    })
+}
+
+/// Reads a set of CPUs: all, a list, or with a ! what is not in it.
+fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>, CommandError> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    if text == "all" {
+        return Ok(Some(*allowed));
+    }
+    let (negated, list) = match text.strip_prefix('!') {
+        Some(list) => (true, list),
+        None => (false, text),
+    };
+    let Some(list) = Cpus::parse(list) else {
+        return usage(format!(
+            "{option} {text}: want CPUs such as 1 or 0,2-3, or !0 for all others"
+        ));
+    };
+    if !negated {
+        return Ok(Some(list));
+    }
+    let rest: Cpus = allowed.iter().filter(|cpu| !list.contains(*cpu)).collect();
+    if rest.count() == 0 {
+        return usage(format!(
+            "{option} {text} leaves no CPU that this process may use"
+        ));
+    }
+    Ok(Some(rest))
+}
+
+/// Reads a duration: seconds, or a number with s, m, h or d.
+fn duration(text: &str) -> Result<u64, CommandError> {
+    let (number, seconds) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3_600),
+        Some((at, 'd')) => (&text[..at], 86_400),
+        _ => (text, 1),
+    };
+    let ns = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(seconds * 1_000_000_000));
+    match ns {
+        Some(ns) => Ok(ns),
+        None => usage(format!(
+            "-D {text}: want seconds, or a number with s, m, h or d"
+        )),
+    }
+}
+
+/// Returns the CPUs that this process may use.
+fn allowed() -> Result<Cpus, CommandError> {
+    let set = sched_getaffinity(None).map_err(|errno| {
+        CommandError::Usage(format!(
+            "which CPUs may be used can't be found out: {errno}"
+        ))
+    })?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .filter_map(|cpu| u32::try_from(cpu).ok())
+        .collect())
+}
+
+fn usage<T>(text: impl Into<String>) -> Result<T, CommandError> {
+    Err(CommandError::Usage(text.into()))
+}

@@ -1,0 +1,172 @@
+//! What is printed at the end, and written to files.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+use tare_exchange::export::cyclictest::{Head, System, breaks, histogram, json, spikes, values};
+use tare_exchange::{ExchangeError, Latencies};
+use tare_stats::{Quantile, QuantileEstimate, Response};
+
+use super::Taken;
+use super::screen::Screen;
+use super::settings::Settings;
+use crate::error::CommandError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Prints the end.
+pub struct Summary {
+    start: Timestamp,
+    end: Timestamp,
+}
+
+impl Summary {
+    /// Notes when it began.
+    pub fn begin() -> Self {
+        let now = Timestamp::now();
+        Self {
+            start: now,
+            end: now,
+        }
+    }
+
+    /// Notes when it ended.
+    pub fn end(&mut self) {
+        self.end = Timestamp::now();
+    }
+
+    /// Prints and writes everything that was asked for.
+    pub fn print(
+        &self,
+        settings: &Settings,
+        taken: &Taken,
+        screen: &Screen<'_>,
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        let unit = settings.unit;
+        let mut text = String::new();
+        if let Some(reduction) = settings.verbose {
+            for thread in &taken.facts.threads {
+                let raw = taken
+                    .samples
+                    .raw
+                    .iter()
+                    .filter(|row| row.thread == thread.number);
+                let raw: Vec<u64> = raw.map(|row| row.latency_ns).collect();
+                text += &values(thread.number, &raw, reduction, unit);
+            }
+        } else if settings.quiet && settings.histogram.is_none() {
+            text += &screen.final_lines(taken);
+        }
+        if settings.breaks {
+            let first = taken.facts.exceeded.first();
+            let broke = first.map(|exceeded| (exceeded.thread, exceeded.latency_ns));
+            text += &breaks(&taken.facts.threads, broke, unit);
+        }
+        if let Some((trigger, nodes)) = settings.spike {
+            let (facts, samples) = (&taken.facts, &taken.samples);
+            text += &spikes(
+                &facts.threads,
+                samples,
+                facts.origin_ns,
+                trigger,
+                nodes,
+                unit,
+            );
+        }
+        if let Some(style) = &settings.histogram {
+            let histogram = histogram(&taken.threads, style);
+            match &settings.histfile {
+                Some(path) => write(path, &histogram)?,
+                None => text += &histogram,
+            }
+        }
+        if let Some(path) = &settings.json {
+            let size = settings.histogram.map_or(0, |style| style.size);
+            let json =
+                json(&self.head(), &taken.threads, size, unit).map_err(ExchangeError::from)?;
+            if settings.is_json_only() {
+                text = json;
+            } else {
+                write(path, &json)?;
+            }
+        }
+        if !text.is_empty() {
+            terminal.print(&text)?;
+        }
+        terminal.note(&left_out(&taken.threads)?);
+        Ok(())
+    }
+
+    fn head(&self) -> Head {
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        let name = rustix::system::uname();
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let realtime = fs::read_to_string("/sys/kernel/realtime");
+        Head {
+            command: words.join(" "),
+            version: format!("tare {}", env!("CARGO_PKG_VERSION")),
+            start: self.start,
+            end: self.end,
+            return_code: exit::DONE,
+            system: System {
+                sysname: text(name.sysname()),
+                nodename: text(name.nodename()),
+                release: text(name.release()),
+                version: text(name.version()),
+                machine: text(name.machine()),
+                realtime: realtime.is_ok_and(|text| text.trim() == "1"),
+            },
+        }
+    }
+}
+
+/// Says what cyclictest leaves out. The lines are comments, should standard error be mixed in.
+fn left_out(threads: &[Latencies]) -> Result<String, CommandError> {
+    let mut text =
+        "# tare: response latency in us, with the activations that late wake-ups missed".to_owned();
+    for latencies in threads {
+        let thread = &latencies.thread;
+        let response = Response::new(&latencies.counts, thread.interval_ns);
+        let response = response.map_err(ExchangeError::from)?;
+        let _ = write!(text, "\n# T:{:2} Missed:{:7}", thread.number, thread.missed);
+        for quantile in [
+            Quantile::MEDIAN,
+            Quantile::P99,
+            Quantile::P99_9,
+            Quantile::P99_99,
+        ] {
+            // The longest are known by their sum only.
+            let value = match response.supported_quantile(quantile) {
+                QuantileEstimate::Value(ns) if thread.uncounted == 0 => micros(ns),
+                _ => "-".to_owned(),
+            };
+            let _ = write!(text, "  {quantile}: {value}");
+        }
+        let _ = write!(text, "  max: {}", micros(thread.max_ns));
+    }
+    Ok(text)
+}
+
+fn micros(ns: u64) -> String {
+    format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
+}
+
+/// Returns the NUMA node of a CPU.
+pub fn node(cpu: u32) -> Option<u32> {
+    let folder = fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).ok()?;
+    folder.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix("node")?.parse().ok()
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    fs::write(path, text).map_err(|source| CommandError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}

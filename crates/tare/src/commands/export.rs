@@ -1,0 +1,225 @@
+//! `tare export`: wake-ups of a run in the formats of other tools.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use tare_exchange::export::cyclictest::{Head, Histogram, System, Unit, histogram, json};
+use tare_exchange::export::{csv, hgrm::hgrm};
+use tare_exchange::{ExchangeError, Latencies};
+use tare_results::model::{Cell, Outcome, WakeupSamples, Wakeups};
+use tare_results::{CellState, RunFolder};
+use tare_stats::{Counts, StatsError};
+
+use super::clean_up;
+use super::run_folder::RUNS;
+use crate::cli::exchange::{ExportArguments, Format};
+use crate::error::CommandError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Writes what was asked for.
+pub fn run(arguments: &ExportArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    clean_up(terminal);
+    if arguments.response && matches!(arguments.format, Format::Raw | Format::Events) {
+        let why = "--response: a missed activation has no wake-up, so raw and events have nothing to say of it";
+        return Err(CommandError::Usage(why.to_owned()));
+    }
+    let path = match &arguments.run {
+        Some(path) => path.clone(),
+        None => RunFolder::newest(Path::new(RUNS)).ok_or_else(|| CommandError::NoRun {
+            folder: RUNS.into(),
+        })?,
+    };
+    let folder = RunFolder::open(&path)?;
+    let cells = chosen(&folder, arguments)?;
+    match (&arguments.output, &cells[..]) {
+        (None, [cell]) => terminal.print(&content(&folder, cell, arguments, terminal)?)?,
+        (None, cells) => {
+            let list: Vec<String> = cells.iter().map(name).collect();
+            return Err(CommandError::Usage(format!(
+                "there are {} cells with wake-ups: choose one with --cell, or name a folder with --output: {}",
+                cells.len(),
+                list.join(", ")
+            )));
+        }
+        (Some(output), [cell]) if !output.is_dir() => {
+            write(output, &content(&folder, cell, arguments, terminal)?)?;
+        }
+        (Some(output), cells) => {
+            fs::create_dir_all(output).map_err(|source| CommandError::Write {
+                path: output.clone(),
+                source,
+            })?;
+            for cell in cells {
+                let name = format!("cell-{:04}.{}", cell.plan.id, suffix(arguments.format));
+                write(
+                    &output.join(name),
+                    &content(&folder, cell, arguments, terminal)?,
+                )?;
+            }
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// Finds the cells that are asked for and have wake-ups.
+fn chosen(folder: &RunFolder, arguments: &ExportArguments) -> Result<Vec<Cell>, CommandError> {
+    let plans = folder.plan().cells.iter();
+    let wanted = plans.filter(|plan| {
+        (arguments.cell.is_empty() || arguments.cell.contains(&plan.id))
+            && arguments
+                .target
+                .as_ref()
+                .is_none_or(|target| *target == plan.target)
+    });
+    let cells: Vec<Cell> = wanted
+        .filter_map(|plan| match folder.state(plan.id) {
+            CellState::Done(cell) if matches!(cell.outcome, Outcome::Woken(_)) => Some(*cell),
+            _ => None,
+        })
+        .collect();
+    if cells.is_empty() {
+        return Err(CommandError::Usage(format!(
+            "{} has no such cell with wake-ups; `tare report {0}` shows what it has",
+            folder.path().display()
+        )));
+    }
+    Ok(cells)
+}
+
+fn name(cell: &Cell) -> String {
+    format!("{} ({})", cell.plan.id, cell.plan.label())
+}
+
+/// Makes the text of one cell.
+fn content(
+    folder: &RunFolder,
+    cell: &Cell,
+    arguments: &ExportArguments,
+    terminal: &Terminal,
+) -> Result<String, CommandError> {
+    let Outcome::Woken(wakeups) = &cell.outcome else {
+        return Ok(String::new());
+    };
+    let samples = folder.samples(cell.plan.id)?.wakeups;
+    warn(cell, wakeups, arguments.format, terminal);
+    let made = make(folder, cell, wakeups, &samples, arguments);
+    Ok(made.map_err(ExchangeError::from)?)
+}
+
+fn make(
+    folder: &RunFolder,
+    cell: &Cell,
+    wakeups: &Wakeups,
+    samples: &WakeupSamples,
+    arguments: &ExportArguments,
+) -> Result<String, StatsError> {
+    let latencies = || {
+        let all = Latencies::of_threads(&wakeups.threads, samples)?;
+        match arguments.response {
+            true => all.iter().map(Latencies::response).collect(),
+            false => Ok(all),
+        }
+    };
+    let size = arguments.histogram.min(Histogram::MOST);
+    let unit = Unit::Micros;
+    Ok(match arguments.format {
+        Format::Cyclictest => {
+            let all = false;
+            histogram(&latencies()?, &Histogram { size, unit, all })
+        }
+        Format::CyclictestJson => json(&head(folder, cell, wakeups), &latencies()?, size, unit)?,
+        Format::Hgrm => {
+            let latencies = latencies()?;
+            hgrm(&Counts::merge_all(
+                latencies.iter().map(|thread| &thread.counts),
+            )?)
+        }
+        Format::Csv if arguments.response => csv::response_histogram(wakeups, samples)?,
+        Format::Csv => csv::histogram(samples),
+        Format::Raw => csv::raw(cell, wakeups, samples),
+        Format::Events => csv::events(cell, wakeups),
+    })
+}
+
+/// Says what is not in the text although it was measured.
+fn warn(cell: &Cell, wakeups: &Wakeups, format: Format, terminal: &Terminal) {
+    let sum = |of: fn(&tare_results::model::WakeupThread) -> u64| {
+        wakeups.threads.iter().map(of).fold(0, u64::saturating_add)
+    };
+    let (woken, raw) = (sum(|t| t.woken), sum(|t| t.raw_kept));
+    let uncounted = sum(|t| t.uncounted);
+    let id = cell.plan.id;
+    match format {
+        Format::Raw if raw < woken => terminal.warn(&format!(
+            "of the {woken} wake-ups of cell {id} only the first {raw} were kept one by one; csv has all"
+        )),
+        Format::Hgrm | Format::Csv if uncounted > 0 => terminal.warn(&format!(
+            "{uncounted} of the {woken} wake-ups of cell {id} are known by their sum and their maximum only, and are left \
+             out"
+        )),
+        _ => {}
+    }
+}
+
+fn head(folder: &RunFolder, cell: &Cell, wakeups: &Wakeups) -> Head {
+    let fact = |name: &str| {
+        let mut facts = wakeups.facts.iter();
+        let fact = facts.find(|fact| fact.name == name);
+        fact.map(|fact| fact.value.clone())
+    };
+    let events = &cell.events;
+    let lasted = events
+        .exited_ns
+        .map_or(0, |ns| ns.saturating_sub(events.started_ns));
+    let lasted = SignedDuration::from_nanos(i64::try_from(lasted).unwrap_or(i64::MAX));
+    let end = cell
+        .started_at
+        .checked_add(lasted)
+        .unwrap_or(Timestamp::MAX);
+    Head {
+        command: folder.plan().command.join(" "),
+        version: format!("tare {}", wakeups.agent.version),
+        start: cell.started_at,
+        end,
+        return_code: exit::DONE,
+        system: System {
+            sysname: match wakeups.agent.environment.as_str() {
+                "linux" => "Linux".to_owned(),
+                other => other.to_owned(),
+            },
+            nodename: folder
+                .machine()
+                .machine
+                .hostname
+                .clone()
+                .unwrap_or_default(),
+            release: fact("kernel release")
+                .or_else(|| fact("release"))
+                .unwrap_or_default(),
+            version: fact("version").unwrap_or_default(),
+            machine: "x86_64".to_owned(),
+            realtime: fact("preemption model").as_deref() == Some("rt")
+                || fact("realtime").as_deref() == Some("1"),
+        },
+    }
+}
+
+fn suffix(format: Format) -> &'static str {
+    match format {
+        Format::Cyclictest => "cyclictest.txt",
+        Format::CyclictestJson => "json",
+        Format::Hgrm => "hgrm",
+        Format::Csv => "csv",
+        Format::Raw => "raw.csv",
+        Format::Events => "events.csv",
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    fs::write(path, text).map_err(|source| CommandError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
