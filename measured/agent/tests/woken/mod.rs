@@ -49,17 +49,17 @@ impl Agent {
         Pid::from_child(&self.child)
     }
 
-    /// Reads until it says when it begins. None if it ends before.
-    pub fn origin_ns(&mut self) -> Option<u64> {
+    /// Reads until a record of a kind has come, or to the end, and returns what has come.
+    pub fn read_until(&mut self, kind: &str) -> &Woken {
         let mut line = Vec::new();
-        while self.read.origin_ns.is_none() {
+        while !self.read.kinds.contains(&kind) {
             line.clear();
             if self.output.read_until(b'\n', &mut line).unwrap() == 0 {
-                return None;
+                break;
             }
             self.read.line(&line);
         }
-        self.read.origin_ns
+        &self.read
     }
 
     /// Reads to the end. Returns its exit status and all it said.
