@@ -4,6 +4,7 @@
 //!
 //! - [`analyse`] takes the cells one after the other, derives their figures with `tare-stats`, and
 //!   reduces their samples to what pictures can show ([`analysis`]).
+//! - [`wakeup`] does the same for wake-up latencies, and compares two runs of them.
 //! - [`verdict`] puts into sentences what the figures say, and how sure they are.
 //! - [`published`] answers the claims of the study that a run reproduces.
 //! - [`terminal`], [`html`], [`csv`] and [`json`] write the same [`Analysis`] for different readers;

@@ -53,7 +53,7 @@ pub(crate) fn over(interval: &Interval) -> String {
     let unit = match interval.over {
         Over::Samples => "samples",
         Over::Blocks => "blocks of one run",
-        Over::Runs => "runs",
+        Over::Runs | Over::RunsInOrder | Over::RunsOfBoth => "runs",
     };
     format!("{} {unit}", Numbers::PLAIN.count(interval.repetitions))
 }

@@ -83,6 +83,53 @@ pub enum Alarm {
         /// In which cells.
         cells: Vec<u32>,
     },
+    /// Wake-ups are given in instructions that an emulator counted.
+    InstructionTime {
+        /// On which targets.
+        targets: Vec<String>,
+    },
+    /// Latencies of wake-ups are in no distribution.
+    Uncounted {
+        /// The combinations.
+        labels: Vec<String>,
+        /// How many there are.
+        uncounted: u64,
+        /// Of so many.
+        woken: u64,
+    },
+    /// Recording took much of the time between wake-ups.
+    RecordingCost {
+        /// The combinations.
+        labels: Vec<String>,
+        /// The greatest share of an interval.
+        share: f64,
+        /// How long recording one wake-up took there.
+        recording_ns: u64,
+    },
+    /// The threads that were woken had no real-time priority.
+    OrdinaryTask {
+        /// The combinations.
+        labels: Vec<String>,
+    },
+    /// A wake-up missed activations that lie behind the measurement's end.
+    BeyondTheEnd {
+        /// How many.
+        activations: u64,
+    },
+    /// The CPU could enter deep idle states between wake-ups.
+    IdleStates {
+        /// In which cells.
+        cells: Vec<u32>,
+    },
+    /// A phase began without its load.
+    LateLoad {
+        /// In which cells.
+        cells: Vec<u32>,
+        /// The load that came latest.
+        load: String,
+        /// The share of its phase that had gone by then.
+        share: f64,
+    },
 }
 
 /// Says what a timer's step is coarse for.
@@ -132,6 +179,13 @@ impl Alarm {
             Self::PageSizes { .. } => "page-sizes",
             Self::NotLocked { .. } => "not-locked",
             Self::LatencyNotHeld { .. } => "idle-states-allowed",
+            Self::InstructionTime { .. } => "instruction-time",
+            Self::Uncounted { .. } => "wakeups-uncounted",
+            Self::RecordingCost { .. } => "recording-cost",
+            Self::OrdinaryTask { .. } => "ordinary-task",
+            Self::BeyondTheEnd { .. } => "missed-beyond-end",
+            Self::IdleStates { .. } => "woken-from-idle",
+            Self::LateLoad { .. } => "load-late",
         }
     }
 
@@ -146,8 +200,16 @@ impl Alarm {
             | Self::NoFrequency { .. }
             | Self::Frequency { .. }
             | Self::CoarseTimer { .. }
-            | Self::PageSizes { .. } => Severity::Warning,
-            Self::NotLocked { .. } | Self::LatencyNotHeld { .. } => Severity::Note,
+            | Self::PageSizes { .. }
+            | Self::InstructionTime { .. }
+            | Self::Uncounted { .. }
+            | Self::RecordingCost { .. }
+            | Self::IdleStates { .. }
+            | Self::LateLoad { .. } => Severity::Warning,
+            Self::NotLocked { .. }
+            | Self::LatencyNotHeld { .. }
+            | Self::OrdinaryTask { .. }
+            | Self::BeyondTheEnd { .. } => Severity::Note,
         }
     }
 
@@ -271,6 +333,63 @@ impl fmt::Display for Alarm {
                  away and delayed their next use. Raise RLIMIT_MEMLOCK (`ulimit -l`) or run as \
                  root.",
                 name_cells(cells)
+            ),
+            Self::InstructionTime { targets } => write!(
+                f,
+                "Latencies on {} are instructions that an emulator counted, as if each took the same time: \
+                 they repeat exactly and compare kernels by their code, and say nothing of how long a processor \
+                 takes. For that, measure with the machine's clock where KVM works.",
+                words::list(targets)
+            ),
+            Self::Uncounted {
+                labels,
+                uncounted,
+                woken,
+            } => write!(
+                f,
+                "There was no room for the latencies of {} of {} wake-ups of {}: they are in no mean and no \
+                 quantile, only in the maximum over all phases and in the number of missed activations. \
+                 Measure for a shorter time, or in fewer phases.",
+                count(*uncounted),
+                count(*woken),
+                name_some(labels)
+            ),
+            Self::RecordingCost {
+                labels,
+                share,
+                recording_ns,
+            } => write!(
+                f,
+                "Recording a wake-up takes {} of the interval ({}) on {}: the measured CPU is busier than the \
+                 measurement claims. Choose a longer interval.",
+                Numbers::PLAIN.percent(*share),
+                Numbers::PLAIN.ns(*recording_ns as f64, None),
+                name_some(labels)
+            ),
+            Self::OrdinaryTask { labels } => write!(
+                f,
+                "The threads of {} were ordinary tasks (SCHED_OTHER): their latencies hold the turns of other \
+                 tasks as well as what the kernel takes. Use --policy fifo to leave those out.",
+                name_some(labels)
+            ),
+            Self::BeyondTheEnd { activations } => write!(
+                f,
+                "{} activations that the last wake-ups missed lie behind the end of the measurement. They \
+                 are among the response latencies, since the stall was as long as that.",
+                count(*activations)
+            ),
+            Self::IdleStates { cells } => write!(
+                f,
+                "/dev/cpu_dma_latency was not held in {}: the measured CPU could enter deep idle states between \
+                 wake-ups, and leaving one lengthens each. Run as root, or give access to that file.",
+                name_cells(cells)
+            ),
+            Self::LateLoad { cells, load, share } => write!(
+                f,
+                "In {} a load came later than its phase; {load} at worst, when {} of the phase had gone: the \
+                 phase's figures hold that much without the load. Make the phases longer.",
+                name_cells(cells),
+                Numbers::PLAIN.percent(*share)
             ),
             Self::LatencyNotHeld { cells } => write!(
                 f,

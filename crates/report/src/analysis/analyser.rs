@@ -16,9 +16,9 @@ use super::summary::{
     CellFigures, CellSummary, Combination, NotMeasured, Notice, SCHEMA, State, Summary, Tsc,
 };
 use super::timed::{self, TimedFigures};
-use super::{Analysis, NO_SAMPLES, Pictures, attribution, checks};
+use super::{Analysis, Instance, NO_SAMPLES, Pictures, attribution, checks};
 use crate::groups::Group;
-use crate::{published, verdict};
+use crate::{published, verdict, wakeup};
 
 /// Collects the figures of a run cell by cell.
 pub(super) struct Analyser {
@@ -30,6 +30,8 @@ pub(super) struct Analyser {
     not_measured: Vec<NotMeasured>,
     notices: Vec<Notice>,
     disturbances: Disturbances,
+    wakeups: wakeup::Collector,
+    woken: Vec<(Cell, Option<String>)>,
 }
 
 /// Collects the cells that repeat each other.
@@ -54,7 +56,7 @@ pub(super) struct Contribution {
 impl Analyser {
     pub(super) fn new(plan: Plan, machine: Option<MachineRecord>) -> Self {
         let mut groups: Vec<Repeated> = Vec::new();
-        for cell in &plan.cells {
+        for cell in plan.cells.iter().filter(|cell| !wakeup::is_wakeup(cell)) {
             match groups.iter_mut().find(|group| group.plan.repeats(cell)) {
                 Some(group) => group.planned_runs += 1,
                 None => groups.push(Repeated {
@@ -67,6 +69,8 @@ impl Analyser {
             }
         }
         Self {
+            wakeups: wakeup::Collector::new(&plan),
+            woken: Vec::new(),
             plan,
             machine,
             cells: Vec::new(),
@@ -129,6 +133,12 @@ impl Analyser {
 
     /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
     fn take_done(&mut self, cell: Cell, samples: &Samples) -> Result<(), String> {
+        if let Outcome::Woken(woken) = &cell.outcome {
+            self.wakeups.take(&self.plan, &cell, samples)?;
+            let frequency = frequency::choose(&woken.frequencies);
+            self.woken.push((cell, frequency.map(|f| f.note)));
+            return Ok(());
+        }
         let Outcome::Done(measured) = &cell.outcome else {
             return Err("its record says that it failed".to_owned());
         };
@@ -173,13 +183,18 @@ impl Analyser {
             not_measured,
             notices,
             disturbances,
+            wakeups,
+            woken,
         } = self;
         let (loads, daemons) = disturbances.finish();
         let (combinations, pictures): (Vec<Combination>, Vec<Pictures>) = groups
             .into_iter()
             .filter_map(|group| group.combine(&plan, &cells, &summaries))
             .unzip();
-        let alarms = checks::find(&cells, &combinations, machine.as_ref());
+        let (wakeups, wakeup_pictures) = wakeups.finish();
+        let mut alarms = checks::find(&cells, &woken, &combinations, machine.as_ref());
+        alarms.extend(wakeup::checks::find(&wakeups, &woken));
+        alarms.sort_by_key(|alarm| std::cmp::Reverse(alarm.severity()));
         let attribution = attribution::find(&attribution::Source {
             plan: &plan,
             cells: &cells,
@@ -190,6 +205,7 @@ impl Analyser {
             cpu: plan.cpu,
             planned: plan.cells.len(),
             combinations: &combinations,
+            wakeups: &wakeups,
             alarms: &alarms,
             attribution: &attribution,
             not_measured: &not_measured,
@@ -202,14 +218,15 @@ impl Analyser {
             created: plan.created,
             cpu: plan.cpu,
             planned: plan.cells.len() as u64,
-            done: summaries.len() as u64,
+            done: (summaries.len() + woken.len()) as u64,
             verdict,
             alarms: alarms.iter().map(Alarm::figure).collect(),
             attribution,
             combinations,
+            wakeups,
             loads,
             daemons,
-            places: places::collect(&cells),
+            places: places::collect(cells.iter().chain(&woken).map(|(cell, _)| cell)),
             cells: summaries,
             not_measured,
             notices,
@@ -220,8 +237,10 @@ impl Analyser {
             plan,
             machine,
             cells: cells.into_iter().map(|(cell, _)| cell).collect(),
+            woken: woken.into_iter().map(|(cell, _)| cell).collect(),
             alarms,
             pictures,
+            wakeup_pictures,
         };
         analysis.summary.reproduction = published::reproduction(&analysis);
         analysis
@@ -268,6 +287,14 @@ impl Repeated {
     ) -> Option<(Combination, Pictures)> {
         let classes = self.classes?;
         let runs: Vec<&CellSummary> = self.members.iter().map(|&i| &summaries[i]).collect();
+        let mut placements: Vec<Placement> = Vec::new();
+        let instances = self.members.iter().filter_map(|&i| Instance::of(&cells[i].0));
+        for instance in instances {
+            let placement = Placement::of(run, &self.plan.target, &instance);
+            if !placements.contains(&placement) {
+                placements.push(placement);
+            }
+        }
         let measured: Vec<&Measurement> = self
             .members
             .iter()
@@ -286,13 +313,6 @@ impl Repeated {
         };
         let step = measured.iter().map(|m| m.calibration.step_cycles).max()?;
         let plan = self.plan;
-        let mut placements: Vec<Placement> = Vec::new();
-        for measured in &measured {
-            let placement = Placement::of(run, &plan.target, measured);
-            if !placements.contains(&placement) {
-                placements.push(placement);
-            }
-        }
         let combination = Combination {
             label: plan.label(),
             group: Group::of(&plan.target),

@@ -8,9 +8,11 @@ use tare_results::model::{Cell, Measurement, Outcome};
 use super::alarm::{Alarm, Coarse};
 use super::combine::CombinedFigures;
 use super::figures::Time;
+use super::instance::Instance;
 use super::summary::Combination;
 use crate::format::Numbers;
-use crate::groups::Group;
+use crate::groups::{Group, option};
+use crate::wakeup::is_wakeup;
 use crate::words;
 
 /// Is how many steps of the timer the shortest gap must have before its length is taken as known:
@@ -24,6 +26,7 @@ const STEP_OF_MEDIAN: f64 = 0.02;
 /// Finds what bears on the figures of all cells and combinations, worst first.
 pub(super) fn find(
     cells: &[(Cell, Option<String>)],
+    woken: &[(Cell, Option<String>)],
     combinations: &[Combination],
     machine: Option<&MachineRecord>,
 ) -> Vec<Alarm> {
@@ -46,10 +49,18 @@ pub(super) fn find(
             samples: measured.iter().map(|(_, m, _)| m.batch.backwards).sum(),
         });
     }
-    let mut emulated: Vec<String> = combinations
+    let instances: Vec<(&Cell, Instance<'_>)> = cells
         .iter()
-        .filter(|combination| combination.emulated)
-        .map(|combination| combination.target.clone())
+        .chain(woken)
+        .filter_map(|(cell, _)| Some((cell, Instance::of(cell)?)))
+        .collect();
+    let counts_instructions = |target: &str| option(target, "clock") == Some("instructions");
+    let mut emulated: Vec<String> = instances
+        .iter()
+        .filter(|(_, instance)| instance.agent.emulated)
+        // What wake-ups are then is another alarm.
+        .filter(|(cell, _)| !(is_wakeup(&cell.plan) && counts_instructions(&cell.plan.target)))
+        .map(|(cell, _)| cell.plan.target.clone())
         .collect();
     emulated.sort();
     emulated.dedup();
@@ -74,7 +85,8 @@ pub(super) fn find(
     alarms.extend(coarse_gaps(combinations));
     alarms.extend(coarse_spread(combinations));
     alarms.extend(page_sizes(combinations, machine));
-    let not_locked = which(&|m| !m.preparation.locked);
+    let not_locked = instances.iter().filter(|(_, instance)| !instance.preparation.locked);
+    let not_locked: Vec<u32> = not_locked.map(|(cell, _)| cell.plan.id).collect();
     if !not_locked.is_empty() {
         alarms.push(Alarm::NotLocked { cells: not_locked });
     }

@@ -147,7 +147,7 @@ impl CombinedFigures {
 
 impl Spread<f64> {
     /// Takes one value per run; `None` without runs.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         Some(Self {
             median: median(values)?,
             lowest: values.iter().copied().min_by(f64::total_cmp)?,

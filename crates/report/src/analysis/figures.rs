@@ -52,6 +52,10 @@ pub enum Over {
     Blocks,
     /// Whole runs, by Student's t.
     Runs,
+    /// Whole runs, by order statistics: it is the median's.
+    RunsInOrder,
+    /// Whole runs of two sets, by the ranks of their differences: it is that of a shift.
+    RunsOfBoth,
 }
 
 /// Is a quantile, or the reason why there is none.
@@ -149,6 +153,8 @@ impl Interval {
             Method::StudentMean { blocks }
             | Method::StudentRatio { blocks }
             | Method::BootstrapMedian { blocks, .. } => (Over::Runs, blocks),
+            Method::OrderedMedian { blocks } => (Over::RunsInOrder, blocks),
+            Method::Shift { first, second } => (Over::RunsOfBoth, first + second),
         };
         Self {
             estimate: interval.estimate,

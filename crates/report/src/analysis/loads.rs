@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Cell, LoadPlace};
+use tare_results::model::{Achieved, Cell, LoadPlace};
 
 use super::combine::Spread;
 use super::summary::Notice;
@@ -19,6 +19,8 @@ pub struct LoadFigure {
     pub group: Group,
     /// Where the load ran, as seen from the measured code.
     pub place: LoadPlace,
+    /// Whether it is a schedule of loads, which have figures of their own.
+    pub is_schedule: bool,
     /// What it did per second, one entry for each thing that was counted.
     pub rates: Vec<LoadRate>,
     /// In what it differs from the published load, and what else it remarked.
@@ -59,6 +61,7 @@ struct Collected {
     load: String,
     target: String,
     place: LoadPlace,
+    is_schedule: bool,
     done: Vec<Done>,
     notices: Vec<Notice>,
 }
@@ -95,41 +98,39 @@ impl Disturbances {
             daemon.blocks.dedup();
         }
         let Some(load) = &cell.load else { return };
-        let is_same = |known: &&mut Collected| {
-            known.load == plan.load && known.target == plan.target && known.place == load.place
-        };
-        let known = match self.loads.iter_mut().find(is_same) {
-            Some(known) => known,
-            None => {
-                self.loads.push(Collected {
-                    load: plan.load.clone(),
-                    target: plan.target.clone(),
-                    place: load.place,
-                    done: Vec::new(),
-                    notices: Vec::new(),
-                });
-                let last = self.loads.len() - 1;
-                &mut self.loads[last]
-            }
-        };
-        for achieved in &load.achieved {
-            let is_same = |done: &&mut Done| done.what == achieved.what && done.block == plan.block;
-            match known.done.iter_mut().find(is_same) {
-                Some(done) => {
-                    done.amount = done.amount.saturating_add(achieved.amount);
-                    done.ns = done.ns.saturating_add(achieved.ns);
-                }
-                None => known.done.push(Done {
-                    what: achieved.what.clone(),
-                    block: plan.block,
-                    amount: achieved.amount,
-                    ns: achieved.ns,
-                }),
-            }
-        }
+        let known = self.load(&plan.load, &plan.target, load.place);
+        known.is_schedule |= !load.phases.is_empty();
+        known.add(plan.block, &load.achieved);
         for text in &load.notices {
             Notice::add(&mut known.notices, text, plan.id);
         }
+        // A load without a count is idle.
+        let phases = load.phases.iter().filter(|phase| !phase.achieved.is_empty());
+        for phase in phases {
+            let known = self.load(&phase.load, &plan.target, load.place);
+            known.add(plan.block, &phase.achieved);
+        }
+    }
+
+    fn load(&mut self, load: &str, target: &str, place: LoadPlace) -> &mut Collected {
+        let mut loads = self.loads.iter();
+        let is_same =
+            |known: &Collected| known.load == load && known.target == target && known.place == place;
+        let at = match loads.position(is_same) {
+            Some(at) => at,
+            None => {
+                self.loads.push(Collected {
+                    load: load.to_owned(),
+                    target: target.to_owned(),
+                    place,
+                    is_schedule: false,
+                    done: Vec::new(),
+                    notices: Vec::new(),
+                });
+                self.loads.len() - 1
+            }
+        };
+        &mut self.loads[at]
     }
 
     /// Returns what the loads did, in the order of loads and groups, and the daemons.
@@ -141,6 +142,24 @@ impl Disturbances {
 }
 
 impl Collected {
+    fn add(&mut self, block: u32, achieved: &[Achieved]) {
+        for achieved in achieved {
+            let is_same = |done: &&mut Done| done.what == achieved.what && done.block == block;
+            match self.done.iter_mut().find(is_same) {
+                Some(done) => {
+                    done.amount = done.amount.saturating_add(achieved.amount);
+                    done.ns = done.ns.saturating_add(achieved.ns);
+                }
+                None => self.done.push(Done {
+                    what: achieved.what.clone(),
+                    block,
+                    amount: achieved.amount,
+                    ns: achieved.ns,
+                }),
+            }
+        }
+    }
+
     fn figure(self) -> LoadFigure {
         let mut names: Vec<&str> = Vec::new();
         for done in &self.done {
@@ -166,6 +185,7 @@ impl Collected {
             load: self.load,
             target: self.target,
             place: self.place,
+            is_schedule: self.is_schedule,
             notices: self.notices,
         }
     }

@@ -12,6 +12,7 @@ mod combine;
 mod counters;
 mod figures;
 mod gap;
+mod instance;
 mod loads;
 mod picture;
 mod places;
@@ -35,6 +36,7 @@ pub use figures::{
     ClassFigure, DelayList, Interval, Observed, Over, QuantileFigure, SHARE_LIMITS, ShareFigure,
     Time,
 };
+pub(crate) use instance::Instance;
 pub use gap::{GapFigures, InterArrivals, PeriodFigure};
 pub use loads::{Daemon, LoadFigure, LoadRate};
 pub use picture::{Band, Mark, PEAKS, Peak, TimePicture};
@@ -45,6 +47,7 @@ pub use summary::{
 pub use timed::{BLOCKS, Durations, TimedFigures};
 
 use crate::error::ReportError;
+use crate::wakeup::WakeupPictures;
 use analyser::{Analyser, contribution};
 
 const NO_SAMPLES: &str = "it holds no samples; measure it with at least one repetition";
@@ -56,8 +59,10 @@ pub struct Analysis {
     plan: Plan,
     machine: Option<MachineRecord>,
     cells: Vec<Cell>,
+    woken: Vec<Cell>,
     alarms: Vec<Alarm>,
     pictures: Vec<Pictures>,
+    wakeup_pictures: Vec<WakeupPictures>,
 }
 
 /// Holds what the pictures of one combination are drawn from.
@@ -104,10 +109,22 @@ impl Analysis {
         self.machine.as_ref()
     }
 
-    /// Returns the records of the cells that have figures, in running order.
+    /// Returns the records of the cells whose figures are in the summary's `cells`, in running order: all that
+    /// measured noise.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
+    }
+
+    /// Returns the records of the cells that measured wake-ups and have figures, in running order.
+    #[must_use]
+    pub fn woken(&self) -> &[Cell] {
+        &self.woken
+    }
+
+    /// Returns the records of all cells that have figures.
+    pub fn measured(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().chain(&self.woken)
     }
 
     /// Returns what bears on whether the figures may be believed, worst first.
@@ -120,6 +137,12 @@ impl Analysis {
     #[must_use]
     pub fn pictures(&self) -> &[Pictures] {
         &self.pictures
+    }
+
+    /// Returns what the pictures of the summary's wake-up combinations are drawn from, in the same order.
+    #[must_use]
+    pub fn wakeup_pictures(&self) -> &[WakeupPictures] {
+        &self.wakeup_pictures
     }
 }
 

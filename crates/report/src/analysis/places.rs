@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Cell, Measurement, Outcome, Plan};
+use tare_results::model::{Cell, Plan};
 
+use super::instance::Instance;
 use crate::groups::Group;
 
 /// Says on which CPU a cell was measured. A guest numbers its CPUs by itself.
@@ -48,7 +49,7 @@ pub struct FactValue {
 
 impl Placement {
     /// Tells on which CPU a cell was measured.
-    pub(crate) fn of(plan: &Plan, target: &str, measured: &Measurement) -> Self {
+    pub(crate) fn of(plan: &Plan, target: &str, measured: &Instance<'_>) -> Self {
         let named = measured.preparation.cpu;
         let nowhere = Self {
             host_cpu: None,
@@ -88,10 +89,10 @@ impl Placement {
 }
 
 /// Collects what the cells tell of their places, by target in the order of the groups.
-pub(super) fn collect(cells: &[(Cell, Option<String>)]) -> Vec<Place> {
+pub(super) fn collect<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    for (cell, _) in cells {
-        let Outcome::Done(measured) = &cell.outcome else {
+    for cell in cells {
+        let Some(measured) = Instance::of(cell) else {
             continue;
         };
         if measured.facts.is_empty() {
@@ -109,7 +110,7 @@ pub(super) fn collect(cells: &[(Cell, Option<String>)]) -> Vec<Place> {
                 places.len() - 1
             }
         };
-        for fact in &measured.facts {
+        for fact in measured.facts {
             add(
                 &mut places[place].facts,
                 &fact.name,

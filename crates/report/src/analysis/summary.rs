@@ -20,6 +20,7 @@ use super::timed::TimedFigures;
 use crate::groups::Group;
 use crate::published::Reproduction;
 use crate::verdict::Verdict;
+use crate::wakeup::WakeupCombination;
 
 /// Is the version of the schema of `summary.json`. It is raised when a reader of the old version
 /// would misread the new one; fields that are only added do not raise it.
@@ -32,7 +33,7 @@ pub struct Summary {
     pub schema: u32,
     /// Version of the tare that derived the figures; the plan names the one that measured.
     pub tare_version: String,
-    /// Name of the experiment: `noise`.
+    /// Name of the experiment, `noise` or `wakeup`; of several joined by `+`.
     pub experiment: String,
     /// When the run was planned, UTC.
     #[schemars(with = "String")]
@@ -49,15 +50,17 @@ pub struct Summary {
     pub alarms: Vec<AlarmFigure>,
     /// What is lost below any operating system, and what the operating system adds.
     pub attribution: Attribution,
-    /// Figures of each combination over its runs, in the order of the plan.
+    /// Noise: figures of each combination over its runs, in the order of the plan.
     pub combinations: Vec<Combination>,
+    /// Wake-up latencies of each combination over its runs; empty if none were measured.
+    pub wakeups: Vec<WakeupCombination>,
     /// What the loads did, by load and target; empty if none ran.
     pub loads: Vec<LoadFigure>,
     /// Daemons that ran on this machine meanwhile and may have disturbed.
     pub daemons: Vec<Daemon>,
     /// What the targets look like from inside, as far as they tell.
     pub places: Vec<Place>,
-    /// Figures of each cell, in running order.
+    /// Figures of each cell that measured noise, in running order; those of wake-ups are in `wakeups`.
     pub cells: Vec<CellSummary>,
     /// Cells without figures, and why.
     pub not_measured: Vec<NotMeasured>,

@@ -1,9 +1,10 @@
 //! What the stamps and the loop cost, how fast the TSC ticks, and what lies between repetitions.
 
 use maud::{Markup, html};
-use tare_results::model::{Calibration, Cell, Measurement, Outcome};
+use tare_results::frequency;
+use tare_results::model::{Calibration, Cell, Outcome};
 
-use crate::analysis::{Analysis, CombinedFigures, Time};
+use crate::analysis::{Analysis, CombinedFigures, Instance, Time};
 use crate::groups::Group;
 use crate::words;
 
@@ -26,12 +27,12 @@ const COSTS: [(&str, Cost); 7] = [
 
 /// Renders what the stamps and the loop cost, by target.
 pub(super) fn calibration(analysis: &Analysis) -> Markup {
-    let mut targets: Vec<(&str, Vec<(&Cell, &Measurement)>)> = Vec::new();
-    for cell in analysis.cells() {
-        let Outcome::Done(measured) = &cell.outcome else {
+    let mut targets: Vec<Target<'_>> = Vec::new();
+    for cell in analysis.measured() {
+        let Some(instance) = Instance::of(cell) else {
             continue;
         };
-        let entry = (cell, &**measured);
+        let entry = (cell, instance);
         match targets
             .iter_mut()
             .find(|(name, _)| *name == cell.plan.target)
@@ -49,7 +50,7 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
             let mut values: Vec<f64> = cells.iter().map(|(_, m)| of(&m.calibration)).collect();
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).map_or_else(none, |cycles| {
-                let time = Time::new(*cycles, hz_of(analysis, cells));
+                let time = Time::new(*cycles, hz_of(cells));
                 let cycles = N.with_unit(&N.short(time.cycles), "cycles");
                 time.ns
                     .map_or(cycles.clone(), |ns| format!("{}\n{cycles}", N.ns(ns, None)))
@@ -70,7 +71,7 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
             "Cycles become nanoseconds by this figure. It counts as confirmed only if a source agrees that "
             "got it in another way."
         }
-        @let rows = frequencies(analysis, &targets);
+        @let rows = frequencies(&targets);
         (facts(&rows.iter().map(|(name, text)| (name.as_str(), text.clone())).collect::<Vec<_>>()))
         @if let Some(table) = dead_time(analysis) {
             h3 { "Between repetitions" }
@@ -84,20 +85,20 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
 }
 
 /// Names a target, marked if an emulator executed it.
-fn marked(target: &str, cells: &[(&Cell, &Measurement)]) -> String {
+fn marked(target: &str, cells: &[(&Cell, Instance<'_>)]) -> String {
     if cells.iter().any(|(_, measured)| measured.agent.emulated) {
         return format!("{target} (emulated)");
     }
     target.to_owned()
 }
 
-type Target<'a> = (&'a str, Vec<(&'a Cell, &'a Measurement)>);
+type Target<'a> = (&'a str, Vec<(&'a Cell, Instance<'a>)>);
 
 /// Makes the table of frequencies; targets with the same are one row.
-fn frequencies(analysis: &Analysis, targets: &[Target<'_>]) -> Vec<(String, String)> {
+fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {
     let mut rows: Vec<(Vec<String>, String)> = Vec::new();
     for (target, cells) in targets {
-        let (name, text) = (marked(target, cells), frequency(analysis, cells));
+        let (name, text) = (marked(target, cells), told(cells));
         match rows.iter_mut().find(|(_, known)| *known == text) {
             Some((names, _)) => names.push(name),
             None => rows.push((vec![name], text)),
@@ -108,17 +109,15 @@ fn frequencies(analysis: &Analysis, targets: &[Target<'_>]) -> Vec<(String, Stri
         .collect()
 }
 
-fn hz_of(analysis: &Analysis, cells: &[(&Cell, &Measurement)]) -> Option<f64> {
-    let id = cells.first()?.0.plan.id;
-    let cell = analysis.summary().cells.iter().find(|cell| cell.id == id)?;
-    cell.tsc.as_ref().map(|tsc| tsc.hz)
+fn hz_of(cells: &[(&Cell, Instance<'_>)]) -> Option<f64> {
+    let (_, first) = cells.first()?;
+    frequency::choose(first.frequencies).map(|frequency| frequency.hz)
 }
 
-fn frequency(analysis: &Analysis, cells: &[(&Cell, &Measurement)]) -> String {
-    let of = |id: u32| analysis.summary().cells.iter().find(|cell| cell.id == id);
+fn told(cells: &[(&Cell, Instance<'_>)]) -> String {
     let known: Vec<_> = cells
         .iter()
-        .filter_map(|(cell, _)| of(cell.plan.id)?.tsc.as_ref())
+        .filter_map(|(_, instance)| frequency::choose(instance.frequencies))
         .collect();
     let Some(first) = known.first() else {
         return "not known; durations are in cycles only".to_owned();

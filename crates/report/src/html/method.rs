@@ -1,9 +1,9 @@
 //! How it was measured, what that cannot see, what was not measured, and where it all comes from.
 
 use maud::{Markup, html};
-use tare_results::model::{Outcome, Plan};
+use tare_results::model::Plan;
 
-use crate::analysis::{Analysis, CombinedFigures, Placement, Severity, State, name_cells};
+use crate::analysis::{Analysis, CombinedFigures, Instance, Placement, Severity, State, name_cells};
 use crate::words;
 
 use super::parts::{N, Table, facts, with_code};
@@ -192,7 +192,7 @@ fn order(plan: &Plan) -> String {
 }
 
 fn span(analysis: &Analysis) -> String {
-    let starts = || analysis.cells().iter().map(|cell| cell.started_at);
+    let starts = || analysis.measured().map(|cell| cell.started_at);
     match (starts().min(), starts().max()) {
         (Some(first), Some(last)) if first != last => {
             format!("first cell {first}, last cell {last}")
@@ -205,12 +205,12 @@ fn span(analysis: &Analysis) -> String {
 /// Describes every agent and preparation once, with the cells that had it.
 fn agents(analysis: &Analysis) -> Vec<String> {
     let mut described: Vec<(String, Vec<u32>)> = Vec::new();
-    for cell in analysis.cells() {
-        let Outcome::Done(measured) = &cell.outcome else {
+    for cell in analysis.measured() {
+        let Some(measured) = Instance::of(cell) else {
             continue;
         };
-        let agent = &measured.agent;
-        let preparation = &measured.preparation;
+        let agent = measured.agent;
+        let preparation = measured.preparation;
         let mut text = format!(
             "{} on {}{}, SHA-256 {}; buffers {}locked; /dev/cpu_dma_latency {}",
             agent.version,
@@ -224,7 +224,7 @@ fn agents(analysis: &Analysis) -> Vec<String> {
                 "not held"
             },
         );
-        let placement = Placement::of(analysis.plan(), &cell.plan.target, measured);
+        let placement = Placement::of(analysis.plan(), &cell.plan.target, &measured);
         text.push_str(&format!("; {}", placement.words()));
         if let Some(accelerator) = &agent.accelerator {
             text.push_str(&format!("; executed by {accelerator}"));

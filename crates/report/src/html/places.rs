@@ -27,7 +27,7 @@ pub(super) fn loads(summary: &Summary) -> Option<Markup> {
             row.push(N.count(rate.blocks.len() as u64));
             table.rows.push(row);
         }
-        if load.rates.is_empty() {
+        if load.rates.is_empty() && !load.is_schedule {
             table.row([
                 format!("{} · {}", load.load, load.target),
                 words::load_place(load.place).to_owned(),

@@ -18,6 +18,7 @@ use crate::analysis::{
 };
 use crate::format::Numbers;
 use crate::panels::{MANY, Panel, panels, series, target_name, under};
+use crate::wakeup::{self, WakeupCombination};
 use crate::words;
 use attribution::attribution;
 use cautions::cautions;
@@ -46,6 +47,7 @@ pub(crate) struct Evidence<'a> {
     pub cpu: u32,
     pub planned: usize,
     pub combinations: &'a [Combination],
+    pub wakeups: &'a [WakeupCombination],
     pub alarms: &'a [Alarm],
     pub attribution: &'a Attribution,
     pub not_measured: &'a [NotMeasured],
@@ -57,8 +59,15 @@ const N: Numbers = Numbers::PLAIN;
 /// Writes the verdict.
 pub(crate) fn of(evidence: &Evidence<'_>) -> Verdict {
     let panels = panels(evidence.combinations);
+    let woken = wakeup::verdict::of(evidence.wakeups, evidence.cpu);
     let Some(main) = panels.first() else {
-        return nothing(evidence);
+        return match woken {
+            Some(woken) => Verdict {
+                cautions: cautions(evidence),
+                ..woken
+            },
+            None => nothing(evidence),
+        };
     };
     let all = series(&panels);
     let mut details = Vec::new();
@@ -76,12 +85,18 @@ pub(crate) fn of(evidence: &Evidence<'_>) -> Verdict {
             _ => details.extend(comparison(sizes)),
         }
     }
+    let mut certainty = certainty(main);
+    if let Some(woken) = woken {
+        details.push(woken.headline);
+        details.extend(woken.details);
+        certainty.extend(woken.certainty);
+    }
     Verdict {
         headline: all
             .first()
             .map_or_else(String::new, |sizes| about(sizes, evidence)),
         details,
-        certainty: certainty(main),
+        certainty,
         attribution: attribution(evidence.attribution),
         cautions: cautions(evidence),
     }

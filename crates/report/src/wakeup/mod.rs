@@ -1,10 +1,36 @@
-//! Wake-up latency: why a thread ran late.
+//! Wake-up latency: how late threads ran that slept until absolute times, and why.
 //!
+//! Two latencies stand side by side everywhere. The *service* latency is cyclictest's: of the wake-ups that
+//! happened. The *response* latency counts every activation, each missed one with what it waited, so that a
+//! stall of a hundred intervals counts a hundred times ("coordinated omission" is the name of not doing so).
+//!
+//! - `run`: one cell; `combine`: its repetitions; `latency`: what a distribution says;
+//! - `worst`: the worst wake-ups one by one;
 //! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the way back;
-//! - [`blame`] names the culprit.
+//! - [`blame`] names the culprit;
+//! - `picture`: what plots are drawn from;
+//! - `collect`: the way from cells to all of that;
+//! - `checks`: what bears on whether the figures may be believed;
+//! - `verdict`: the sentences.
 
 pub mod blame;
+pub(crate) mod checks;
+mod collect;
+mod combine;
 #[cfg(test)]
 mod known_answers;
+mod latency;
 pub mod parts;
+mod picture;
+mod run;
 mod timeline;
+pub(crate) mod verdict;
+pub(crate) mod words;
+mod worst;
+
+pub(crate) use collect::{Collector, is_wakeup};
+pub use combine::{Clock, ThreadPhases, WakeupCombination, WakeupPhase};
+pub use latency::{Latencies, LatencyQuantile, LatencyQuantileSpread, LatencySpread};
+pub use picture::{COLUMNS, LatencyColumn, RunPicture, WakeupPictures};
+pub use run::{PhaseRun, ThreadRun, WakeupRun};
+pub use worst::{WORST, WorstFigure};

@@ -1,0 +1,154 @@
+//! Phrases about wake-ups that terminal, page and summary share.
+
+use super::combine::{Clock, WakeupCombination, WakeupPhase};
+use super::latency::LatencyQuantileSpread;
+use crate::analysis::Spread;
+use crate::format::Numbers;
+use crate::groups::Group;
+
+/// Is what stands where there is no figure.
+const NONE: &str = "–";
+
+/// Writes a duration in µs, as everybody does who speaks of wake-ups: three significant digits, no more than
+/// ns: `4.03`, `183`, `12,345`.
+pub(crate) fn us(numbers: Numbers, ns: f64) -> String {
+    let us = ns / 1e3;
+    let decimals = match us {
+        us if us < 9.9995 => 3,
+        us if us < 99.995 => 2,
+        us if us < 999.95 => 1,
+        _ => 0,
+    };
+    numbers.fixed(us, decimals)
+}
+
+/// Writes a duration with its unit: `183 µs`.
+pub(crate) fn time(numbers: Numbers, ns: f64) -> String {
+    numbers.ns(ns, Some(1.0))
+}
+
+/// Writes the median over the runs in µs.
+pub(crate) fn median(numbers: Numbers, spread: Option<Spread<f64>>) -> String {
+    spread.map_or_else(|| NONE.to_owned(), |spread| us(numbers, spread.median))
+}
+
+/// Writes a quantile in µs, or how many latencies it needs.
+pub(crate) fn quantile(numbers: Numbers, quantile: Option<LatencyQuantileSpread>) -> String {
+    let Some(quantile) = quantile else {
+        return NONE.to_owned();
+    };
+    match (quantile.ns, quantile.samples_needed) {
+        (Some(spread), _) => us(numbers, spread.median),
+        (None, Some(needed)) => format!("n<{}", short_count(needed)),
+        (None, None) => NONE.to_owned(),
+    }
+}
+
+/// Writes a round number in short: `1k`, `100k`, `1M`.
+fn short_count(count: u64) -> String {
+    match count {
+        c if c >= 1_000_000 && c.is_multiple_of(1_000_000) => format!("{}M", c / 1_000_000),
+        c if c >= 1_000 && c.is_multiple_of(1_000) => format!("{}k", c / 1_000),
+        c => c.to_string(),
+    }
+}
+
+/// Writes how many activations a phase missed, and their share.
+pub(crate) fn missed(numbers: Numbers, phase: &WakeupPhase) -> String {
+    let share = phase.missed_share.map_or(0.0, |share| share.median);
+    if phase.missed == 0 {
+        return "0".to_owned();
+    }
+    let all = phase.woken + phase.missed;
+    let share = if share > 0.0 { share } else { phase.missed as f64 / all as f64 };
+    format!("{} ({})", numbers.count(phase.missed), numbers.percent(share))
+}
+
+/// Returns a target's name, marked if an emulator executed it.
+pub(crate) fn target(combination: &WakeupCombination) -> String {
+    match (combination.emulated, combination.clock) {
+        (_, Clock::Instructions) => format!("{} (instructions)", combination.target),
+        (true, Clock::Host) => format!("{} (emulated)", combination.target),
+        (false, Clock::Host) => combination.target.clone(),
+    }
+}
+
+/// Names a place as a reader knows it: the kernel's preemption model behind the target, where it is told and the
+/// target does not say it itself.
+pub(crate) fn place(combination: &WakeupCombination) -> String {
+    let target = target(combination);
+    let says = |word: &str| combination.target.contains(word);
+    match combination.preemption.as_deref() {
+        Some(model) if !says(&format!("preempt={model}")) && !says("-rt") => {
+            format!("{target} · {model}")
+        }
+        _ => target,
+    }
+}
+
+/// Names a place in short, for legends of pictures in which several are overlaid.
+pub(crate) fn place_in_short(combination: &WakeupCombination) -> String {
+    let kind = match combination.group {
+        Group::LinuxGuest | Group::DebianGuest => "guest",
+        _ => combination.target.split(',').next().unwrap_or_default(),
+    };
+    match (&combination.preemption, &combination.kernel) {
+        (Some(model), _) => format!("{kind}, {model}"),
+        _ => combination.target.clone(),
+    }
+}
+
+/// Says how its threads are woken: `fifo 95 every 100 µs`.
+pub(crate) fn schedule(numbers: Numbers, combination: &WakeupCombination) -> String {
+    let policy = match (combination.policy.as_str(), combination.priority) {
+        ("fifo", priority) => format!("SCHED_FIFO {priority}"),
+        ("rr", priority) => format!("SCHED_RR {priority}"),
+        ("deadline", _) => "SCHED_DEADLINE".to_owned(),
+        ("other", _) => "SCHED_OTHER".to_owned(),
+        ("interrupt", _) => "a timer interrupt".to_owned(),
+        (other, _) => other.to_owned(),
+    };
+    let first = combination.intervals_ns.first().copied().unwrap_or(0);
+    let last = combination.intervals_ns.last().copied().unwrap_or(0);
+    let interval = |ns: u64| numbers.ns_tick(ns as f64);
+    let every = if first == last {
+        interval(first)
+    } else {
+        format!("{} to {}", interval(first), interval(last))
+    };
+    match combination.intervals_ns.len() {
+        0 | 1 => format!("{policy} every {every}"),
+        threads => format!("{threads} threads, {policy} every {every}"),
+    }
+}
+
+/// Says under which load something was, as the end of a sentence: ` under dd`, ` when idle`.
+pub(crate) fn under(load: &str) -> String {
+    match load {
+        "idle" => " when idle".to_owned(),
+        load => format!(" under {load}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_have_three_or_four_digits_and_none_below_a_nanosecond() {
+        const N: Numbers = Numbers::PLAIN;
+        for (ns, text) in [
+            (4_031.0, "4.031"),
+            (40_314.0, "40.31"),
+            (183_449.0, "183.4"),
+            (12_345_678.0, "12,346"),
+            (0.0, "0.000"),
+            (9_999.9, "10.00"),
+        ] {
+            assert_eq!(us(N, ns), text);
+        }
+        assert_eq!(short_count(100_000), "100k");
+        assert_eq!(short_count(1_000_000), "1M");
+        assert_eq!(short_count(20), "20");
+    }
+}

@@ -1,0 +1,115 @@
+//! The worst wake-ups: when each was, under which load, how late, and what it missed.
+//!
+//! Wake-ups at or above the threshold are listed with their activation, and the first ones are kept as they
+//! were. Where neither has a bin's maximum, the envelope still tells it, to the width of a bin.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_results::model::{CellPlan, WakeupSamples, Wakeups, WorstWakeup};
+use tare_stats::missed_by;
+
+use super::blame::{Blame, blame};
+use super::run::{loads, phase_ns};
+
+/// Is how many of the worst wake-ups are named.
+pub const WORST: usize = 10;
+
+/// Is one of the worst wake-ups.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WorstFigure {
+    /// The cell in which it was.
+    pub cell: u32,
+    /// The block (run).
+    pub block: u32,
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Number of the activation; null if only its bin of time is known.
+    pub activation: Option<u64>,
+    /// Planned time after the start of the measurement.
+    pub at_ns: u64,
+    /// Uncertainty of that: it was planned so much later at most. 0 if the activation is known.
+    pub within_ns: u64,
+    /// Number of the phase, from 0.
+    pub phase: u32,
+    /// The load.
+    pub load: String,
+    /// How late it was.
+    pub latency_ns: u64,
+    /// Activations that it missed.
+    pub missed: u64,
+    /// What it is made of and who is to blame; null if the kernel was not traced around it.
+    pub blame: Option<Blame>,
+}
+
+/// Finds the worst wake-ups of a cell, worst first.
+pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) -> Vec<WorstFigure> {
+    let loads = loads(plan);
+    let phase_ns = phase_ns(plan);
+    let mut found: Vec<WorstFigure> = Vec::new();
+    for thread in &woken.threads {
+        let traced = |activation: Option<u64>| {
+            let is_it = |worst: &&WorstWakeup| {
+                worst.thread == thread.number && Some(worst.activation) == activation
+            };
+            woken.worst.iter().find(is_it)
+        };
+        let figure = |activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
+            let phase = phase_ns.map_or(0, |length| (at_ns as f64 / length) as usize);
+            let phase = phase.min(loads.len().saturating_sub(1));
+            WorstFigure {
+                cell: plan.id,
+                block: plan.block,
+                thread: thread.number,
+                activation,
+                at_ns,
+                within_ns,
+                phase: phase as u32,
+                load: loads.get(phase).cloned().unwrap_or_default(),
+                latency_ns,
+                missed: missed_by(latency_ns, thread.interval_ns),
+                blame: traced(activation).map(blame),
+            }
+        };
+        let listed = samples.peaks.iter().chain(&samples.raw);
+        let listed = listed.map(|wakeup| (wakeup.thread, wakeup.activation, wakeup.latency_ns));
+        let traced = woken.worst.iter();
+        let traced = traced.map(|worst| (worst.thread, worst.activation, worst.latency_ns));
+        let mut known: Vec<(u64, u64)> = listed
+            .chain(traced)
+            .filter(|(of, ..)| *of == thread.number)
+            .map(|(_, activation, latency_ns)| (latency_ns, activation))
+            .collect();
+        known.sort_unstable_by_key(|&(latency_ns, activation)| {
+            (std::cmp::Reverse(latency_ns), activation)
+        });
+        known.dedup();
+        known.truncate(WORST);
+        let exact = known.into_iter().map(|(latency_ns, activation)| {
+            let at_ns = activation.saturating_mul(thread.interval_ns);
+            figure(Some(activation), at_ns, 0, latency_ns)
+        });
+        let mut exact: Vec<WorstFigure> = exact.collect();
+        for bin in samples.bins.iter().filter(|bin| bin.thread == thread.number) {
+            let from = u64::from(bin.bin).saturating_mul(thread.bin_ns);
+            let is_it = |w: &WorstFigure| {
+                w.latency_ns == bin.max_ns && (from..from.saturating_add(thread.bin_ns)).contains(&w.at_ns)
+            };
+            if !exact.iter().any(is_it) {
+                exact.push(figure(None, from, thread.bin_ns, bin.max_ns));
+            }
+        }
+        found.append(&mut exact);
+    }
+    keep_worst(&mut found);
+    found
+}
+
+/// Keeps the worst of several, worst first; each wake-up once.
+pub(super) fn keep_worst(found: &mut Vec<WorstFigure>) {
+    found.sort_by_key(|w| {
+        let worst_first = std::cmp::Reverse(w.latency_ns);
+        (worst_first, w.cell, w.thread, w.at_ns, w.within_ns)
+    });
+    found.dedup_by_key(|w| (w.latency_ns, w.cell, w.thread, w.at_ns));
+    found.truncate(WORST);
+}
