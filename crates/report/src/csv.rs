@@ -1,6 +1,6 @@
-//! CSV with the columns of kot-2019, one file for each target and workload.
+//! CSV with the columns of the studies: kot-2019's in one file for each target and workload, landolfi-2018's in one.
 //!
-//! The columns are the study's, exactly and in its order, so a script made for its data reads ours.
+//! The columns of noise are the study's, exactly and in its order, so a script made for its data reads ours.
 //! A figure that could not be seen in full is an empty field: the format has no room for "at least".
 //! So is the size of a class without delays.
 
@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 use tare_results::model::{Cell, CellPlan};
 
 use crate::analysis::{Analysis, CellFigures, CellSummary, ClassFigure, Observed};
+use crate::wakeup;
 
 /// Is the first line.
 pub const HEADER: &str =
     "limit-or-size,repetitions,mean,sd,countA,sizeA,countB,sizeB,countC,sizeC,countD,sizeD";
 
-/// Returns the files with their names: one row per cell, in running order.
+/// Returns the files with their names. Those of noise have one row per cell, in running order.
 #[must_use]
 pub fn files(analysis: &Analysis) -> Vec<(String, String)> {
     let mut files: Vec<(Key<'_>, String)> = Vec::new();
@@ -27,9 +28,12 @@ pub fn files(analysis: &Analysis) -> Vec<(String, String)> {
         }
     }
     let mut taken = BTreeSet::new();
+    let wakeups = wakeup::csv::file(&analysis.summary().wakeups);
+    let wakeups = wakeups.map(|text| (wakeup::csv::FILE.to_owned(), text));
     files
         .into_iter()
         .map(|(key, text)| (key.file_name(&mut taken), text))
+        .chain(wakeups)
         .collect()
 }
 

@@ -4,7 +4,7 @@ use tare_results::model::{Cell, Outcome, Samples};
 
 use crate::analysis::{CellFigures, Time, figures_of};
 use crate::format::Numbers;
-use crate::words;
+use crate::{wakeup, words};
 
 /// Says in one short line what a cell has shown.
 ///
@@ -14,6 +14,9 @@ pub fn live(cell: &Cell, samples: &Samples) -> String {
     let label = cell.plan.label();
     if let Outcome::Failed { reason } = &cell.outcome {
         return format!("{label}: failed: {reason}");
+    }
+    if let Outcome::Woken(woken) = &cell.outcome {
+        return format!("{label}: {}", wakeup::live::live(cell, woken, samples));
     }
     match figures_of(cell, samples) {
         Ok((figures, step)) => format!("{label}: {}", in_short(&figures, step)),

@@ -3,6 +3,7 @@
 //! The verdict comes last, where the eye is when a command has ended.
 
 mod claims;
+mod wakeups;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -48,6 +49,7 @@ pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
         page.heading("Delays per million repetitions, by cycles above the mean");
         page.grouped(class_table(&timed), &timed);
     }
+    page.wakeups(&summary.wakeups);
     let counters = counter_table(&panels);
     if !counters.is_empty() {
         page.heading("Counted on the measured CPU by the unikernel itself");

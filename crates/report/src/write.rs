@@ -15,7 +15,7 @@ pub struct Written {
     pub report: PathBuf,
     /// The figures for programs.
     pub summary: PathBuf,
-    /// The tables with the columns of kot-2019.
+    /// The tables with the columns of the studies.
     pub csv: Vec<PathBuf>,
 }
 

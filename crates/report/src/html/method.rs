@@ -38,12 +38,24 @@ pub(super) fn method(analysis: &Analysis) -> Markup {
                 "times every repetition. It meets what prime does not: caches and memory."
             }
         }
-        p {
+        @let woken = &analysis.summary().wakeups;
+        @if !woken.is_empty() {
+            p {
+                b { "wakeup" } " lets threads sleep until absolute times, one interval apart, and reads the clock as soon as each \
+                 runs. The "
+                b { "service" } " latency is that time less the planned one, as cyclictest defines it. After a late wake-up the next \
+                 planned time is the first one that is still to come; activations before it were missed and have no wake-up. "
+                b { "Response" } " latencies count them, too: a wake-up that is L late at an interval I missed activations that had \
+                 waited L − I, L − 2·I, … by then. Nothing is estimated: both follow from the exact counts of every latency \
+                 in ns. Phases are told apart by the planned time. Intervals take one value per run."
+            }
+        }
+        @if !analysis.summary().combinations.is_empty() { p {
             "A delay is the duration of a repetition less the mean of its run, as in kot-2019; the share of time in "
             "delays is their sum over the sum of all cycles. A percentile is printed only if ten samples lie beyond it. "
             "Intervals marked as the study's take every sample as independent, which samples of one run are not: they "
             "are there to be compared with the study, and too narrow. The unit of replication is the run."
-        }
+        } }
     }
 }
 
@@ -80,13 +92,26 @@ pub(super) fn limits(analysis: &Analysis) -> Markup {
                     "calibration says how long that is."
                 }
             }
-            li {
+            @if !analysis.summary().combinations.is_empty() { li {
                 "Who took the CPU is not observed: an interrupt, another task, the firmware (SMI) and a hypervisor "
                 "look alike. That gaps come as often as a tick says no more than that."
-            }
-            li {
+            } }
+            @if analysis.summary().wakeups.is_empty() { li {
                 "One CPU was measured, awake and busy. Nothing here says how late a sleeping task is woken, or how "
                 "other CPUs fare."
+            } } @else {
+                li {
+                    "A latency ends when the thread reads the clock. What its work is slowed down by afterwards (cold caches, a low \
+                     frequency) is not in it."
+                }
+                li {
+                    "Clocks are those of the place: if a hypervisor stops a guest's clock together with the guest, nothing in \
+                     the guest sees that time."
+                }
+                li {
+                    "Who is to blame is told only where the kernel's events were recorded. Interrupts that were off are not seen by \
+                     themselves, and what took a virtual CPU from below looks like a late interrupt."
+                }
             }
             li {
                 "The longest of a run is not the longest possible. Rare events need long runs: what comes once a "

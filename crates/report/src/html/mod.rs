@@ -22,6 +22,7 @@ mod runs;
 mod strips;
 mod sweep;
 mod time;
+mod wakeup;
 mod window;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -30,6 +31,7 @@ use crate::analysis::{Alarm, Analysis, Severity, Summary};
 use crate::panels::{MANY, Panel, panels, series, under};
 use crate::words::typeset;
 use parts::{N, View, with_code};
+use wakeup::Shown;
 
 /// Is what the page may have at most, in bytes.
 pub const LIMIT: usize = 2_000_000;
@@ -132,13 +134,17 @@ impl Page<'_> {
                     footer {
                         p {
                             "Made by tare " (summary.tare_version) ". The figures of this page are in summary.json, the \
-                             study's columns in noise-….csv, every delay and the exact counts in the Parquet files of the run \
-                             folder."
+                             columns of the studies in the CSV files beside, every delay and the exact counts in the Parquet \
+                             files of the run folder."
                         }
                     }
                 }
             }
         }
+    }
+
+    fn wakeups(&self) -> Option<Shown<'_>> {
+        Shown::of(self.analysis, BUDGET / self.budget.max(1))
     }
 
     fn machine_in_short(&self) -> String {
@@ -195,7 +201,9 @@ impl Page<'_> {
     /// Renders the picture that goes with the verdict.
     fn first_picture(&self, panels: &[Panel<'_>]) -> Option<Markup> {
         let all = series(panels);
-        let main = all.first()?;
+        let Some(main) = all.first() else {
+            return self.wakeups()?.first();
+        };
         match main {
             sizes if overview::is_needed(panels, sizes) => overview::overview(panels, &sizes[0]),
             [panel] => time::over_time(panel, self.analysis.pictures(), self.budget / 3),
@@ -225,6 +233,10 @@ impl Page<'_> {
         if let Some(loads) = places::loads(self.summary()) {
             add("loads", "Loads", loads);
         }
+        if let Some(wakeups) = self.wakeups() {
+            let section = wakeups.section(self.analysis, !panels.is_empty());
+            add("wakeups", "Wake-up latency", section);
+        }
         let all = series(panels);
         let time_plots = panels.len().clamp(1, all.len().max(1) * self.sizes.max(1));
         let budget = self.budget * 2 / 3 / time_plots;
@@ -241,6 +253,8 @@ impl Page<'_> {
         let analysis = self.analysis;
         if !summary.cells.is_empty() {
             add("runs", "Every run", self.every_run());
+        }
+        if analysis.measured().next().is_some() {
             add(
                 "calibration",
                 "Calibration",

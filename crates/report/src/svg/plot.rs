@@ -5,8 +5,10 @@ use std::fmt::Write;
 use super::path::{Path, escape, number};
 use super::scale::Scale;
 
-/// Is the width of every plot in its own pixels; the page scales it.
-pub(crate) const WIDTH: f64 = 860.0;
+/// Is the width of a plot in its own pixels; the page scales it.
+const WIDTH: f64 = 860.0;
+/// Is the width of one of two plots side by side.
+const HALF: f64 = 424.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 66.0;
 /// Is the room at the right for the last label of the axis below.
@@ -68,6 +70,7 @@ impl Axis {
 /// Is a plot under construction.
 #[derive(Debug)]
 pub(crate) struct Plot {
+    width: f64,
     height: f64,
     top: f64,
     left: f64,
@@ -81,6 +84,7 @@ impl Plot {
     /// Starts a plot of this height in pixels. The description is read to those who cannot see it.
     pub fn new(height: f64, description: impl Into<String>) -> Self {
         Self {
+            width: WIDTH,
             height,
             top: TOP,
             left: LEFT,
@@ -106,6 +110,14 @@ impl Plot {
         let mut plot = Self::new(strips + BOTTOM + TOP, description);
         plot.top = TOP - 8.0;
         plot
+    }
+
+    /// Starts a plot that is half as wide, to stand beside another one.
+    pub fn half(height: f64, description: impl Into<String>) -> Self {
+        Self {
+            width: HALF,
+            ..Self::new(height, description)
+        }
     }
 
     /// Draws a line across the area.
@@ -141,7 +153,7 @@ impl Plot {
 
     /// Returns left and right edge of the area.
     pub fn across(&self) -> (f64, f64) {
-        (self.left, WIDTH - self.right)
+        (self.left, self.width - self.right)
     }
 
     /// Returns bottom and top edge of the area.
@@ -208,7 +220,7 @@ impl Plot {
 
     /// Returns the markup.
     pub fn markup(&self) -> String {
-        let (width, height) = (number(WIDTH), number(self.height));
+        let (width, height) = (number(self.width), number(self.height));
         let mut svg = format!(
             "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
              role=\"img\" aria-label=\"{}\">",
@@ -293,7 +305,7 @@ impl Plot {
         }
         let (x, y, anchor) = match axis.side {
             Side::Left => (0.0, 12.0, "start"),
-            Side::Right => (WIDTH, 12.0, "end"),
+            Side::Right => (self.width, 12.0, "end"),
             Side::Bottom => ((left + right) / 2.0, bottom + 37.0, "middle"),
             Side::Top => ((left + right) / 2.0, 12.0, "middle"),
         };

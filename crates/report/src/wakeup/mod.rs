@@ -11,18 +11,21 @@
 //! - `picture`: what plots are drawn from;
 //! - `collect`: the way from cells to all of that;
 //! - `checks`: what bears on whether the figures may be believed;
-//! - `verdict`: the sentences.
+//! - `verdict`: the sentences; `table`: rows for terminal and page.
 
 pub mod blame;
 pub(crate) mod checks;
 mod collect;
 mod combine;
+pub mod csv;
 #[cfg(test)]
 mod known_answers;
 mod latency;
+pub(crate) mod live;
 pub mod parts;
 mod picture;
 mod run;
+pub(crate) mod table;
 mod timeline;
 pub(crate) mod verdict;
 pub(crate) mod words;

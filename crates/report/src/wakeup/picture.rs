@@ -125,7 +125,8 @@ impl RunPicture {
 }
 
 impl LatencyColumn {
-    fn add(&mut self, other: &Self) {
+    /// Adds the wake-ups of another column.
+    pub(crate) fn add(&mut self, other: &Self) {
         let count = self.count + other.count;
         let sum = self.mean * self.count as f64 + other.mean * other.count as f64;
         *self = Self {

@@ -7,7 +7,7 @@ use crate::format::Numbers;
 use crate::groups::Group;
 
 /// Is what stands where there is no figure.
-const NONE: &str = "–";
+pub(crate) const NONE: &str = "–";
 
 /// Writes a duration in µs, as everybody does who speaks of wake-ups: three significant digits, no more than
 /// ns: `4.03`, `183`, `12,345`.
@@ -32,25 +32,9 @@ pub(crate) fn median(numbers: Numbers, spread: Option<Spread<f64>>) -> String {
     spread.map_or_else(|| NONE.to_owned(), |spread| us(numbers, spread.median))
 }
 
-/// Writes a quantile in µs, or how many latencies it needs.
+/// Writes a quantile in µs; one that was refused is a dash.
 pub(crate) fn quantile(numbers: Numbers, quantile: Option<LatencyQuantileSpread>) -> String {
-    let Some(quantile) = quantile else {
-        return NONE.to_owned();
-    };
-    match (quantile.ns, quantile.samples_needed) {
-        (Some(spread), _) => us(numbers, spread.median),
-        (None, Some(needed)) => format!("n<{}", short_count(needed)),
-        (None, None) => NONE.to_owned(),
-    }
-}
-
-/// Writes a round number in short: `1k`, `100k`, `1M`.
-fn short_count(count: u64) -> String {
-    match count {
-        c if c >= 1_000_000 && c.is_multiple_of(1_000_000) => format!("{}M", c / 1_000_000),
-        c if c >= 1_000 && c.is_multiple_of(1_000) => format!("{}k", c / 1_000),
-        c => c.to_string(),
-    }
+    median(numbers, quantile.and_then(|quantile| quantile.ns))
 }
 
 /// Writes how many activations a phase missed, and their share.
@@ -147,8 +131,5 @@ mod tests {
         ] {
             assert_eq!(us(N, ns), text);
         }
-        assert_eq!(short_count(100_000), "100k");
-        assert_eq!(short_count(1_000_000), "1M");
-        assert_eq!(short_count(20), "20");
     }
 }
