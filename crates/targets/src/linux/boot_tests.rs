@@ -420,8 +420,8 @@ fn wakeups_are_measured_under_fifo_in_a_guest() {
             return;
         };
         // An emulated CPU takes long to be woken up, and longer when it shares the host's.
-        let seen =
-            bench.launch("workload=wakeup interval=20ms duration=1s threads=1 cpu=0 bins=10");
+        let words = "workload=wakeup interval=20ms duration=1s threads=1 cpu=0 bins=10";
+        let seen = bench.launch_with_limit(words, 3 * LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
         let received = seen.received.unwrap();
         let woken = received.wakeups().unwrap();

@@ -285,11 +285,14 @@ fn start(
         }
         threads.push(thread);
     }
-    placing::leaves_room(plan, place, |number| taken_ns(&threads[number as usize]))?;
+    placing::leaves_room(plan, place, |number| {
+        let thread = &threads[number as usize];
+        thread.wake_up.least_ns + thread.recording_ns
+    })?;
     Ok(threads)
 }
 
-/// Returns what a period of a thread takes of its CPU.
+/// Returns what a period of a thread takes of its CPU as a rule.
 fn taken_ns(thread: &Thread) -> u64 {
     thread.wake_up.median_ns + thread.recording_ns
 }

@@ -130,7 +130,7 @@ impl fmt::Display for Trouble {
             Self::Starved { main, percent } => write!(
                 f,
                 "the thread that starts and watches the measurement can only run on CPU {main}, of which real-time \
-                 threads at this interval take about {percent} %: it would hardly run. Choose a longer \
+                 threads at this interval take at least {percent} %: it would hardly run. Choose a longer \
                  interval, or leave a CPU free of them (cpu=, main=)"
             ),
             Self::Stuck {
@@ -205,7 +205,7 @@ mod tests {
                     main: cpus(),
                     percent: 70,
                 },
-                "about 70 %",
+                "at least 70 %",
             ),
             (
                 Trouble::Stuck {
