@@ -246,6 +246,13 @@ impl Size {
         Self { mib }
     }
 
+    /// Returns both together.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            mib: self.mib.saturating_add(other.mib),
+        }
+    }
+
     /// Reads `64M`, `2G`; None if it is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

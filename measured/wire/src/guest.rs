@@ -13,6 +13,10 @@ pub const PORT: &str = "tare";
 /// Is the kernel's parameter that holds the text of a load, as [`Encoded`] writes it.
 pub const LOAD: &str = "tare.load";
 
+/// Is the kernel's parameter that holds the size of a RAM disk on [`SCRATCH`], as tmpfs takes it. Without it a disk
+/// is looked for.
+pub const RAM_SCRATCH: &str = "tare.ram";
+
 /// Is the kernel's parameter that asks init to go on into the root file system on a disk, and the
 /// word for it.
 pub const ROOT: (&str, &str) = ("tare.root", "debian");

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use tare_host::CpuList;
-use tare_wire::guest::{Encoded, LOAD, ROOT};
+use tare_wire::guest::{Encoded, LOAD, RAM_SCRATCH, ROOT};
 use tare_wire::work::Work;
 
 use super::debian::UNIT;
+use super::scratch::Scratch;
 use super::settings::{COMMAND_LINE_BYTES, Root, Settings};
 use super::threads;
 use crate::error::TargetError;
@@ -26,6 +27,7 @@ pub(super) fn command_line(
     settings: &Settings,
     work: &Work,
     load: Option<&str>,
+    scratch: Option<Scratch>,
 ) -> Result<String, TargetError> {
     let mut line = ALWAYS.to_owned();
     let mut add = |word: std::fmt::Arguments<'_>| {
@@ -60,6 +62,9 @@ pub(super) fn command_line(
             "{key}={word} systemd.unit=graphical.target systemd.wants={UNIT}"
         ));
     }
+    if let Some(Scratch::Ram(size)) = scratch {
+        add(format_args!("{RAM_SCRATCH}={size}"));
+    }
     if let Some(load) = load {
         add(format_args!("{LOAD}={}", Encoded(load)));
     }
@@ -87,7 +92,8 @@ mod tests {
             cpu: Some(5),
             ..Plan::new(Workload::Prime { limit: 22 }, 10)
         };
-        command_line(&settings, &Work::Batch(plan), load)
+        let scratch = settings.scratch;
+        command_line(&settings, &Work::Batch(plan), load, scratch)
     }
 
     const PLAN: &str = "workload=prime limit=22 repetitions=10 warmup=1000 timing=fenced \
@@ -103,6 +109,10 @@ mod tests {
         assert_eq!(
             line("", Some("stress-ng:--cpu 1")).unwrap(),
             format!("{ALWAYS} tare.load=stress-ng:--cpu%201 -- {PLAN}0")
+        );
+        assert_eq!(
+            line("disk=ram:2G", Some("3s:idle;dd+hackbench")).unwrap(),
+            format!("{ALWAYS} tare.ram=2G tare.load=3s:idle%3bdd+hackbench -- {PLAN}0")
         );
     }
 

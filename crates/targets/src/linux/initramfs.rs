@@ -24,8 +24,10 @@ const CHECKSUM_MODULE: &str = "crc32c_generic";
 /// Says what a guest needs beside the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// Whether it has a scratch disk.
+    /// Whether its loads write somewhere.
     pub(super) scratch: bool,
+    /// Whether that is a disk.
+    pub(super) disk: bool,
     /// Whether its root file system is on a disk.
     pub(super) root: bool,
     /// Programs of this machine that its load executes.
@@ -76,7 +78,7 @@ pub(super) fn compose(
 }
 
 fn modules(kernel: &Kernel, needs: &Needs) -> Result<Vec<Module>, KernelError> {
-    if !needs.scratch && !needs.root {
+    if !needs.disk && !needs.root {
         return match kernel.modules_for(PORT_MODULES) {
             // A kernel of which only the file is known may have the drivers built in. If not, the
             // agent reports on the console.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! linux[,kernel=NAME|PATH][,preempt=none|voluntary|full|lazy][,cpus=N][,mem=SIZE]
-//!      [,isolate=CPUS][,nohz_full=CPUS][,cmdline=WORDS][,disk=scratch:SIZE]
+//!      [,isolate=CPUS][,nohz_full=CPUS][,cmdline=WORDS][,disk=scratch:SIZE|ram:SIZE]
 //!      [,root=initramfs|debian][,accel=auto|kvm|tcg][,clock=host|instructions]
 //! ```
 //!
@@ -18,6 +18,7 @@ mod command_line;
 mod debian;
 mod disk;
 mod initramfs;
+mod scratch;
 mod settings;
 mod threads;
 mod tools;
@@ -35,6 +36,7 @@ use tare_wire::guest::{PORT, SCRATCH_SERIAL};
 use tare_wire::work::Work;
 
 use self::initramfs::Needs;
+use self::scratch::Scratch;
 use self::settings::{Preempt, Root};
 use self::warden::Warden;
 use crate::error::TargetError;
@@ -44,13 +46,10 @@ use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::accelerator::Accelerator;
 use crate::qemu::host::{self, Host};
-use crate::qemu::{self, Boot, Clock, Disk, Guest, Machine, Pin};
+use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin};
 use crate::{Availability, Facts, Group, Job, LoadPlace, Program, Target};
 
 pub(crate) use self::settings::Settings;
-
-/// Is the size of the scratch disk that a load gets unless the target says otherwise.
-const LOAD_DISK: Size = Size::mib(512);
 
 /// Is the load that is none.
 const IDLE: &str = "idle";
@@ -179,12 +178,18 @@ impl Linux {
         Ok(disks)
     }
 
+    /// Returns where the load writes, or would.
+    fn scratch(&self, load: Option<&str>) -> Option<Scratch> {
+        let of_load = || load.map(|_| Scratch::of_load(self.settings.clock));
+        self.settings.scratch.or_else(of_load)
+    }
+
     /// Returns what the load needs in the guest.
     fn needs(&self, load: Option<&str>) -> Result<Needs, TargetError> {
+        let scratch = self.scratch(load);
         Ok(Needs {
-            // A disk answers when the host does. Where that may not count, the load gets a RAM disk.
-            scratch: self.settings.scratch.is_some()
-                || (load.is_some() && self.settings.clock == Clock::Host),
+            scratch: scratch.is_some(),
+            disk: scratch.and_then(Scratch::disk).is_some(),
             root: self.settings.root == Root::Debian,
             programs: match self.settings.root {
                 Root::Initramfs => load.map_or(Ok(Vec::new()), tools::programs)?,
@@ -206,8 +211,10 @@ impl Linux {
         let files = guard.scratch("guest")?;
         let needs = self.needs(load)?;
         let initrd = self.write_initramfs(&needs, files.path())?;
-        let size = self.settings.scratch.unwrap_or(LOAD_DISK);
-        let disks = self.disks(needs.scratch.then_some(size), &files, guard)?;
+        let scratch = self.scratch(load);
+        let disks = self.disks(scratch.and_then(Scratch::disk), &files, guard)?;
+        // What the RAM disk takes comes on top of what a plan needs.
+        let memory = memory.and(scratch.map_or(Size::mib(0), Scratch::memory));
         let guest = Guest {
             machine: Machine::Q35,
             accelerator: host.accelerator,
@@ -292,7 +299,7 @@ impl Target for Linux {
                 problem: error.to_string(),
             })?;
         let load = job.load.filter(|load| *load != IDLE);
-        let line = command_line::command_line(&self.settings, &work, load)?;
+        let line = command_line::command_line(&self.settings, &work, load, self.scratch(load))?;
         let memory = memory::needed(&work);
         let pins = threads::pins(&work, &self.settings);
         self.boot(&line, memory, load, &pins, guard)

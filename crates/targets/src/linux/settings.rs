@@ -2,6 +2,7 @@
 
 use tare_host::CpuList;
 
+use super::scratch::{self, Scratch};
 use crate::error::TargetError;
 use crate::options::{Canonical, Options, Size, Word};
 use crate::qemu::Clock;
@@ -19,12 +20,6 @@ const MOST_CPUS: u32 = 255;
 const LEAST_MEMORY: Size = Size::mib(16);
 /// Is the most memory that can be given: a TiB.
 const MOST_MEMORY: Size = Size::mib(1 << 20);
-/// Is the smallest scratch disk: a file system with its journal, the tree of files that loads read
-/// (55 MB), and room for what they write.
-const LEAST_DISK: Size = Size::mib(128);
-/// Is the largest scratch disk.
-const MOST_DISK: Size = Size::mib(1 << 20);
-
 /// Is the number of bytes that Linux reads of its command line on x86, with the final zero.
 pub(super) const COMMAND_LINE_BYTES: usize = 2_048;
 
@@ -44,8 +39,8 @@ pub(crate) struct Settings {
     pub(super) nohz_full: CpuList,
     /// Further words for the kernel, in their order.
     pub(super) command_line: String,
-    /// Size of a scratch disk; None if there is none unless a load wants it.
-    pub(super) scratch: Option<Size>,
+    /// Where loads write; None if nowhere unless a load wants it.
+    pub(super) scratch: Option<Scratch>,
     pub(super) root: Root,
     pub(super) accelerator: Choice,
     pub(super) clock: Clock,
@@ -98,15 +93,7 @@ impl Settings {
             command_line: options
                 .text("cmdline", "WORDS", PARAMETERS, parameters)?
                 .unwrap_or_default(),
-            scratch: options.text(
-                "disk",
-                "scratch:SIZE",
-                "scratch: and a size in MiB or GiB from 128M to 1024G, such as scratch:512M",
-                |text| {
-                    let size = Size::parse(text.strip_prefix("scratch:")?)?;
-                    (LEAST_DISK..=MOST_DISK).contains(&size).then_some(size)
-                },
-            )?,
+            scratch: options.text("disk", scratch::USAGE, scratch::WANTED, Scratch::parse)?,
             root: options.word("root")?.unwrap_or(default.root),
             accelerator: options.word("accel")?.unwrap_or(default.accelerator),
             clock: options.word("clock")?.unwrap_or(default.clock),
@@ -114,6 +101,7 @@ impl Settings {
         options.finish()?;
         settings.check_cpus()?;
         settings.check_clock()?;
+        settings.check_memory()?;
         Ok(settings)
     }
 
@@ -150,8 +138,10 @@ impl Settings {
                 why,
             ));
         }
-        if self.scratch.is_some() || self.root == Root::Debian {
-            let why = "a disk answers when the host does, so that no run is like another";
+        let is_disk = self.scratch.and_then(Scratch::disk).is_some();
+        if is_disk || self.root == Root::Debian {
+            let why = "a disk answers when the host does, so that no run is like another; loads can \
+                       write to disk=ram:SIZE";
             return Err(contradiction(
                 "clock=instructions with a disk".to_owned(),
                 why,
@@ -161,6 +151,20 @@ impl Settings {
             let why = "QEMU counts the instructions of one CPU; use cpus=1";
             return Err(contradiction(
                 "clock=instructions with several CPUs".to_owned(),
+                why,
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self) -> Result<(), TargetError> {
+        let (Some(memory), Some(scratch)) = (self.memory, self.scratch) else {
+            return Ok(());
+        };
+        if scratch.memory() >= memory {
+            let why = "the RAM disk is a part of the guest's memory; give it more than that";
+            return Err(contradiction(
+                format!("disk={scratch} with mem={memory}"),
                 why,
             ));
         }
@@ -196,7 +200,7 @@ impl Settings {
                 "cmdline",
                 (!self.command_line.is_empty()).then_some(&self.command_line),
             )
-            .option("disk", self.scratch.map(|size| format!("scratch:{size}")))
+            .option("disk", self.scratch)
             .word("root", self.root, default.root)
             .word("accel", self.accelerator, default.accelerator)
             .word("clock", self.clock, default.clock)
@@ -311,6 +315,10 @@ mod tests {
                 "linux,cpus=5,isolate=2,,4,cmdline=mitigations=off log_buf_len=1M,,x,disk=scratch:1G",
             ),
             ("linux,kernel=/k/vm,,linuz", "linux,kernel=/k/vm,,linuz"),
+            (
+                "linux,clock=instructions,disk=ram:256M",
+                "linux,disk=ram:256M,clock=instructions",
+            ),
             ("linux,root=debian,accel=tcg", "linux,root=debian,accel=tcg"),
         ] {
             let target = spec::parse(text).unwrap();
@@ -342,8 +350,13 @@ mod tests {
             ),
             ("linux,isolate=", "want a list of CPUs"),
             ("linux,kernel=", "want a name or a path"),
-            ("linux,disk=512M", "want scratch: and a size"),
-            ("linux,disk=scratch:1M", "want scratch: and a size"),
+            ("linux,disk=512M", "want scratch: or ram: and a size"),
+            ("linux,disk=scratch:1M", "want scratch: or ram: and a size"),
+            ("linux,disk=nvme:1G", "want scratch: or ram: and a size"),
+            (
+                "linux,disk=ram:1G,mem=1G",
+                "the RAM disk is a part of the guest's memory",
+            ),
             ("linux,mem=1M", "want a size in MiB or GiB from 16M"),
             (
                 "linux,cmdline=quiet init=/bin/sh",

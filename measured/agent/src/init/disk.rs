@@ -1,6 +1,7 @@
-//! The disks of a guest: one to write on, for loads that want a real file system, and one that holds
-//! a whole distribution.
+//! The disks of a guest: one to write on, for loads that want a real file system, or a part of its memory instead,
+//! and one that holds a whole distribution.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -14,29 +15,21 @@ use super::trouble::Trouble;
 /// Is how long a disk may take to appear.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Mounts the scratch disk, if the laboratory has made a folder for it.
-pub fn mount_scratch() -> Result<(), Trouble> {
+/// Mounts the scratch disk, if the laboratory has made a folder for it: a RAM disk if a size is given.
+pub fn mount_scratch(ram: Option<&str>) -> Result<(), Trouble> {
     if !fs::exists(SCRATCH).unwrap_or(false) {
         return Ok(());
     }
-    mount_by(SCRATCH_SERIAL, SCRATCH)
-}
-
-/// Makes the scratch folder on a RAM disk, if it is not there on a disk.
-///
-/// It takes a quarter of the memory at most: the rest is for what a load executes.
-pub fn make_scratch() -> Result<(), Trouble> {
-    if fs::exists(SCRATCH).unwrap_or(false) {
-        return Ok(());
-    }
-    let made = fs::create_dir(SCRATCH).and_then(|()| {
-        let size = Some(c"size=25%");
-        Ok(mount("tmpfs", SCRATCH, "tmpfs", MountFlags::empty(), size)?)
-    });
-    made.map_err(|source| Trouble::Mount {
+    let Some(size) = ram else {
+        return mount_by(SCRATCH_SERIAL, SCRATCH);
+    };
+    let failed = |source| Trouble::Mount {
         place: SCRATCH,
         source,
-    })
+    };
+    let size = CString::new(format!("size={size}")).map_err(|error| failed(error.into()))?;
+    mount("tmpfs", SCRATCH, "tmpfs", MountFlags::empty(), &*size)
+        .map_err(|errno| failed(errno.into()))
 }
 
 /// Mounts the scratch disk in a system that has booted by itself, if there is one.

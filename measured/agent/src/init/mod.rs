@@ -120,7 +120,7 @@ fn guest(out: &mut Out) -> Result<u8, Trouble> {
     }
     out.port = port::open();
     file_systems::rest();
-    disk::mount_scratch()?;
+    disk::mount_scratch(order.ram.as_deref())?;
     obey(&order, "initramfs", out)
 }
 
@@ -130,7 +130,6 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> 
         Some(spec) => {
             // A load that needs it and does not find it says so.
             let _ = loopback::raise();
-            disk::make_scratch()?;
             Some(Load::start(spec, order.cpu(), out)?)
         }
         None => None,

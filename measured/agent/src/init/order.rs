@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use tare_wire::guest::{LOAD, ROOT, decoded};
+use tare_wire::guest::{LOAD, RAM_SCRATCH, ROOT, decoded};
 
 use super::trouble::Trouble;
 
@@ -16,6 +16,8 @@ pub struct Order {
     pub plan: Vec<String>,
     /// The load that is to run beside it, as written on the laboratory's command line.
     pub load: Option<String>,
+    /// The size of the RAM disk on which it writes; None if it has a disk.
+    pub ram: Option<String>,
     /// Whether a root file system on a disk is to be booted first.
     pub root: bool,
 }
@@ -34,25 +36,41 @@ impl Order {
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        let (mut load, mut root) = (None, false);
+        let (mut load, mut ram, mut root) = (None, None, false);
         for word in words.by_ref().take_while(|word| *word != "--") {
             match word.split_once('=') {
                 Some((LOAD, text)) => {
                     let text: Vec<u8> = decoded(text).collect();
                     load = Some(String::from_utf8_lossy(&text).into_owned());
                 }
+                Some((RAM_SCRATCH, size)) => ram = Some(size.to_owned()),
                 Some(ROOT) => root = true,
                 _ => {}
             }
         }
         let plan: Vec<String> = words.map(str::to_owned).collect();
-        (!plan.is_empty()).then_some(Self { plan, load, root })
+        (!plan.is_empty()).then_some(Self {
+            plan,
+            load,
+            ram,
+            root,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ram_disk_has_a_size() {
+        let ram = |line: &str| Order::parse(line).unwrap().ram;
+        assert_eq!(
+            ram("tare.ram=256M -- workload=gap"),
+            Some("256M".to_owned())
+        );
+        assert_eq!(ram("quiet -- workload=gap"), None);
+    }
 
     #[test]
     fn the_plan_stands_behind_two_dashes() {
