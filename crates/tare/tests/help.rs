@@ -70,3 +70,18 @@ fn kernel() {
 fn kernel_fetch() {
     insta::assert_snapshot!(help("kernel fetch --help"));
 }
+
+#[test]
+fn cyclictest() {
+    insta::assert_snapshot!(help("cyclictest --help"));
+}
+
+#[test]
+fn export() {
+    insta::assert_snapshot!(help("export --help"));
+}
+
+#[test]
+fn import() {
+    insta::assert_snapshot!(help("import --help"));
+}

@@ -24,7 +24,6 @@ pub struct CyclictestArguments {
         value_name = "CPUS",
         num_args = 0..=1,
         default_missing_value = "all",
-        allow_hyphen_values = false,
         help_heading = "Threads"
     )]
     pub affinity: Option<String>,
@@ -100,7 +99,6 @@ pub struct CyclictestArguments {
         long,
         value_name = "FILE",
         num_args = 0..=1,
-        require_equals = true,
         default_missing_value = "-",
         help_heading = "Output"
     )]

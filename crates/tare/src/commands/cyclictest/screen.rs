@@ -49,7 +49,7 @@ impl<'a> Screen<'a> {
             refresh_on_max: settings.refresh_on_max,
             latency_held: false,
             threads: (0..plan.threads).map(state).collect(),
-            has_news: true,
+            has_news: false,
             has_drawn: false,
             drawn_max_ns: 0,
         }
@@ -60,6 +60,7 @@ impl<'a> Screen<'a> {
         if self.latency_held && self.has_head {
             self.terminal.print(first_lines())?;
         }
+        self.has_news = true;
         self.draw()
     }
 
@@ -84,7 +85,6 @@ impl<'a> Screen<'a> {
 
     /// Draws what was told since the last time.
     pub fn draw(&mut self) -> Result<(), CommandError> {
-        // Nothing is said before the threads begin.
         if self.is_quiet || !std::mem::take(&mut self.has_news) {
             return Ok(());
         }
