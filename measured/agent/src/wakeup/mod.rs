@@ -112,8 +112,9 @@ impl Ready {
         };
         let threads = start(plan, given.arena, keepers, &place, &shared);
         if threads.is_err() {
-            // Those that wait end; the process does not wait for one that hangs.
+            // Those that wait end; one that hangs is not waited for.
             shared.release(None);
+            placing::move_others(&place.cpus);
         }
         Ok(Self {
             place,
@@ -142,8 +143,12 @@ impl Ready {
             source,
         })?;
         self.shared.release(Some(origin_ns));
-        Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns)
-            .until_all_end(platform, output)?;
+        let watch = Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns);
+        let watched = watch.until_all_end(platform, output);
+        if watched.is_err() {
+            placing::move_others(&self.place.cpus);
+        }
+        watched?;
         let flight = self.flight.and_then(Result::ok);
         report(plan, self.threads, flight, platform, output)
     }

@@ -3,8 +3,11 @@
 //! The thread that watches has nothing to do in a measurement without news, but it starts the others, and
 //! writes when they have something to say. A real-time thread on its only CPU runs before it, always.
 
+use std::fs;
+
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::{Plan, Policy};
 
@@ -107,14 +110,33 @@ pub fn allowed() -> Result<Cpus, Trouble> {
 ///
 /// Returns [`Trouble::Pin`] if none of the CPUs can be used.
 pub fn pin(cpus: Cpus) -> Result<(), Trouble> {
+    sched_setaffinity(None, &mask(&cpus)).map_err(|errno: Errno| Trouble::Pin {
+        cpus: Box::new(cpus),
+        errno,
+    })
+}
+
+/// Moves all other threads of this process to CPUs on which they come to run. A process ends only when each of its
+/// threads has run once more, and one may wait behind somebody else's thread of higher priority.
+pub fn move_others(cpus: &Cpus) {
+    let own = gettid();
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let tids = tasks.flatten().filter_map(|task| {
+        let tid = task.file_name().to_str()?.parse().ok()?;
+        Pid::from_raw(tid)
+    });
+    for tid in tids.filter(|tid| *tid != own) {
+        // It may have ended; and a SCHED_DEADLINE thread was never kept to one CPU.
+        let _ = sched_setaffinity(Some(tid), &mask(cpus));
+    }
+}
+
+fn mask(cpus: &Cpus) -> CpuSet {
     let mut set = CpuSet::new();
     for cpu in cpus.iter().filter(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
         set.set(cpu as usize);
     }
-    sched_setaffinity(None, &set).map_err(|errno: Errno| Trouble::Pin {
-        cpus: Box::new(cpus),
-        errno,
-    })
+    set
 }
 
 #[cfg(test)]
