@@ -7,6 +7,8 @@
 //! - They do not show whether interrupts were off. A timer's interrupt that comes late while a thread is in the kernel
 //!   may have been kept off by it, or from outside: both are named. In user mode interrupts are on, and the idle
 //!   thread has them off for some µs only: then what kept it off is outside this kernel.
+//! - They may be missing: kernels have been seen (6.18) that record none while certain threads run. Then threads leave
+//!   the CPU without having come, or ours runs without having been switched to; such a time is called unseen.
 //! - The function at which a section ended is where it could be preempted again, not where it began.
 
 use std::fmt;
@@ -81,8 +83,11 @@ pub enum Culprit {
     OtherCpu,
     /// The measuring thread itself: still awake, or on its way to reading the clock.
     OwnThread,
-    /// Unknown: the kernel's buffer did not hold it any more.
-    Unseen,
+    /// Unknown: the kernel's buffer does not hold it.
+    Unseen {
+        /// Name and number of the thread that was on the CPU at last, if one is known.
+        last: Option<String>,
+    },
 }
 
 impl fmt::Display for Culprit {
@@ -121,7 +126,10 @@ impl fmt::Display for Culprit {
             }
             Self::OtherCpu => f.write_str("a timer that expired on another CPU"),
             Self::OwnThread => f.write_str("the measuring thread itself"),
-            Self::Unseen => f.write_str("not recorded"),
+            Self::Unseen { last: None } => f.write_str("not recorded"),
+            Self::Unseen { last: Some(thread) } => {
+                write!(f, "not recorded; the last thread seen was {thread}")
+            }
         }
     }
 }
@@ -150,7 +158,7 @@ pub struct Blame {
     pub culprit_text: String,
     /// All shares, from the greatest on. They sum up to the latency, too.
     pub shares: Vec<Share>,
-    /// Whether the events reach back to the planned time.
+    /// Whether the events reach back to the planned time, and none are missing between.
     pub complete: bool,
 }
 
@@ -173,7 +181,9 @@ pub fn blame(wakeup: &WorstWakeup) -> Blame {
         .collect();
     let culprit = shares
         .first()
-        .map_or(Culprit::Unseen, |share| share.culprit.clone());
+        .map_or(Culprit::Unseen { last: None }, |share| {
+            share.culprit.clone()
+        });
     Blame {
         thread: wakeup.thread,
         activation: wakeup.activation,
@@ -182,6 +192,6 @@ pub fn blame(wakeup: &WorstWakeup) -> Blame {
         culprit_text: culprit.to_string(),
         culprit,
         shares,
-        complete: wakeup.complete,
+        complete: wakeup.complete && parts.unseen_ns == 0,
     }
 }

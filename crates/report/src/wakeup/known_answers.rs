@@ -415,11 +415,36 @@ fn what_was_overwritten_is_nobodys() {
         events: events.to_vec(),
     });
     assert!(!blame.complete);
-    assert_eq!(blame.culprit, Culprit::Unseen);
+    assert_eq!(blame.culprit, Culprit::Unseen { last: None });
     assert_eq!(blame.parts.unseen_ns, 700_000);
     assert_eq!(blame.parts.total_ns(), 800_000);
     let nothing = judged(5_000, [&[]]);
     assert_eq!(nothing.parts.unseen_ns, 5_000);
+}
+
+#[test]
+fn what_the_kernel_left_out_is_nobodys_either() {
+    let silent = ("tokio/75", 110);
+    // Nothing while that thread runs: no timer, and not even the switch to ours.
+    let events = [running(-9_000, OURS), switch(-8_000, US, silent)];
+    let blame = judged(800_000, [&events]);
+    assert_eq!(
+        blame.culprit_text,
+        "not recorded; the last thread seen was tokio/75"
+    );
+    assert_eq!(blame.parts.unseen_ns, 800_000);
+    assert!(!blame.complete);
+    // A thread leaves that never came.
+    let blame = judged(
+        800_000,
+        [
+            &[running(-9_000, "idle"), switch(600_000, TAR, IDLE)],
+            &timer(700_000),
+            &[switch(705_000, IDLE, US)],
+        ],
+    );
+    assert_eq!(blame.parts.unseen_ns, 600_000);
+    assert_eq!(blame.parts.late_interrupt_ns, 100_000);
 }
 
 #[test]

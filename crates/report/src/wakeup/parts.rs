@@ -35,7 +35,7 @@ pub struct Parts {
     pub scheduling_ns: u64,
     /// The thread itself, on its way to reading the clock.
     pub return_ns: u64,
-    /// What the kernel's buffer did not hold any more.
+    /// What the kernel's buffer does not hold.
     pub unseen_ns: u64,
 }
 
@@ -118,7 +118,10 @@ fn cut(stretch: &Stretch<'_>, timeline: &Timeline<'_>) -> impl Iterator<Item = (
 fn judge(timeline: &Timeline<'_>, from_ns: u64, doing: Doing<'_>) -> (Part, Culprit) {
     let runnable = from_ns < timeline.asleep_ns || from_ns >= timeline.woken_ns;
     match doing {
-        Doing::Unseen => (Part::Unseen, Culprit::Unseen),
+        Doing::Unseen { last } => {
+            let last = last.map(str::to_owned);
+            (Part::Unseen, Culprit::Unseen { last })
+        }
         Doing::Interrupt { name, thread } => {
             let (name, thread) = (name.to_owned(), thread.to_owned());
             (Part::NonPreemptible, Culprit::Interrupt { name, thread })

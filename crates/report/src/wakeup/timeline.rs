@@ -31,8 +31,9 @@ pub(super) enum Doing<'a> {
     Softirq { name: &'a str, thread: &'a str },
     /// A thread ran.
     Thread(Thread<'a>),
-    /// The kernel's buffer does not reach back so far.
-    Unseen,
+    /// The kernel's buffer does not hold it: it does not reach back so far, or the kernel has left events out. That
+    /// shows in threads that leave the CPU without having come. The thread that was there at last, if one is known.
+    Unseen { last: Option<&'a str> },
 }
 
 /// Is a thread on the CPU.
@@ -227,21 +228,22 @@ fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
         }
     };
     if let Some(first) = events.first().filter(|first| first.at_ns > 0) {
-        put(0, first.at_ns, Doing::Unseen);
+        put(0, first.at_ns, Doing::Unseen { last: None });
         from = first.at_ns;
     }
     for event in events {
         let to = event.at_ns.max(0);
-        put(from, to, cpu.doing());
+        let fits = match &event.what {
+            TraceKind::Switch { from, .. } => cpu.thread.is_some_and(|thread| thread.name == from),
+            _ => true,
+        };
+        put(from, to, if fits { cpu.doing() } else { cpu.unseen() });
         from = to;
         cpu.take(event);
     }
-    let rest = if events.is_empty() {
-        Doing::Unseen
-    } else {
-        cpu.doing()
-    };
-    put(from, end, rest);
+    // Our thread was there in the end, and read the clock.
+    let fits = cpu.thread.is_some_and(|thread| thread.ours);
+    put(from, end, if fits { cpu.doing() } else { cpu.unseen() });
     found
 }
 
@@ -342,9 +344,15 @@ impl<'a> Cpu<'a> {
         }
     }
 
+    fn unseen(&self) -> Doing<'a> {
+        Doing::Unseen {
+            last: self.thread.map(|thread| thread.name),
+        }
+    }
+
     fn doing(&self) -> Doing<'a> {
         let Some(thread) = self.thread else {
-            return Doing::Unseen;
+            return self.unseen();
         };
         let softirq = self.softirqs.get(thread.name);
         match (self.interrupts.last(), softirq) {
