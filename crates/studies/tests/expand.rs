@@ -167,7 +167,7 @@ fn the_study_of_wakeups_puts_its_phases_into_one_cell_and_traces_once_more() {
         // The same kernels, without what the host has a hand in.
         let same = cell
             .target
-            .replace("mem=2G,clock=instructions", "mem=1G,disk=scratch:4G");
+            .replace("mem=2G,clock=instructions", "cpus=2,mem=1G,disk=scratch:4G");
         assert!(
             plan.cells.iter().any(|other| other.target == same),
             "{same}"

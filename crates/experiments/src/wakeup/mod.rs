@@ -246,15 +246,24 @@ impl Under {
 struct Kind {
     group: Group,
     counts_instructions: bool,
+    /// How many CPUs a guest has.
+    guest_cpus: Option<u32>,
 }
 
 impl Kind {
     fn of(target: &str) -> Result<Self, ExperimentError> {
+        let group = spec::parse(target)?.group();
+        // A comma inside of a value is written twice.
+        let plain = target.replace(",,", "");
+        let mut options = plain.split(',');
+        let cpus = options
+            .clone()
+            .find_map(|option| option.strip_prefix("cpus=")?.parse().ok());
+        let is_guest = matches!(group, Group::LinuxGuest | Group::Unikernel);
         Ok(Self {
-            group: spec::parse(target)?.group(),
-            counts_instructions: target
-                .split(',')
-                .any(|option| option == "clock=instructions"),
+            group,
+            counts_instructions: options.any(|option| option == "clock=instructions"),
+            guest_cpus: is_guest.then(|| cpus.unwrap_or(1)),
         })
     }
 
@@ -329,9 +338,11 @@ fn words(
 ) -> Result<wire::Plan, ExperimentError> {
     let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
     let threads = options.threads.unwrap_or(cpus.count());
-    if matches!(kind.group, Group::LinuxGuest | Group::Remote) && cpus.count() > 1 {
+    if let Some(has) = kind.guest_cpus
+        && cpus.count() > has
+    {
         return Err(contradiction(format!(
-            "of '{target}' one CPU is measured, so that the CPUs {cpus} can't be; name one"
+            "'{target}' has fewer CPUs ({has}) than are to be measured ({cpus}): give it more with cpus="
         )));
     }
     let distance_ns = options.distance_ns.unwrap_or(if threads > cpus.count() {

@@ -151,7 +151,13 @@ fn what_only_this_machine_has_is_not_asked_of_a_guest() {
         ..Options::default()
     };
     let error = combinations(&several, &place(&["linux"], &["idle"])).unwrap_err();
-    assert!(error.to_string().contains("of 'linux' one CPU is measured"));
+    assert_eq!(
+        error.to_string(),
+        "wakeup: 'linux' has fewer CPUs (1) than are to be measured (0-1): give it more with cpus="
+    );
+    for target in ["linux,cpus=2", "unikernel,cpus=3", "process"] {
+        combinations(&several, &place(&[target], &["idle"])).unwrap();
+    }
 }
 
 #[test]
