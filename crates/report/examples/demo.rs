@@ -1,5 +1,5 @@
 //! Renders the report of a run that never was, for people who work on the report:
-//! `cargo run -p tare-report --example demo -- gap|prime|sweep|targets|dozen|bad FILE.html`.
+//! `cargo run -p tare-report --example demo -- gap|prime|sweep|targets|dozen|bad|wakeup|wakeups|landolfi FILE.html`.
 //!
 //! The machine and its findings are those of where the example runs.
 
@@ -9,18 +9,23 @@ mod synthetic;
 use std::process::ExitCode;
 
 use fastrand::Rng;
+use synthetic::wakeups::{self, Schedule};
 use synthetic::{Fold, HZ, Run, gaps_like, linux_like, measured, spin, timed};
 use tare_host::{Machine, Source, doctor};
 use tare_report::{html, terminal};
 use tare_results::MachineRecord;
-use tare_results::model::{Achieved, Cell, Counter, Fact, Load, LoadPlace};
+use tare_results::model::{
+    Achieved, Cell, Counter, Fact, Load, LoadPlace, TraceEvent, TraceKind, Wakeup, WorstWakeup,
+};
 
 const STEP: u64 = 26;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, path] = arguments.as_slice() else {
-        eprintln!("usage: demo gap|prime|sweep|targets|dozen|bad FILE.html");
+        eprintln!(
+            "usage: demo gap|prime|sweep|targets|dozen|bad|wakeup|wakeups|landolfi FILE.html"
+        );
         return ExitCode::from(2);
     };
     let mut random = Rng::with_seed(2019);
@@ -51,6 +56,16 @@ fn main() -> ExitCode {
         }
         "dozen" => dozen(&mut run, &mut random),
         "bad" => bad(&mut run, &mut random),
+        "wakeup" => wakeup(&mut run, &["idle"], 1, &mut random),
+        "wakeups" => {
+            for load in ["idle", "dd", "hackbench"] {
+                wakeup(&mut run, &[load], 6, &mut random);
+            }
+        }
+        "landolfi" => {
+            run.reproduces = Some("landolfi-2018");
+            landolfi(&mut run, &mut random);
+        }
         other => {
             eprintln!("no such run: {other}");
             return ExitCode::from(2);
@@ -280,6 +295,133 @@ fn bad(run: &mut Run, random: &mut Rng) {
         timed(&durations, other_work),
     );
     run.missing(2, "process", "prime");
+}
+
+/// Makes runs of one place under some loads.
+fn wakeup(run: &mut Run, loads: &[&str], runs: u32, random: &mut Rng) {
+    for block in 1..=runs {
+        let schedule = Schedule {
+            loads,
+            activations: 40_000,
+            model: Some("voluntary"),
+            ..Schedule::default()
+        };
+        let stalls = if loads == ["idle"] { 1e-5 } else { 3e-4 };
+        run.woken(block, schedule, |_, _, _| {
+            wakeups::linux_like(4_000.0, 3_000.0, stalls, random)
+        });
+    }
+}
+
+/// Makes a run as the study's: the seven phases on four kernels and the host, and one of them traced.
+fn landolfi(run: &mut Run, random: &mut Rng) {
+    const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
+    // How often stalls come in each phase.
+    const OFTEN: [f64; 7] = [0.0, 1e-5, 1e-6, 4e-4, 2e-4, 1e-4, 1e-5];
+    let kernels = [
+        ("process", "voluntary", 1.5),
+        (
+            "linux,kernel=debian,preempt=none,mem=1G,disk=scratch:4G",
+            "none",
+            2.5,
+        ),
+        (
+            "linux,kernel=debian,preempt=voluntary,mem=1G,disk=scratch:4G",
+            "voluntary",
+            1.6,
+        ),
+        (
+            "linux,kernel=debian,preempt=full,mem=1G,disk=scratch:4G",
+            "full",
+            0.5,
+        ),
+        ("linux,kernel=debian-rt,mem=1G,disk=scratch:4G", "rt", 0.0),
+    ];
+    for block in 1..=2 {
+        for (target, model, factor) in kernels {
+            let schedule = Schedule {
+                target,
+                loads: &LOADS,
+                activations: 30_000,
+                model: Some(model),
+                ..Schedule::default()
+            };
+            run.accelerator = (target != "process").then_some("KVM of QEMU 9.0");
+            let mut late = |_, phase: usize, _| {
+                let stalls = OFTEN[phase] * factor;
+                let base = if phase == 1 { 6_000.0 } else { 2_500.0 };
+                wakeups::linux_like(base, 1_000.0 + 2_000.0 * factor, stalls, random)
+            };
+            run.woken(block, schedule, &mut late);
+            if block == 1 && target == "process" {
+                let traced = Schedule {
+                    traced: true,
+                    ..schedule
+                };
+                run.woken(block, traced, &mut late);
+                let worst = run.last_worst();
+                let place = run.len() - 1;
+                run.done_from(place).for_each(|cell| blamed(cell, worst));
+            }
+        }
+    }
+}
+
+/// Adds what the kernel did around the worst wake-up of a cell.
+fn blamed(cell: &mut Cell, worst: Wakeup) {
+    let longest = worst.latency_ns;
+    let at = |share: f64| (longest as f64 * share) as i64;
+    let event = |at_ns: i64, what: TraceKind| TraceEvent {
+        at_ns,
+        from_user: false,
+        stack: Vec::new(),
+        what,
+    };
+    let name = |name: &str| name.to_owned();
+    let thread = |name: &str| name.to_owned();
+    wakeups::trace(
+        cell,
+        WorstWakeup {
+            thread: 0,
+            activation: worst.activation,
+            latency_ns: longest,
+            complete: true,
+            events: vec![
+                event(
+                    -900,
+                    TraceKind::SoftirqEntry {
+                        name: name("NET_RX"),
+                    },
+                ),
+                event(
+                    at(0.6),
+                    TraceKind::SoftirqExit {
+                        name: name("NET_RX"),
+                    },
+                ),
+                event(
+                    at(0.62),
+                    TraceKind::InterruptEntry {
+                        name: name("local timer"),
+                    },
+                ),
+                event(
+                    at(0.65),
+                    TraceKind::Waking {
+                        thread: thread("tare-agent/100"),
+                        ours: true,
+                        priority: 4,
+                    },
+                ),
+                event(
+                    at(0.66),
+                    TraceKind::InterruptExit {
+                        name: name("local timer"),
+                    },
+                ),
+            ],
+        },
+    );
 }
 
 fn smallest_factor(n: u64) -> u64 {

@@ -288,7 +288,10 @@ impl Repeated {
         let classes = self.classes?;
         let runs: Vec<&CellSummary> = self.members.iter().map(|&i| &summaries[i]).collect();
         let mut placements: Vec<Placement> = Vec::new();
-        let instances = self.members.iter().filter_map(|&i| Instance::of(&cells[i].0));
+        let instances = self
+            .members
+            .iter()
+            .filter_map(|&i| Instance::of(&cells[i].0));
         for instance in instances {
             let placement = Placement::of(run, &self.plan.target, &instance);
             if !placements.contains(&placement) {

@@ -85,7 +85,9 @@ pub(super) fn find(
     alarms.extend(coarse_gaps(combinations));
     alarms.extend(coarse_spread(combinations));
     alarms.extend(page_sizes(combinations, machine));
-    let not_locked = instances.iter().filter(|(_, instance)| !instance.preparation.locked);
+    let not_locked = instances
+        .iter()
+        .filter(|(_, instance)| !instance.preparation.locked);
     let not_locked: Vec<u32> = not_locked.map(|(cell, _)| cell.plan.id).collect();
     if !not_locked.is_empty() {
         alarms.push(Alarm::NotLocked { cells: not_locked });

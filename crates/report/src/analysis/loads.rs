@@ -105,7 +105,10 @@ impl Disturbances {
             Notice::add(&mut known.notices, text, plan.id);
         }
         // A load without a count is idle.
-        let phases = load.phases.iter().filter(|phase| !phase.achieved.is_empty());
+        let phases = load
+            .phases
+            .iter()
+            .filter(|phase| !phase.achieved.is_empty());
         for phase in phases {
             let known = self.load(&phase.load, &plan.target, load.place);
             known.add(plan.block, &phase.achieved);
@@ -114,8 +117,9 @@ impl Disturbances {
 
     fn load(&mut self, load: &str, target: &str, place: LoadPlace) -> &mut Collected {
         let mut loads = self.loads.iter();
-        let is_same =
-            |known: &Collected| known.load == load && known.target == target && known.place == place;
+        let is_same = |known: &Collected| {
+            known.load == load && known.target == target && known.place == place
+        };
         let at = match loads.position(is_same) {
             Some(at) => at,
             None => {

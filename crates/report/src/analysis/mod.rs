@@ -36,8 +36,8 @@ pub use figures::{
     ClassFigure, DelayList, Interval, Observed, Over, QuantileFigure, SHARE_LIMITS, ShareFigure,
     Time,
 };
-pub(crate) use instance::Instance;
 pub use gap::{GapFigures, InterArrivals, PeriodFigure};
+pub(crate) use instance::Instance;
 pub use loads::{Daemon, LoadFigure, LoadRate};
 pub use picture::{Band, Mark, PEAKS, Peak, TimePicture};
 pub use places::{FactValue, Place, PlaceFact, Placement};

@@ -3,7 +3,9 @@
 use maud::{Markup, html};
 use tare_results::model::Plan;
 
-use crate::analysis::{Analysis, CombinedFigures, Instance, Placement, Severity, State, name_cells};
+use crate::analysis::{
+    Analysis, CombinedFigures, Instance, Placement, Severity, State, name_cells,
+};
 use crate::words;
 
 use super::parts::{N, Table, facts, with_code};

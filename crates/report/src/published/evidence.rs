@@ -5,11 +5,24 @@ use std::collections::HashMap;
 use tare_results::model::{Cell, Outcome};
 
 use crate::analysis::{Combination, CombinedFigures, CombinedTimed, Summary};
+use crate::wakeup::WakeupCombination;
+use crate::wakeup::words::name_among;
 
 /// Holds the combinations of a run by the kind of system that they were measured on.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     measured: Vec<Measured<'a>>,
+    woken: Vec<Kernel<'a>>,
+}
+
+/// Is a kernel under which wake-ups were measured, undisturbed by tracing.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel<'a> {
+    pub combination: &'a WakeupCombination,
+    /// Its preemption model: `none`, `voluntary`, `full`, `lazy` or `rt`.
+    pub model: &'a str,
+    /// Its name in a sentence.
+    pub name: String,
 }
 
 /// Is a combination with what is known of the place that it was measured on.
@@ -30,7 +43,7 @@ pub(super) enum System {
 }
 
 impl<'a> Evidence<'a> {
-    /// Takes the combinations of a run that ran undisturbed.
+    /// Takes the combinations of a run: those of noise that ran undisturbed, and those of wake-ups under any load.
     pub(super) fn of(summary: &'a Summary, cells: &'a [Cell]) -> Self {
         let cells: HashMap<u32, &Cell> = cells.iter().map(|cell| (cell.plan.id, cell)).collect();
         let idle = summary.combinations.iter().filter(|c| c.load == "idle");
@@ -58,9 +71,23 @@ impl<'a> Evidence<'a> {
                 is_guest: agent.accelerator.is_some(),
             })
         });
+        let plain: Vec<&WakeupCombination> = summary.wakeups.iter().filter(|c| !c.traced).collect();
+        let woken = plain.iter().filter_map(|combination| {
+            Some(Kernel {
+                combination,
+                model: combination.preemption.as_deref()?,
+                name: name_among(combination, &plain),
+            })
+        });
         Self {
             measured: measured.collect(),
+            woken: woken.collect(),
         }
+    }
+
+    /// Returns the kernels under which wake-ups were measured, and whose preemption model is known.
+    pub(super) fn kernels(&self) -> Vec<Kernel<'a>> {
+        self.woken.clone()
     }
 
     /// Returns what was measured on systems of these kinds.

@@ -23,7 +23,10 @@ impl Page {
             self.phases("Wake-up latency, µs", &plain);
         }
         if !traced.is_empty() {
-            self.phases("With the kernel's events recorded, which costs time, µs", &traced);
+            self.phases(
+                "With the kernel's events recorded, which costs time, µs",
+                &traced,
+            );
         }
         // Of what was traced the reasons are known.
         let told: Vec<&WakeupCombination> = if traced.is_empty() { plain } else { traced };
@@ -68,9 +71,17 @@ impl Page {
         let from = self.text.len();
         self.table(rows);
         for line in self.text.split_off(from).lines() {
-            let number = line.strip_prefix(HEADING).and_then(|n| n.trim().parse::<usize>().ok());
+            let number = line
+                .strip_prefix(HEADING)
+                .and_then(|n| n.trim().parse::<usize>().ok());
             match number.and_then(|number| headings.get(number)) {
-                Some(heading) => self.paragraph(heading, Style::new().dimmed(), ""),
+                Some(heading) => {
+                    // A blank line sets places apart, but not the first from the head of the table.
+                    if number != Some(0) {
+                        self.text.push('\n');
+                    }
+                    self.paragraph(heading, Style::new().dimmed(), "");
+                }
                 None => self.text.push_str(&format!("{line}\n")),
             }
         }
@@ -82,12 +93,14 @@ impl Page {
         if combinations.iter().all(|c| c.worst.is_empty()) {
             return;
         }
-        let blamed = combinations.iter().any(|c| c.worst.iter().any(|w| w.blame.is_some()));
+        let blamed = combinations
+            .iter()
+            .any(|c| c.worst.iter().any(|w| w.blame.is_some()));
         self.heading("Worst wake-ups");
         // Without a trace there are no parts.
         let columns = if blamed { WORST.len() } else { 4 };
         let mut rows = table(&WORST[..columns]);
-        if let Some(culprit) = rows.column_mut(9) {
+        if let Some(culprit) = rows.column_mut(8) {
             culprit.set_cell_alignment(CellAlignment::Left);
         }
         if let Some(load) = rows.column_mut(3) {
@@ -97,7 +110,11 @@ impl Page {
         for combination in combinations.iter().filter(|c| !c.worst.is_empty()) {
             rows.add_row([format!("{HEADING}{}", headings.len())]);
             headings.push(place(combination));
-            let shown = if blamed { combination.worst.len() } else { UNTRACED };
+            let shown = if blamed {
+                combination.worst.len()
+            } else {
+                UNTRACED
+            };
             for figure in combination.worst.iter().take(shown) {
                 let mut cells = worst(N, combination, figure);
                 cells.truncate(columns);

@@ -45,7 +45,10 @@ pub(crate) fn find(
         });
     }
     let costly = combinations.iter().filter(|c| c.recording_share > COSTLY);
-    if let Some(worst) = costly.clone().max_by(|a, b| a.recording_share.total_cmp(&b.recording_share)) {
+    if let Some(worst) = costly
+        .clone()
+        .max_by(|a, b| a.recording_share.total_cmp(&b.recording_share))
+    {
         alarms.push(Alarm::RecordingCost {
             labels: costly.map(|c| c.label.clone()).collect(),
             share: worst.recording_share,
@@ -58,7 +61,9 @@ pub(crate) fn find(
     }
     let beyond: u64 = combinations.iter().map(beyond_the_end).sum();
     if beyond > 0 {
-        alarms.push(Alarm::BeyondTheEnd { activations: beyond });
+        alarms.push(Alarm::BeyondTheEnd {
+            activations: beyond,
+        });
     }
     let asleep = cells.iter().filter(|(cell, _)| {
         Instance::of(cell).is_some_and(|instance| {
@@ -99,7 +104,10 @@ fn late(cell: &Cell) -> Option<(u32, String, f64)> {
             Group::Process | Group::Container
         );
     let length = phase_ns(&cell.plan).filter(|_| same_kernel)?;
-    let shares = load.phases.iter().filter(|phase| !phase.achieved.is_empty());
+    let shares = load
+        .phases
+        .iter()
+        .filter(|phase| !phase.achieved.is_empty());
     let shares = shares.map(|phase| {
         let due = woken.origin_ns as f64 + f64::from(phase.number) * length;
         (phase, (phase.started_ns as f64 - due) / length)

@@ -59,7 +59,12 @@ impl Collector {
     }
 
     /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
-    pub(crate) fn take(&mut self, run: &Plan, cell: &Cell, samples: &Samples) -> Result<(), String> {
+    pub(crate) fn take(
+        &mut self,
+        run: &Plan,
+        cell: &Cell,
+        samples: &Samples,
+    ) -> Result<(), String> {
         let Outcome::Woken(woken) = &cell.outcome else {
             return Err("its record has no wake-ups".to_owned());
         };
@@ -76,7 +81,9 @@ impl Collector {
         group.runs.push(contribution.run);
         let picture = RunPicture::new(plan, woken, &samples.wakeups);
         group.pictures.runs.push(picture);
-        group.worst.append(&mut worst::find(plan, woken, &samples.wakeups));
+        group
+            .worst
+            .append(&mut worst::find(plan, woken, &samples.wakeups));
         worst::keep_worst(&mut group.worst);
         let facts = &mut group.facts;
         if let Some(instance) = Instance::of(cell) {
@@ -99,11 +106,21 @@ impl Collector {
 
     /// Returns the combinations that have figures, with their pictures, in the order of the plan.
     pub(crate) fn finish(self) -> (Vec<WakeupCombination>, Vec<WakeupPictures>) {
-        let done = self.groups.into_iter().filter(|group| !group.runs.is_empty());
+        let done = self
+            .groups
+            .into_iter()
+            .filter(|group| !group.runs.is_empty());
         let mut done: Vec<_> = done.map(Repeated::combine).collect();
         // The order within a block is drawn at random; a target should have its place in every report.
         done.sort_by_key(|(c, _)| {
-            (c.traced, c.load != "idle", c.load.clone(), c.group, rank(c), c.target.clone())
+            (
+                c.traced,
+                c.load != "idle",
+                c.load.clone(),
+                c.group,
+                rank(c),
+                c.target.clone(),
+            )
         });
         done.into_iter().unzip()
     }
@@ -128,9 +145,8 @@ impl Repeated {
         let threads = || runs.iter().flat_map(|run| &run.threads);
         let phases: Vec<_> = runs.iter().map(|run| run.phases.as_slice()).collect();
         let averages: Option<Vec<f64>> = runs.iter().map(|run| run.average_max_ns).collect();
-        let cost = |thread: &run::ThreadRun| {
-            thread.recording_ns as f64 / thread.interval_ns.max(1) as f64
-        };
+        let cost =
+            |thread: &run::ThreadRun| thread.recording_ns as f64 / thread.interval_ns.max(1) as f64;
         let slowest = threads().max_by(|a, b| cost(a).total_cmp(&cost(b)));
         let clock = match option(&plan.target, "clock") {
             Some("instructions") => Clock::Instructions,

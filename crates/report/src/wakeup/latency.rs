@@ -140,8 +140,7 @@ impl LatencySpread {
     pub(crate) fn of(runs: &[Latencies]) -> Option<Self> {
         let values = |of: &dyn Fn(&Latencies) -> f64| runs.iter().map(of).collect::<Vec<f64>>();
         let quantile = |of: fn(&Latencies) -> LatencyQuantile| {
-            let found: Option<Vec<f64>> =
-                runs.iter().map(|run| Some(of(run).ns? as f64)).collect();
+            let found: Option<Vec<f64>> = runs.iter().map(|run| Some(of(run).ns? as f64)).collect();
             LatencyQuantileSpread {
                 ns: found.and_then(|values| tail(&values)),
                 samples_needed: runs.iter().filter_map(|run| of(run).samples_needed).max(),
@@ -203,14 +202,20 @@ mod tests {
     fn quantiles_are_refused_by_the_number_that_they_need() {
         let few = Counts::from_pairs([(5_000, 999), (9_000, 1)]).unwrap();
         let figures = Latencies::service(&few).unwrap();
-        assert_eq!((figures.p99.ns, figures.p99.samples_needed), (Some(5_000), None));
+        assert_eq!(
+            (figures.p99.ns, figures.p99.samples_needed),
+            (Some(5_000), None)
+        );
         let refused = LatencyQuantile {
             ns: None,
             samples_needed: Some(10_000),
         };
         assert_eq!(figures.p99_9, refused);
         let over = LatencySpread::of(&[figures, figures]).unwrap();
-        assert_eq!((over.p99_9.ns, over.p99_9.samples_needed), (None, Some(10_000)));
+        assert_eq!(
+            (over.p99_9.ns, over.p99_9.samples_needed),
+            (None, Some(10_000))
+        );
         assert_eq!(over.p99.ns.unwrap().interval, None);
     }
 
@@ -219,7 +224,10 @@ mod tests {
         let values = [3.0, 9.0, 4.0, 700.0, 5.0, 6.0];
         let spread = tail(&values).unwrap();
         let interval = spread.interval.unwrap();
-        assert_eq!((interval.low, interval.high, spread.median), (3.0, 700.0, 5.5));
+        assert_eq!(
+            (interval.low, interval.high, spread.median),
+            (3.0, 700.0, 5.5)
+        );
         assert!(tail(&values[..5]).unwrap().interval.is_none());
         assert!(refusal(1).unwrap().contains("there is 1"));
         assert!(refusal(5).unwrap().contains("needs 6 runs"));

@@ -32,9 +32,12 @@ pub(crate) fn live(cell: &Cell, woken: &Wakeups, samples: &Samples) -> String {
             time(N, p99 as f64)
         );
     }
-    let (missed, woken) = found.threads.iter().fold((0, 0), |(missed, woken), thread| {
-        (missed + thread.missed, woken + thread.woken)
-    });
+    let (missed, woken) = found
+        .threads
+        .iter()
+        .fold((0, 0), |(missed, woken), thread| {
+            (missed + thread.missed, woken + thread.woken)
+        });
     match missed {
         0 => text + ", none missed",
         missed => format!(

@@ -113,7 +113,9 @@ impl RunPicture {
                 merged.longest = run.longest;
             }
             for column in &run.columns {
-                let places = merged.columns.binary_search_by_key(&column.column, |c| c.column);
+                let places = merged
+                    .columns
+                    .binary_search_by_key(&column.column, |c| c.column);
                 match places {
                     Ok(place) => merged.columns[place].add(column),
                     Err(place) => merged.columns.insert(place, *column),
@@ -142,7 +144,8 @@ impl LatencyColumn {
 impl WakeupPictures {
     /// Adds the exact counts of one cell.
     pub(super) fn count(&mut self, phases: Vec<Vec<(u64, Counts)>>) -> Result<(), String> {
-        self.phases.resize(self.phases.len().max(phases.len()), Vec::new());
+        self.phases
+            .resize(self.phases.len().max(phases.len()), Vec::new());
         for (known, added) in self.phases.iter_mut().zip(phases) {
             for (interval, counts) in added {
                 match known.iter_mut().find(|(of, _)| *of == interval) {

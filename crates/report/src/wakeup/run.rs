@@ -95,7 +95,11 @@ pub(crate) fn analyse(
 ) -> Result<Contribution, String> {
     let loads = loads(plan);
     let told = |error: StatsError| error.to_string();
-    if let Some(row) = samples.counts.iter().find(|row| row.phase as usize >= loads.len()) {
+    if let Some(row) = samples
+        .counts
+        .iter()
+        .find(|row| row.phase as usize >= loads.len())
+    {
         return Err(format!(
             "it has latencies of phase {}, counted from 0, but only {} phases; measure it again",
             row.phase,
@@ -105,7 +109,10 @@ pub(crate) fn analyse(
     let mut counts: Vec<Vec<(u64, Counts)>> = vec![Vec::new(); loads.len()];
     for thread in &woken.threads {
         for (number, counts) in (0..).zip(&mut counts) {
-            let own = samples.counts.iter().filter(|row| is_of(row, thread, number));
+            let own = samples
+                .counts
+                .iter()
+                .filter(|row| is_of(row, thread, number));
             let own = Counts::from_pairs(own.map(|row| (row.latency_ns, row.count)));
             counts.push((thread.interval_ns, own.map_err(told)?));
         }

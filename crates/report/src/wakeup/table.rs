@@ -28,7 +28,11 @@ pub(crate) enum Line {
 /// Is the number of threads up to which each has rows of its own.
 const THREADS: usize = 8;
 
-const fn column(name: &'static str, wide: bool, cell: fn(Numbers, &WakeupPhase) -> String) -> Column {
+const fn column(
+    name: &'static str,
+    wide: bool,
+    cell: fn(Numbers, &WakeupPhase) -> String,
+) -> Column {
     Column { name, wide, cell }
 }
 
@@ -51,21 +55,39 @@ fn response(
 /// Lists the columns: the study's, then more of the service latencies, then the response latencies.
 pub(crate) const COLUMNS: [Column; 13] = [
     column("max", false, |n, phase| {
-        phase.service.map_or_else(|| super::words::NONE.to_owned(), |s| us(n, s.longest_ns()))
+        phase
+            .service
+            .map_or_else(|| super::words::NONE.to_owned(), |s| us(n, s.longest_ns()))
     }),
-    column("mean", false, |n, phase| median(n, phase.service.map(|s| s.mean))),
-    column("sd", false, |n, phase| median(n, phase.service.map(|s| s.sd))),
+    column("mean", false, |n, phase| {
+        median(n, phase.service.map(|s| s.mean))
+    }),
+    column("sd", false, |n, phase| {
+        median(n, phase.service.map(|s| s.sd))
+    }),
     column("min", true, |n, phase| {
-        phase.service.map_or_else(|| super::words::NONE.to_owned(), |s| us(n, s.min_ns as f64))
+        phase
+            .service
+            .map_or_else(|| super::words::NONE.to_owned(), |s| us(n, s.min_ns as f64))
     }),
-    column("p50", false, |n, phase| median(n, phase.service.map(|s| s.median))),
+    column("p50", false, |n, phase| {
+        median(n, phase.service.map(|s| s.median))
+    }),
     column("p99", false, |n, phase| service(n, phase, |s| s.p99)),
     column("p99.9", false, |n, phase| service(n, phase, |s| s.p99_9)),
     column("p99.99", true, |n, phase| service(n, phase, |s| s.p99_99)),
-    column("resp.\nmean", true, |n, phase| median(n, phase.response.map(|s| s.mean))),
-    column("resp.\np99", false, |n, phase| response(n, phase, |s| s.p99)),
-    column("resp.\np99.9", false, |n, phase| response(n, phase, |s| s.p99_9)),
-    column("resp.\np99.99", true, |n, phase| response(n, phase, |s| s.p99_99)),
+    column("resp.\nmean", true, |n, phase| {
+        median(n, phase.response.map(|s| s.mean))
+    }),
+    column("resp.\np99", false, |n, phase| {
+        response(n, phase, |s| s.p99)
+    }),
+    column("resp.\np99.9", false, |n, phase| {
+        response(n, phase, |s| s.p99_9)
+    }),
+    column("resp.\np99.99", true, |n, phase| {
+        response(n, phase, |s| s.p99_99)
+    }),
     column("missed", false, missed),
 ];
 
@@ -79,7 +101,11 @@ pub(crate) fn phases(
     let mut before: Option<String> = None;
     let cells = |phase: &WakeupPhase| columns.iter().map(|c| (c.cell)(numbers, phase)).collect();
     for combination in by_place(combinations) {
-        let mut heading = format!("{} · {}", place(combination), schedule(numbers, combination));
+        let mut heading = format!(
+            "{} · {}",
+            place(combination),
+            schedule(numbers, combination)
+        );
         if combination.traced {
             heading.push_str(" · traced");
         }
@@ -97,11 +123,16 @@ pub(crate) fn phases(
                 let Some(own) = thread.phases.get(number) else {
                     continue;
                 };
-                let cpu = thread.cpu.map_or_else(String::new, |cpu| format!(" CPU {cpu}"));
+                let cpu = thread
+                    .cpu
+                    .map_or_else(String::new, |cpu| format!(" CPU {cpu}"));
                 lines.push(Line::Row(format!("· T{}{cpu}", thread.number), cells(own)));
             }
         }
-        if let Some(average) = combination.average_max.filter(|_| combination.phases.len() > 1) {
+        if let Some(average) = combination
+            .average_max
+            .filter(|_| combination.phases.len() > 1)
+        {
             // The first column is the maximum's.
             let mut row = vec![us(numbers, average.median)];
             row.resize(columns.len(), String::new());
@@ -115,7 +146,10 @@ pub(crate) fn phases(
 fn by_place<'a>(combinations: &[&'a WakeupCombination]) -> Vec<&'a WakeupCombination> {
     let mut places: Vec<(&str, Vec<&WakeupCombination>)> = Vec::new();
     for combination in combinations {
-        match places.iter_mut().find(|(target, _)| *target == combination.target) {
+        match places
+            .iter_mut()
+            .find(|(target, _)| *target == combination.target)
+        {
             Some((_, known)) => known.push(combination),
             None => places.push((&combination.target, vec![combination])),
         }
@@ -125,8 +159,14 @@ fn by_place<'a>(combinations: &[&'a WakeupCombination]) -> Vec<&'a WakeupCombina
 
 /// Names a phase; several with one load are told apart by how often it came before.
 pub(crate) fn phase_name(combination: &WakeupCombination, phase: &WakeupPhase) -> String {
-    let same = combination.phases.iter().filter(|other| other.load == phase.load);
-    let before = same.clone().filter(|other| other.number < phase.number).count();
+    let same = combination
+        .phases
+        .iter()
+        .filter(|other| other.load == phase.load);
+    let before = same
+        .clone()
+        .filter(|other| other.number < phase.number)
+        .count();
     match (same.count(), before) {
         (1, _) | (_, 0) => phase.load.clone(),
         (_, before) => format!("{} ({})", phase.load, before + 1),
@@ -155,29 +195,36 @@ pub(crate) fn refused(numbers: Numbers, combinations: &[&WakeupCombination]) -> 
     })
 }
 
-/// Are the headings of the table of the worst wake-ups.
-pub(crate) const WORST: [&str; 10] = [
+/// Are the headings of the table of the worst wake-ups. The rest is the thread's own way to reading the clock, and what
+/// was not recorded.
+pub(crate) const WORST: [&str; 9] = [
     "after",
     "late by",
     "missed",
     "under",
     "L1 late\ninterrupt",
-    "L2 non-\npreemptible",
-    "L3\nscheduling",
-    "way\nback",
-    "not\nseen",
+    "L2 not\npreempt.",
+    "L3\nsched.",
+    "rest",
     "culprit",
 ];
 
-/// Makes a row of the table of the worst wake-ups; its last six cells are empty if it was not traced.
-pub(crate) fn worst(numbers: Numbers, combination: &WakeupCombination, worst: &WorstFigure) -> Vec<String> {
+/// Makes a row of the table of the worst wake-ups; its last five cells are empty if it was not traced.
+pub(crate) fn worst(
+    numbers: Numbers,
+    combination: &WakeupCombination,
+    worst: &WorstFigure,
+) -> Vec<String> {
     let run = if combination.runs > 1 {
         format!("run {}, ", worst.block)
     } else {
         String::new()
     };
     let about = if worst.within_ns > 0 { "about " } else { "" };
-    let seconds = numbers.fixed(worst.at_ns as f64 / 1e9, if worst.within_ns > 0 { 2 } else { 4 });
+    let seconds = numbers.fixed(
+        worst.at_ns as f64 / 1e9,
+        if worst.within_ns > 0 { 2 } else { 4 },
+    );
     let thread = if combination.intervals_ns.len() > 1 {
         format!(", T{}", worst.thread)
     } else {
@@ -196,13 +243,12 @@ pub(crate) fn worst(numbers: Numbers, combination: &WakeupCombination, worst: &W
                 parts.late_interrupt_ns,
                 parts.non_preemptible_ns,
                 parts.scheduling_ns,
-                parts.return_ns,
-                parts.unseen_ns,
+                parts.return_ns + parts.unseen_ns,
             ];
             row.extend(ns.map(|ns| time(numbers, ns as f64)));
             row.push(blame.culprit_text.clone());
         }
-        None => row.extend(std::iter::repeat_n(super::words::NONE.to_owned(), 6)),
+        None => row.extend(std::iter::repeat_n(super::words::NONE.to_owned(), 5)),
     }
     row
 }

@@ -2,7 +2,7 @@
 
 use super::combine::{Clock, WakeupCombination, WakeupPhase};
 use super::latency::LatencyQuantileSpread;
-use super::words::{place, time, under};
+use super::words::{name_among, time, under};
 use crate::analysis::Spread;
 use crate::format::Numbers;
 use crate::panels::MANY;
@@ -33,7 +33,7 @@ pub(crate) fn of(combinations: &[WakeupCombination], cpu: u32) -> Option<Verdict
     Some(Verdict {
         headline: headline(&places, first, &measured, cpu),
         details,
-        certainty: certainty(&places),
+        certainty: certainty(&places, &measured),
         ..Verdict::default()
     })
 }
@@ -57,12 +57,17 @@ fn worst_of_places<'a>(combinations: &[&'a WakeupCombination]) -> Vec<Worst<'a>>
     places
 }
 
-fn headline(places: &[Worst<'_>], first: &WakeupCombination, all: &[&WakeupCombination], cpu: u32) -> String {
+fn headline(
+    places: &[Worst<'_>],
+    first: &WakeupCombination,
+    all: &[&WakeupCombination],
+    cpu: u32,
+) -> String {
     let what = |(combination, (phase, ns)): &Worst<'_>| {
         format!(
             "{} on {}{}",
             time(N, *ns),
-            place(combination),
+            name_among(combination, all),
             under_if_several(combination, phase)
         )
     };
@@ -74,7 +79,7 @@ fn headline(places: &[Worst<'_>], first: &WakeupCombination, all: &[&WakeupCombi
             });
             let on = match combination.target.as_str() {
                 "process" if !combination.emulated => format!("CPU {cpu}"),
-                _ => place(combination),
+                _ => name_among(combination, all),
             };
             format!(
                 "Woken at worst {} late on {on}{}; {}.",
@@ -85,14 +90,14 @@ fn headline(places: &[Worst<'_>], first: &WakeupCombination, all: &[&WakeupCombi
         }
         few if few.len() <= MANY + 1 => {
             let each: Vec<String> = few.iter().map(what).collect();
-            format!("Woken at worst {} late.", words::list(&each))
+            format!("The latest wake-ups: {}.", words::list(&each))
         }
         many => {
             let telling = || many.iter().filter(|(c, _)| c.is_telling());
             let by_length = |a: &&Worst<'_>, b: &&Worst<'_>| a.1.1.total_cmp(&b.1.1);
             match (telling().min_by(by_length), telling().max_by(by_length)) {
                 (Some(least), Some(most)) => format!(
-                    "Of {} places, woken at worst {} late; in the worst of them {}.",
+                    "Of {} places, the latest wake-up of the best was {}, of the worst {}.",
                     many.len(),
                     what(least),
                     what(most)
@@ -147,7 +152,7 @@ fn missed_by_place(all: &[&WakeupCombination], places: &[Worst<'_>]) -> String {
         .iter()
         .map(|(c, missed, activations)| {
             let share = *missed as f64 / (*activations).max(1) as f64;
-            format!("{} on {}", N.percent(share), place(c))
+            format!("{} on {}", N.percent(share), name_among(c, all))
         })
         .collect();
     format!("Missed activations: {}.", each.join(", "))
@@ -170,15 +175,18 @@ fn cyclictest(combinations: &[&WakeupCombination]) -> Option<String> {
                 let median = |latencies: Option<super::LatencySpread>| -> Option<Spread<f64>> {
                     of(&latencies?).ns
                 };
-                let (Some(service), Some(response)) = (median(phase.service), median(phase.response)) else {
+                let (Some(service), Some(response)) =
+                    (median(phase.service), median(phase.response))
+                else {
                     continue;
                 };
                 let ratio = response.median / service.median.max(1.0);
-                if ratio < DIFFERENT || greatest.as_ref().is_some_and(|(known, _)| *known >= ratio) {
+                if ratio < DIFFERENT || greatest.as_ref().is_some_and(|(known, _)| *known >= ratio)
+                {
                     continue;
                 }
                 let on = if combinations.len() > 1 {
-                    format!(" on {}", place(combination))
+                    format!(" on {}", name_among(combination, combinations))
                 } else {
                     String::new()
                 };
@@ -206,7 +214,7 @@ fn cyclictest(combinations: &[&WakeupCombination]) -> Option<String> {
 }
 
 /// Says how sure the worst is.
-fn certainty(places: &[Worst<'_>]) -> Vec<String> {
+fn certainty(places: &[Worst<'_>], all: &[&WakeupCombination]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     let mut add = |text: String| {
         if !said.contains(&text) {
@@ -221,7 +229,7 @@ fn certainty(places: &[Worst<'_>]) -> Vec<String> {
             (Some(interval), _) => add(format!(
                 "How sure: the longest of a run{} on {} lies between {} and {} in the median, at 95 % confidence over {}.",
                 under_if_several(combination, phase),
-                place(combination),
+                name_among(combination, all),
                 time(N, interval.low),
                 time(N, interval.high),
                 words::over(&interval)

@@ -44,8 +44,16 @@ pub(crate) fn missed(numbers: Numbers, phase: &WakeupPhase) -> String {
         return "0".to_owned();
     }
     let all = phase.woken + phase.missed;
-    let share = if share > 0.0 { share } else { phase.missed as f64 / all as f64 };
-    format!("{} ({})", numbers.count(phase.missed), numbers.percent(share))
+    let share = if share > 0.0 {
+        share
+    } else {
+        phase.missed as f64 / all as f64
+    };
+    format!(
+        "{} ({})",
+        numbers.count(phase.missed),
+        numbers.percent(share)
+    )
 }
 
 /// Returns a target's name, marked if an emulator executed it.
@@ -76,10 +84,25 @@ pub(crate) fn place_in_short(combination: &WakeupCombination) -> String {
         Group::LinuxGuest | Group::DebianGuest => "guest",
         _ => combination.target.split(',').next().unwrap_or_default(),
     };
-    match (&combination.preemption, &combination.kernel) {
-        (Some(model), _) => format!("{kind}, {model}"),
-        _ => combination.target.clone(),
+    let mark = match (combination.emulated, combination.clock) {
+        (_, Clock::Instructions) => " (instructions)",
+        (true, Clock::Host) => " (emulated)",
+        (false, Clock::Host) => "",
+    };
+    match &combination.preemption {
+        Some(model) => format!("{kind} with preemption {model}{mark}"),
+        None => target(combination),
     }
+}
+
+/// Names a place in a sentence: in short, unless another one has the same short name.
+pub(crate) fn name_among(combination: &WakeupCombination, all: &[&WakeupCombination]) -> String {
+    let short = place_in_short(combination);
+    let is_unique = all
+        .iter()
+        .filter(|other| place_in_short(other) == short)
+        .all(|other| other.target == combination.target);
+    if is_unique { short } else { place(combination) }
 }
 
 /// Says how its threads are woken: `fifo 95 every 100 µs`.

@@ -89,10 +89,15 @@ pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) ->
             figure(Some(activation), at_ns, 0, latency_ns)
         });
         let mut exact: Vec<WorstFigure> = exact.collect();
-        for bin in samples.bins.iter().filter(|bin| bin.thread == thread.number) {
+        for bin in samples
+            .bins
+            .iter()
+            .filter(|bin| bin.thread == thread.number)
+        {
             let from = u64::from(bin.bin).saturating_mul(thread.bin_ns);
             let is_it = |w: &WorstFigure| {
-                w.latency_ns == bin.max_ns && (from..from.saturating_add(thread.bin_ns)).contains(&w.at_ns)
+                w.latency_ns == bin.max_ns
+                    && (from..from.saturating_add(thread.bin_ns)).contains(&w.at_ns)
             };
             if !exact.iter().any(is_it) {
                 exact.push(figure(None, from, thread.bin_ns, bin.max_ns));

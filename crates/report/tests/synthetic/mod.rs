@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod wakeups;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;

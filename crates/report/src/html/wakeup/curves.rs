@@ -5,7 +5,7 @@ use tare_stats::{Counts, Response};
 
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 use crate::wakeup::table::phase_name;
-use crate::wakeup::words::{place, place_in_short};
+use crate::wakeup::words::{name_among, place};
 use crate::wakeup::{WakeupCombination, WakeupPhase};
 
 use super::super::histogram::steps;
@@ -109,30 +109,47 @@ pub(super) fn exceedance(shown: &Shown<'_>) -> Markup {
                 solid line counts the wake-ups that happened, as cyclictest does; the dashed one counts all activations, \
                 each missed one with what it waited. Where the two part, activations were missed. A line ends at the \
                 longest that was seen; it does not say that longer ones don't happen.";
-    grid(shown, "How often, and how late", read, |panel, extent, coarse| {
-        let mut plot = Plot::half(HEIGHT, format!("share of wake-ups later than a time, {}", panel.name));
-        let across = extent.across(&plot);
-        let upward = Scale::log((0.7 / extent.most as f64, 1.4), plot.upwards());
-        for member in &panel.members {
-            let series = shown.series(member.combination);
-            let missed = member.response.missed() > 0;
-            let lines: [(&str, &dyn Fn(u64) -> f64); 2] = [
-                (" second", &|ns| member.response_above(ns)),
-                ("", &|ns| member.service_above(ns)),
-            ];
-            for (kind, above) in lines.into_iter().filter(|(kind, _)| missed || kind.is_empty()) {
-                let path = falling(member, above, across, upward, coarse);
-                plot.path(&format!("line{kind} {}", colour(series)), &path);
+    grid(
+        shown,
+        "How often, and how late",
+        read,
+        |panel, extent, coarse| {
+            let mut plot = Plot::half(
+                HEIGHT,
+                format!("share of wake-ups later than a time, {}", panel.name),
+            );
+            let across = extent.across(&plot);
+            let upward = Scale::log((0.7 / extent.most as f64, 1.4), plot.upwards());
+            for member in &panel.members {
+                let series = shown.series(member.combination);
+                let missed = member.response.missed() > 0;
+                let lines: [(&str, &dyn Fn(u64) -> f64); 2] = [
+                    (" second", &|ns| member.response_above(ns)),
+                    ("", &|ns| member.service_above(ns)),
+                ];
+                for (kind, above) in lines
+                    .into_iter()
+                    .filter(|(kind, _)| missed || kind.is_empty())
+                {
+                    let path = falling(member, above, across, upward, coarse);
+                    plot.path(&format!("line{kind} {}", colour(series)), &path);
+                }
             }
-        }
-        let share = |share: f64| {
-            let percent = share * 100.0;
-            N.with_unit(&N.tick(percent), "%")
-        };
-        plot.axis(Axis::new(Side::Left, upward, "longer than that", decades(upward), share));
-        latency_axis(&mut plot, across);
-        plot
-    })
+            let share = |share: f64| {
+                let percent = share * 100.0;
+                N.with_unit(&N.tick(percent), "%")
+            };
+            plot.axis(Axis::new(
+                Side::Left,
+                upward,
+                "longer than that",
+                decades(upward),
+                share,
+            ));
+            latency_axis(&mut plot, across);
+            plot
+        },
+    )
 }
 
 /// Draws the share of latencies above each length.
@@ -149,18 +166,32 @@ fn falling(
     let shortest = member.response.min().unwrap_or(0).max(1) as f64;
     path.move_to(across.at(shortest), upward.at(1.0));
     let points = (POINTS / coarse).max(20);
-    let mut before = f64::NAN;
+    let mut before = 1.0;
+    let mut level = None;
     for point in 0..=points {
         let ns = low * (high / low).powf(point as f64 / points as f64);
         let share = above(ns as u64);
-        // A level stretch needs its ends only, and none below the shortest.
-        if ns < shortest || ns >= longest as f64 || share == before {
+        if ns < shortest || ns >= longest as f64 {
             continue;
+        }
+        // A level stretch needs its ends only.
+        if share == before {
+            level = Some(ns);
+            continue;
+        }
+        if let Some(end) = level.take() {
+            path.line_to(across.at(end), upward.at(before));
         }
         before = share;
         path.line_to(across.at(ns), upward.at(share));
     }
-    path.line_to(across.at(longest as f64), upward.at(above(longest.saturating_sub(1))));
+    if let Some(end) = level {
+        path.line_to(across.at(end), upward.at(before));
+    }
+    path.line_to(
+        across.at(longest as f64),
+        upward.at(above(longest.saturating_sub(1))),
+    );
     path
 }
 
@@ -170,7 +201,10 @@ pub(super) fn histograms(shown: &Shown<'_>) -> Markup {
                 are about 15 % of their latency wide. Solid: the wake-ups that happened; dashed: all activations, \
                 where some were missed.";
     grid(shown, "Histogram", read, |panel, extent, coarse| {
-        let mut plot = Plot::half(HEIGHT, format!("histogram of wake-up latencies, {}", panel.name));
+        let mut plot = Plot::half(
+            HEIGHT,
+            format!("histogram of wake-up latencies, {}", panel.name),
+        );
         let across = extent.across(&plot);
         let edges = edges(extent, coarse);
         let bars = |above: &dyn Fn(u64) -> f64| -> Vec<(f64, f64, f64)> {
@@ -178,7 +212,11 @@ pub(super) fn histograms(shown: &Shown<'_>) -> Markup {
             let bar = |edge: &[u64]| {
                 let share = above(edge[0].saturating_sub(1)) - above(edge[1] - 1);
                 // Latencies of 0 are in the first bar.
-                let share = if edge[0] == 1 { 1.0 - above(edge[1] - 1) } else { share };
+                let share = if edge[0] == 1 {
+                    1.0 - above(edge[1] - 1)
+                } else {
+                    share
+                };
                 (edge[0] as f64, edge[1] as f64, share * 1e6)
             };
             pairs.map(bar).collect()
@@ -193,7 +231,10 @@ pub(super) fn histograms(shown: &Shown<'_>) -> Markup {
                 (" second", &|ns| member.response_above(ns)),
                 ("", &|ns| member.service_above(ns)),
             ];
-            for (kind, above) in lines.into_iter().filter(|(kind, _)| missed || kind.is_empty()) {
+            for (kind, above) in lines
+                .into_iter()
+                .filter(|(kind, _)| missed || kind.is_empty())
+            {
                 // What rounding leaves of an empty bar is none.
                 let bars = bars(above).into_iter();
                 let bars = bars.map(|(low, high, height)| {
@@ -203,7 +244,13 @@ pub(super) fn histograms(shown: &Shown<'_>) -> Markup {
                 plot.path(&format!("line thin{kind} {}", colour(series)), &path);
             }
         }
-        plot.axis(Axis::new(Side::Left, upward, "of a million", decades(upward), |v| N.tick(v)));
+        plot.axis(Axis::new(
+            Side::Left,
+            upward,
+            "of a million",
+            decades(upward),
+            |v| N.tick(v),
+        ));
         latency_axis(&mut plot, across);
         plot
     })
@@ -226,12 +273,18 @@ fn decades(scale: Scale) -> Vec<f64> {
     let (low, high) = scale.range();
     let (from, to) = (low.log10().ceil() as i32, high.log10().floor() as i32);
     let step = ((to - from) / 6 + 1).max(1) as usize;
-    (from..=to).rev().step_by(step).map(|power| 10_f64.powi(power)).collect()
+    (from..=to)
+        .rev()
+        .step_by(step)
+        .map(|power| 10_f64.powi(power))
+        .collect()
 }
 
 fn latency_axis(plot: &mut Plot, across: Scale) {
     let ticks = across.ticks(6);
-    plot.axis(Axis::new(Side::Bottom, across, "latency", ticks, |ns| N.ns_tick(ns)));
+    plot.axis(Axis::new(Side::Bottom, across, "latency", ticks, |ns| {
+        N.ns_tick(ns)
+    }));
 }
 
 /// Renders a picture for each phase, side by side; of more places than colours, several times.
@@ -271,17 +324,8 @@ fn grid(
 fn entry(shown: &Shown<'_>, target: &str) -> Option<(String, String)> {
     let mut members = shown.members.iter();
     let (combination, _) = members.find(|(c, _)| c.target == target)?;
-    let short = place_in_short(combination);
-    let is_unique = shown
-        .members
-        .iter()
-        .filter(|(c, _)| place_in_short(c) == short)
-        .all(|(c, _)| c.target == target);
-    let name = if is_unique && short.len() < combination.target.len() {
-        format!("{short} ({})", combination.kernel.as_deref().unwrap_or(target))
-    } else {
-        place(combination)
-    };
+    let all: Vec<&WakeupCombination> = shown.members.iter().map(|(c, _)| *c).collect();
+    let name = name_among(combination, &all);
     Some((colour(shown.series(combination)), name))
 }
 
@@ -302,7 +346,15 @@ fn restricted<'a>(panel: &Panel<'a>, targets: &[&str]) -> Panel<'a> {
 /// Renders the figures behind the curves: how many latencies are longer than some lengths.
 pub(super) fn table(shown: &Shown<'_>) -> Markup {
     const BOUNDS: [u64; 9] = [
-        10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 10_000_000, 100_000_000,
+        10_000,
+        20_000,
+        50_000,
+        100_000,
+        200_000,
+        500_000,
+        1_000_000,
+        10_000_000,
+        100_000_000,
     ];
     let panels = panels(shown);
     let Some(extent) = Extent::of(&panels) else {
@@ -310,13 +362,19 @@ pub(super) fn table(shown: &Shown<'_>) -> Markup {
     };
     let bounds = || BOUNDS.iter().filter(|bound| (**bound as f64) < extent.high);
     let mut table = Table::new(["phase · place", "of"]);
-    table.head.extend(bounds().map(|bound| format!("> {}", N.ns_tick(*bound as f64))));
+    table
+        .head
+        .extend(bounds().map(|bound| format!("> {}", N.ns_tick(*bound as f64))));
     for panel in &panels {
         for member in &panel.members {
             let name = phase_name(member.combination, member.phase);
             let mut row = vec![
                 format!("{name} · {}", place(member.combination)),
-                format!("{}\n{}", N.count(member.service.total()), N.count(member.response.total())),
+                format!(
+                    "{}\n{}",
+                    N.count(member.service.total()),
+                    N.count(member.response.total())
+                ),
             ];
             row.extend(bounds().map(|bound| {
                 format!(

@@ -21,7 +21,13 @@ pub(super) struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// Takes what a run has of wake-ups; `None` if it has none.
     pub(super) fn of(analysis: &'a Analysis, coarse: usize) -> Option<Self> {
-        let all = || analysis.summary().wakeups.iter().zip(analysis.wakeup_pictures());
+        let all = || {
+            analysis
+                .summary()
+                .wakeups
+                .iter()
+                .zip(analysis.wakeup_pictures())
+        };
         let mut members: Vec<_> = all().filter(|(c, _)| !c.traced).collect();
         if members.is_empty() {
             members = all().collect();
@@ -42,7 +48,9 @@ impl<'a> Shown<'a> {
     /// Returns the place of a target, which gives it its colour.
     fn series(&self, combination: &WakeupCombination) -> usize {
         let mut targets = self.targets.iter();
-        targets.position(|target| *target == combination.target).unwrap_or(0)
+        targets
+            .position(|target| *target == combination.target)
+            .unwrap_or(0)
     }
 
     /// Renders the picture that goes with the verdict.

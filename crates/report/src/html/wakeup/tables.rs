@@ -13,7 +13,9 @@ use super::super::parts::{N, NONE, Table, none};
 /// Renders the table per phase, and behind it the intervals.
 pub(super) fn phases(combinations: &[&WakeupCombination]) -> Markup {
     let mut shown = Table::new(["µs"]);
-    shown.head.extend(COLUMNS.iter().map(|column| column.name.to_owned()));
+    shown
+        .head
+        .extend(COLUMNS.iter().map(|column| column.name.to_owned()));
     for line in table::phases(N, combinations, &COLUMNS) {
         shown.rows.push(match line {
             Line::Heading(heading) => vec![heading],
@@ -39,7 +41,10 @@ pub(super) fn phases(combinations: &[&WakeupCombination]) -> Markup {
 /// Says once for each reason why there are no intervals.
 fn refusals(combinations: &[&WakeupCombination]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
-    for refused in combinations.iter().filter_map(|c| c.intervals_refused.as_ref()) {
+    for refused in combinations
+        .iter()
+        .filter_map(|c| c.intervals_refused.as_ref())
+    {
         let mut text = refused.clone();
         if let Some(first) = text.get_mut(..1) {
             first.make_ascii_uppercase();
@@ -71,12 +76,24 @@ fn intervals(combinations: &[&WakeupCombination]) -> Markup {
         return html! {};
     }
     let mut table = Table::new([
-        "µs, at 95 %", "mean", "p50", "max", "resp. mean", "resp. p99", "resp. p99.9", "missed",
+        "µs, at 95 %",
+        "mean",
+        "p50",
+        "max",
+        "resp. mean",
+        "resp. p99",
+        "resp. p99.9",
+        "missed",
     ]);
     for combination in combinations {
-        table.heading(&format!("{}, {} runs", place(combination), combination.runs));
+        table.heading(&format!(
+            "{}, {} runs",
+            place(combination),
+            combination.runs
+        ));
         for phase in &combination.phases {
-            let of = |latencies: Option<LatencySpread>, of: fn(&LatencySpread) -> Option<Spread<f64>>| {
+            let of = |latencies: Option<LatencySpread>,
+                      of: fn(&LatencySpread) -> Option<Spread<f64>>| {
                 range(latencies.and_then(|latencies| of(&latencies)))
             };
             table.row([
@@ -109,7 +126,11 @@ fn intervals(combinations: &[&WakeupCombination]) -> Markup {
 fn range(spread: Option<Spread<f64>>) -> String {
     let interval: Option<Interval> = spread.and_then(|spread| spread.interval);
     interval.map_or_else(none, |interval| {
-        format!("{} to {}", us(N, interval.low.max(0.0)), us(N, interval.high))
+        format!(
+            "{} to {}",
+            us(N, interval.low.max(0.0)),
+            us(N, interval.high)
+        )
     })
 }
 
@@ -118,10 +139,15 @@ pub(super) fn worst(combinations: &[&WakeupCombination]) -> Markup {
     if combinations.iter().all(|c| c.worst.is_empty()) {
         return html! {};
     }
-    let traced = combinations.iter().any(|c| c.worst.iter().any(|w| w.blame.is_some()));
+    let traced = combinations
+        .iter()
+        .any(|c| c.worst.iter().any(|w| w.blame.is_some()));
     let columns = if traced { table::WORST.len() } else { 4 };
     let mut shown = Table::default();
-    shown.head = table::WORST[..columns].iter().map(|name| (*name).to_owned()).collect();
+    shown.head = table::WORST[..columns]
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
     for combination in combinations.iter().filter(|c| !c.worst.is_empty()) {
         let load = match (combination.phases.len(), combination.load.as_str()) {
             (1, "idle") | (2.., _) => String::new(),
@@ -140,8 +166,8 @@ pub(super) fn worst(combinations: &[&WakeupCombination]) -> Markup {
                 "The ten worst of each place: when after the start, how late, how many activations that missed."
                 @if traced {
                     " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, L3 \
-                     threads of higher or the same rank; then the thread's own way to reading the clock. The culprit is whose share \
-                     is the greatest. What its kernel's events cannot explain is outside this kernel, or not recorded any more."
+                     threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was not recorded any more. The culprit is whose share \
+                     is the greatest. What its kernel's events cannot explain is outside this kernel."
                 }
             }
             (shown.render())
@@ -158,7 +184,17 @@ pub(super) fn worst(combinations: &[&WakeupCombination]) -> Markup {
 /// Renders every run.
 pub(super) fn runs(combinations: &[&WakeupCombination]) -> Markup {
     let mut table = Table::new([
-        "cell", "run", "phase", "wake-ups", "missed", "max", "mean", "sd", "p99", "resp. p99", "average\nmax",
+        "cell",
+        "run",
+        "phase",
+        "wake-ups",
+        "missed",
+        "max",
+        "mean",
+        "sd",
+        "p99",
+        "resp. p99",
+        "average\nmax",
     ]);
     for combination in combinations {
         table.heading(&combination.label);
@@ -167,7 +203,8 @@ pub(super) fn runs(combinations: &[&WakeupCombination]) -> Markup {
                 let first = phase.number == 0;
                 let ns = |ns: Option<f64>| ns.map_or_else(none, |ns| us(N, ns));
                 let service = phase.service.as_ref();
-                let p99 = |l: Option<&crate::wakeup::Latencies>| l.and_then(|l| Some(l.p99.ns? as f64));
+                let p99 =
+                    |l: Option<&crate::wakeup::Latencies>| l.and_then(|l| Some(l.p99.ns? as f64));
                 let average = run.average_max_ns.filter(|_| first);
                 table.row([
                     run.id.to_string(),
@@ -180,7 +217,16 @@ pub(super) fn runs(combinations: &[&WakeupCombination]) -> Markup {
                     ns(service.map(|s| s.sd_ns)),
                     ns(p99(service)),
                     ns(p99(phase.response.as_ref())),
-                    average.map_or_else(|| if first { NONE.to_owned() } else { String::new() }, |v| us(N, v)),
+                    average.map_or_else(
+                        || {
+                            if first {
+                                NONE.to_owned()
+                            } else {
+                                String::new()
+                            }
+                        },
+                        |v| us(N, v),
+                    ),
                 ]);
             }
         }

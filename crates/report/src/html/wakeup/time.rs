@@ -11,7 +11,7 @@ use super::Shown;
 
 /// Is the height of what is drawn of one strip, and of its name with the phases above it, in pixels.
 const DRAWN: f64 = 88.0;
-const NAMES: f64 = 40.0;
+const NAMES: f64 = 46.0;
 
 /// Is the greatest number of strips of single runs; with more, the runs of a place are laid over each other.
 const STRIPS: usize = 12;
@@ -37,7 +37,10 @@ pub(super) fn over_time(shown: &Shown<'_>) -> Option<Markup> {
     let high = columns().map(|column| column.high).max()?.max(2) as f64;
     let length = strips.iter().map(|strip| strip.run.length_ns).max()? as f64;
     let coarse = shown.coarse * strips.len().div_ceil(MANY).max(1);
-    let description = format!("wake-up latencies over time; the longest is {}", time(N, high));
+    let description = format!(
+        "wake-up latencies over time; the longest is {}",
+        time(N, high)
+    );
     let mut plot = Plot::strips(strips.len() as f64 * (DRAWN + NAMES), description);
     let (_, mut y) = plot.upwards();
     let across = Scale::linear((0.0, length), plot.across());
@@ -45,14 +48,16 @@ pub(super) fn over_time(shown: &Shown<'_>) -> Option<Markup> {
         let upwards = (y + NAMES + DRAWN, y + NAMES);
         let scale = Scale::log((low / 1.2, high * 1.6), upwards);
         let series = shown.series(strip.combination);
-        plot.text("row", (plot.across().0, y + 16.0), &strip.name);
+        plot.text("row", (plot.across().0, y + 20.0), &strip.name);
         phases(&mut plot, strip, across, upwards);
         limit(&mut plot, strip.combination, across, scale, length);
         draw(&mut plot, series, &strip.run, across, scale, coarse);
         longest(&mut plot, series, &strip.run, across, scale);
         plot.rule(upwards.0);
         let title = if number == 0 { "latency" } else { "" };
-        plot.axis(Axis::new(Side::Left, scale, title, scale.ticks(4), |ns| N.ns_tick(ns)));
+        plot.axis(Axis::new(Side::Left, scale, title, scale.ticks(4), |ns| {
+            N.ns_tick(ns)
+        }));
         y += DRAWN + NAMES;
     }
     plot.axis(Axis::new(
@@ -80,7 +85,11 @@ pub(super) fn over_time(shown: &Shown<'_>) -> Option<Markup> {
 }
 
 fn strips<'a>(shown: &Shown<'a>) -> Vec<Strip<'a>> {
-    let runs: usize = shown.members.iter().map(|(_, pictures)| pictures.runs.len()).sum();
+    let runs: usize = shown
+        .members
+        .iter()
+        .map(|(_, pictures)| pictures.runs.len())
+        .sum();
     let mut strips = Vec::new();
     for (combination, pictures) in &shown.members {
         let mut name = place(combination);
@@ -115,7 +124,10 @@ fn phases(plot: &mut Plot, strip: &Strip<'_>, across: Scale, (bottom, top): (f64
     };
     let mut splits = Path::default();
     for (number, phase) in strip.combination.phases.iter().enumerate() {
-        let (from, to) = (across.at(number as f64 * length), across.at((number + 1) as f64 * length));
+        let (from, to) = (
+            across.at(number as f64 * length),
+            across.at((number + 1) as f64 * length),
+        );
         if number > 0 {
             splits.move_to(from, top - 14.0);
             splits.line_to(from, bottom);
@@ -132,7 +144,13 @@ fn phases(plot: &mut Plot, strip: &Strip<'_>, across: Scale, (bottom, top): (f64
 }
 
 /// Draws the interval: who is later misses activations.
-fn limit(plot: &mut Plot, combination: &WakeupCombination, across: Scale, scale: Scale, length: f64) {
+fn limit(
+    plot: &mut Plot,
+    combination: &WakeupCombination,
+    across: Scale,
+    scale: Scale,
+    length: f64,
+) {
     let Some(&interval) = combination.intervals_ns.iter().min() else {
         return;
     };
@@ -147,7 +165,14 @@ fn limit(plot: &mut Plot, combination: &WakeupCombination, across: Scale, scale:
     plot.path("limit", &line);
 }
 
-fn draw(plot: &mut Plot, series: usize, run: &RunPicture, across: Scale, scale: Scale, coarse: usize) {
+fn draw(
+    plot: &mut Plot,
+    series: usize,
+    run: &RunPicture,
+    across: Scale,
+    scale: Scale,
+    coarse: usize,
+) {
     let columns = coarser(&run.columns, coarse);
     let x = |column: &LatencyColumn| {
         let middle = (column.column * coarse) as f64 + coarse as f64 / 2.0;
