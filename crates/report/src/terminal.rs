@@ -3,6 +3,7 @@
 //! The verdict comes last, where the eye is when a command has ended.
 
 mod claims;
+mod compare;
 mod wakeups;
 
 use anstyle::{AnsiColor, Style};
@@ -17,6 +18,7 @@ use crate::rows::{Entry, Row, first, rows};
 use crate::words;
 
 pub use claims::study;
+pub use compare::compare;
 
 const N: Numbers = Numbers::PLAIN;
 

@@ -2,6 +2,7 @@
 
 mod synthetic;
 
+use synthetic::wakeups::{self, Schedule};
 use synthetic::{Fold, HZ, Run, gaps_like, linux_like, spin, timed};
 use tare_host::{Machine, Source};
 use tare_report::{Analysis, RunData, analyse_with, html};
@@ -222,6 +223,87 @@ fn all_different(delays: u64) -> (Batch, Samples) {
         ..Batch::default()
     };
     (batch, samples)
+}
+
+/// Makes wake-ups of places and phases, each block with another longest latency.
+fn woken(places: u32, runs: u32, loads: &[&str]) -> RunData {
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut run = Run::new(1);
+    for block in 1..=runs {
+        for place in 0..places {
+            let target = format!("linux,kernel=k{place}");
+            let schedule = Schedule {
+                target: &target,
+                loads,
+                activations: 5_000,
+                ..Schedule::default()
+            };
+            run.woken(block, schedule, |_, _, n| match n {
+                3_000 => 1_000_000 + 1_000 * u64::from(100 * block + place),
+                _ => wakeups::linux_like(4_000.0, 3_000.0, 0.0, &mut random),
+            });
+        }
+    }
+    run.data()
+}
+
+#[test]
+fn wake_ups_have_a_whole_page() {
+    let page = html::render(&woken(2, 2, &["idle", "dd & <du>"]).analyse());
+    assert_balanced(&page);
+    for heading in [
+        "Wake-up latency",
+        "Wake-up latency over time",
+        "How often, and how late",
+        "Histogram",
+        "Calibration",
+        "Method",
+        "Provenance",
+    ] {
+        assert!(page.contains(heading), "{heading}");
+    }
+    assert!(page.contains("dd &amp; &lt;du&gt;"));
+    // The longest of every run stands beside its ring.
+    for longest in ["1.10", "1.20"] {
+        assert!(
+            page.contains(&format!("<title>{longest}\u{a0}ms</title>")),
+            "{longest}"
+        );
+    }
+    for wrong in ["NaN", "inf,", ">inf", ">None<", "Some("] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
+    // Of noise there is nothing to say.
+    assert!(!page.contains("kot-2019") && !page.contains("Every run</h2>"));
+}
+
+#[test]
+fn many_wake_ups_stay_below_the_limit() {
+    let loads = ["idle", "ping", "idle", "dd", "du", "tar", "nc"];
+    for (places, runs) in [(14, 2), (2, 20)] {
+        let page = html::render(&woken(places, runs, &loads).analyse());
+        assert!(
+            page.len() < html::LIMIT,
+            "{places} × {runs}: {}",
+            page.len()
+        );
+        assert_balanced(&page);
+    }
+}
+
+#[test]
+fn extreme_wake_ups_are_drawn() {
+    for latency in [0, 1, 3_600_000_000_000] {
+        let mut run = Run::new(1);
+        let schedule = Schedule {
+            activations: 3,
+            ..Schedule::default()
+        };
+        run.woken(1, schedule, |_, _, _| latency);
+        let page = html::render(&run.data().analyse());
+        assert_balanced(&page);
+        assert!(!page.contains("NaN"), "{latency}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Arguments are read in two stages: here is what was typed, with help grouped under headings;
 //! what it means is decided in [`crate::commands`].
 
+pub mod compare;
 pub mod cyclictest;
 pub mod exchange;
 pub mod kernel;
@@ -87,6 +88,12 @@ pub enum Command {
     Reproduce(ReproduceArguments),
     /// Show a run again, and write its report anew
     Report(ReportArguments),
+    /// Tell how the wake-ups of two runs differ, and how sure that is
+    ///
+    /// Each figure is compared by the ranks of the runs' blocks: its shift with an interval at 95 %, and a p-value
+    /// adjusted for the number of figures (Holm). Without --fail-on-regression the exit code is 0 whatever was
+    /// found.
+    Compare(compare::CompareArguments),
     /// Write the wake-ups of a run in the formats of other tools
     Export(exchange::ExportArguments),
     /// Make a run of what cyclictest, oslat or rtla printed

@@ -9,6 +9,7 @@ use tare_guard::GuardError;
 use tare_host::HostError;
 use tare_kernels::KernelError;
 use tare_report::ReportError;
+use tare_report::wakeup::compare::CompareError;
 use tare_results::ResultsError;
 use tare_studies::StudyError;
 use tare_targets::TargetError;
@@ -90,6 +91,15 @@ pub enum CommandError {
     NoRun {
         /// Where it was looked for.
         folder: PathBuf,
+    },
+    /// Two runs can't be compared.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    /// A gate can't tell whether to let something pass.
+    #[error("the gate can't tell: {why}")]
+    CannotTell {
+        /// Why not.
+        why: String,
     },
     /// A run can't be continued with what is here now.
     #[error("this run can't be resumed: {why}. Start a new one")]
@@ -197,6 +207,8 @@ impl CommandError {
             // A reader that has seen enough (`| head`) is no failure.
             Self::NobodyReads => exit::DONE,
             Self::NoRun { .. }
+            | Self::Compare(_)
+            | Self::CannotTell { .. }
             | Self::Image { .. }
             | Self::NotResumable { .. }
             | Self::Output(_)

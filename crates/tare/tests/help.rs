@@ -85,3 +85,8 @@ fn export() {
 fn import() {
     insta::assert_snapshot!(help("import --help"));
 }
+
+#[test]
+fn compare() {
+    insta::assert_snapshot!(help("compare --help"));
+}

@@ -227,15 +227,15 @@ impl Page<'_> {
             let name = format!("Against {}", reproduction.study);
             add("claims", &name, claims::claims(reproduction));
         }
+        if let Some(wakeups) = self.wakeups() {
+            let section = wakeups.section(self.analysis, !panels.is_empty());
+            add("wakeups", "Wake-up latency", section);
+        }
         if let Some(tables) = attribution::attribution(&self.summary().attribution) {
             add("attribution", "What the operating system adds", tables);
         }
         if let Some(loads) = places::loads(self.summary()) {
             add("loads", "Loads", loads);
-        }
-        if let Some(wakeups) = self.wakeups() {
-            let section = wakeups.section(self.analysis, !panels.is_empty());
-            add("wakeups", "Wake-up latency", section);
         }
         let all = series(panels);
         let time_plots = panels.len().clamp(1, all.len().max(1) * self.sizes.max(1));

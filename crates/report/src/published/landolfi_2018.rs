@@ -407,10 +407,7 @@ fn compare(evidence: &Evidence<'_>, tables: &[PublishedTable]) -> Vec<Comparison
                 field("mean_us"),
                 field("sd_us")
             );
-            let what = format!(
-                "{}, preemption {model}: max / mean / sd, µs",
-                field("phase")
-            );
+            let what = format!("{}, {model}: max / mean / sd, µs", field("phase"));
             let comparison = |target: Option<String>, here: String| Comparison {
                 what: what.clone(),
                 published: published.clone(),

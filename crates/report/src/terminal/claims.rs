@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Page, table};
+use super::{BREAK, Page, table};
 use crate::published::{Answer, ClaimFigure, PublishedTable, Reproduction};
 
 impl Page {
@@ -16,8 +16,16 @@ impl Page {
                 comparison.what.clone(),
                 comparison.published.clone(),
                 comparison.here.clone(),
-                comparison.target.clone().unwrap_or_else(super::none),
+                comparison
+                    .target
+                    .as_ref()
+                    .map_or_else(super::none, |target| {
+                        target.replace(',', &format!(",{BREAK}"))
+                    }),
             ]);
+        }
+        if let Some(targets) = figures.column_mut(3) {
+            targets.set_delimiter(BREAK);
         }
         if !reproduction.comparisons.is_empty() {
             self.table(figures);

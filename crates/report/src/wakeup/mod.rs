@@ -11,12 +11,14 @@
 //! - `picture`: what plots are drawn from;
 //! - `collect`: the way from cells to all of that;
 //! - `checks`: what bears on whether the figures may be believed;
-//! - `verdict`: the sentences; `table`: rows for terminal and page.
+//! - `verdict`: the sentences; `table`: rows for terminal and page;
+//! - [`compare`]: two runs against each other.
 
 pub mod blame;
 pub(crate) mod checks;
 mod collect;
 mod combine;
+pub mod compare;
 pub mod csv;
 #[cfg(test)]
 mod known_answers;

@@ -1,6 +1,7 @@
 //! What each command does: one file a command.
 
 pub mod clean;
+pub mod compare;
 pub mod cyclictest;
 mod describe;
 pub mod doctor;

@@ -92,7 +92,8 @@ impl Extent {
     fn of(panels: &[Panel<'_>]) -> Option<Self> {
         let members = || panels.iter().flat_map(|panel| &panel.members);
         Some(Self {
-            low: members().filter_map(|m| m.response.min()).min()?.max(1) as f64,
+            // What is left of a stall at its end may be arbitrarily short.
+            low: members().filter_map(|m| m.service.min()).min()?.max(1) as f64,
             high: members().filter_map(|m| m.service.max()).max()?.max(2) as f64,
             most: members().map(|m| m.response.total()).max()?,
         })
@@ -198,7 +199,7 @@ fn falling(
 /// Renders the histograms with a logarithmic scale upwards.
 pub(super) fn histograms(shown: &Shown<'_>) -> Markup {
     let read = "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars \
-                are about 15 % of their latency wide. Solid: the wake-ups that happened; dashed: all activations, \
+                are about 15 % of their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all activations, \
                 where some were missed.";
     grid(shown, "Histogram", read, |panel, extent, coarse| {
         let mut plot = Plot::half(
@@ -210,13 +211,13 @@ pub(super) fn histograms(shown: &Shown<'_>) -> Markup {
         let bars = |above: &dyn Fn(u64) -> f64| -> Vec<(f64, f64, f64)> {
             let pairs = edges.windows(2);
             let bar = |edge: &[u64]| {
-                let share = above(edge[0].saturating_sub(1)) - above(edge[1] - 1);
-                // Latencies of 0 are in the first bar.
-                let share = if edge[0] == 1 {
-                    1.0 - above(edge[1] - 1)
+                // The first bar holds all that is shorter, too.
+                let longer = if Some(&edge[0]) == edges.first() {
+                    1.0
                 } else {
-                    share
+                    above(edge[0] - 1)
                 };
+                let share = longer - above(edge[1] - 1);
                 (edge[0] as f64, edge[1] as f64, share * 1e6)
             };
             pairs.map(bar).collect()

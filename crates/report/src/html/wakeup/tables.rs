@@ -23,13 +23,14 @@ pub(super) fn phases(combinations: &[&WakeupCombination]) -> Markup {
         });
     }
     let costs = costs(combinations);
+    let is_first = combinations.iter().all(|c| !c.traced);
     html! {
-        p.read {
+        @if is_first { p.read {
             "Latencies of the wake-ups that happened, as cyclictest counts them; maximum, mean and standard deviation are \
              landolfi-2018's columns. Columns marked resp. count all activations, each missed one with what it waited; \
              the longest is the same for both. Maxima and minima are those of all runs, all else the median over \
              the runs. A dash means that there is no figure, not that it is 0."
-        }
+        } }
         (shown.render())
         @if let Some(refused) = table::refused(N, combinations) { p.note { (refused) } }
         @for refused in refusals(combinations) { p.note { (refused) } }
