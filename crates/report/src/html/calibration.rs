@@ -47,7 +47,7 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
     for (target, cells) in &targets {
         let mut row = vec![marked(target, cells)];
         row.extend(COSTS.map(|(_, of)| {
-            let mut values: Vec<f64> = cells.iter().map(|(_, m)| of(&m.calibration)).collect();
+            let mut values: Vec<f64> = cells.iter().map(|(_, m)| of(m.calibration)).collect();
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).map_or_else(none, |cycles| {
                 let time = Time::new(*cycles, hz_of(cells));

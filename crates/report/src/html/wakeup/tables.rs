@@ -144,11 +144,11 @@ pub(super) fn worst(combinations: &[&WakeupCombination]) -> Markup {
         .iter()
         .any(|c| c.worst.iter().any(|w| w.blame.is_some()));
     let columns = if traced { table::WORST.len() } else { 4 };
-    let mut shown = Table::default();
-    shown.head = table::WORST[..columns]
-        .iter()
-        .map(|name| (*name).to_owned())
-        .collect();
+    let head = table::WORST[..columns].iter();
+    let mut shown = Table {
+        head: head.map(|name| (*name).to_owned()).collect(),
+        ..Table::default()
+    };
     for combination in combinations.iter().filter(|c| !c.worst.is_empty()) {
         let load = match (combination.phases.len(), combination.load.as_str()) {
             (1, "idle") | (2.., _) => String::new(),
