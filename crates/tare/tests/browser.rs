@@ -45,7 +45,7 @@ fn the_report_draws_without_errors_and_without_network() {
 
 #[test]
 fn so_does_that_of_wake_ups() {
-    let phases = "--load idle --load command:true --phase 0.2";
+    let phases = "--load idle --load command:true --phase 1.5";
     draws(
         &format!("wakeup -i 500 --policy other -a 0 --runs 2 {phases} --output run"),
         5,

@@ -211,7 +211,7 @@ fn the_study_of_wakeups_is_planned_in_all_variants() {
         .expect(2, &["kot-2019 has no phases"]);
     bench
         .run("reproduce landolfi-2018 --phase 10ns --dry-run")
-        .expect(2, &["nothing would be woken within 70 ns"]);
+        .expect(2, &["'10ns' is no length of a phase"]);
     assert_eq!(files(&bench.work()), Vec::<String>::new());
 }
 
