@@ -110,15 +110,16 @@ impl Ssh {
                 ..plan
             }),
         };
-        let measured = match &work {
+        // A list: a set would leave out numbers that no mask holds.
+        let measured: Vec<u32> = match &work {
             Work::Batch(plan) => plan.cpu.into_iter().collect(),
-            Work::Wakeup(plan) => plan.cpu.unwrap_or_default(),
+            Work::Wakeup(plan) => plan.cpu.iter().flat_map(Cpus::iter).collect(),
         };
         // If that machine does not tell its CPUs, its agent will tell whether it can be pinned.
         let Ok(cpus) = machine.cpus.parse::<CpuList>() else {
             return Ok(work);
         };
-        match measured.iter().find(|cpu| !cpus.contains(*cpu)) {
+        match measured.into_iter().find(|cpu| !cpus.contains(*cpu)) {
             Some(cpu) => Err(unusable(
                 &self.settings,
                 format!("CPU {cpu} is not among its CPUs {cpus}"),
