@@ -321,7 +321,7 @@ pub struct ReproduceArguments {
     /// Run a shorter variant: minutes, and wider intervals
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
-    /// Run in guests that count instructions instead of time, which hardly depends on the machine
+    /// Run in guests that count instructions instead of time: repeats exactly, whatever the machine does
     #[arg(long, help_heading = "Run")]
     pub deterministic: bool,
     /// Run each phase of the loads for so long: seconds, or with a unit

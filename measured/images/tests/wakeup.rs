@@ -82,25 +82,15 @@ fn every_activation_is_woken_for_or_missed_on_every_machine() {
     }
 }
 
-/// QEMU wakes a halted guest by a timer of the host, so single latencies may differ by some instructions.
 #[test]
-fn two_deterministic_runs_agree() {
+fn two_deterministic_runs_give_identical_records() {
     for irq in ["irq=off", "irq=on timer-hz=1000"] {
         let words = format!("interval=100us duration=100ms phases=2 {irq}");
         let Some(first) = deterministic(&words).boot() else {
             return;
         };
-        let second = deterministic(&words).boot().unwrap();
-        let sums = [first, second].map(|ended| {
-            assert_eq!(ended.status, DONE, "{}", ended.text);
-            let read = read(&ended);
-            let [thread] = read.threads[..] else {
-                panic!("{read:?}")
-            };
-            assert_eq!((thread.woken, thread.missed), (1_000, 0), "{irq}");
-            thread.sum_ns
-        });
-        assert!(sums[0].abs_diff(sums[1]) <= sums[0] / 20, "{irq}: {sums:?}");
+        assert_eq!(first.status, DONE, "{}", first.text);
+        assert_eq!(first.text, deterministic(&words).boot().unwrap().text);
     }
 }
 
