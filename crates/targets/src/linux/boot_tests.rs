@@ -250,6 +250,56 @@ fn counted_instructions_give_the_same_records_twice() {
 }
 
 #[test]
+fn counted_instructions_give_the_same_wakeups_twice_under_loads_in_phases() {
+    const LOAD: &str = "400ms:idle;dd+nc;idle";
+    const WAKEUPS: &str =
+        "workload=wakeup interval=1ms duration=1200ms phases=3 cpu=0 bins=10 raw=0";
+    let Some(bench) = Bench::new("clock=instructions") else {
+        return;
+    };
+    if let Err(error @ TargetError::MissingTool { .. }) = tools::programs(LOAD) {
+        return skip(LOAD, &error.to_string());
+    }
+    let job = Job {
+        words: WAKEUPS,
+        load: Some(LOAD),
+    };
+    // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
+    let run = || {
+        let instance = bench.target.launch(&job, &bench.guard).unwrap();
+        watch(instance, Duration::from_secs(600))
+    };
+    let first = run();
+    assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
+    assert_eq!(run().text, first.text);
+    let (mut begins, mut phases, mut notices) = (None, Vec::new(), String::new());
+    for line in first.text.lines() {
+        let mut room = [0; MAX_PAYLOAD];
+        for stream in [Stream::Measured, Stream::Load] {
+            if let Line::Record { record, .. } = decode_of(stream, line.as_bytes(), &mut room) {
+                match record {
+                    Record::Begins(it) => begins = Some(it.origin_ns),
+                    Record::Phase(it) => {
+                        phases.push((it.load.to_owned(), it.started_ns, it.stopping_ns));
+                    }
+                    Record::Notice(it) => notices.push_str(it.text),
+                    _ => {}
+                }
+            }
+        }
+    }
+    let origin_ns = begins.expect("the measured process says when it begins");
+    let loads: Vec<&str> = phases.iter().map(|(load, ..)| load.as_str()).collect();
+    assert_eq!(loads, ["idle", "dd+nc", "idle"], "{notices}");
+    for (number, (_, started_ns, stopping_ns)) in (0..).zip(&phases) {
+        let due_ns = |number: u64| origin_ns + number * 400_000_000;
+        assert!((due_ns(number)..due_ns(number + 1)).contains(started_ns));
+        assert!(*stopping_ns >= due_ns(number + 1));
+    }
+    assert!(notices.contains("a RAM disk is another load"), "{notices}");
+}
+
+#[test]
 fn a_load_runs_inside_and_reports_beside_the_plan() {
     for load in ["dd+tar", "hackbench"] {
         let Some(bench) = Bench::new("cpus=2") else {
