@@ -9,7 +9,8 @@
 //! The figures are computed from the service latencies without listing the missed activations: each
 //! costs a pass over the distinct values, however long the longest stall is.
 //!
-//! A wake-up's missed activations count where the wake-up counts: in the phase in which it was planned.
+//! A wake-up's missed activations count where the wake-up counts: in the phase in which it was planned. If the
+//! very last one of a measurement is late, this includes those that would have been due until it ran.
 
 use crate::counts::Counts;
 use crate::error::StatsError;
