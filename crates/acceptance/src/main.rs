@@ -9,6 +9,7 @@
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
 //! * [`places`]: every kind of place in one report;
 //! * [`hog`]: a SCHED_FIFO thread of known appetite takes the CPU away, and is found;
+//! * [`landolfi`]: the study of wake-up latency from one command, and that its deterministic lane repeats itself;
 //! * [`latency`]: wake-ups beside Debian's cyclictest, what recording them costs, how much a day of them takes;
 //! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
 //! * [`pace`]: how long the commands take that promise a time;
@@ -20,6 +21,7 @@ mod boot;
 mod containers;
 mod guests;
 mod hog;
+mod landolfi;
 mod latency;
 mod loads;
 mod pace;
@@ -43,7 +45,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("pace", pace::run),
@@ -53,6 +55,7 @@ const CHECKS: [(&str, Check); 9] = [
     ("guests", guests::run),
     ("places", places::run),
     ("latency", latency::run),
+    ("landolfi", landolfi::run),
 ];
 
 fn main() -> ExitCode {
