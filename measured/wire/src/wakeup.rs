@@ -31,6 +31,8 @@ pub struct Plan {
     pub policy: Policy,
     /// Real-time priority of the first thread, from 1 to 99; 0 for other policies.
     pub priority: u32,
+    /// Which priorities the further threads have.
+    pub spread: Spread,
     /// After what time they end; not by time if None.
     pub duration_ns: Option<u64>,
     /// After how many wake-ups each thread ends; not by their number if None.
@@ -97,6 +99,40 @@ impl Policy {
     }
 }
 
+/// Says how the real-time priorities of further threads follow from that of the first; none falls below 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// A thread that shares its CPU has one less for each thread before it there: which of two that are due at once
+    /// runs first is then no accident.
+    #[default]
+    Shared,
+    /// All have the same.
+    Same,
+    /// Each has one less than the one before.
+    Falling,
+}
+
+impl Spread {
+    /// Lists all ways.
+    pub const ALL: [Self; 3] = [Self::Shared, Self::Same, Self::Falling];
+
+    /// Returns the word by which it is chosen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Same => "same",
+            Self::Falling => "falling",
+        }
+    }
+
+    /// Finds one by its word.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|spread| spread.name() == name)
+    }
+}
+
 /// Is how long before it the time of the first activation is told ([`crate::record::Begins`]): a load whose phases
 /// begin then has to hear of it. Where the place's clock is not the laboratory's, that takes the time to be so long
 /// after it has read the record; it is wrong by as much as the record was under way, which is some ms over a serial
@@ -137,6 +173,7 @@ impl Plan {
             main: None,
             policy: Policy::Fifo,
             priority: 95,
+            spread: Spread::Shared,
             duration_ns: Some(duration_ns),
             loops: None,
             phases: 1,
@@ -165,6 +202,22 @@ impl Plan {
         let cpus = self.cpu.as_ref()?;
         let place = thread.checked_rem(cpus.count())?;
         cpus.iter().nth(place as usize)
+    }
+
+    /// Returns the real-time priority of a thread, or 0 if the policy has none.
+    #[must_use]
+    pub fn priority_of(&self, thread: u32) -> u32 {
+        // CPUs are taken in turn: every so many threads one meets the same CPU.
+        let turn = self.cpu.map_or(1, |cpus| cpus.count()).max(1);
+        let less = match self.spread {
+            Spread::Shared => thread / turn,
+            Spread::Same => 0,
+            Spread::Falling => thread,
+        };
+        match self.priority {
+            0 => 0,
+            first => first.saturating_sub(less).max(1),
+        }
     }
 
     /// Returns how many activations a thread has at most: what its buffers must be made for.
@@ -269,6 +322,9 @@ impl fmt::Display for Plan {
                 write!(f, " {key}={ns}ns")?;
             }
         }
+        if self.spread != Spread::default() {
+            write!(f, " spread={}", self.spread.name())?;
+        }
         if self.go_on {
             f.write_str(" go-on=yes")?;
         }
@@ -307,6 +363,7 @@ struct Read<'a> {
     main: Option<Cpus>,
     policy: Option<Policy>,
     priority: Option<u32>,
+    spread: Option<Spread>,
     duration: Option<u64>,
     loops: Option<u64>,
     phases: Option<u32>,
@@ -354,6 +411,16 @@ impl<'a> Read<'a> {
                 let wanted = "fifo, rr, deadline or other";
                 set(&mut self.policy, key, value, policy, wanted)
             }
+            "spread" => {
+                let spread = Spread::parse(value);
+                set(
+                    &mut self.spread,
+                    key,
+                    value,
+                    spread,
+                    "shared, same or falling",
+                )
+            }
             "go-on" => {
                 let go_on = match value {
                     "yes" => Some(true),
@@ -387,6 +454,7 @@ impl<'a> Read<'a> {
             main: self.main,
             policy,
             priority: self.priority.unwrap_or(priority),
+            spread: self.spread.unwrap_or(default.spread),
             duration_ns: self.duration,
             loops: self.loops,
             phases: self.phases.unwrap_or(default.phases),
@@ -427,12 +495,12 @@ mod tests {
         let numbers = any::<(u32, u32, u32, u64, u64, u32, u32)>();
         let rest = (
             any::<(Option<u64>, u64, bool)>(),
-            0_usize..4,
+            (0_usize..4, 0_usize..3),
             cpus(),
             cpus(),
         );
         (times, numbers, rest).prop_map(|(times, numbers, rest)| {
-            let ((loops, duration, go_on), policy, cpu, main) = rest;
+            let ((loops, duration, go_on), (policy, spread), cpu, main) = rest;
             Plan {
                 interval_ns: times.0,
                 distance_ns: times.1,
@@ -441,6 +509,7 @@ mod tests {
                 main,
                 policy: Policy::ALL[policy],
                 priority: numbers.1,
+                spread: Spread::ALL[spread],
                 duration_ns: Some(duration),
                 loops,
                 phases: numbers.2,
@@ -466,7 +535,7 @@ mod tests {
         #[test]
         fn any_plan_is_checked_without_panic(plan in plans()) {
             let _ = (plan.check(), plan.expected_ns(), plan.activations(plan.threads));
-            let _ = plan.cpu_of(plan.threads);
+            let _ = (plan.cpu_of(plan.threads), plan.priority_of(plan.threads));
         }
 
         #[test]
@@ -492,6 +561,20 @@ mod tests {
         let cpus = [0, 1, 2].map(|thread| plan.cpu_of(thread));
         assert_eq!(cpus, [Some(1), Some(3), Some(1)]);
         assert_eq!([0, 2].map(|t| plan.interval_of(t)), [1_000_000, 2_000_000]);
+    }
+
+    #[test]
+    fn priorities_fall_as_it_is_said() {
+        let words = "workload=wakeup interval=1ms duration=1s threads=4 cpu=1,3";
+        let priorities = |more: &str| {
+            let words = std::format!("{words} {more}");
+            let plan = parse(&words).unwrap();
+            [0, 1, 2, 3].map(|thread| plan.priority_of(thread))
+        };
+        assert_eq!(priorities("priority=3"), [3, 3, 2, 2]);
+        assert_eq!(priorities("priority=3 spread=same"), [3; 4]);
+        assert_eq!(priorities("priority=3 spread=falling"), [3, 2, 1, 1]);
+        assert_eq!(priorities("policy=other"), [0; 4]);
     }
 
     #[test]

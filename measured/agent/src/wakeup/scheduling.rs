@@ -3,6 +3,7 @@
 //! `sched_setattr(2)` and `sched_getattr(2)` serve all policies; the C library has no wrapper for them.
 
 use rustix::io::Errno;
+use rustix::process::getpriority_process;
 use tare_wire::wakeup::{Plan, Policy};
 
 /// Is the share of its interval that a SCHED_DEADLINE thread reserves at least, as a divisor: the kernel admits
@@ -34,9 +35,6 @@ pub enum Scheduling {
 
 impl Scheduling {
     /// Returns what a thread of the plan asks for, if a wake-up costs `wake_up_ns`.
-    ///
-    /// A thread that shares its CPU with threads before it has one priority less for each of them, but at least 1:
-    /// which of two that are due at once runs first is then no accident.
     pub fn of(plan: &Plan, thread: u32, wake_up_ns: u64) -> Self {
         match plan.policy {
             Policy::Deadline => {
@@ -49,7 +47,7 @@ impl Scheduling {
             }
             policy => Self::Priority {
                 policy,
-                priority: priority(plan, thread),
+                priority: plan.priority_of(thread),
             },
         }
     }
@@ -82,9 +80,11 @@ impl Scheduling {
     /// Returns the kernel's refusal: EPERM, EINVAL, EBUSY.
     pub fn apply(self) -> Result<(), Errno> {
         let attributes = match self {
+            // An ordinary thread keeps its nice value: a better one would take a right.
             Self::Priority { policy, priority } => Attributes {
                 policy: number(policy),
                 priority,
+                nice: getpriority_process(None).unwrap_or(0),
                 ..Attributes::default()
             },
             Self::Deadline {
@@ -157,16 +157,6 @@ impl Default for Attributes {
             deadline: 0,
             period: 0,
         }
-    }
-}
-
-/// Returns the priority of a thread of the plan.
-fn priority(plan: &Plan, thread: u32) -> u32 {
-    // CPUs are taken in turn: every so many threads one meets the same CPU.
-    let turn = plan.cpu.map_or(1, |cpus| cpus.count()).max(1);
-    match plan.priority {
-        0 => 0,
-        first => first.saturating_sub(thread / turn).max(1),
     }
 }
 
