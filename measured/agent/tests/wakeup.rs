@@ -51,6 +51,15 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
     for name in ["scheduling", "timer slack", "tick", "kernel release"] {
         assert!(woken.facts.iter().any(|(fact, _)| fact == name), "{name}");
     }
+    // An ordinary thread is woken as late as the kernel lets every ordinary thread be woken.
+    if let Ok(slack) = std::fs::read_to_string("/proc/self/timerslack_ns") {
+        let told = woken.facts.iter().find(|(fact, _)| fact == "timer slack");
+        let begin = format!("{} ns", slack.trim());
+        assert!(
+            told.is_some_and(|(_, value)| value.starts_with(&begin)),
+            "{told:?}"
+        );
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@
 //! # When the method lies
 //!
 //! A latency ends when the clock was read, about 30 ns after the thread ran. Where the timer step is a tick
-//! (no high-resolution timers) latencies are those of ticks. SCHED_OTHER threads have a timer slack of 1 ns,
-//! which ordinary programs do not have. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
+//! (no high-resolution timers) latencies are those of ticks. SCHED_OTHER threads keep their timer slack, 50 µs as a
+//! rule, as every ordinary program's. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
 //!
 //! * [`thread`]: one measuring thread; [`clock`]: its clock and sleep, and what these cost;
 //! * [`begin`]: what a load is told;

@@ -116,6 +116,20 @@ pub fn pin(cpus: Cpus) -> Result<(), Trouble> {
     })
 }
 
+/// Lets this thread run on every CPU of its cpuset, whatever the thread that started it was kept to.
+///
+/// # Errors
+///
+/// Returns [`Trouble::System`] if the kernel refuses that.
+pub fn unpin() -> Result<(), Trouble> {
+    let mut set = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
+    sched_setaffinity(None, &set).map_err(|errno| Trouble::System {
+        what: "CPUs of a thread",
+        source: errno.into(),
+    })
+}
+
 /// Moves all other threads of this process to CPUs on which they come to run. A process ends only when each of its
 /// threads has run once more, and one may wait behind somebody else's thread of higher priority.
 pub fn move_others(cpus: &Cpus) {

@@ -125,7 +125,7 @@ impl Refusal {
             (Errno::PERM, Scheduling::Deadline { .. }) if self.pinned.is_some() => write!(
                 f,
                 "a SCHED_DEADLINE thread may only be pinned to all CPUs of its scheduling domain, and CPU {} \
-                 is one of several. Leave cpu= out, or run in a cpuset that holds that CPU alone and balances \
+                 is one of several. Leave cpu= (-a) out, or run in a cpuset that holds that CPU alone and balances \
                  no load with others (version 2: `echo root > cpuset.cpus.partition`)",
                 self.pinned.unwrap_or_default()
             ),
@@ -266,7 +266,7 @@ mod tests {
     fn each_refusal_of_a_deadline_has_its_own_reason() {
         let mut pinned = refusal(Errno::PERM, DEADLINE);
         pinned.pinned = Some(3);
-        says(&pinned, &["CPU 3", "Leave cpu= out"]);
+        says(&pinned, &["CPU 3", "Leave cpu= (-a) out"]);
         says(&refusal(Errno::BUSY, DEADLINE), &["100 of 1000 µs"]);
         says(&refusal(Errno::INVAL, DEADLINE), &["1000 µs", "period_min"]);
         says(&refusal(Errno::NOSYS, DEADLINE), &["the kernel says"]);

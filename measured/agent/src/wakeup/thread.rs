@@ -1,6 +1,7 @@
 //! One measuring thread.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, mpsc::SyncSender};
 use std::thread::{Builder, JoinHandle};
@@ -158,11 +159,13 @@ impl Measuring {
         let cpu = self.plan.cpu_of(self.number);
         if let Some(cpu) = cpu {
             placing::pin(Cpus::one(cpu))?;
-        }
-        if self.plan.policy == Policy::Other {
-            set_timer_slack();
+        } else if self.plan.policy == Policy::Deadline {
+            // The kernel wants its whole domain of CPUs, and the program that started us may be kept off some.
+            placing::unpin()?;
         }
         touch_stack();
+        // The slack of an ordinary thread's timers is time that it sleeps, not what waking it up costs.
+        set_timer_slack(Some(NonZeroU64::MIN));
         // Under SCHED_DEADLINE it would be stopped in the middle of so many sleeps.
         let before = (self.plan.policy == Policy::Deadline).then(WakeUpCost::measure);
         let costs = before.map_or(0, |cost| cost.median_ns);
@@ -171,6 +174,7 @@ impl Measuring {
         asked.apply().map_err(refused)?;
         let scheduling = Scheduling::read().map_err(refused)?;
         let wake_up = before.unwrap_or_else(WakeUpCost::measure);
+        set_timer_slack(None);
         self.recorder.calibrate(now_ns);
         Ok(Started {
             tid: gettid().as_raw_nonzero().get().unsigned_abs(),
@@ -222,11 +226,12 @@ impl Measuring {
     }
 }
 
-/// Makes the kernel round the ends of this thread's sleeps to 1 ns: for ordinary threads it is 50 µs else.
-/// Real-time threads have none.
-fn set_timer_slack() {
+/// Lets the kernel put off the end of this thread's sleeps by so much; with None as it did when the thread began.
+/// Real-time threads have no slack.
+fn set_timer_slack(ns: Option<NonZeroU64>) {
+    let ns: u64 = ns.map_or(0, NonZeroU64::get);
     // SAFETY: no memory is involved.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
 
 /// Writes to the pages of the stack that the measurement may come to use.
