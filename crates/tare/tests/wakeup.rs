@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -185,6 +186,61 @@ fn a_late_wake_up_ends_the_measurement_with_its_own_exit_code_and_acts() {
 }
 
 #[test]
+fn a_late_wake_up_is_signalled() {
+    let bench = Bench::new();
+    let words = "wakeup -i 1000 -D 60 --policy other --trace-above 1ns --trace 0 --output";
+    // To the parent, which is a shell that waits for it.
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "trap 'echo heard' USR1; \"$@\"; echo ended with $?",
+            "sh",
+        ])
+        .arg(env!("CARGO_BIN_EXE_tare"))
+        .args(words.split_whitespace())
+        .args([
+            "parent",
+            "--on-threshold",
+            "signal:USR1",
+            "--on-threshold",
+            "report",
+        ])
+        .current_dir(bench.work())
+        .env("TARE_STATE_DIR", bench.state())
+        .output()
+        .unwrap();
+    Ran::of(output).expect(0, &["heard\n", "ended with 3\n"]);
+    // To another process, which that ends.
+    let mut sleep = Command::new("sleep").arg("600").spawn().unwrap();
+    let to = format!("signal:TERM,pid={}", sleep.id());
+    let ran = bench.run(&format!("{words} other --on-threshold {to}"));
+    let alive = sleep.try_wait().unwrap().is_none();
+    if alive {
+        sleep.kill().unwrap();
+    }
+    let status = sleep.wait().unwrap();
+    ran.expect(3, &["above the limit"]);
+    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+    // It is gone: that is told, and the measurement is kept.
+    bench
+        .run(&format!("{words} gone --on-threshold {to}"))
+        .expect(3, &["could not be sent to process", "report.html"]);
+}
+
+#[test]
+fn a_deadline_thread_runs_on_any_cpu_unless_one_is_named() {
+    let bench = Bench::new();
+    let ran = bench.run("wakeup --policy deadline -i 5000 -D 0.2 --runs 1 --output run");
+    if ran.code == Some(5) || ran.out.contains("is refused") && !ran.out.contains("pinned") {
+        return skip("SCHED_DEADLINE", ran.err.trim());
+    }
+    ran.expect(0, &["a thread under SCHED_DEADLINE on any CPU"]);
+    let thread = &cell(&bench.work().join("run"), 1)["outcome"]["threads"][0];
+    assert_eq!(thread["policy"], "deadline");
+    assert!(thread["cpu"].is_null(), "{thread}");
+}
+
+#[test]
 fn measuring_goes_on_after_a_late_wake_up_if_asked_to() {
     let bench = Bench::new();
     let run = bench.work().join("run");
@@ -251,6 +307,8 @@ fn without_the_right_to_real_time_it_is_told_what_to_do() {
     let run = |words: &str| {
         let output = Command::new("setpriv")
             .args(["--reuid=65534", "--clear-groups", "--inh-caps=-all"])
+            // Going back from that would take a right, too.
+            .args(["nice", "-n", "1"])
             .arg(&program)
             .args(words.split_whitespace())
             .current_dir(path)

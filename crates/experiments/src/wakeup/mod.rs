@@ -368,7 +368,11 @@ fn words(
     Ok(wire::Plan {
         distance_ns,
         threads,
-        cpu: Some(cpus),
+        // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
+        // one that is pinned to some of these.
+        cpu: options
+            .cpus
+            .or((options.policy != Policy::Deadline).then_some(cpus)),
         main: options.main.filter(|_| kind.is_here()),
         policy: options.policy,
         priority,

@@ -32,6 +32,7 @@ pub struct WakeupArguments {
     #[arg(
         short = 'a',
         long,
+        visible_alias = "cpu",
         value_name = "CPUS",
         num_args = 0..=1,
         default_missing_value = "all",

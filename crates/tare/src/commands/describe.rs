@@ -172,9 +172,13 @@ fn listed(words: &wakeup::Plan) -> String {
         0 => String::new(),
         priority => format!(" at priority {priority}"),
     };
+    let place = match words.cpu {
+        Some(_) => "",
+        None => " on any CPU",
+    };
     let threshold = words.threshold_ns.unwrap_or(words.interval_ns);
     format!(
-        "{threads} under SCHED_{}{priority}, woken every {}; listed is what is at least {} late",
+        "{threads} under SCHED_{}{priority}{place}, woken every {}; listed is what is at least {} late",
         words.policy.name().to_uppercase(),
         exact(words.interval_ns),
         exact(threshold)

@@ -8,7 +8,6 @@ use tare_experiments::wakeup::{self, DEFAULT_RUNS, DEFAULT_TRACE, Options, Trace
 use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::Policy;
 
-use super::host::Host;
 use super::measure::{Request, frame, measure};
 use super::place;
 use crate::actions::Action;
@@ -61,12 +60,12 @@ pub fn run(arguments: &WakeupArguments, terminal: &Terminal) -> Result<u8, Comma
             .unwrap_or(if waits { 1 } else { DEFAULT_RUNS });
         let settings = arguments.set.clone();
         let frame = frame(host, arguments.seed, settings, arguments.start_engine);
-        let options = options(arguments, threads, host);
+        let options = options(arguments, threads);
         Ok(wakeup::plan(&options, &place, runs, frame)?)
     })
 }
 
-fn options(arguments: &WakeupArguments, threads: Threads, host: &Host) -> Options {
+fn options(arguments: &WakeupArguments, threads: Threads) -> Options {
     let waits = arguments.trace_above.is_some();
     let default = Options::default();
     let ends =
@@ -75,7 +74,7 @@ fn options(arguments: &WakeupArguments, threads: Threads, host: &Host) -> Option
         interval_ns: arguments.interval.unwrap_or(default.interval_ns),
         distance_ns: arguments.distance.or(arguments.smp.then_some(0)),
         threads: threads.number,
-        cpus: Some(threads.cpus.unwrap_or_else(|| Cpus::one(host.cpu))),
+        cpus: threads.cpus,
         main: arguments.mainaffinity,
         policy: arguments.policy.into(),
         priority: arguments.priority,
