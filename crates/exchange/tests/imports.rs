@@ -217,6 +217,24 @@ fn other_text_is_refused_with_what_to_do() {
         let error = tool.read(text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
+    for (tool, text, end, missing) in [
+        (Tool::Oslat, OSLAT, "     Maximum:", "'Maximum:' is missing"),
+        (Tool::Rtla, TIMERLAT, "over:", "'over:' is missing"),
+        (Tool::Rtla, OSNOISE, "over:", "'over:' is missing"),
+    ] {
+        let broken = text.split(end).next().unwrap();
+        let error = tool.read(broken).unwrap_err().to_string();
+        assert!(error.contains(missing), "{error}");
+    }
+    // What stopped the trace stands below, without a sign before it.
+    let stopped = format!(
+        "{}rtla timerlat hit stop tracing\n",
+        TIMERLAT.split("ALL:").next().unwrap()
+    );
+    assert_eq!(
+        Tool::Rtla.read(&stopped).unwrap(),
+        Tool::Rtla.read(TIMERLAT).unwrap()
+    );
     let broken = TIMERLAT.replace("count:    10000", "count:    10001");
     let error = Tool::Rtla.read(&broken).unwrap_err().to_string();
     assert!(error.contains("IRQ-000 add up to 10000"), "{error}");

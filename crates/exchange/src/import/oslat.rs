@@ -117,6 +117,11 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
             "there is no line 'Core:' followed by a histogram in it: it is not what oslat prints at its end".to_owned(),
         ));
     }
+    if threads.iter().any(|thread| thread.max.is_none()) {
+        return Err(ExchangeError::NotOutput(
+            "the line 'Maximum:' is missing: the output broke off".to_owned(),
+        ));
+    }
     foreign.series.push(series(threads));
     Ok(foreign)
 }

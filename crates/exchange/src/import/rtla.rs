@@ -41,11 +41,11 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
         let Some(table) = &mut table else {
             continue;
         };
-        // A summary of all CPUs, which newer versions print below.
-        if first == "ALL:" {
+        table.row(line, first, words)?;
+        // Below stand a summary of all CPUs in newer versions, and what stopped the trace.
+        if first == "max:" {
             break;
         }
-        table.row(line, first, words)?;
     }
     let tool = tool.ok_or_else(|| {
         ExchangeError::NotOutput(
@@ -103,6 +103,8 @@ struct Table {
     columns: Vec<(Kind, Column)>,
     /// Counts of each column, as the table's foot says.
     stated: Vec<u64>,
+    /// Whether the line after the last value was there.
+    is_complete: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +160,7 @@ impl Table {
         Ok(Self {
             columns,
             stated: Vec::new(),
+            is_complete: false,
         })
     }
 
@@ -173,6 +176,7 @@ impl Table {
             let problem = format!("{} figures for {due} columns", words.len());
             return Err(ExchangeError::line(line, problem));
         }
+        self.is_complete |= first == "over:";
         if first == "count:" {
             let stated = words.iter().map(|word| number(line, word));
             self.stated = stated.collect::<Result<_, _>>()?;
@@ -214,6 +218,11 @@ impl Table {
 
     /// Puts the columns of each kind together.
     fn series(mut self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
+        if !self.is_complete {
+            return Err(ExchangeError::NotOutput(
+                "the line 'over:' is missing: the output broke off".to_owned(),
+            ));
+        }
         for ((kind, column), stated) in self.columns.iter_mut().zip(&self.stated) {
             let counted: u128 = column
                 .counts
