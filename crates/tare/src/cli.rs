@@ -72,7 +72,12 @@ pub enum Command {
     /// Scripts that read cyclictest's output read this one. What cyclictest leaves out, the missed
     /// activations and their latency, is told on standard error and in keys of their own in the
     /// JSON. No run folder is written. docs/cyclictest.md lists the options.
-    #[command(disable_help_flag = true)]
+    // As getopt_long: the last of several counts, and a long name may be cut off where it stays clear.
+    #[command(
+        disable_help_flag = true,
+        args_override_self = true,
+        infer_long_args = true
+    )]
     Cyclictest(Box<cyclictest::CyclictestArguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///

@@ -220,10 +220,19 @@ fn values_and_spikes_are_listed_at_the_end() {
     let bench = Bench::new();
     let ran = bench.run("cyclictest -v -l 4 -i 2000 -t 1");
     let text = quiet(&ran);
-    let shape = shape(&text);
-    assert_eq!(shape, ["9:9:9"; 4], "{text}");
+    let lines = ["Max CPUs =9", "Online CPUs =9", "Thread9 Interval:9"];
+    let all: Vec<&str> = lines.into_iter().chain(["9:9:9"; 4]).collect();
+    assert_eq!(shape(&text), all, "{text}");
+    assert!(text.contains("Thread 0 Interval: 2000\n"), "{text}");
+    if let Some(theirs) = real("-v -l 4 -i 2000 -t 1") {
+        assert_eq!(shape(&without_held(&theirs)), all, "{theirs}");
+    }
     let ran = bench.run("cyclictest -v -o 2 -l 4 -i 2000");
-    assert_eq!(quiet(&ran).lines().count(), 2);
+    let values = quiet(&ran)
+        .lines()
+        .filter(|line| line.matches(':').count() == 2)
+        .count();
+    assert_eq!(values, 2);
     bench
         .run("cyclictest -v")
         .expect(2, &["end it earlier with -l or -D"]);
@@ -233,8 +242,8 @@ fn values_and_spikes_are_listed_at_the_end() {
 
 #[test]
 fn a_latency_above_the_limit_ends_it() {
-    // Every latency is above 0 µs, or the clock is finer than a wake-up is short.
-    let ran = Bench::new().run("cyclictest -q -b 0 -i 2000 -D 60");
+    // Every latency is above 1 ns.
+    let ran = Bench::new().run("cyclictest -q -N -b 1 -i 2000 -D 60");
     let text = quiet(&ran);
     let end: Vec<String> = shape(&text).split_off(1);
     assert_eq!(
@@ -244,6 +253,64 @@ fn a_latency_above_the_limit_ends_it() {
     );
     let ran = Bench::new().run("cyclictest -q -b 60000000 -i 2000 -l 3");
     assert!(!quiet(&ran).contains("Break"), "{ran:?}");
+}
+
+#[test]
+fn options_are_read_as_getopt_reads_them() {
+    let bench = Bench::new();
+    for words in [
+        // Without a limit.
+        &["-q", "-b", "0", "-l", "3"][..],
+        // Of an option that is given twice the last one counts.
+        &["-q", "-q", "-t", "7", "-t", "1", "-l", "9", "-l", "3"],
+        // A long name may be cut off.
+        &["--qui", "--thread=1", "--loop", "3"],
+        // Blanks around a number.
+        &["-q", "-l 3", "-i 2000 "],
+        // No end but that of the loops.
+        &["-q", "-D", "0", "-l", "3"],
+        &["-q", "-l", "3", "--policy=OTHER"],
+    ] {
+        let ran = Ran::of(bench.command("cyclictest").args(words).output().unwrap());
+        let text = shape(&quiet(&ran)).join("\n").replace(' ', "");
+        assert_eq!(text, "T:9(9)P:9I:9C:9Min:9Act:9Avg:9Max:9", "{words:?}");
+    }
+    let cpus = rustix::thread::sched_getaffinity(None).unwrap().count();
+    let ran = bench.run("cyclictest -q -S -t 1 -a 0 -l 3");
+    ran.expect(0, &["-t is ignored: -S", "-a is ignored: -S"]);
+    assert_eq!(without_held(&ran.out).lines().count(), cpus as usize);
+    let ran = bench.run("cyclictest -q -h 2000000 --histfile=out -l 3");
+    ran.expect(0, &["-h 2000000 is taken as 1000000"]);
+}
+
+#[test]
+fn priorities_are_those_of_cyclictest() {
+    let bench = Bench::new();
+    for (words, priorities) in [
+        ("-t 3 -a 0 -p 50", ["P:50", "P:50", "P:50"]),
+        ("-t 3 -a 0 -p 50 --priospread", ["P:50", "P:49", "P:48"]),
+        ("-t 3 -a 0 --priospread", ["P: 4", "P: 3", "P: 2"]),
+    ] {
+        let words = format!("{words} -l 3 -i 2000");
+        let ran = bench.run(&format!("cyclictest {words}"));
+        if ran.code == Some(1) {
+            return skip("SCHED_FIFO", ran.err.trim());
+        }
+        // Before the threads have begun and after their end.
+        for line in ran.out.lines().filter(|line| line.contains("T: ")) {
+            let place = line
+                .split("T: ")
+                .nth(1)
+                .and_then(|rest| rest[..1].parse::<usize>().ok());
+            assert!(line.contains(priorities[place.unwrap()]), "{line}");
+        }
+        if let Some(theirs) = real(&format!("-q {words}")) {
+            let theirs = without_held(&theirs);
+            for (line, priority) in theirs.lines().zip(priorities) {
+                assert!(line.contains(priority), "{line}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -296,7 +363,7 @@ fn what_would_measure_something_else_is_refused() {
         ("--policy=batch -l 1", "--policy=batch"),
         ("--policy=fast -l 1", "choose other, fifo, rr or deadline"),
         ("-p 100 -l 1", "priority must be from 1 to 99"),
-        ("-h 0 -l 1", "1 to 1000000 values"),
+        ("-h 0 -l 1", "at least one value"),
         ("-i 0 -l 1", "interval must be"),
         ("-D 1y", "want seconds"),
         ("-a x -l 1", "-a x: want CPUs"),

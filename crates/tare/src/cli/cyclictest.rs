@@ -1,6 +1,7 @@
 //! What can be typed after `tare cyclictest`: the options of cyclictest, with its letters.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 
@@ -14,7 +15,8 @@ pub struct CyclictestArguments {
         value_name = "N",
         num_args = 0..=1,
         default_missing_value = "0",
-        help_heading = "Threads"
+        help_heading = "Threads",
+        value_parser = number::<u32>
     )]
     pub threads: Option<u32>,
     /// CPUs to which they are pinned in turn, such as 1 or 0,2-3 or !0 [default: all]
@@ -27,7 +29,7 @@ pub struct CyclictestArguments {
         help_heading = "Threads"
     )]
     pub affinity: Option<String>,
-    /// One thread on each CPU: -t -a
+    /// One thread on each CPU: -t -a, whatever else these say
     #[arg(short = 'S', long, help_heading = "Threads")]
     pub smp: bool,
     /// CPUs of the thread that starts and watches them
@@ -40,26 +42,31 @@ pub struct CyclictestArguments {
         value_name = "PRIO",
         default_value_t = 0,
         hide_default_value = true,
-        help_heading = "Threads"
+        help_heading = "Threads",
+        value_parser = number::<u32>
     )]
     pub priority: u32,
     /// Policy: other, normal, fifo, rr; and deadline, which cyclictest does not have [default: other]
     #[arg(long, value_name = "NAME", help_heading = "Threads")]
     pub policy: Option<String>,
+    /// One priority less for each further thread
+    #[arg(long, help_heading = "Threads")]
+    pub priospread: bool,
     /// Time between two activations in µs
     #[arg(
         short = 'i',
         long,
         value_name = "US",
         default_value_t = 1_000,
-        help_heading = "Threads"
+        help_heading = "Threads",
+        value_parser = number::<u64>
     )]
     pub interval: u64,
     /// How much longer the interval of each further thread is, in µs; 0 with a histogram [default: 500]
-    #[arg(short = 'd', long, value_name = "US", help_heading = "Threads")]
+    #[arg(short = 'd', long, value_name = "US", help_heading = "Threads", value_parser = number::<u64>)]
     pub distance: Option<u64>,
 
-    /// Measure for so long: seconds, or with s, m, h or d [default: until Ctrl-C]
+    /// Measure for so long: seconds, or with s, m, h or d; 0 for no end [default: until Ctrl-C]
     #[arg(short = 'D', long, value_name = "TIME", help_heading = "End")]
     pub duration: Option<String>,
     /// End each thread after N wake-ups; 0 for never
@@ -69,26 +76,28 @@ pub struct CyclictestArguments {
         value_name = "N",
         default_value_t = 0,
         hide_default_value = true,
-        help_heading = "End"
+        help_heading = "End",
+        value_parser = number::<u64>
     )]
     pub loops: u64,
-    /// End when a latency is above this, in µs, and say which thread it was
-    #[arg(short = 'b', long, value_name = "US", help_heading = "End")]
+    /// End when a latency is above this, in µs, and say which thread it was; 0 for never
+    #[arg(short = 'b', long, value_name = "US", help_heading = "End", value_parser = number::<u64>)]
     pub breaktrace: Option<u64>,
 
     /// Print nothing before the summary
     #[arg(short = 'q', long, help_heading = "Output")]
     pub quiet: bool,
     /// Print a histogram of latencies below this at the end, in µs
-    #[arg(short = 'h', long, value_name = "US", help_heading = "Output")]
+    #[arg(short = 'h', long, value_name = "US", help_heading = "Output", value_parser = number::<u64>)]
     pub histogram: Option<u64>,
     /// The same, with a column for all threads together
     #[arg(
         short = 'H',
         long,
         value_name = "US",
-        conflicts_with = "histogram",
-        help_heading = "Output"
+        overrides_with = "histogram",
+        help_heading = "Output",
+        value_parser = number::<u64>
     )]
     pub histofall: Option<u64>,
     /// Write the histogram to this file instead
@@ -115,14 +124,15 @@ pub struct CyclictestArguments {
         long,
         value_name = "N",
         requires = "verbose",
-        help_heading = "Output"
+        help_heading = "Output",
+        value_parser = number::<usize>
     )]
     pub oscope: Option<usize>,
     /// Print again only when there is a new maximum
     #[arg(short = 'M', long = "refresh_on_max", help_heading = "Output")]
     pub refresh_on_max: bool,
     /// List every latency above this, in µs, with its time
-    #[arg(long, value_name = "US", help_heading = "Output")]
+    #[arg(long, value_name = "US", help_heading = "Output", value_parser = number::<u64>)]
     pub spike: Option<u64>,
     /// List so many at most
     #[arg(
@@ -130,7 +140,8 @@ pub struct CyclictestArguments {
         value_name = "N",
         default_value_t = 1_024,
         requires = "spike",
-        help_heading = "Output"
+        help_heading = "Output",
+        value_parser = number::<usize>
     )]
     pub spike_nodes: usize,
 
@@ -150,7 +161,8 @@ pub struct CyclictestArguments {
         value_name = "CLOCK",
         default_value_t = 0,
         hide_default_value = true,
-        help_heading = "Accepted, since it is so anyway"
+        help_heading = "Accepted, since it is so anyway",
+        value_parser = number::<u32>
     )]
     pub clock: u32,
     /// What is held in /dev/cpu_dma_latency: 0
@@ -159,7 +171,8 @@ pub struct CyclictestArguments {
         value_name = "US",
         default_value_t = 0,
         hide_default_value = true,
-        help_heading = "Accepted, since it is so anyway"
+        help_heading = "Accepted, since it is so anyway",
+        value_parser = number::<u32>
     )]
     pub latency: u32,
     /// Print this help
@@ -168,6 +181,11 @@ pub struct CyclictestArguments {
 
     #[command(flatten)]
     pub refused: RefusedArguments,
+}
+
+/// Reads a number, blanks around it or not: callers that build a command line give `-h 3500` as one word.
+fn number<T: FromStr>(text: &str) -> Result<T, T::Err> {
+    text.trim().parse()
 }
 
 /// Holds the options of cyclictest that would measure something else: they are known, so that it can be said why.
@@ -183,8 +201,6 @@ pub struct RefusedArguments {
     pub laptop: bool,
     #[arg(short = 'F', long, hide = true)]
     pub fifo: Option<PathBuf>,
-    #[arg(long, hide = true)]
-    pub priospread: bool,
     #[arg(short = 'r', long, hide = true)]
     pub relative: bool,
     #[arg(short = 'R', long, hide = true)]
@@ -224,11 +240,6 @@ impl RefusedArguments {
                 self.fifo.is_some(),
                 "--fifo",
                 "there is no status by a named pipe; read standard output",
-            ),
-            (
-                self.priospread,
-                "--priospread",
-                "threads that share a CPU get falling priorities, others the same",
             ),
             (self.relative, "--relative", OTHER_TIMER),
             (

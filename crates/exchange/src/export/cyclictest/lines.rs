@@ -39,6 +39,22 @@ pub fn first_lines() -> &'static str {
     "# /dev/cpu_dma_latency set to 0us\n"
 }
 
+/// Returns what `-v` writes before that: how many CPUs there are, and how many of them are online.
+#[must_use]
+pub fn cpus(present: u32, online: u32) -> String {
+    format!("Max CPUs = {present}\nOnline CPUs = {online}\n")
+}
+
+/// Returns what `-v` writes after that. cyclictest shows the interval of the next thread there; this is each one's own.
+#[must_use]
+pub fn intervals(threads: &[State]) -> String {
+    let lines = threads.iter().map(|thread| {
+        let interval = thread.interval_ns / 1_000;
+        format!("Thread {} Interval: {interval}\n", thread.number)
+    });
+    lines.collect()
+}
+
 /// Returns the line above the status lines; `loadavg` is the text of /proc/loadavg.
 #[must_use]
 pub fn policy(name: &str, loadavg: &str) -> String {

@@ -10,7 +10,9 @@ mod lines;
 
 pub use histogram::{Histogram, histogram};
 pub use json::{Head, System, json};
-pub use lines::{State, breaks, first_lines, policy, spikes, status, status_lines, up, values};
+pub use lines::{
+    State, breaks, cpus, first_lines, intervals, policy, spikes, status, status_lines, up, values,
+};
 
 use crate::latencies::Latencies;
 

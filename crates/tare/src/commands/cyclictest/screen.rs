@@ -3,8 +3,9 @@
 use std::fs;
 
 use tare_exchange::export::cyclictest::{
-    State, Unit, first_lines, policy, status, status_lines, up,
+    State, Unit, cpus, first_lines, intervals, policy, status, status_lines, up,
 };
+use tare_wire::cpus::Cpus;
 use tare_wire::record::Live;
 
 use super::Taken;
@@ -18,6 +19,7 @@ pub struct Screen<'a> {
     policy: &'static str,
     unit: Unit,
     is_quiet: bool,
+    is_verbose: bool,
     has_head: bool,
     refresh_on_max: bool,
     /// Whether /dev/cpu_dma_latency is held at 0.
@@ -36,7 +38,7 @@ impl<'a> Screen<'a> {
         let plan = &settings.plan;
         let state = |number| State {
             number,
-            priority: plan.priority,
+            priority: plan.priority_of(number),
             interval_ns: plan.interval_of(number),
             ..State::default()
         };
@@ -45,6 +47,7 @@ impl<'a> Screen<'a> {
             policy: plan.policy.name(),
             unit: settings.unit,
             is_quiet: settings.quiet,
+            is_verbose: settings.verbose.is_some(),
             has_head: !settings.is_json_only(),
             refresh_on_max: settings.refresh_on_max,
             latency_held: false,
@@ -57,8 +60,18 @@ impl<'a> Screen<'a> {
 
     /// Prints what comes before the first wake-up.
     pub fn begin(&mut self) -> Result<(), CommandError> {
+        let mut head = String::new();
+        if self.is_verbose && self.has_head {
+            head += &cpus(count("present"), count("online"));
+        }
         if self.latency_held && self.has_head {
-            self.terminal.print(first_lines())?;
+            head += first_lines();
+        }
+        if self.is_verbose && self.has_head {
+            head += &intervals(&self.threads);
+        }
+        if !head.is_empty() {
+            self.terminal.print(&head)?;
         }
         self.has_news = true;
         self.draw()
@@ -131,4 +144,11 @@ impl<'a> Screen<'a> {
         let policy = policy(self.policy, &loadavg);
         self.terminal.print(&format!("{up}{policy}{lines}"))
     }
+}
+
+/// Counts the CPUs that are present, or online; 1 if the kernel does not tell.
+fn count(which: &str) -> u32 {
+    let list = fs::read_to_string(format!("/sys/devices/system/cpu/{which}"));
+    let cpus = list.ok().and_then(|list| Cpus::parse(list.trim()));
+    cpus.map_or(1, |cpus| cpus.count())
 }

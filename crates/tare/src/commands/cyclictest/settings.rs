@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_exchange::export::cyclictest::{Histogram, Unit};
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::{MAX_DURATION_NS, Plan, Policy};
+use tare_wire::wakeup::{MAX_DURATION_NS, Plan, Policy, Spread};
 
 use crate::cli::cyclictest::CyclictestArguments;
 use crate::error::CommandError;
@@ -66,8 +66,8 @@ impl Settings {
         } else {
             Unit::Micros
         };
-        let histogram = histogram(arguments, unit)?;
         let mut remarks = Vec::new();
+        let histogram = histogram(arguments, unit, &mut remarks)?;
         let plan = plan(arguments, &allowed, histogram.as_ref(), &mut remarks)?;
         plan.check()
             .map_err(|refusal| CommandError::Usage(refusal.to_string()))?;
@@ -84,7 +84,7 @@ impl Settings {
                 .then(|| arguments.oscope.unwrap_or(1).max(1)),
             spike: arguments.spike.map(|spike| (spike, arguments.spike_nodes)),
             refresh_on_max: arguments.refresh_on_max,
-            breaks: arguments.breaktrace.is_some(),
+            breaks: limit(arguments).is_some(),
             remarks,
             allowed,
         })
@@ -141,6 +141,7 @@ fn refuse(arguments: &CyclictestArguments) -> Result<(), CommandError> {
 fn histogram(
     arguments: &CyclictestArguments,
     unit: Unit,
+    remarks: &mut Vec<String>,
 ) -> Result<Option<Histogram>, CommandError> {
     let all = arguments.histofall.is_some();
     let Some(size) = arguments.histogram.or(arguments.histofall) else {
@@ -149,12 +150,16 @@ fn histogram(
         }
         return Ok(None);
     };
-    if !(1..=Histogram::MOST).contains(&size) {
-        return usage(format!(
-            "a histogram has 1 to {} values, not {size}",
+    if size == 0 {
+        return usage("a histogram has at least one value: -h 0 asks for none");
+    }
+    if size > Histogram::MOST {
+        remarks.push(format!(
+            "-h {size} is taken as {}, which is how far histograms go",
             Histogram::MOST
         ));
     }
+    let size = size.min(Histogram::MOST);
     Ok(Some(Histogram { size, unit, all }))
 }
 
@@ -166,12 +171,19 @@ fn plan(
 ) -> Result<Plan, CommandError> {
     let in_ns = |us: u64| us.saturating_mul(1_000);
     let interval_ns = in_ns(arguments.interval);
-    let threads = match arguments.threads {
-        Some(0) => allowed.count(),
-        Some(threads) => threads,
-        None if arguments.smp => allowed.count(),
-        None => 1,
+    let (threads, affinity) = match arguments.threads {
+        _ if arguments.smp => (allowed.count(), None),
+        Some(0) => (allowed.count(), arguments.affinity.as_deref()),
+        threads => (threads.unwrap_or(1), arguments.affinity.as_deref()),
     };
+    for (option, is_given) in [
+        ("-t", arguments.threads.is_some()),
+        ("-a", arguments.affinity.is_some()),
+    ] {
+        if arguments.smp && is_given {
+            remarks.push(format!("{option} is ignored: -S puts a thread on each CPU"));
+        }
+    }
     let distance_ns = match (histogram, arguments.distance) {
         (Some(_), given) => {
             if given.is_some_and(|us| us > 0) {
@@ -185,23 +197,29 @@ fn plan(
     let (policy, priority) = scheduling(arguments, threads, remarks)?;
     let loops = (arguments.loops > 0).then_some(arguments.loops);
     let duration_ns = arguments.duration.as_deref().map(duration).transpose()?;
+    let duration_ns = duration_ns.filter(|ns| *ns > 0);
     // cyclictest's endless run; a plan has an end.
     let duration_ns = duration_ns.or_else(|| loops.is_none().then_some(MAX_DURATION_NS));
     let unit = if arguments.nsecs { 1 } else { 1_000 };
+    // The kernel does not pin a SCHED_DEADLINE thread to one CPU of several.
+    let pinned = (policy != Policy::Deadline).then_some(*allowed);
     let mut plan = Plan {
         interval_ns,
         distance_ns,
         threads,
-        cpu: Some(cpus("-a", arguments.affinity.as_deref(), allowed)?.unwrap_or(*allowed)),
+        cpu: cpus("-a", affinity, allowed)?.or(pinned),
         main: cpus("--mainaffinity", arguments.mainaffinity.as_deref(), allowed)?,
         policy,
         priority,
+        spread: if arguments.priospread {
+            Spread::Falling
+        } else {
+            Spread::Same
+        },
         duration_ns,
         loops,
         // A latency of 10.9 µs is not above 10 there.
-        above_ns: arguments
-            .breaktrace
-            .map(|limit| limit.saturating_mul(unit).saturating_add(unit - 1)),
+        above_ns: limit(arguments).map(|limit| limit.saturating_mul(unit).saturating_add(unit - 1)),
         live_ns: Some(if arguments.quiet {
             QUIET_LIVE_NS
         } else {
@@ -231,13 +249,19 @@ fn plan(
     Ok(plan)
 }
 
+/// Returns the latency that ends it; 0 is none, as there.
+fn limit(arguments: &CyclictestArguments) -> Option<u64> {
+    arguments.breaktrace.filter(|limit| *limit > 0)
+}
+
 /// Decides as cyclictest does: a priority means SCHED_FIFO, and a real-time policy means a priority.
 fn scheduling(
     arguments: &CyclictestArguments,
     threads: u32,
     remarks: &mut Vec<String>,
 ) -> Result<(Policy, u32), CommandError> {
-    let policy = match arguments.policy.as_deref() {
+    let name = arguments.policy.as_deref().map(str::to_ascii_lowercase);
+    let policy = match name.as_deref() {
         None | Some("other" | "normal") => Policy::Other,
         Some(name @ ("batch" | "idle")) => {
             return usage(format!(
@@ -253,7 +277,13 @@ fn scheduling(
             }
         },
     };
+    let default = |remarks: &mut Vec<String>| {
+        let priority = threads.saturating_add(1).min(99);
+        remarks.push(format!("defaulting realtime priority to {priority}"));
+        priority
+    };
     Ok(match (policy, arguments.priority) {
+        (Policy::Other, 0) if arguments.priospread => (Policy::Fifo, default(remarks)),
         (Policy::Other, 0) => (Policy::Other, 0),
         (Policy::Other, priority) => {
             if arguments.policy.is_some() {
@@ -262,11 +292,7 @@ fn scheduling(
             }
             (Policy::Fifo, priority)
         }
-        (Policy::Fifo | Policy::RoundRobin, 0) => {
-            let priority = (threads + 1).min(99);
-            remarks.push(format!("defaulting realtime priority to {priority}"));
-            (policy, priority)
-        }
+        (Policy::Fifo | Policy::RoundRobin, 0) => (policy, default(remarks)),
         (policy, priority) => (policy, priority),
     })
 }
