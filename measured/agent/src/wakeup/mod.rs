@@ -33,6 +33,7 @@ mod throttling;
 mod trouble;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tare_services::arena::Arena;
@@ -175,13 +176,23 @@ impl Ready {
         if let Some(Err(trouble)) = &self.flight {
             notices.push(trouble.to_string());
         }
-        let mut threads = self.threads.iter();
-        if threads.any(|thread| thread.scheduling.is_real_time())
-            && let Some(throttling) = Throttling::find()
+        if let Some(throttling) = Throttling::find()
+            && let Some(warning) = throttling.warning(self.real_time_used(plan))
         {
-            notices.push(throttling.to_string());
+            notices.push(warning.to_string());
         }
         notices
+    }
+
+    /// Returns the share of a CPU that its real-time threads take at least, on the CPU where they take most.
+    fn real_time_used(&self, plan: &Plan) -> f64 {
+        let mut used: BTreeMap<Option<u32>, f64> = BTreeMap::new();
+        let threads = self.threads.iter();
+        for thread in threads.filter(|thread| thread.scheduling.is_real_time()) {
+            let share = taken_ns(thread) as f64 / plan.interval_of(thread.number) as f64;
+            *used.entry(thread.cpu).or_default() += share;
+        }
+        used.into_values().fold(0.0, f64::max)
     }
 }
 

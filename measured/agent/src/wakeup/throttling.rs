@@ -9,6 +9,10 @@ use std::fs;
 
 use super::group::Group;
 
+/// Is the part of the limit from which on threads are warned: what else they do, and what wakes up later than usual,
+/// comes on top of what was measured when nothing disturbed.
+const CONCERNED: f64 = 0.5;
+
 /// Is a limit of real-time time that is below the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttling {
@@ -42,15 +46,29 @@ impl Throttling {
     pub fn in_short(&self) -> String {
         format!("{} of {} µs", self.runtime_us, self.period_us)
     }
+
+    /// Warns whom the limit can hold up: real-time threads that by themselves take `used` of a CPU (1 is all of it).
+    /// None for those that sleep most of the time, which the limit does not concern unless others use it up.
+    pub fn warning(&self, used: f64) -> Option<Warning<'_>> {
+        let share = self.runtime_us as f64 / self.period_us.max(1) as f64;
+        (used > share * CONCERNED).then_some(Warning { limit: self, used })
+    }
 }
 
-impl fmt::Display for Throttling {
+/// Says what the limit does to threads that come near it, and what to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Warning<'a> {
+    limit: &'a Throttling,
+    used: f64,
+}
+
+impl fmt::Display for Warning<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
+        let Throttling {
             runtime_us,
             period_us,
             group,
-        } = self;
+        } = self.limit;
         let share = runtime_us * 100 / period_us.max(&1);
         let rest_ms = (period_us - runtime_us) / 1_000;
         write!(f, "RT throttling is on: all real-time threads ")?;
@@ -59,8 +77,9 @@ impl fmt::Display for Throttling {
         }
         write!(
             f,
-            "together get {share} % of a CPU ({runtime_us} of {period_us} µs). This measurement uses less; but if \
-             others use that up, it waits with them, for {rest_ms} ms. "
+            "together get {share} % of a CPU ({runtime_us} of {period_us} µs), and waking up and recording alone take \
+             about {:.0} % of it here. When it is used up, all of them wait for up to {rest_ms} ms. ",
+            self.used * 100.0
         )?;
         match group {
             Some(_) => f.write_str("More is given by cpu.rt_runtime_us of the group"),
@@ -105,10 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_the_share_and_the_wait() {
-        let text = limit(950_000, 1_000_000, None).unwrap().to_string();
+    fn only_who_comes_near_the_limit_is_warned() {
+        let of_all = limit(950_000, 1_000_000, None).unwrap();
+        assert!(of_all.warning(0.05).is_none());
+        let text = of_all.warning(0.62).unwrap().to_string();
         assert!(
-            text.contains("get 95 % of a CPU (950000 of 1000000 µs)"),
+            text.contains("get 95 % of a CPU (950000 of 1000000 µs)")
+                && text.contains("62 % of it"),
             "{text}"
         );
         assert!(
@@ -116,7 +138,7 @@ mod tests {
             "{text}"
         );
         let group = limit(10_000, 1_000_000, Some("/a".to_owned())).unwrap();
-        let text = group.to_string();
+        let text = group.warning(0.05).unwrap().to_string();
         assert!(
             text.contains("of the control group /a together get 1 %"),
             "{text}"
