@@ -10,7 +10,8 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use crate::analysis::{
-    Analysis, Combination, CombinedFigures, CombinedGap, CombinedTimed, Spread, Summary, Time,
+    Analysis, Combination, CombinedFigures, CombinedGap, CombinedTimed, LoadFigure, Spread,
+    Summary, Time,
 };
 use crate::format::Numbers;
 use crate::panels::{Panel, panels};
@@ -22,8 +23,11 @@ pub use compare::compare;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// Marks a row that stands for a heading; no target begins with it.
+/// Marks a row that stands for a text across all columns; no target begins with it.
 const HEADING: char = '§';
+
+/// Stands before a text that says more of the row above it.
+const INDENT: &str = "    ";
 
 /// Is where a name without blanks may be broken: a blank of no width.
 const BREAK: char = '\u{200b}';
@@ -57,11 +61,7 @@ pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
         page.heading("Counted on the measured CPU by the unikernel itself");
         page.table(counters);
     }
-    let loads = load_table(summary);
-    if !loads.is_empty() {
-        page.heading("Loads, as achieved");
-        page.table(loads);
-    }
+    page.loads(&summary.loads);
     page.not_measured(summary);
     if let Some(reproduction) = &summary.reproduction {
         page.reproduction(reproduction);
@@ -70,6 +70,44 @@ pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
     page.verdict(summary);
     page.text
         .split_off(page.text.len() - page.text.trim_start().len())
+}
+
+/// Is a table some of whose rows are texts across all columns.
+struct Interleaved {
+    table: Table,
+    /// The texts; a row that begins with [`HEADING`] stands for the one of its number.
+    texts: Vec<Across>,
+}
+
+/// Is a text across all columns of a table.
+enum Across {
+    /// Names what the rows below it have in common.
+    Heading(String),
+    /// Says more of the row above it.
+    Below(String),
+}
+
+impl Interleaved {
+    fn new(table: Table) -> Self {
+        Self {
+            table,
+            texts: Vec::new(),
+        }
+    }
+
+    fn heading(&mut self, text: String) {
+        self.across(Across::Heading(text));
+    }
+
+    fn below(&mut self, text: String) {
+        self.across(Across::Below(text));
+    }
+
+    fn across(&mut self, text: Across) {
+        self.table
+            .add_row([format!("{HEADING}{}", self.texts.len())]);
+        self.texts.push(text);
+    }
 }
 
 struct Page {
@@ -158,6 +196,53 @@ impl Page {
                 Some(heading) => self.paragraph(&heading, Style::new().dimmed(), ""),
                 None => self.text.push_str(&format!("{line}\n")),
             }
+        }
+    }
+
+    /// Writes a table some of whose rows are texts across all columns.
+    fn interleaved(&mut self, rows: Interleaved) {
+        let from = self.text.len();
+        self.table(rows.table);
+        let texts = rows.texts;
+        for line in self.text.split_off(from).lines() {
+            let number = line
+                .strip_prefix(HEADING)
+                .and_then(|number| number.trim().parse::<usize>().ok());
+            match number.and_then(|number| Some((number, texts.get(number)?))) {
+                Some((number, Across::Heading(heading))) => {
+                    // A blank line sets groups apart, but not the first from the head of the table.
+                    if number != 0 {
+                        self.text.push('\n');
+                    }
+                    self.paragraph(heading, Style::new().dimmed(), "");
+                }
+                Some((_, Across::Below(text))) => self.paragraph(text, Style::new(), INDENT),
+                None => self.text.push_str(&format!("{line}\n")),
+            }
+        }
+    }
+
+    /// Writes what the loads did: medians over the blocks with the range.
+    fn loads(&mut self, loads: &[LoadFigure]) {
+        let mut rows = Interleaved::new(table(&["load", "what", "median", "range"]));
+        if let Some(what) = rows.table.column_mut(1) {
+            what.set_cell_alignment(CellAlignment::Left);
+        }
+        for (place, loads) in words::loads_by_place(loads) {
+            if loads.iter().all(|load| load.rates.is_empty()) {
+                continue;
+            }
+            rows.heading(place);
+            for load in loads {
+                for (number, rate) in load.rates.iter().enumerate() {
+                    let row = words::load_row(N, load, rate, number == 0);
+                    rows.table.add_row(row);
+                }
+            }
+        }
+        if !rows.texts.is_empty() {
+            self.heading("Loads, as achieved");
+            self.interleaved(rows);
         }
     }
 
@@ -339,17 +424,6 @@ fn counter_table(panels: &[Panel<'_>]) -> Table {
                     .map_or_else(none, |rate| N.short(rate.median)),
                 N.count(counter.delays),
             ]);
-        }
-    }
-    table
-}
-
-/// Makes the table of what the loads did: medians over the blocks with the range.
-fn load_table(summary: &Summary) -> Table {
-    let mut table = table(&["load · target", "where", "what", "median", "range"]);
-    for load in &summary.loads {
-        for rate in &load.rates {
-            table.add_row(words::load_row(N, load, rate));
         }
     }
     table

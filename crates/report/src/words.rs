@@ -110,12 +110,34 @@ fn load_rate(numbers: Numbers, what: &str, per_second: f64) -> String {
     numbers.with_unit(&numbers.short(value), unit)
 }
 
-/// Writes a row of the table of loads: load and target, where, what, median, range.
-pub(crate) fn load_row(numbers: Numbers, load: &LoadFigure, rate: &LoadRate) -> [String; 5] {
+/// Puts the loads of one place together, below the target's name and where they ran, places in the order in which they
+/// come.
+pub(crate) fn loads_by_place(loads: &[LoadFigure]) -> Vec<(String, Vec<&LoadFigure>)> {
+    let mut places: Vec<(String, Vec<&LoadFigure>)> = Vec::new();
+    for load in loads {
+        let name = format!("{}, loads {}", load.target, load_place(load.place));
+        match places.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => known.push(load),
+            None => places.push((name, vec![load])),
+        }
+    }
+    places
+}
+
+/// Writes a row of the table of loads: load, what, median, range. The first row of a load has its name.
+pub(crate) fn load_row(
+    numbers: Numbers,
+    load: &LoadFigure,
+    rate: &LoadRate,
+    is_first: bool,
+) -> [String; 4] {
     let [median, lowest, highest] = load_rates(numbers, rate);
     [
-        format!("{} · {}", load.load, load.target),
-        load_place(load.place).to_owned(),
+        if is_first {
+            load.load.clone()
+        } else {
+            String::new()
+        },
         rate.what.trim_start_matches("ns of ").to_owned(),
         median,
         format!("{lowest} to {highest}"),

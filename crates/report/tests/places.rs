@@ -196,13 +196,14 @@ fn what_a_load_did_is_summed_by_block_and_its_deviations_are_listed() {
     );
     let (terminal, page, _) = said(&analysis);
     assert!(
-        terminal.contains("dd · process beside it bytes written 250 MB/s 100 MB/s to 400 MB/s"),
+        terminal
+            .contains("process, loads beside it dd bytes written 250 MB/s 100 MB/s to 400 MB/s"),
         "{terminal}"
     );
     assert!(terminal.contains("CPU 1 lost") && terminal.contains("under dd"));
     assert!(page.contains("<td>250 MB/s</td><td>100 MB/s to 400 MB/s</td>"));
     assert!(page.contains("conv=fsync is added<span class=\"note\"> (dd; cells 1–5)</span>"));
-    assert!(page.contains("linux,kernel=debian</th><td>inside</td>"));
+    assert!(page.contains("<span>linux,kernel=debian, loads inside</span>"));
 }
 
 #[test]
@@ -347,7 +348,7 @@ fn a_dozen_targets_are_overlaid_by_six_at_most() {
         "gap · Linux guests, whole Debian",
     ] {
         assert!(
-            page.contains(&format!("scope=\"rowgroup\">{heading}</th>")),
+            page.contains(&format!("scope=\"rowgroup\"><span>{heading}</span></th>")),
             "{heading}"
         );
     }

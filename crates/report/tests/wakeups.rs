@@ -7,9 +7,10 @@ use std::fs;
 use synthetic::wakeups::{Schedule, linux_like, trace, woken};
 use synthetic::{Fold, Run, timed};
 use tare_host::{Machine, Source};
+use tare_report::RunData;
 use tare_report::wakeup::WakeupCombination;
-use tare_report::{Analysis, analyse, live, terminal, write_all};
-use tare_results::model::{TraceEvent, TraceKind, WorstWakeup};
+use tare_report::{Analysis, analyse, html, live, terminal, write_all};
+use tare_results::model::{Achieved, Load, LoadPlace, TraceEvent, TraceKind, WorstWakeup};
 use tare_results::{CellState, MachineRecord, RunFolder};
 
 const INTERVAL: u64 = 100_000;
@@ -159,8 +160,8 @@ fn intervals_take_runs_and_are_refused_without_enough() {
     );
 }
 
-#[test]
-fn what_was_traced_stands_apart_with_who_is_to_blame() {
+/// Makes a run without and one with a trace, in which a thread's softirq held up one wake-up for 60 µs.
+fn blamed(thread: &str) -> RunData {
     let mut run = Run::new(1);
     run.woken(1, Schedule::default(), |_, _, _| 4_000);
     let traced = Schedule {
@@ -183,12 +184,24 @@ fn what_was_traced_stands_apart_with_who_is_to_blame() {
             latency_ns: 60_000,
             complete: true,
             events: vec![
+                event(
+                    -500,
+                    TraceKind::Running {
+                        thread: thread.to_owned(),
+                        ours: false,
+                    },
+                ),
                 event(-500, TraceKind::SoftirqEntry { name: softirq() }),
                 event(59_000, TraceKind::SoftirqExit { name: softirq() }),
             ],
         },
     );
-    let analysis = run.data().analyse();
+    run.data()
+}
+
+#[test]
+fn what_was_traced_stands_apart_with_who_is_to_blame() {
+    let analysis = blamed("hackbench/117").analyse();
     let [plain, traced] = analysis.summary().wakeups.as_slice() else {
         panic!("they are not merged");
     };
@@ -332,6 +345,107 @@ fn tables_on_a_terminal() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }
+}
+
+#[test]
+fn the_worst_with_their_culprits_fit_on_a_terminal_as_well() {
+    let analysis = blamed("hackbench/117 with a name of its own").analyse();
+    let text = terminal::render(&analysis, 100, false);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    // On a line of its own it need not be broken.
+    let below = text
+        .lines()
+        .find(|line| line.contains("with a name of its own"));
+    assert!(below.is_some_and(|line| line.starts_with("    ")), "{text}");
+    let wide = terminal::render(&analysis, 160, false);
+    assert!(wide.contains("L3") && wide.contains("culprit"), "{wide}");
+}
+
+#[test]
+fn throttling_is_told_when_it_was_seen() {
+    let mut data = blamed("hog/77");
+    let (CellState::Done(cell), _) = &mut data.cells[1] else {
+        panic!("it was measured");
+    };
+    let event = |at_ns, what| TraceEvent {
+        at_ns,
+        what,
+        from_user: false,
+        stack: Vec::new(),
+    };
+    let (hog, tar) = (("hog/77", 0), ("tar/55", 120));
+    let us = ("tare-agent/100", 4);
+    let switch = |at_ns, (from, from_priority): (&str, i32), (to, to_priority): (&str, i32)| {
+        let what = TraceKind::Switch {
+            from: from.to_owned(),
+            from_priority,
+            to: to.to_owned(),
+            to_priority,
+            ours: to == us.0,
+        };
+        event(at_ns, what)
+    };
+    let hogs = TraceKind::Running {
+        thread: hog.0.to_owned(),
+        ours: false,
+    };
+    let expired = TraceKind::InterruptEntry {
+        name: "local timer".to_owned(),
+    };
+    let waking = TraceKind::Waking {
+        thread: us.0.to_owned(),
+        ours: true,
+        priority: us.1,
+    };
+    let left = TraceKind::InterruptExit {
+        name: "local timer".to_owned(),
+    };
+    woken(cell).worst[0].events = vec![
+        event(-500, hogs),
+        event(500, expired),
+        event(900, waking),
+        event(1_500, left),
+        switch(5_000, hog, tar),
+        switch(55_000, tar, us),
+    ];
+    let analysis = data.analyse();
+    let alarms = analysis.alarms();
+    let alarm = alarms.iter().find(|alarm| alarm.id() == "rt-throttled");
+    let text = alarm.unwrap().to_string();
+    assert!(
+        text.contains("1 of the worst") && text.contains("sched_rt_runtime_us=-1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_page_shows_wake_ups_before_what_the_loads_did() {
+    let mut data = blamed("hackbench/117");
+    let (CellState::Done(cell), _) = &mut data.cells[0] else {
+        panic!("it was measured");
+    };
+    let achieved = Achieved {
+        what: "messages".to_owned(),
+        amount: 5,
+        ns: 1_000_000_000,
+    };
+    cell.load = Some(Load {
+        place: LoadPlace::Beside,
+        achieved: vec![achieved],
+        notices: Vec::new(),
+        phases: Vec::new(),
+    });
+    let page = html::render(&data.analyse());
+    let at = |part: &str| {
+        page.find(part)
+            .unwrap_or_else(|| panic!("{part} is missing"))
+    };
+    assert!(at("id=\"wakeups\"") < at("id=\"loads\""));
+    assert!(at("who is to blame") < at("id=\"loads\""));
+    assert!(at("class=\"prose\"") < at("hackbench/117"));
 }
 
 #[test]

@@ -106,6 +106,13 @@ pub enum Alarm {
         /// How long recording one wake-up took there.
         recording_ns: u64,
     },
+    /// The kernel's limit for real-time threads held up the threads that were woken.
+    Throttled {
+        /// The combinations.
+        labels: Vec<String>,
+        /// Worst wake-ups of which it was the culprit.
+        wakeups: usize,
+    },
     /// The threads that were woken had no real-time priority.
     OrdinaryTask {
         /// The combinations.
@@ -182,6 +189,7 @@ impl Alarm {
             Self::InstructionTime { .. } => "instruction-time",
             Self::Uncounted { .. } => "wakeups-uncounted",
             Self::RecordingCost { .. } => "recording-cost",
+            Self::Throttled { .. } => "rt-throttled",
             Self::OrdinaryTask { .. } => "ordinary-task",
             Self::BeyondTheEnd { .. } => "missed-beyond-end",
             Self::IdleStates { .. } => "woken-from-idle",
@@ -204,6 +212,7 @@ impl Alarm {
             | Self::InstructionTime { .. }
             | Self::Uncounted { .. }
             | Self::RecordingCost { .. }
+            | Self::Throttled { .. }
             | Self::IdleStates { .. }
             | Self::LateLoad { .. } => Severity::Warning,
             Self::NotLocked { .. }
@@ -364,6 +373,14 @@ impl fmt::Display for Alarm {
                  measurement claims. Choose a longer interval.",
                 Numbers::PLAIN.percent(*share),
                 Numbers::PLAIN.ns(*recording_ns as f64, None),
+                name_some(labels)
+            ),
+            Self::Throttled { labels, wakeups } => write!(
+                f,
+                "RT throttling, the kernel's limit for all real-time threads together, made {} of the worst wake-ups of {} \
+                 late: somebody had used the limit up. Find out who, or turn it off: `sysctl -w \
+                 kernel.sched_rt_runtime_us=-1`.",
+                count(*wakeups as u64),
                 name_some(labels)
             ),
             Self::OrdinaryTask { labels } => write!(

@@ -10,6 +10,7 @@ use super::counters;
 use super::figures::Time;
 use super::gap::{self, GapFigures, InterArrivals};
 use super::loads::Disturbances;
+use super::notices;
 use super::picture::{self, TimePicture};
 use super::places::{self, Placement};
 use super::summary::{
@@ -229,7 +230,7 @@ impl Analyser {
             places: places::collect(cells.iter().chain(&woken).map(|(cell, _)| cell)),
             cells: summaries,
             not_measured,
-            notices,
+            notices: notices::join(notices),
             reproduction: None,
         };
         let mut analysis = Analysis {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use tare_results::model::{Achieved, Cell, LoadPlace};
 
 use super::combine::Spread;
+use super::notices;
 use super::summary::Notice;
 use crate::groups::Group;
 
@@ -190,7 +191,7 @@ impl Collected {
             target: self.target,
             place: self.place,
             is_schedule: self.is_schedule,
-            notices: self.notices,
+            notices: notices::join(self.notices),
         }
     }
 }

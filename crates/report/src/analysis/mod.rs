@@ -14,6 +14,7 @@ mod figures;
 mod gap;
 mod instance;
 mod loads;
+mod notices;
 mod picture;
 mod places;
 mod summary;

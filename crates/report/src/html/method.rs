@@ -156,7 +156,7 @@ pub(super) fn not_measured(analysis: &Analysis) -> Markup {
             ul {
                 @for note in notes() { li { (with_code(&note.to_string())) } }
                 @for notice in &summary.notices {
-                    li { (notice.text) span.note { " (" (name_cells(&notice.cells)) ")" } }
+                    li { (with_code(&notice.text)) span.note { " (" (name_cells(&notice.cells)) ")" } }
                 }
             }
         }

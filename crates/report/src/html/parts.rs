@@ -95,6 +95,8 @@ pub(super) struct Figure<'a> {
 pub(super) struct Table {
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,
+    /// Whether the last column holds sentences, not figures.
+    pub ends_in_prose: bool,
 }
 
 impl Figure<'_> {
@@ -122,7 +124,7 @@ impl Table {
     pub fn new<const COLUMNS: usize>(head: [&str; COLUMNS]) -> Self {
         Self {
             head: head.map(str::to_owned).to_vec(),
-            rows: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -140,13 +142,13 @@ impl Table {
     pub fn render(&self) -> Markup {
         html! {
             div.scroll tabindex="0" {
-                table {
+                table.prose[self.ends_in_prose] {
                     thead { tr { @for cell in &self.head { th scope="col" { (cell) } } } }
                     tbody {
                         @for row in &self.rows {
                             tr {
                                 @if let ([heading], 2..) = (row.as_slice(), self.head.len()) {
-                                    th.group colspan=(self.head.len()) scope="rowgroup" { (heading) }
+                                    th.group colspan=(self.head.len()) scope="rowgroup" { span { (heading) } }
                                 } @else {
                                     @for (place, cell) in row.iter().enumerate() {
                                         @if place == 0 { th scope="row" { (breakable(cell)) } } @else { td { (cell) } }

@@ -6,36 +6,38 @@ use crate::analysis::{Combination, Place, Summary, name_cells};
 use crate::panels::Panel;
 use crate::words;
 
-use super::parts::{N, Table, none};
+use super::parts::{N, Table, none, with_code};
 
 /// Renders what the loads did, and which daemons ran; `None` if there was neither.
 pub(super) fn loads(summary: &Summary) -> Option<Markup> {
     if summary.loads.is_empty() && summary.daemons.is_empty() {
         return None;
     }
-    let mut table = Table::new([
-        "load · target",
-        "where",
-        "what",
-        "median",
-        "range",
-        "blocks",
-    ]);
-    for load in &summary.loads {
-        for rate in &load.rates {
-            let mut row = words::load_row(N, load, rate).to_vec();
-            row.push(N.count(rate.blocks.len() as u64));
-            table.rows.push(row);
+    let mut table = Table::new(["load", "what", "median", "range", "blocks"]);
+    for (place, loads) in words::loads_by_place(&summary.loads) {
+        // What was a schedule is told load by load.
+        if loads
+            .iter()
+            .all(|load| load.is_schedule && load.rates.is_empty())
+        {
+            continue;
         }
-        if load.rates.is_empty() && !load.is_schedule {
-            table.row([
-                format!("{} · {}", load.load, load.target),
-                words::load_place(load.place).to_owned(),
-                "nothing was counted".to_owned(),
-                none(),
-                none(),
-                none(),
-            ]);
+        table.heading(&place);
+        for load in loads {
+            for (number, rate) in load.rates.iter().enumerate() {
+                let mut row = words::load_row(N, load, rate, number == 0).to_vec();
+                row.push(N.count(rate.blocks.len() as u64));
+                table.rows.push(row);
+            }
+            if load.rates.is_empty() && !load.is_schedule {
+                table.row([
+                    load.load.clone(),
+                    "nothing was counted".to_owned(),
+                    none(),
+                    none(),
+                    none(),
+                ]);
+            }
         }
     }
     let remarks = remarks(summary);
@@ -51,7 +53,7 @@ pub(super) fn loads(summary: &Summary) -> Option<Markup> {
         @if !remarks.is_empty() {
             h3 { "In what they differ from the published loads" }
             ul {
-                @for (text, who) in &remarks { li { (text) span.note { " (" (who) ")" } } }
+                @for (text, who) in &remarks { li { (with_code(text)) span.note { " (" (who) ")" } } }
             }
         }
         @if !summary.daemons.is_empty() {
@@ -61,23 +63,28 @@ pub(super) fn loads(summary: &Summary) -> Option<Markup> {
     })
 }
 
-/// Returns each remark of a load once, with who made it.
+/// Returns each remark of a load once, with who made it. Those of a schedule say themselves of which load they are.
 fn remarks(summary: &Summary) -> Vec<(String, String)> {
-    let mut remarks: Vec<(&str, &str, Vec<u32>)> = Vec::new();
+    let mut remarks: Vec<(&str, Option<&str>, Vec<u32>)> = Vec::new();
     for load in &summary.loads {
+        let name = (!load.is_schedule).then_some(load.load.as_str());
         for notice in &load.notices {
-            let same = |known: &&mut (&str, &str, Vec<u32>)| {
-                known.0 == notice.text && known.1 == load.load
+            let same = |known: &&mut (&str, Option<&str>, Vec<u32>)| {
+                known.0 == notice.text && known.1 == name
             };
             match remarks.iter_mut().find(same) {
                 Some((.., cells)) => cells.extend(&notice.cells),
-                None => remarks.push((&notice.text, &load.load, notice.cells.clone())),
+                None => remarks.push((&notice.text, name, notice.cells.clone())),
             }
         }
     }
     remarks
         .into_iter()
-        .map(|(text, load, cells)| (text.to_owned(), format!("{load}; {}", name_cells(&cells))))
+        .map(|(text, load, cells)| {
+            let cells = name_cells(&cells);
+            let who = load.map_or_else(|| cells.clone(), |load| format!("{load}; {cells}"));
+            (text.to_owned(), who)
+        })
         .collect()
 }
 

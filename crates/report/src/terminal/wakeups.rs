@@ -1,15 +1,12 @@
 //! Wake-ups on a terminal: a table per phase, and the worst with who is to blame.
 
 use anstyle::Style;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::CellAlignment;
 
-use super::{N, Page, table};
+use super::{Interleaved, N, Page, table};
 use crate::wakeup::WakeupCombination;
 use crate::wakeup::table::{COLUMNS, Column, Line, WORST, phases, refused, worst};
 use crate::wakeup::words::place;
-
-/// Marks a line of a table that stands for a heading; no load begins with it.
-const HEADING: char = '§';
 
 /// Is the width from which the table has all columns.
 const WIDE: usize = 130;
@@ -47,49 +44,26 @@ impl Page {
             .collect();
         let mut head = vec!["under"];
         head.extend(columns.iter().map(|column| column.name));
-        let mut rows = table(&head);
-        let mut headings = Vec::new();
+        let mut rows = Interleaved::new(table(&head));
         for line in phases(N, combinations, &columns) {
             match line {
-                Line::Heading(heading) => {
-                    rows.add_row([format!("{HEADING}{}", headings.len())]);
-                    headings.push(heading);
-                }
+                Line::Heading(heading) => rows.heading(heading),
                 Line::Row(name, cells) => {
-                    rows.add_row(std::iter::once(name).chain(cells).collect::<Vec<_>>());
+                    let cells = std::iter::once(name).chain(cells);
+                    rows.table.add_row(cells.collect::<Vec<_>>());
                 }
             }
         }
-        self.with_headings(rows, &headings);
+        self.interleaved(rows);
         if let Some(refused) = refused(N, combinations) {
             self.paragraph(&refused, Style::new().dimmed(), "");
-        }
-    }
-
-    /// Writes a table whose lines that begin with [`HEADING`] stand for headings, by number.
-    fn with_headings(&mut self, rows: Table, headings: &[String]) {
-        let from = self.text.len();
-        self.table(rows);
-        for line in self.text.split_off(from).lines() {
-            let number = line
-                .strip_prefix(HEADING)
-                .and_then(|n| n.trim().parse::<usize>().ok());
-            match number.and_then(|number| headings.get(number)) {
-                Some(heading) => {
-                    // A blank line sets places apart, but not the first from the head of the table.
-                    if number != Some(0) {
-                        self.text.push('\n');
-                    }
-                    self.paragraph(heading, Style::new().dimmed(), "");
-                }
-                None => self.text.push_str(&format!("{line}\n")),
-            }
         }
     }
 
     /// Writes the worst wake-ups: of each place if their reasons are known, else only a few.
     fn worst(&mut self, combinations: &[&WakeupCombination]) {
         const UNTRACED: usize = 3;
+        const UNTRACED_COLUMNS: usize = 4;
         if combinations.iter().all(|c| c.worst.is_empty()) {
             return;
         }
@@ -97,19 +71,20 @@ impl Page {
             .iter()
             .any(|c| c.worst.iter().any(|w| w.blame.is_some()));
         self.heading("Worst wake-ups");
-        // Without a trace there are no parts.
-        let columns = if blamed { WORST.len() } else { 4 };
-        let mut rows = table(&WORST[..columns]);
-        if let Some(culprit) = rows.column_mut(8) {
-            culprit.set_cell_alignment(CellAlignment::Left);
+        // Without a trace there are no parts. The culprit takes more room than all figures together.
+        let columns = match (blamed, self.width >= WIDE) {
+            (false, _) => UNTRACED_COLUMNS,
+            (true, false) => WORST.len() - 1,
+            (true, true) => WORST.len(),
+        };
+        let mut rows = Interleaved::new(table(&WORST[..columns]));
+        for left in [3, WORST.len() - 1] {
+            if let Some(column) = rows.table.column_mut(left) {
+                column.set_cell_alignment(CellAlignment::Left);
+            }
         }
-        if let Some(load) = rows.column_mut(3) {
-            load.set_cell_alignment(CellAlignment::Left);
-        }
-        let mut headings = Vec::new();
         for combination in combinations.iter().filter(|c| !c.worst.is_empty()) {
-            rows.add_row([format!("{HEADING}{}", headings.len())]);
-            headings.push(place(combination));
+            rows.heading(place(combination));
             let shown = if blamed {
                 combination.worst.len()
             } else {
@@ -117,10 +92,13 @@ impl Page {
             };
             for figure in combination.worst.iter().take(shown) {
                 let mut cells = worst(N, combination, figure);
-                cells.truncate(columns);
-                rows.add_row(cells);
+                let culprit = cells.split_off(columns).pop();
+                rows.table.add_row(cells);
+                if let Some(culprit) = culprit.filter(|_| figure.blame.is_some()) {
+                    rows.below(culprit);
+                }
             }
         }
-        self.with_headings(rows, &headings);
+        self.interleaved(rows);
     }
 }

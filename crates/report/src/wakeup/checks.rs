@@ -2,8 +2,10 @@
 
 use tare_results::model::{Cell, LoadPlace, Outcome};
 
+use super::blame::Culprit;
 use super::combine::{Clock, WakeupCombination};
 use super::run::phase_ns;
+use super::worst::WorstFigure;
 use crate::analysis::{Alarm, Instance};
 use crate::groups::Group;
 
@@ -55,6 +57,14 @@ pub(crate) fn find(
             recording_ns: worst.recording_ns,
         });
     }
+    let throttled = |c: &WakeupCombination| c.worst.iter().filter(|w| is_throttled(w)).count();
+    let held_up = labels(&|c| throttled(c) > 0);
+    if !held_up.is_empty() {
+        alarms.push(Alarm::Throttled {
+            labels: held_up,
+            wakeups: combinations.iter().map(throttled).sum(),
+        });
+    }
     let ordinary = labels(&|c| c.policy == "other");
     if !ordinary.is_empty() {
         alarms.push(Alarm::OrdinaryTask { labels: ordinary });
@@ -83,6 +93,11 @@ pub(crate) fn find(
         });
     }
     alarms
+}
+
+fn is_throttled(worst: &WorstFigure) -> bool {
+    let blame = worst.blame.as_ref();
+    blame.is_some_and(|blame| matches!(blame.culprit, Culprit::Throttled { .. }))
 }
 
 /// Returns how many activations the last wake-ups missed that were not planned any more.

@@ -2,7 +2,7 @@
 
 use super::combine::{WakeupCombination, WakeupPhase};
 use super::latency::{LatencyQuantileSpread, LatencySpread};
-use super::words::{median, missed, place, quantile, schedule, time, us};
+use super::words::{median, missed, missed_share, place, quantile, schedule, time, us};
 use super::worst::WorstFigure;
 use crate::format::Numbers;
 
@@ -53,7 +53,7 @@ fn response(
 }
 
 /// Lists the columns: the study's, then more of the service latencies, then the response latencies.
-pub(crate) const COLUMNS: [Column; 13] = [
+pub(crate) const COLUMNS: [Column; 14] = [
     column("max", false, |n, phase| {
         phase
             .service
@@ -89,6 +89,7 @@ pub(crate) const COLUMNS: [Column; 13] = [
         response(n, phase, |s| s.p99_99)
     }),
     column("missed", false, missed),
+    column("missed\nshare", false, missed_share),
 ];
 
 /// Makes the table per phase of some combinations: one heading for each place, one row for each phase or load.

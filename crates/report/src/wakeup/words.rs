@@ -37,23 +37,17 @@ pub(crate) fn quantile(numbers: Numbers, quantile: Option<LatencyQuantileSpread>
     median(numbers, quantile.and_then(|quantile| quantile.ns))
 }
 
-/// Writes how many activations a phase missed, and their share.
+/// Writes how many activations a phase missed.
 pub(crate) fn missed(numbers: Numbers, phase: &WakeupPhase) -> String {
-    let share = phase.missed_share.map_or(0.0, |share| share.median);
-    if phase.missed == 0 {
-        return "0".to_owned();
+    numbers.count(phase.missed)
+}
+
+/// Writes which share of the activations that is, of all runs together as the number is.
+pub(crate) fn missed_share(numbers: Numbers, phase: &WakeupPhase) -> String {
+    match phase.woken + phase.missed {
+        0 => NONE.to_owned(),
+        all => numbers.percent(phase.missed as f64 / all as f64),
     }
-    let all = phase.woken + phase.missed;
-    let share = if share > 0.0 {
-        share
-    } else {
-        phase.missed as f64 / all as f64
-    };
-    format!(
-        "{} ({})",
-        numbers.count(phase.missed),
-        numbers.percent(share)
-    )
 }
 
 /// Returns a target's name, marked if an emulator executed it.

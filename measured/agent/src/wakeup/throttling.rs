@@ -134,7 +134,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("for 50 ms") && text.contains("sysctl"),
+            text.contains("for up to 50 ms") && text.contains("sysctl"),
             "{text}"
         );
         let group = limit(10_000, 1_000_000, Some("/a".to_owned())).unwrap();

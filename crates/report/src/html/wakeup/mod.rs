@@ -75,8 +75,15 @@ impl<'a> Shown<'a> {
                     "A further run of each place recorded what its kernel did. That costs time, so its latencies are in no \
                      figure above; it is there to tell what long ones are made of."
                 }
-                (tables::phases(&traced))
                 (tables::worst(&traced))
+                @if plain.is_empty() {
+                    (tables::phases(&traced))
+                } @else {
+                    details {
+                        summary { "Figures of the runs with the kernel's events recorded" }
+                        (tables::phases(&traced))
+                    }
+                }
             }
             (tables::runs(&all))
         }

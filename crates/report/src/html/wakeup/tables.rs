@@ -28,8 +28,8 @@ pub(super) fn phases(combinations: &[&WakeupCombination]) -> Markup {
         @if is_first { p.read {
             "Latencies of the wake-ups that happened, as cyclictest counts them; maximum, mean and standard deviation are \
              landolfi-2018's columns. Columns marked resp. count all activations, each missed one with what it waited; \
-             the longest is the same for both. Maxima and minima are those of all runs, all else the median over \
-             the runs. A dash means that there is no figure, not that it is 0."
+             the longest is the same for both. Maxima, minima and missed activations are those of all runs, all \
+             else the median over the runs. A dash means that there is no figure, not that it is 0."
         } }
         (shown.render())
         @if let Some(refused) = table::refused(N, combinations) { p.note { (refused) } }
@@ -72,20 +72,32 @@ fn costs(combinations: &[&WakeupCombination]) -> String {
     })
 }
 
+/// Renders the intervals over the runs, with the columns of the table per phase. They are open to the eye as soon as
+/// there are enough runs for all of them.
 fn intervals(combinations: &[&WakeupCombination]) -> Markup {
+    type Of = fn(&LatencySpread) -> Option<Spread<f64>>;
+    const SERVICE: [(&str, Of); 7] = [
+        ("max", |s| Some(s.max)),
+        ("mean", |s| Some(s.mean)),
+        ("sd", |s| Some(s.sd)),
+        ("p50", |s| Some(s.median)),
+        ("p99", |s| s.p99.ns),
+        ("p99.9", |s| s.p99_9.ns),
+        ("p99.99", |s| s.p99_99.ns),
+    ];
+    const RESPONSE: [(&str, Of); 4] = [
+        ("resp.\nmean", |s| Some(s.mean)),
+        ("resp.\np99", |s| s.p99.ns),
+        ("resp.\np99.9", |s| s.p99_9.ns),
+        ("resp.\np99.99", |s| s.p99_99.ns),
+    ];
     if combinations.iter().all(|c| c.runs < 2) {
         return html! {};
     }
-    let mut table = Table::new([
-        "µs, at 95 %",
-        "mean",
-        "p50",
-        "max",
-        "resp. mean",
-        "resp. p99",
-        "resp. p99.9",
-        "missed",
-    ]);
+    let mut table = Table::new(["µs, at 95 %"]);
+    let names = SERVICE.iter().chain(&RESPONSE).map(|(name, _)| *name);
+    let names = names.chain(["missed\nshare"]);
+    table.head.extend(names.map(str::to_owned));
     for combination in combinations {
         table.heading(&format!(
             "{}, {} runs",
@@ -93,42 +105,41 @@ fn intervals(combinations: &[&WakeupCombination]) -> Markup {
             combination.runs
         ));
         for phase in &combination.phases {
-            let of = |latencies: Option<LatencySpread>,
-                      of: fn(&LatencySpread) -> Option<Spread<f64>>| {
+            let of = |latencies: Option<LatencySpread>, of: Of| {
                 range(latencies.and_then(|latencies| of(&latencies)))
             };
-            table.row([
-                table::phase_name(combination, phase),
-                of(phase.service, |s| Some(s.mean)),
-                of(phase.service, |s| Some(s.median)),
-                of(phase.service, |s| Some(s.max)),
-                of(phase.response, |s| Some(s.mean)),
-                of(phase.response, |s| s.p99.ns),
-                of(phase.response, |s| s.p99_9.ns),
-                phase
-                    .missed_share
-                    .and_then(|share| share.interval)
-                    .map_or_else(none, |interval| words::share_range(N, &interval)),
-            ]);
+            let mut row = vec![table::phase_name(combination, phase)];
+            row.extend(SERVICE.iter().map(|(_, spread)| of(phase.service, *spread)));
+            row.extend(
+                RESPONSE
+                    .iter()
+                    .map(|(_, spread)| of(phase.response, *spread)),
+            );
+            let missed = phase.missed_share.and_then(|share| share.interval);
+            row.push(missed.map_or_else(none, |interval| words::share_range(N, &interval)));
+            table.rows.push(row);
         }
     }
+    let is_complete = combinations.iter().all(|c| c.intervals_refused.is_none());
     html! {
-        details {
+        details open[is_complete] {
             summary { "Intervals over runs" }
             p.note {
-                "Of means, medians (p50) and shares: the mean over runs by Student's t. Of tail quantiles and maxima: the median \
-                 over runs by order statistics, from six runs on. The unit of replication is the run, never the single wake-up."
+                "Of means, standard deviations, medians (p50) and shares: the mean over runs by Student's t. Of tail \
+                 quantiles and maxima: the median over runs by order statistics, from six runs on. The unit of replication \
+                 is the run, never the single wake-up."
             }
             (table.render())
         }
     }
 }
 
+/// Writes the ends of an interval below each other, so that many of them fit beside each other.
 fn range(spread: Option<Spread<f64>>) -> String {
     let interval: Option<Interval> = spread.and_then(|spread| spread.interval);
     interval.map_or_else(none, |interval| {
         format!(
-            "{} to {}",
+            "{} to\n{}",
             us(N, interval.low.max(0.0)),
             us(N, interval.high)
         )
@@ -147,6 +158,7 @@ pub(super) fn worst(combinations: &[&WakeupCombination]) -> Markup {
     let head = table::WORST[..columns].iter();
     let mut shown = Table {
         head: head.map(|name| (*name).to_owned()).collect(),
+        ends_in_prose: traced,
         ..Table::default()
     };
     for combination in combinations.iter().filter(|c| !c.worst.is_empty()) {

@@ -3,6 +3,7 @@
 use maud::Markup;
 
 use crate::svg::{Axis, Path, Plot, Scale, Side, colour};
+use crate::wakeup::table::phase_name;
 use crate::wakeup::words::{place, time};
 use crate::wakeup::{COLUMNS, LatencyColumn, RunPicture, WakeupCombination};
 
@@ -50,7 +51,15 @@ pub(super) fn over_time(shown: &Shown<'_>) -> Option<Markup> {
         let series = shown.series(strip.combination);
         plot.text("row", (plot.across().0, y + 20.0), &strip.name);
         phases(&mut plot, strip, across, upwards);
-        limit(&mut plot, strip.combination, across, scale, length);
+        let is_new = number == 0
+            || strips[number - 1].combination.intervals_ns != strip.combination.intervals_ns;
+        limit(
+            &mut plot,
+            strip.combination,
+            across,
+            scale,
+            (length, is_new),
+        );
         draw(&mut plot, series, &strip.run, across, scale, coarse);
         longest(&mut plot, series, &strip.run, across, scale);
         plot.rule(upwards.0);
@@ -133,27 +142,29 @@ fn phases(plot: &mut Plot, strip: &Strip<'_>, across: Scale, (bottom, top): (f64
             splits.line_to(from, bottom);
         }
         let room = ((to - from - 6.0) / CHARACTER).max(0.0) as usize;
-        let name: String = match phase.load.chars().count() {
+        let name = phase_name(strip.combination, phase);
+        let name: String = match name.chars().count() {
             long if long > room && room < 3 => String::new(),
-            long if long > room => phase.load.chars().take(room - 1).chain(['…']).collect(),
-            _ => phase.load.clone(),
+            long if long > room => name.chars().take(room - 1).chain(['…']).collect(),
+            _ => name,
         };
         plot.text("phase", (from + 4.0, top - 5.0), &name);
     }
     plot.path("split", &splits);
 }
 
-/// Draws the interval: who is later misses activations.
+/// Draws the interval, and names it if it `is_new`: who is later misses activations.
 fn limit(
     plot: &mut Plot,
     combination: &WakeupCombination,
     across: Scale,
     scale: Scale,
-    length: f64,
+    (length, is_new): (f64, bool),
 ) {
     let Some(&interval) = combination.intervals_ns.iter().min() else {
         return;
     };
+    let name = format!("interval {}", N.ns_tick(interval as f64));
     let interval = interval as f64;
     let (low, high) = scale.range();
     if !(low..high).contains(&interval) {
@@ -163,6 +174,13 @@ fn limit(
     line.move_to(across.at(0.0), scale.at(interval));
     line.line_to(across.at(length), scale.at(interval));
     plot.path("limit", &line);
+    if is_new {
+        plot.label(
+            "interval",
+            (across.at(length), scale.at(interval) - 8.0),
+            &name,
+        );
+    }
 }
 
 fn draw(
@@ -174,17 +192,21 @@ fn draw(
     coarse: usize,
 ) {
     let columns = coarser(&run.columns, coarse);
-    let x = |column: &LatencyColumn| {
-        let middle = (column.column * coarse) as f64 + coarse as f64 / 2.0;
-        across.at(middle / COLUMNS as f64 * run.length_ns as f64)
-    };
+    let x = |column: f64| across.at(column * coarse as f64 / COLUMNS as f64 * run.length_ns as f64);
     let y = |ns: f64| scale.at(ns.max(1.0));
     // Columns without a wake-up, in a stall, are gaps.
     for stretch in columns.chunk_by(|a, b| b.column == a.column + 1) {
+        if let [only] = stretch {
+            let ends = (x(only.column as f64), x(only.column as f64 + 1.0));
+            let heights = [only.low as f64, only.mean, only.high as f64].map(y);
+            alone(plot, series, ends, heights);
+            continue;
+        }
+        let middle = |column: &LatencyColumn| x(column.column as f64 + 0.5);
         let mut band = Path::default();
         let mut mean = Path::default();
         for (place, column) in stretch.iter().enumerate() {
-            let (at, high) = (x(column), y(column.high as f64));
+            let (at, high) = (middle(column), y(column.high as f64));
             if place == 0 {
                 band.move_to(at, high);
                 mean.move_to(at, y(column.mean));
@@ -194,12 +216,32 @@ fn draw(
             }
         }
         for column in stretch.iter().rev() {
-            band.line_to(x(column), y(column.low as f64));
+            band.line_to(middle(column), y(column.low as f64));
         }
         band.close();
         plot.path(&format!("band {}", colour(series)), &band);
         plot.path(&format!("line thin {}", colour(series)), &mean);
     }
+}
+
+/// Draws a column that has no neighbours: all of a stall may be in it.
+fn alone(plot: &mut Plot, series: usize, (from, to): (f64, f64), [low, mean, high]: [f64; 3]) {
+    let mut band = Path::default();
+    for (number, at) in [(from, high), (to, high), (to, low), (from, low)]
+        .into_iter()
+        .enumerate()
+    {
+        match number {
+            0 => band.move_to(at.0, at.1),
+            _ => band.line_to(at.0, at.1),
+        }
+    }
+    band.close();
+    let mut line = Path::default();
+    line.move_to(from, mean);
+    line.line_to(to, mean);
+    plot.path(&format!("band {}", colour(series)), &band);
+    plot.path(&format!("line thin {}", colour(series)), &line);
 }
 
 /// Joins neighbouring columns; the longest of each stays.
