@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::parts::{NONE, Table};
+use super::parts::Table;
 use crate::published::Reproduction;
 use crate::words::typeset;
 
@@ -16,14 +16,16 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
             typeset(&claim.finding.why),
         ]);
     }
-    let mut figures = Table::new(["figure", "published", "target here", "here"]);
-    for comparison in &reproduction.comparisons {
-        figures.row([
-            typeset(&comparison.what),
-            typeset(&comparison.published),
-            comparison.target.clone().unwrap_or_else(|| NONE.to_owned()),
-            typeset(&comparison.here),
-        ]);
+    let mut figures = Table::new(["figure", "published", "here"]);
+    for (target, comparisons) in reproduction.by_target() {
+        figures.heading(target);
+        for comparison in comparisons {
+            figures.row([
+                typeset(&comparison.what),
+                typeset(&comparison.published),
+                typeset(&comparison.here),
+            ]);
+        }
     }
     html! {
         p.read {
@@ -35,17 +37,14 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
         div.findings { (claims.render()) }
         @if !figures.rows.is_empty() {
             h3 { "Published and measured" }
-            p.read {
-                "Cycles are ticks of each machine's own TSC. The published ± is half of the interval at 90 % over single \
-                 samples; the one measured here is half of that over runs at 95 %."
-            }
+            p.read { (reproduction.note()) }
             (figures.render())
         }
         @for table in &reproduction.tables {
             details {
                 summary { "As published: " (table.title) }
                 p.note { (table.note) }
-                (Table { head: table.head.clone(), rows: table.rows.clone() }.render())
+                (Table { head: table.head.clone(), rows: table.rows.clone(), ..Table::default() }.render())
             }
         }
     }

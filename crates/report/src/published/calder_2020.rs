@@ -22,6 +22,7 @@ pub(super) const STUDY: Published = Published {
         "Start latency and throughput by interval",
         include_str!("../../../../studies/published/calder-2020.csv"),
     )],
+    note: "",
     compare: nothing_to_compare,
 };
 

@@ -18,6 +18,7 @@ pub(super) const STUDY: Published = Published {
         "Predicted and measured cost of each primitive",
         include_str!("../../../../studies/published/cse221-2022.csv"),
     )],
+    note: "",
     compare: nothing_to_compare,
 };
 

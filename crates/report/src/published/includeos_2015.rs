@@ -20,6 +20,7 @@ pub(super) const STUDY: Published = Published {
         },
     ],
     tables: &[],
+    note: "",
     compare: nothing_to_compare,
 };
 

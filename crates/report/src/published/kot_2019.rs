@@ -67,6 +67,8 @@ pub(super) const STUDY: Published = Published {
         "Figures of the text",
         include_str!("../../../../studies/published/kot-2019.csv"),
     )],
+    note: "Cycles are ticks of each machine's own TSC. The published ± is half of the interval at 90 % over single \
+           samples; the one measured here is half of that over runs at 95 %.",
     compare,
 };
 

@@ -46,6 +46,8 @@ pub(super) const STUDY: Published = Published {
         "Wake-up latency by phase and kernel",
         include_str!("../../../../studies/published/landolfi-2018.csv"),
     )],
+    note: "The maximum is that of all runs here, mean and standard deviation are medians over the runs; all of service \
+           latencies, as the study's. Its machine was another one: what can be compared is the order of kernels and loads.",
     compare,
 };
 

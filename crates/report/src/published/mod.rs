@@ -22,6 +22,9 @@ pub use table::PublishedTable;
 
 use crate::analysis::Analysis;
 
+/// Is what published figures are put under that the run has nothing for.
+const NO_TARGET: &str = "no target of this run";
+
 /// Lists the published studies.
 pub const STUDIES: [&Published; 5] = [
     &kot_2019::STUDY,
@@ -48,6 +51,8 @@ pub struct Published {
     pub claims: &'static [Claim],
     /// Its figures: title, and CSV with a comment as its first line.
     tables: &'static [(&'static str, &'static str)],
+    /// How to read its figures beside those of a run; empty if there are none.
+    pub note: &'static str,
     /// Puts its figures beside those of a run.
     compare: fn(&Evidence<'_>, &[PublishedTable]) -> Vec<Comparison>,
 }
@@ -124,6 +129,26 @@ pub struct Comparison {
     pub target: Option<String>,
     /// What was measured here, or why nothing was.
     pub here: String,
+}
+
+impl Reproduction {
+    /// Puts the comparisons of one target together, targets in the order in which they come.
+    pub(crate) fn by_target(&self) -> Vec<(&str, Vec<&Comparison>)> {
+        let mut targets: Vec<(&str, Vec<&Comparison>)> = Vec::new();
+        for comparison in &self.comparisons {
+            let target = comparison.target.as_deref().unwrap_or(NO_TARGET);
+            match targets.iter_mut().find(|(known, _)| *known == target) {
+                Some((_, known)) => known.push(comparison),
+                None => targets.push((target, vec![comparison])),
+            }
+        }
+        targets
+    }
+
+    /// Says how to read the comparisons.
+    pub(crate) fn note(&self) -> &'static str {
+        find(&self.study).map_or("", |study| study.note)
+    }
 }
 
 impl Published {

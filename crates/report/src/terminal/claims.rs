@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{BREAK, Page, table};
+use super::{Interleaved, Page, table};
 use crate::published::{Answer, ClaimFigure, PublishedTable, Reproduction};
 
 impl Page {
@@ -10,25 +10,19 @@ impl Page {
     pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
         let study = &reproduction.study;
         self.heading(&format!("Published by {study}, and measured here"));
-        let mut figures = table(&["figure", "published", "here", "target"]);
-        for comparison in &reproduction.comparisons {
-            figures.add_row([
-                comparison.what.clone(),
-                comparison.published.clone(),
-                comparison.here.clone(),
-                comparison
-                    .target
-                    .as_ref()
-                    .map_or_else(super::none, |target| {
-                        target.replace(',', &format!(",{BREAK}"))
-                    }),
-            ]);
-        }
-        if let Some(targets) = figures.column_mut(3) {
-            targets.set_delimiter(BREAK);
+        let mut figures = Interleaved::new(table(&["figure", "published", "here"]));
+        for (target, comparisons) in reproduction.by_target() {
+            figures.heading(target.to_owned());
+            for comparison in comparisons {
+                figures.table.add_row([
+                    comparison.what.clone(),
+                    comparison.published.clone(),
+                    comparison.here.clone(),
+                ]);
+            }
         }
         if !reproduction.comparisons.is_empty() {
-            self.table(figures);
+            self.interleaved(figures);
         }
         self.claims(study, &reproduction.claims);
     }
