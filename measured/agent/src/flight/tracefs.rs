@@ -11,6 +11,9 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 /// Is where it is mounted, if it is.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
+/// Is the room in bytes that a file is read into at first: more than any setting takes.
+const ROOM: usize = 4_096;
+
 /// Is the root folder of tracefs.
 pub struct Tracefs {
     root: OwnedFd,
@@ -40,12 +43,14 @@ impl Tracefs {
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        let mut text = String::new();
+        // Some files (`osnoise/cpus`) refuse to be read into less room than their text takes, even at its end.
+        let mut text = String::with_capacity(ROOM);
         File::from(file).read_to_string(&mut text)?;
         Ok(text)
     }
 
-    /// Writes a setting.
+    /// Writes a setting, and the zero that ends a string in C: kernels read lists of CPUs (`osnoise/cpus`) beyond what
+    /// was written, up to a zero or whatever else their memory holds; numbers and names they take either way.
     ///
     /// # Errors
     ///
@@ -53,7 +58,7 @@ impl Tracefs {
     pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
         let file = openat(&self.root, path, flags, Mode::empty())?;
-        File::from(file).write_all(value.as_bytes())
+        File::from(file).write_all(format!("{value}\0").as_bytes())
     }
 
     /// Lists a folder.
