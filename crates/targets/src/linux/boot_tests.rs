@@ -461,6 +461,30 @@ fn a_file_that_is_no_kernel_is_told_before_anything_starts() {
 }
 
 #[test]
+fn what_a_guest_tells_waits_for_who_reads_late() {
+    // Sleep takes no time there, so that a guest that did not wait would be gone long before.
+    let Some(bench) = Bench::new("kernel=debian-cloud,clock=instructions") else {
+        return;
+    };
+    // More than a pipe holds.
+    let words = "workload=prime limit=22 repetitions=100000 bins=1000 window=20000";
+    let instance = bench
+        .target
+        .launch(&Job::idle(words), &bench.guard)
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(15));
+    let seen = watch(instance, 3 * LIMIT);
+    assert_eq!(
+        seen.ended.how,
+        Ending::Done,
+        "{}",
+        &seen.text[..1000.min(seen.text.len())]
+    );
+    assert!(seen.text.len() > 1 << 17, "{} bytes", seen.text.len());
+    assert!(seen.received.is_ok());
+}
+
+#[test]
 fn wakeups_are_measured_under_fifo_in_a_guest() {
     for (options, preemption) in [
         ("kernel=debian-cloud", None),
