@@ -1,8 +1,9 @@
 //! Wake-up latency beside Debian's cyclictest, what recording it costs, and how long a run can be kept.
 //!
 //! Both programs measure the same CPU for ten seconds with `-m -p95 -i 100`, in turns, five pairs without a load and
-//! five beside hackbench; the medians over the pairs are compared. cyclictest counts in whole microseconds, so ours are cut to whole
-//! microseconds too. Both medians are interpolated within their microsecond, which is a sixth of them.
+//! five beside hackbench; the medians over the pairs are compared. cyclictest is asked for nanoseconds (`-N`): in whole
+//! microseconds it takes the difference of two times that were each rounded down before, which is half a microsecond more in the
+//! mean than the difference rounded down, a tenth of an idle wake-up here.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,8 +23,8 @@ use crate::{Result, median, tare};
 const PAIRS: usize = 5;
 const SECONDS: u32 = 10;
 const INTERVAL_US: u32 = 100;
-/// Is beyond every latency that is expected, in µs: what is longer would be missing in cyclictest's histogram.
-const HISTOGRAM_US: u32 = 200_000;
+/// Is the largest histogram that cyclictest makes: 1 ms in ns. What is longer is counted, and its maximum told.
+const HISTOGRAM_NS: u32 = 1_000_000;
 
 /// Is how much memory on the disk a day may take.
 const DAY_BYTES: f64 = 200e6;
@@ -67,9 +68,9 @@ struct Seen {
 }
 
 impl Seen {
-    /// Derives figures from counts per whole microsecond.
-    fn of(counts: &BTreeMap<u64, u64>) -> Result<Self> {
-        let total: u64 = counts.values().sum();
+    /// Derives figures from counts per nanosecond, and what is beyond them: how many, and the longest.
+    fn of(counts: &BTreeMap<u64, u64>, beyond: (u64, u64)) -> Result<Self> {
+        let total = counts.values().sum::<u64>() + beyond.0;
         let at = |share: f64| {
             let mut seen = 0;
             let due = (share * total as f64).ceil() as u64;
@@ -77,33 +78,19 @@ impl Seen {
                 seen += **count;
                 seen >= due
             });
-            found.map_or(f64::NAN, |(us, _)| *us as f64)
+            found.map_or(f64::NAN, |(ns, _)| *ns as f64 / 1e3)
         };
         let first = counts.keys().next().ok_or("nothing was measured")?;
         let last = counts.keys().next_back().ok_or("nothing was measured")?;
         let due = f64::from(SECONDS) * 1e6 / f64::from(INTERVAL_US);
         Ok(Self {
-            min_us: *first as f64,
-            median_us: interpolated_median(counts),
+            min_us: *first as f64 / 1e3,
+            median_us: at(0.5),
             p99_us: at(0.99),
-            max_us: *last as f64,
+            max_us: beyond.1.max(*last) as f64 / 1e3,
             missed: (1.0 - total as f64 / due).max(0.0),
         })
     }
-}
-
-/// Returns the median of counts per whole microsecond, as if those of one were spread evenly over it.
-fn interpolated_median(counts: &BTreeMap<u64, u64>) -> f64 {
-    let half = counts.values().sum::<u64>() as f64 / 2.0;
-    let mut below = 0.0;
-    for (us, count) in counts {
-        let count = *count as f64;
-        if below + count >= half {
-            return *us as f64 + (half - below) / count;
-        }
-        below += count;
-    }
-    f64::NAN
 }
 
 fn compare(
@@ -133,7 +120,7 @@ fn compare(
     for (who, all) in [("cyclictest", &theirs), ("tare", &ours)] {
         let of = |get: fn(&Seen) -> f64| median(all.iter().map(get));
         println!(
-            "       {name}, {who}: min {} µs, p50 {:.2}, p99 {}, max {}; missed {:.3} % (medians over {PAIRS})",
+            "       {name}, {who}: min {:.2} µs, p50 {:.2}, p99 {:.2}, max {:.1}; missed {:.3} % (medians over {PAIRS})",
             of(|s| s.min_us),
             of(|s| s.median_us),
             of(|s| s.p99_us),
@@ -159,11 +146,11 @@ fn compare(
 /// Runs Debian's cyclictest and reads its histogram.
 fn cyclictest(cpu: usize) -> Result<Seen> {
     let output = Command::new("cyclictest")
-        .args(["-m", "-q", "-t1", "-p95"])
+        .args(["-m", "-q", "-N", "-t1", "-p95"])
         .args(["-i", &INTERVAL_US.to_string()])
         .args(["-a", &cpu.to_string()])
         .args(["-D", &SECONDS.to_string()])
-        .args(["-h", &HISTOGRAM_US.to_string()])
+        .args(["-h", &HISTOGRAM_NS.to_string()])
         .output()
         .map_err(|error| format!("cyclictest cannot be run ({error}): install rt-tests"))?;
     if !output.status.success() {
@@ -171,30 +158,36 @@ fn cyclictest(cpu: usize) -> Result<Seen> {
         return Err(format!("cyclictest: {}: {said}", output.status).into());
     }
     let text = String::from_utf8_lossy(&output.stdout);
+    let told = |name: &str| {
+        let figure = text.lines().find_map(|line| line.strip_prefix(name));
+        figure.and_then(|figure| figure.trim().parse().ok())
+    };
+    let beyond = told("# Histogram Overflows:").zip(told("# Max Latencies:"));
+    let beyond = beyond.ok_or("cyclictest's histogram has no summary")?;
     let mut counts = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        if let Some((us, count)) = line.split_once(char::is_whitespace)
-            && let (Ok(us), Ok(count)) = (us.parse(), count.trim().parse())
+        if let Some((ns, count)) = line.split_once(char::is_whitespace)
+            && let (Ok(ns), Ok(count)) = (ns.parse(), count.trim().parse())
             && count > 0
         {
-            counts.insert(us, count);
+            counts.insert(ns, count);
         }
     }
-    Seen::of(&counts)
+    Seen::of(&counts, beyond)
 }
 
 /// Runs `tare wakeup` the same way.
 fn wakeup(name: &str, cpu: usize, scratch: &Path) -> Result<Seen> {
     let folder = measured(name, cpu, SECONDS, scratch)?;
     let (_, counts) = latencies(&folder)?;
-    let mut per_us = BTreeMap::new();
+    let mut per_ns = BTreeMap::new();
     for LatencyCount {
         latency_ns, count, ..
     } in counts
     {
-        *per_us.entry(latency_ns / 1_000).or_default() += count;
+        *per_ns.entry(latency_ns).or_default() += count;
     }
-    Seen::of(&per_us)
+    Seen::of(&per_ns, (0, 0))
 }
 
 fn measured(name: &str, cpu: usize, seconds: u32, scratch: &Path) -> Result<RunFolder> {
