@@ -1,9 +1,8 @@
 //! Wake-up latency beside Debian's cyclictest, what recording it costs, and how long a run can be kept.
 //!
 //! Both programs measure the same CPU for ten seconds with `-m -p95 -i 100`, in turns, five pairs without a load and
-//! five beside hackbench; the medians over the pairs are compared. cyclictest is asked for nanoseconds (`-N`): in whole
-//! microseconds it takes the difference of two times that were each rounded down before, which is half a microsecond more in the
-//! mean than the difference rounded down, a tenth of an idle wake-up here.
+//! five beside hackbench; the medians over the pairs are compared. cyclictest is asked for nanoseconds (`-N`): a whole
+//! microsecond is a fifth of an idle wake-up here.
 
 use std::collections::BTreeMap;
 use std::fs;
