@@ -6,6 +6,9 @@ use crate::analysis::{Combination, Daemon, Interval, LoadFigure, LoadRate, Over,
 use crate::format::Numbers;
 use crate::panels::{target_name, title};
 
+/// Stands where there is no figure.
+pub(crate) const NONE: &str = "–";
+
 /// Writes a duration in its own unit, in cycles if nothing else is known: `402 ns`.
 pub(crate) fn time(numbers: Numbers, time: Time, step: Option<Time>) -> String {
     match time.ns {
@@ -140,7 +143,11 @@ pub(crate) fn load_row(
         },
         rate.what.trim_start_matches("ns of ").to_owned(),
         median,
-        format!("{lowest} to {highest}"),
+        // A single block has no range.
+        match rate.blocks.len() {
+            0 | 1 => NONE.to_owned(),
+            _ => format!("{lowest} to {highest}"),
+        },
     ]
 }
 

@@ -8,11 +8,10 @@ use crate::panels::{MANY, Panel, target_name};
 use crate::svg::{Plot, colour};
 use crate::words;
 
+pub(super) use crate::words::NONE;
+
 /// Is how the page writes numbers.
 pub(super) const N: Numbers = Numbers::TYPESET;
-
-/// Is what stands where there is no figure.
-pub(super) const NONE: &str = "–";
 
 /// Is how many outlines that lie over each other are filled.
 const FILLED: usize = 3;

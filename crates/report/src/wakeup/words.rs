@@ -6,8 +6,7 @@ use crate::analysis::Spread;
 use crate::format::Numbers;
 use crate::groups::Group;
 
-/// Is what stands where there is no figure.
-pub(crate) const NONE: &str = "–";
+pub(crate) use crate::words::NONE;
 
 /// Writes a duration in µs, as everybody does who speaks of wake-ups: three significant digits, no more than
 /// ns: `4.03`, `183`, `12,345`.
