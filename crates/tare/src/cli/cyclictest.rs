@@ -225,9 +225,12 @@ impl RefusedArguments {
             "tare always holds /dev/cpu_dma_latency at 0, so that deep idle states are left out";
         let all = [
             (
-                self.aligned.is_some(),
+                // Without an offset it asks for what is done anyway.
+                self.aligned
+                    .as_deref()
+                    .is_some_and(|offset| offset.trim() != "0"),
                 "--aligned",
-                "all threads begin at one time, which nobody chooses",
+                "all threads begin at the same time (--aligned=0), never one after the other",
             ),
             (
                 self.secaligned.is_some(),
