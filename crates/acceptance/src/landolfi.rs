@@ -39,9 +39,9 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let second = deterministic(scratch.path(), "second")?;
     let mut differing = 0;
     for plan in &first.plan().cells {
-        let same = second.plan().cells.iter();
-        let same = same.filter(|other| other.target == plan.target);
-        let same = same.last().ok_or("the second run lacks a target")?;
+        let mut others = second.plan().cells.iter();
+        let same = others.find(|other| other.target == plan.target);
+        let same = same.ok_or("the second run lacks a target")?;
         let (one, other) = (woken(&first, plan)?, woken(&second, same)?);
         differing += usize::from(one.raw != other.raw || one.counts != other.counts);
     }
