@@ -137,7 +137,12 @@ pub(crate) fn phases(
             // The first column is the maximum's.
             let mut row = vec![us(numbers, average.median)];
             row.resize(columns.len(), String::new());
-            lines.push(Line::Row("average max".to_owned(), row));
+            // The average of the column above would be that of the longest of all runs.
+            let name = match combination.runs {
+                0 | 1 => "average max",
+                _ => "average max/run",
+            };
+            lines.push(Line::Row(name.to_owned(), row));
         }
     }
     lines

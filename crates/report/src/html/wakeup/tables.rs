@@ -28,8 +28,9 @@ pub(super) fn phases(combinations: &[&WakeupCombination]) -> Markup {
         @if is_first { p.read {
             "Latencies of the wake-ups that happened, as cyclictest counts them; maximum, mean and standard deviation are \
              landolfi-2018's columns. Columns marked resp. count all activations, each missed one with what it waited; \
-             the longest is the same for both. Maxima, minima and missed activations are those of all runs, all \
-             else the median over the runs. A dash means that there is no figure, not that it is 0."
+             the longest is the same for both. Maxima, minima and missed activations are those of all runs; all else, the \
+             average of a run's maxima, too, is the median over the runs. A dash means that there is no figure, not that \
+             it is 0."
         } }
         (shown.render())
         @if let Some(refused) = table::refused(N, combinations) { p.note { (refused) } }
