@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::statvfs;
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tare_load_driver::Schedule;
 use tare_wire::guest::{SCRATCH, TREE};
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
@@ -101,7 +101,8 @@ impl Load {
 
     /// Ends the load, and passes on what it did.
     pub fn stop(mut self, out: &mut Out) -> Result<(), Trouble> {
-        let _ = kill_process_group(self.group, Signal::TERM);
+        // The driver alone: it ends its tools in order.
+        let _ = kill_process(self.group, Signal::TERM);
         let deadline = Instant::now() + STOP_LIMIT;
         loop {
             match self.lines.next(deadline) {

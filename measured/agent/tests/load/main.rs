@@ -320,6 +320,16 @@ fn a_tool_that_fails_ends_the_load_with_its_words() {
 }
 
 #[test]
+fn a_tool_that_meets_the_driver_s_own_end_did_nothing_wrong() {
+    // As if the driver's whole process group were asked, and the tool had just been forked.
+    let read = run(
+        "command:sh -c 'kill -TERM $PPID; kill -TERM $$'",
+        "seconds=20",
+    );
+    assert_eq!(read.failure, None);
+}
+
+#[test]
 fn a_cpu_that_is_not_there_is_told() {
     let failure = run("cpus=1000:dd", "").failure.unwrap();
     assert!(failure.contains("CPU 1000"), "{failure}");

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
 use super::child::Running;
-use super::signals::Signals;
+use super::signals::{self, Signals};
 use crate::error::Trouble;
 use crate::processes;
 use crate::task::{Ended, Ends, Task};
@@ -112,7 +112,13 @@ impl Crew {
         let starts = self.members.iter().filter_map(|member| member.due);
         let moment = deaths.chain(starts).chain(until).min();
         self.sleep(signals, moment)?;
-        for end in self.reap()? {
+        let ends = self.reap()?;
+        // Who asks the driver's process group for the end also meets a tool that has no group of its own yet.
+        signals.note();
+        for mut end in ends {
+            let asked =
+                signals.stop_asked() && end.status.signal().is_some_and(signals::asks_for_end);
+            end.by_driver |= asked;
             let member = &mut self.members[end.member];
             if let Some(why) = member.why_wrong(&end) {
                 return Err(member.trouble(why));

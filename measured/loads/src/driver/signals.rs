@@ -11,6 +11,11 @@ use crate::error::Trouble;
 /// Asks for the end.
 const STOPPING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
+/// Says whether a signal of this number asks for the end.
+pub(super) fn asks_for_end(number: i32) -> bool {
+    STOPPING.contains(&number)
+}
+
 /// Receives signals. They stay blocked for the rest of the process's life.
 #[derive(Debug)]
 pub(super) struct Signals {
