@@ -321,11 +321,10 @@ fn a_tool_that_fails_ends_the_load_with_its_words() {
 
 #[test]
 fn a_tool_that_meets_the_driver_s_own_end_did_nothing_wrong() {
-    // As if the driver's whole process group were asked, and the tool had just been forked.
-    let read = run(
-        "command:sh -c 'kill -TERM $PPID; kill -TERM $$'",
-        "seconds=20",
-    );
+    // As if the driver's whole process group were asked, and the tool had just been forked. The driver stands still
+    // until the tool has ended, so that it learns of both at once.
+    let both = "kill -STOP $PPID; kill -TERM $PPID; (sleep 0.2; kill -CONT $PPID) & kill -TERM $$";
+    let read = run(&format!("command:sh -c '{both}'"), "seconds=20");
     assert_eq!(read.failure, None);
 }
 
