@@ -42,7 +42,7 @@ const PROGRAM: &str = "qemu-system-x86_64";
 ///
 /// QEMU's main loop makes time jump as soon as the vCPU is halted. If it looks just when the vCPU's thread has executed `hlt`
 /// but has not yet added up what it executed since its last access to a device, these instructions come on top of
-/// the jump: 5 of 40 runs of 2,000 wake-ups on the unikernel had one that was 6 ns later, beside other work on
+/// the jump: 5 of 30 runs of 2,000 wake-ups on the unikernel had one that was 6 ns later, beside other work on
 /// two CPUs. While QEMU records for a replay, main loop and vCPU exclude each other, and 30 of 30 were identical. Nobody wants
 /// the recording. It cost 11 % more CPU time (four Linux guests under loads).
 const COUNT_INSTRUCTIONS: &str = "shift=1,sleep=off,rr=record,rrfile=/dev/null";

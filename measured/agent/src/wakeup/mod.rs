@@ -7,7 +7,7 @@
 //!
 //! # When the method lies
 //!
-//! A latency ends when the clock was read, about 30 ns after the thread ran. Where the timer step is a tick
+//! A latency ends when the clock was read, so it holds what reading takes. Where the timer step is a tick
 //! (no high-resolution timers) latencies are those of ticks. SCHED_OTHER threads keep their timer slack, 50 µs as a
 //! rule, as every ordinary program's. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
 //!
