@@ -1,20 +1,15 @@
-//! The records by which measured code reports.
+//! The records by which measured code reports. They name no experiment: what is measured is told by the
+//! words that a [`Set`] carries.
 //!
-//! A sequence is: [`Hello`], [`Ready`], [`Calibration`], then a [`Batch`] and its lists
-//! ([`Record::Counts`], [`Record::Delays`], [`Record::Envelope`], [`Record::Window`]) in any order
-//! among each other, each list in the order of its rows, [`Counter`] for each thing counted, then [`Frequency`] once for each source,
-//! and at last [`End`]. [`Notice`], [`Fact`] and [`Failure`] may stand anywhere behind [`Hello`];
-//! nothing follows a [`Failure`] or the [`End`].
+//! A sequence is: [`Hello`], [`Ready`], [`Calibration`]; [`Begins`], and [`Live`] and [`Exceeded`] meanwhile, where the
+//! plan asks for them; then each [`Set`] with its lists ([`Record::Counts`], [`Record::Events`], [`Record::Envelope`],
+//! [`Record::Raw`]) in any order among each other, each list in the order of its rows; [`Value`] for each number that is
+//! not sampled, [`Trace`] with its [`Record::TraceEvents`] and [`Name`]s; then [`Frequency`] once for each source, and at last
+//! [`End`]. [`Counter`], [`Fact`], [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`]; nothing follows a
+//! [`Failure`] or the [`End`].
 //!
 //! A load speaks on a stream of its own ([`crate::line::Stream::Load`]): [`Hello`], [`Record::Going`] as soon as it
 //! disturbs, and when it is stopped [`Achieved`] for each thing it did, then [`End`].
-//!
-//! Wake-ups take the place of the batch: [`Begins`] before the first one, [`Live`] and [`Exceeded`] meanwhile where
-//! the plan asks for them, then for each thread a [`Thread`] and the lists ([`Record::LatencyCounts`],
-//! [`Record::Peaks`], [`Record::LatencyEnvelope`], [`Record::RawLatencies`]), and for each traced one a [`Worst`]
-//! with [`Record::TraceEvents`] and [`Name`]s.
-//!
-//! All times are TSC ticks of the measured CPU ("cycles") unless a name says otherwise.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,24 +30,28 @@ pub enum Record<'a> {
     /// Says what one source claims of the TSC's frequency.
     #[serde(borrow)]
     Frequency(Frequency<'a>),
-    /// Sums up one batch of repetitions.
-    Batch(Batch),
-    /// Counts per value: rows of (value − value of the row before, count); starts from 0 in every
-    /// record. For `gap`, only the gaps at or above the threshold.
+    /// Heads the samples of one set.
+    #[serde(borrow)]
+    Set(Set<'a>),
+    /// Exact counts per value: rows of (set, part, value − value of the row before, count). The value starts from 0 in
+    /// every record and with every other set or part.
     #[serde(borrow)]
     Counts(List<'a>),
-    /// Delays above the threshold: rows of (index − the one before, start − the one before,
-    /// duration). Index starts from 0 and start from the batch's first stamp in every record.
+    /// Samples at or above the set's threshold: rows of (set, index − the one before, time, value). Time is what
+    /// it differs from the time at which the sample was due (zigzag) where the set has a period, and else from the time of the
+    /// row before. Index starts from 0 and time from the set's first in every record and with every other set.
     #[serde(borrow)]
-    Delays(List<'a>),
-    /// Envelope over time: rows of (bin number − the one before, samples, sum, shortest, longest);
-    /// the bin number starts from 0 in every record, empty bins are left out. A sample belongs
-    /// to the bin of its start.
+    Events(List<'a>),
+    /// Envelope over time: rows of (set, number of the bin, samples, sum, least, greatest value). A sample belongs to the
+    /// bin of its time; empty bins are left out.
     #[serde(borrow)]
     Envelope(List<'a>),
-    /// Raw samples: rows of (index, start − the batch's first stamp, duration).
+    /// Samples as they were: rows as those of [`Record::Events`].
     #[serde(borrow)]
-    Window(List<'a>),
+    Raw(List<'a>),
+    /// Gives one number that is not sampled.
+    #[serde(borrow)]
+    Value(Value<'a>),
     /// Says something that the reader should know.
     #[serde(borrow)]
     Notice(Notice<'a>),
@@ -61,7 +60,7 @@ pub enum Record<'a> {
     Failure(Failure<'a>),
     /// Ends the sequence.
     End(End),
-    /// Counts something that happened beneath the batch.
+    /// Counts something that happened beneath the measured code.
     #[serde(borrow)]
     Counter(Counter<'a>),
     /// Says one thing about the place where the code runs.
@@ -72,34 +71,16 @@ pub enum Record<'a> {
     /// Says how much a load did.
     #[serde(borrow)]
     Achieved(Achieved<'a>),
-    /// Says when the first wake-up is due.
+    /// Says when the first sample is due.
     Begins(Begins),
-    /// Sums up the wake-ups of one thread.
-    #[serde(borrow)]
-    Thread(Thread<'a>),
-    /// Counts per latency: rows of (thread, phase, ns − ns of the row before, count). The value starts
-    /// from 0 in every record and with every other thread or phase.
-    #[serde(borrow)]
-    LatencyCounts(List<'a>),
-    /// Wake-ups above the threshold: rows of (thread, number of the activation, latency in ns).
-    #[serde(borrow)]
-    Peaks(List<'a>),
-    /// Envelope over time: rows of (thread, number of the bin, wake-ups, sum, least, greatest latency in
-    /// ns); empty bins are left out. A wake-up belongs to the bin of its planned time.
-    #[serde(borrow)]
-    LatencyEnvelope(List<'a>),
-    /// Wake-ups as they were: rows of (thread, activation − the one before, latency in ns). The
-    /// activation starts from 0 in every record and with every other thread.
-    #[serde(borrow)]
-    RawLatencies(List<'a>),
-    /// Says how far a thread is.
+    /// Says how far a set is.
     Live(Live),
-    /// Says that a latency above the plan's limit was seen.
+    /// Says that a value above the plan's limit was seen.
     Exceeded(Exceeded),
-    /// Says of which wake-up the trace events that follow are.
-    Worst(Worst),
-    /// Trace events around one of the worst wake-ups: rows of (its place among them, time relative to the
-    /// planned one in ns, zigzag, kind, and two values whose meaning is the kind's, [`crate::trace`]).
+    /// Says of which sample the trace events that follow are.
+    Trace(Trace),
+    /// Trace events around one of the greatest samples: rows of (place of its [`Trace`], time relative to the
+    /// sample's own in ns, zigzag, kind, and two values whose meaning is the kind's, [`crate::trace`]).
     #[serde(borrow)]
     TraceEvents(List<'a>),
     /// Names what trace events give by number.
@@ -119,11 +100,12 @@ impl Record<'_> {
             Self::Ready(_) => "ready",
             Self::Calibration(_) => "calibration",
             Self::Frequency(_) => "frequency",
-            Self::Batch(_) => "batch",
+            Self::Set(_) => "set",
             Self::Counts(_) => "counts",
-            Self::Delays(_) => "delays",
+            Self::Events(_) => "events",
             Self::Envelope(_) => "envelope",
-            Self::Window(_) => "window",
+            Self::Raw(_) => "raw",
+            Self::Value(_) => "value",
             Self::Notice(_) => "notice",
             Self::Failure(_) => "failure",
             Self::End(_) => "end",
@@ -132,14 +114,9 @@ impl Record<'_> {
             Self::Going => "going",
             Self::Achieved(_) => "achieved",
             Self::Begins(_) => "begins",
-            Self::Thread(_) => "thread",
-            Self::LatencyCounts(_) => "latency-counts",
-            Self::Peaks(_) => "peaks",
-            Self::LatencyEnvelope(_) => "latency-envelope",
-            Self::RawLatencies(_) => "raw-latencies",
             Self::Live(_) => "live",
             Self::Exceeded(_) => "exceeded",
-            Self::Worst(_) => "worst",
+            Self::Trace(_) => "trace",
             Self::TraceEvents(_) => "trace-events",
             Self::Name(_) => "name",
             Self::Phase(_) => "phase",
@@ -226,40 +203,83 @@ pub enum FrequencySource {
     ParavirtualClock,
 }
 
-/// Sums up one batch of repetitions.
+/// Is what values are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Unit {
+    /// Ticks of the measured CPU's TSC.
+    #[default]
+    Cycles,
+    /// Nanoseconds of the place's clock.
+    Ns,
+}
+
+/// Heads the samples of one set: all of one measure under one choice of labels. Values and times are in its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Batch {
-    /// Repetitions asked for; for `gap`, timer reads.
-    pub repetitions: u64,
-    /// TSC of the first stamp.
-    pub first_tsc: u64,
-    /// TSC of the last stamp.
-    pub last_tsc: u64,
-    /// Sum of all durations; for `gap`, equal to the time from first to last.
-    pub sum_cycles: u64,
-    /// Sum of the squared durations below the threshold, `gap` only: they are not counted per
-    /// value.
-    pub quiet_squares: Option<u64>,
-    /// What the work yielded: the number of primes; for others 0.
-    pub result: u64,
-    /// Elementary steps in one repetition: divisions, elements copied, timer reads.
-    pub work: u64,
-    /// Least delay that is listed; for `gap`, the least gap.
-    pub threshold_cycles: u64,
-    /// Delays above the threshold.
-    pub delays_seen: u64,
-    /// Delays that are listed: fewer than seen if the buffer was full.
-    pub delays_kept: u64,
-    /// Longest delay that is not listed, as duration; 0 if all are.
-    pub unkept_longest: u64,
-    /// Sum of the durations that are not listed.
-    pub unkept_cycles: u64,
-    /// Samples whose second stamp is before their first one; they are counted here only.
+pub struct Set<'a> {
+    /// Number of the set, from 0: by it, lists say to which set a row belongs.
+    pub number: u32,
+    /// What a sample is of: `duration`, `gap`.
+    pub measure: &'a str,
+    /// What distinguishes the set from others of its measure: words `key=value`, separated by a blank. May be empty.
+    pub labels: &'a str,
+    /// Unit of values and times.
+    pub unit: Unit,
+    /// Samples.
+    pub n: u64,
+    /// Sum of all values.
+    pub sum: u64,
+    /// Least value; 0 where values below the threshold are not known one by one.
+    pub min: u64,
+    /// Greatest value, whether it is counted and listed or not.
+    pub max: u64,
+    /// Time of the first sample.
+    pub first: u64,
+    /// Time at which the last sample ended.
+    pub last: u64,
+    /// Time between two samples that are due: sample `i` is due at `first + i × period`. 0 if samples have times of
+    /// their own.
+    pub period: u64,
+    /// Least value that is listed among the events.
+    pub threshold: u64,
+    /// Samples at or above the threshold.
+    pub seen: u64,
+    /// Events listed: fewer than seen if the buffer was full.
+    pub kept: u64,
+    /// Greatest value at or above the threshold that is not listed; 0 if all are.
+    pub unkept_max: u64,
+    /// Sum of the values at or above the threshold that are not listed.
+    pub unkept_sum: u64,
+    /// Sum of the squares of the values below the threshold, where only those at or above it are counted per value.
+    pub squares_below: Option<u64>,
+    /// Samples that are in no count, because there was no room for another value.
+    pub uncounted: u64,
+    /// Sum of their values.
+    pub uncounted_sum: u64,
+    /// Greatest of their values.
+    pub uncounted_max: u64,
+    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure.
     pub backwards: u64,
-    /// Width of one envelope bin.
-    pub bin_cycles: u64,
-    /// Time spent on folding the samples after the batch.
-    pub fold_cycles: u64,
+    /// Width of one bin of the envelope, from the first sample on.
+    pub bin: u64,
+    /// Samples kept as they were.
+    pub raw: u64,
+    /// Parts of equal length in time into which the counts are divided; 1 if they are not.
+    pub parts: u32,
+    /// Length of a part.
+    pub part: u64,
+}
+
+/// Gives one number that is not sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value<'a> {
+    /// What it is: `missed`, `work`.
+    pub measure: &'a str,
+    /// What distinguishes it from others of its measure, as [`Set::labels`].
+    pub labels: &'a str,
+    /// Its unit, or nothing for a mere number: `ns`, `cycles`.
+    pub unit: &'a str,
+    /// The number.
+    pub value: f64,
 }
 
 /// Carries a packed list.
@@ -284,8 +304,8 @@ pub struct Failure<'a> {
     pub text: &'a str,
 }
 
-/// Counts something that happened on the measured CPU from just before the batch's first stamp to
-/// just after its last one.
+/// Counts something that happened on the measured CPU from just before the first sample to just after the last
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter<'a> {
     /// What is counted, for example `timer interrupts`.
@@ -299,6 +319,8 @@ pub struct Counter<'a> {
 pub struct Fact<'a> {
     /// What is told, for example `preemption model`.
     pub name: &'a str,
+    /// Of what it is told, as [`Set::labels`]; empty for the place as a whole.
+    pub labels: &'a str,
     /// What was found.
     pub value: &'a str,
 }
@@ -314,105 +336,68 @@ pub struct Achieved<'a> {
     pub ns: u64,
 }
 
-/// Says when the first wake-up is due, [`crate::wakeup::LEAD_NS`] before.
+/// Says when the first sample is due, [`LEAD_NS`] before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
-    /// Planned time of activation 0 of every thread, by the place's clock: CLOCK_MONOTONIC, or the time
-    /// since the start where there is no kernel.
+    /// Time of the first sample by the place's clock: CLOCK_MONOTONIC, or the time since the start where there is no
+    /// kernel.
     pub origin_ns: u64,
 }
 
-/// Sums up the wake-ups of one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread<'a> {
-    /// Number of the thread, from 0.
-    pub number: u32,
-    /// Its id in the kernel; 0 where there is none.
-    pub tid: u32,
-    /// CPU that it is pinned to.
-    pub cpu: Option<u32>,
-    /// Policy it was scheduled under: `fifo`, `rr`, `deadline`, `other`, or `interrupt` in the unikernel.
-    pub policy: &'a str,
-    /// Its real-time priority, or 0.
-    pub priority: u32,
-    /// Time between two activations. Activation `n` was planned for the origin and `n` intervals.
-    pub interval_ns: u64,
-    /// Wake-ups: each has one latency.
-    pub woken: u64,
-    /// Activations that were due before the thread had run for the one before. They have no wake-up.
-    pub missed: u64,
-    /// Least latency.
-    pub min_ns: u64,
-    /// Greatest latency.
-    pub max_ns: u64,
-    /// Sum of all latencies.
-    pub sum_ns: u64,
-    /// Least latency that is listed among the peaks.
-    pub threshold_ns: u64,
-    /// Wake-ups at or above the threshold.
-    pub peaks_seen: u64,
-    /// Wake-ups that are listed: fewer than seen if the buffer was full.
-    pub peaks_kept: u64,
-    /// Wake-ups whose latency is not in the counts, because there was no room for another value.
-    pub uncounted: u64,
-    /// Sum of their latencies.
-    pub uncounted_ns: u64,
-    /// Greatest of their latencies.
-    pub uncounted_max_ns: u64,
-    /// Width of one bin of the envelope.
-    pub bin_ns: u64,
-    /// Wake-ups kept as they were, from the first on.
-    pub raw_kept: u64,
-    /// Median time that recording one wake-up took, measured before the first one.
-    pub recording_ns: u64,
-}
+/// Is how long before it the time of the first sample is told ([`Begins`]): a load whose phases
+/// begin then has to hear of it. Where the place's clock is not the laboratory's, that takes the time to be so long
+/// after it has read the record; it is wrong by as much as the record was under way, which is some ms over a serial
+/// line and less elsewhere.
+pub const LEAD_NS: u64 = 250_000_000;
 
-/// Says how far a thread is, while it measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Says how far a set is, while it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
-    /// Number of the thread.
-    pub thread: u32,
-    /// Its id in the kernel.
+    /// Number of the set.
+    pub set: u32,
+    /// Id in the kernel of the thread that measures it.
     pub tid: u32,
-    /// Wake-ups so far.
-    pub woken: u64,
-    /// Missed activations so far.
+    /// Samples so far.
+    pub n: u64,
+    /// Samples that were due so far and never came.
     pub missed: u64,
-    /// Least latency so far.
-    pub min_ns: u64,
-    /// Latency of the last wake-up.
-    pub last_ns: u64,
-    /// Sum of all latencies so far.
-    pub sum_ns: u64,
-    /// Greatest latency so far.
-    pub max_ns: u64,
+    /// Least value so far.
+    pub min: u64,
+    /// Value of the last sample.
+    pub last: u64,
+    /// Sum of all values so far.
+    pub sum: u64,
+    /// Greatest value so far.
+    pub max: u64,
 }
 
-/// Says that a latency above the plan's limit was seen.
+/// Says that a value above the plan's limit was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceeded {
-    /// Number of the thread.
-    pub thread: u32,
-    /// Number of the activation.
-    pub activation: u64,
-    /// The latency.
-    pub latency_ns: u64,
+    /// Number of the set.
+    pub set: u32,
+    /// Number of the sample.
+    pub index: u64,
+    /// The value.
+    pub value: u64,
 }
 
-/// Says of which wake-up trace events are.
+/// Says of which sample trace events are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worst {
-    /// Place among the worst, from 0.
+pub struct Trace {
+    /// Place among those that are kept, from 0.
     pub place: u32,
-    /// Number of the thread.
-    pub thread: u32,
-    /// Number of the activation.
-    pub activation: u64,
-    /// The latency.
-    pub latency_ns: u64,
+    /// Number of the set.
+    pub set: u32,
+    /// Number of the sample.
+    pub index: u64,
+    /// Its value.
+    pub value: u64,
+    /// Id in the kernel of the thread that measured it.
+    pub tid: u32,
     /// Events that follow.
     pub events: u32,
-    /// Whether the kernel's buffer reaches back to the planned time: else the events are the last ones only.
+    /// Whether the kernel's buffer reaches back to the sample's own time: else the events are the last ones only.
     pub complete: bool,
 }
 
