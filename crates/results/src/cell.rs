@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk;
 use crate::layout;
-use crate::model::{Cell, CellPlan, Outcome, Samples};
+use crate::model::{Cell, CellPlan, Samples};
 use crate::record;
 use crate::samples;
 use crate::sums::{self, Sums};
@@ -26,29 +26,15 @@ impl Files {
     /// Encodes a cell after checking that it can be read back; says what contradicts itself.
     pub(crate) fn encode(cell: &Cell, samples: Option<&Samples>) -> Result<Self, String> {
         let mut files = vec![(layout::CELL, record::encode(cell)?)];
-        match (&cell.outcome, samples) {
-            (Outcome::Done(measurement), Some(samples)) => {
-                samples::check(&cell.plan, &measurement.batch, samples)
-                    .map_err(|(file, reason)| format!("{file} {reason}"))?;
-                files.extend(
-                    samples::FILES
-                        .into_iter()
-                        .zip(samples::encode(&cell.plan, samples)?),
-                );
+        match (cell.outcome.record(), samples) {
+            (Some(record), Some(samples)) => {
+                samples::check(record, samples).map_err(|(file, reason)| format!("{file} {reason}"))?;
+                let contents = samples::encode(&cell.plan, samples)?;
+                files.extend(samples::FILES.into_iter().zip(contents));
             }
-            (Outcome::Woken(wakeups), Some(samples)) => {
-                samples::check_wakeups(wakeups, &samples.wakeups)
-                    .map_err(|(file, reason)| format!("{file} {reason}"))?;
-                let contents = samples::encode_wakeups(&cell.plan, &samples.wakeups)?;
-                files.extend(samples::WAKEUP_FILES.into_iter().zip(contents));
-            }
-            (Outcome::Done(_) | Outcome::Woken(_), None) => {
-                return Err("it is done, but has no samples".to_owned());
-            }
-            (Outcome::Failed { .. }, Some(_)) => {
-                return Err("it failed, but has samples".to_owned());
-            }
-            (Outcome::Failed { .. }, None) => {}
+            (Some(_), None) => return Err("it is done, but has no samples".to_owned()),
+            (None, Some(_)) => return Err("it was not measured, but has samples".to_owned()),
+            (None, None) => {}
         }
         Ok(Self(files))
     }
@@ -113,46 +99,27 @@ impl Recorded {
 
     /// Compares the checksums of the samples.
     pub(crate) fn check_samples(&self) -> Result<(), Damage> {
-        let names = match self.cell.outcome {
-            Outcome::Woken(_) => samples::WAKEUP_FILES,
-            Outcome::Done(_) | Outcome::Failed { .. } => samples::FILES,
-        };
-        for name in names {
+        let is_done = self.cell.outcome.record().is_some();
+        for name in samples::FILES.into_iter().filter(|_| is_done) {
             read_checked(&self.folder, name, &self.sums)?;
         }
         Ok(())
     }
 
-    /// Reads the samples of a cell that is done; those of one that failed are empty.
+    /// Reads the samples of a cell that is done; those of another are empty.
     pub(crate) fn samples(&self) -> Result<Samples, Damage> {
-        let plan = &self.cell.plan;
+        let Some(record) = self.cell.outcome.record() else {
+            return Ok(Samples::default());
+        };
         let broken = |(name, reason)| damage(&self.folder, name, reason);
-        match &self.cell.outcome {
-            Outcome::Done(measurement) => {
-                let contents = self.contents(samples::FILES)?;
-                let samples = samples::decode(plan.id, contents).map_err(broken)?;
-                samples::check(plan, &measurement.batch, &samples).map_err(broken)?;
-                Ok(samples)
-            }
-            Outcome::Woken(sums) => {
-                let contents = self.contents(samples::WAKEUP_FILES)?;
-                let wakeups = samples::decode_wakeups(plan.id, contents).map_err(broken)?;
-                samples::check_wakeups(sums, &wakeups).map_err(broken)?;
-                Ok(Samples {
-                    wakeups,
-                    ..Samples::default()
-                })
-            }
-            Outcome::Failed { .. } => Ok(Samples::default()),
-        }
-    }
-
-    fn contents(&self, names: [&'static str; 4]) -> Result<[Vec<u8>; 4], Damage> {
-        let mut contents = [const { Vec::new() }; 4];
-        for (content, name) in contents.iter_mut().zip(names) {
+        let mut contents = [const { Vec::new() }; samples::FILES.len()];
+        for (content, name) in contents.iter_mut().zip(samples::FILES) {
             *content = read_checked(&self.folder, name, &self.sums)?;
         }
-        Ok(contents)
+        let samples =
+            samples::decode(self.cell.plan.id, record.sets.len(), contents).map_err(broken)?;
+        samples::check(record, &samples).map_err(broken)?;
+        Ok(samples)
     }
 }
 

@@ -197,14 +197,14 @@ impl RunFolder {
         };
         let read = Recorded::read(layout::cell(&self.path, id), plan).map_err(damaged)?;
         if let Some(recorded) = read
-            && !matches!(recorded.cell.outcome, Outcome::Failed { .. })
+            && recorded.cell.outcome.record().is_some()
         {
             return recorded.samples().map_err(damaged);
         }
         Err(not_measured(match self.state(id) {
-            CellState::Failed(cell) => match cell.outcome {
-                Outcome::Failed { reason } => format!("it failed ({reason})"),
-                Outcome::Done(_) | Outcome::Woken(_) => "it was not measured".to_owned(),
+            CellState::Failed(cell) => match cell.outcome.reason() {
+                Some(reason) => format!("it failed ({reason})"),
+                None => "it was not measured".to_owned(),
             },
             CellState::Damaged { path, reason } => format!("{} {reason}", path.display()),
             CellState::Missing | CellState::Done(_) => "it was not measured".to_owned(),
@@ -347,7 +347,7 @@ impl RunFolder {
             rename(&done, &Aside::Damaged.next(run, id).map_err(failed)?)?;
         }
         match cell.outcome {
-            Outcome::Done(_) | Outcome::Woken(_) => rename(partial, &done)?,
+            Outcome::Done { .. } | Outcome::LeftOut { .. } => rename(partial, &done)?,
             Outcome::Failed { .. } => {
                 rename(partial, &Aside::Failed.next(run, id).map_err(failed)?)?;
             }

@@ -7,14 +7,25 @@
 //! Units are in the names: `_ns`, `_seconds`, `_bytes`, `_hz`, and `_cycles` for ticks of the
 //! measured CPU's TSC.
 
+mod record;
+mod samples;
+mod trace;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_wire::wakeup;
 
+pub use record::{
+    Absent, Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels,
+    Preparation, Program, Record, SetHead, Unit, Value,
+};
+pub use samples::{Bin, Count, Event, Instance, Samples, SetSamples};
+pub use trace::{Trace, TraceEvent, TraceKind};
+
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Is `plan.json`: what the run was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -171,8 +182,6 @@ pub struct Cell {
     /// When the cell was started, UTC.
     #[schemars(with = "String")]
     pub started_at: Timestamp,
-    /// The four time stamps of the instance.
-    pub events: Events,
     /// What came of it.
     pub outcome: Outcome,
     /// What the agent or this tool remarked.
@@ -237,27 +246,23 @@ pub struct Achieved {
     pub ns: u64,
 }
 
-/// Holds the four time stamps that every instance of every target yields, CLOCK_MONOTONIC in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Events {
-    /// When it should start.
-    pub planned_ns: u64,
-    /// When the call that starts it was made.
-    pub started_ns: u64,
-    /// When its first sign of readiness was read.
-    pub ready_ns: Option<u64>,
-    /// When its end was seen.
-    pub exited_ns: Option<u64>,
-}
-
-/// Says what came of a cell.
+/// What came of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
-    /// A batch ran to its end, and every record arrived.
-    Done(Box<Measurement>),
-    /// Threads measured their wake-ups to the end, and every record arrived.
-    Woken(Box<Wakeups>),
+    /// It ran to its end, and every record arrived.
+    Done {
+        /// What was measured; the samples are in the Parquet files beside.
+        record: Box<Record>,
+        /// Why it ended before its plan was done; null if it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cut_short: Option<String>,
+    },
+    /// The protocol left it out while the run went on, because what came before made it pointless.
+    LeftOut {
+        /// What that was.
+        reason: String,
+    },
     /// It did not.
     Failed {
         /// What happened, and what to do.
@@ -265,454 +270,31 @@ pub enum Outcome {
     },
 }
 
-/// Holds the facts of a batch that ran to its end; its samples are in the Parquet files beside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Measurement {
-    /// Who ran it.
-    pub agent: Agent,
-    /// How it was prepared.
-    pub preparation: Preparation,
-    /// What the stamps and the loop cost.
-    pub calibration: Calibration,
-    /// What each source claims of the TSC's frequency.
-    pub frequencies: Vec<Frequency>,
-    /// Sums over the batch.
-    pub batch: Batch,
-    /// What was counted on the measured CPU during the batch: interrupts of the unikernel.
-    #[serde(default)]
-    pub counters: Vec<Counter>,
-    /// What the place looks like from inside.
-    #[serde(default)]
-    pub facts: Vec<Fact>,
-}
-
-/// Holds the facts of a wake-up measurement that ran to its end; the latencies are in the Parquet files
-/// beside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Wakeups {
-    /// Who ran it.
-    pub agent: Agent,
-    /// How it was prepared.
-    pub preparation: Preparation,
-    /// What the time stamps cost.
-    pub calibration: Calibration,
-    /// What each source claims of the TSC's frequency.
-    pub frequencies: Vec<Frequency>,
-    /// What was counted on the measured CPU meanwhile.
-    #[serde(default)]
-    pub counters: Vec<Counter>,
-    /// What the place looks like from inside.
-    #[serde(default)]
-    pub facts: Vec<Fact>,
-    /// Planned time of activation 0 of every thread, by the place's own CLOCK_MONOTONIC.
-    pub origin_ns: u64,
-    /// The threads that measured.
-    pub threads: Vec<WakeupThread>,
-    /// Latencies above the limit that the plan set, in the order in which they were seen.
-    #[serde(default)]
-    pub exceeded: Vec<Exceeded>,
-    /// What the kernel did around the worst wake-ups, where it was traced.
-    #[serde(default)]
-    pub worst: Vec<WorstWakeup>,
-}
-
-/// Sums up the wake-ups of one thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WakeupThread {
-    /// Number of the thread, from 0.
-    pub number: u32,
-    /// Its id in the kernel; 0 where there is none.
-    pub tid: u32,
-    /// CPU that it was pinned to.
-    pub cpu: Option<u32>,
-    /// Policy it was scheduled under: `fifo`, `rr`, `deadline`, `other`, or `interrupt` in the unikernel.
-    pub policy: String,
-    /// Its real-time priority, or 0.
-    pub priority: u32,
-    /// Time between two activations.
-    pub interval_ns: u64,
-    /// Wake-ups: each has one latency.
-    pub woken: u64,
-    /// Activations that were due before the thread had run for the one before; they have no wake-up.
-    pub missed: u64,
-    /// Least latency.
-    pub min_ns: u64,
-    /// Greatest latency.
-    pub max_ns: u64,
-    /// Sum of all latencies.
-    pub sum_ns: u64,
-    /// Least latency listed in `peaks.parquet`.
-    pub threshold_ns: u64,
-    /// Wake-ups at or above the threshold.
-    pub peaks_seen: u64,
-    /// Wake-ups listed: fewer than seen if the buffer was full.
-    pub peaks_kept: u64,
-    /// Wake-ups that are not in `latencies.parquet`, because there was no room for another value.
-    pub uncounted: u64,
-    /// Sum of their latencies.
-    pub uncounted_ns: u64,
-    /// Greatest of their latencies.
-    pub uncounted_max_ns: u64,
-    /// Width of one bin of `bins.parquet`.
-    pub bin_ns: u64,
-    /// Wake-ups in `raw.parquet`, from the first on.
-    pub raw_kept: u64,
-    /// Median time that recording one wake-up took.
-    pub recording_ns: u64,
-}
-
-/// Says that a latency above the plan's limit was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Exceeded {
-    /// Number of the thread.
-    pub thread: u32,
-    /// Number of the activation.
-    pub activation: u64,
-    /// The latency.
-    pub latency_ns: u64,
-}
-
-/// Says what the kernel did around one of the worst wake-ups.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WorstWakeup {
-    /// Number of the thread.
-    pub thread: u32,
-    /// Number of the activation.
-    pub activation: u64,
-    /// The latency.
-    pub latency_ns: u64,
-    /// Whether the events reach back to the planned time.
-    pub complete: bool,
-    /// What the kernel's trace has, in order of time.
-    pub events: Vec<TraceEvent>,
-}
-
-/// Is one event of the kernel's trace on the CPU of a late thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TraceEvent {
-    /// Time after the planned wake-up; negative before it.
-    pub at_ns: i64,
-    /// What happened.
-    #[serde(flatten)]
-    pub what: TraceKind,
-    /// Whether an interrupt came while the CPU was in user mode, so that interrupts were on.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub from_user: bool,
-    /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a switch those that
-    /// led to it. Empty where the kernel does not tell.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stack: Vec<String>,
-}
-
-/// Says what happened, with the names that the kernel has for those concerned.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TraceKind {
-    /// An interrupt was entered.
-    InterruptEntry {
-        /// Its name: `local timer`, `virtio0-req.0`.
-        name: String,
-    },
-    /// It was left.
-    InterruptExit {
-        /// Its name.
-        name: String,
-    },
-    /// A softirq was entered.
-    SoftirqEntry {
-        /// Its name: `NET_RX`.
-        name: String,
-    },
-    /// It was left.
-    SoftirqExit {
-        /// Its name.
-        name: String,
-    },
-    /// A timer's function was called in the timer interrupt.
-    TimerExpired {
-        /// Whether it wakes a sleeping thread up.
-        wakes: bool,
-    },
-    /// A thread was made runnable.
-    Waking {
-        /// Its name and number: `dd/1234`.
-        thread: String,
-        /// Whether it is the thread that measures.
-        ours: bool,
-        /// Its priority as the kernel counts it: less is higher, below 100 for real-time threads, −1 for
-        /// SCHED_DEADLINE.
-        priority: i32,
-    },
-    /// A thread was running when the events begin. Always the first one.
-    Running {
-        /// Its name and number; `idle` if nothing was to do.
-        thread: String,
-        /// Whether it is the thread that measures.
-        ours: bool,
-    },
-    /// The CPU went on to another thread.
-    Switch {
-        /// Who ran before.
-        from: String,
-        /// Its priority as the kernel counts it.
-        from_priority: i32,
-        /// Who runs now.
-        to: String,
-        /// Its priority as the kernel counts it.
-        to_priority: i32,
-        /// Whether that is the thread that measures.
-        ours: bool,
-    },
-}
-
-/// Says one thing about the place where the measured code ran, as it looks from inside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fact {
-    /// What is told: `preemption model`, for example.
-    pub name: String,
-    /// What was found.
-    pub value: String,
-}
-
-/// Counts something that happened on the measured CPU during the batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counter {
-    /// What is counted: `timer interrupts`, for example.
-    pub name: String,
-    /// How often it happened.
-    pub count: u64,
-}
-
-/// Says who ran the workload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Agent {
-    /// Its version.
-    pub version: String,
-    /// What the measured code ran on: `linux` or `unikernel`.
-    pub environment: String,
-    /// SHA-256 of the program or image, in hexadecimal.
-    pub sha256: String,
-    /// Whether an emulator (QEMU's TCG) executed the measured code: then the figures say nothing
-    /// of a machine's speed.
-    pub emulated: bool,
-    /// What executed a guest: `KVM` or `TCG`, with QEMU's version. None where there is no guest.
-    #[serde(default)]
-    pub accelerator: Option<String>,
-    /// The kernel beneath it that the target brought along, with its package and SHA-256.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-}
-
-/// Says how a batch was prepared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Preparation {
-    /// CPU that it was pinned to.
-    pub cpu: Option<u32>,
-    /// Size of the buffers in bytes.
-    pub buffer_bytes: u64,
-    /// Whether they could not be paged out.
-    pub locked: bool,
-    /// Whether /dev/cpu_dma_latency was held at 0.
-    pub latency_held: bool,
-}
-
-/// Says what the stamps and the loop cost, on the measured CPU just before the batch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Calibration {
-    /// Least duration that an empty region between fenced stamps reads as.
-    pub fenced_region_cycles: u64,
-    /// Median time that a repetition with an empty region takes in all, fenced.
-    pub fenced_cost_cycles: f64,
-    /// Least duration that an empty region between bare `rdtscp` reads as.
-    pub published_region_cycles: u64,
-    /// Median time that a repetition with an empty region takes in all, bare `rdtscp`.
-    pub published_cost_cycles: f64,
-    /// Median time of one bare `rdtsc` among many, unrolled.
-    pub bare_read_cycles: f64,
-    /// Step of the timer.
-    pub step_cycles: u64,
-    /// Median time of one iteration of an empty loop.
-    pub loop_cycles: f64,
-}
-
-/// Says what one source claims of the TSC's frequency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Frequency {
-    /// Where the figure comes from.
-    pub source: FrequencySource,
-    /// The figure.
-    pub hz: f64,
-    /// Uncertainty of the reading in parts per million, where it can be told.
-    pub uncertainty_ppm: Option<f64>,
-    /// What is known beyond that: the kernel's clock source, for example.
-    pub detail: String,
-}
-
-/// Is a source of the TSC's frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FrequencySource {
-    /// CPUID leaf 0x15: crystal clock and ratio.
-    CpuidCrystal,
-    /// CPUID leaf 0x40000010: the hypervisor's word.
-    CpuidHypervisor,
-    /// The kernel's CLOCK_MONOTONIC_RAW, read between TSC reads at both ends of the run.
-    KernelClock,
-    /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
-    DisciplinedClock,
-    /// A timer of known frequency, counted against the TSC.
-    HardwareTimer,
-    /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
-    ParavirtualClock,
-}
-
-/// Holds the sums over a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Batch {
-    /// Repetitions; for `gap`, timer reads.
-    pub repetitions: u64,
-    /// TSC of the first stamp.
-    pub first_tsc: u64,
-    /// TSC of the last stamp.
-    pub last_tsc: u64,
-    /// Sum of all durations; for `gap`, equal to the time from first to last stamp.
-    pub sum_cycles: u64,
-    /// Sum of the squared durations below the threshold, `gap` only: its short iterations are not
-    /// counted per value.
-    pub quiet_squares: Option<u64>,
-    /// What the work yielded: for `prime` the number of primes; for others 0.
-    pub result: u64,
-    /// Elementary steps in one repetition: divisions, elements, timer reads.
-    pub work: u64,
-    /// Least delay listed in `delays.parquet`: duration above the batch's mean; for `gap`, the
-    /// least length of a gap.
-    pub threshold_cycles: u64,
-    /// Delays above the threshold.
-    pub delays_seen: u64,
-    /// Delays listed: fewer than seen if the buffer was full.
-    pub delays_kept: u64,
-    /// Longest duration that is above the threshold and not listed; 0 if all are.
-    pub unkept_longest_cycles: u64,
-    /// Sum of the durations above the threshold that are not listed.
-    pub unkept_cycles: u64,
-    /// Samples whose second stamp is before their first one: TSCs are not synchronised. They are
-    /// in no other figure.
-    pub backwards: u64,
-    /// Width of one bin of `envelope.parquet`.
-    pub bin_cycles: u64,
-    /// Time spent on folding the samples after the batch.
-    pub fold_cycles: u64,
-}
-
-impl Batch {
-    /// Returns the time from first to last stamp.
+impl Outcome {
+    /// Makes the outcome of a cell that was measured to its end.
     #[must_use]
-    pub fn wall_cycles(&self) -> u64 {
-        self.last_tsc.wrapping_sub(self.first_tsc)
+    pub fn done(record: Record) -> Self {
+        Self::Done {
+            record: Box::new(record),
+            cut_short: None,
+        }
     }
-}
 
-/// Holds the samples of one cell, as its Parquet files do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Samples {
-    /// Exact counts per value, ascending; for `gap`, of the listed gaps only.
-    pub counts: Vec<Count>,
-    /// Delays above the threshold, in order of time.
-    pub delays: Vec<Delay>,
-    /// Envelope over time, empty bins left out.
-    pub envelope: Vec<EnvelopeBin>,
-    /// Consecutive raw samples from the middle of the batch; empty for `gap`.
-    pub window: Vec<Delay>,
-    /// The latencies of a wake-up measurement, which has none of the above.
-    pub wakeups: WakeupSamples,
-}
+    /// Returns what was measured, if the cell is done.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Done { record, .. } => Some(record),
+            Self::LeftOut { .. } | Self::Failed { .. } => None,
+        }
+    }
 
-/// Holds the latencies of a wake-up measurement, as its Parquet files do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WakeupSamples {
-    /// Exact counts per latency, ascending within each thread and phase.
-    pub counts: Vec<LatencyCount>,
-    /// Wake-ups at or above the threshold, in order of time within each thread.
-    pub peaks: Vec<Wakeup>,
-    /// Envelope over time, empty bins left out.
-    pub bins: Vec<LatencyBin>,
-    /// Wake-ups as they were, from the first on, in order of time within each thread.
-    pub raw: Vec<Wakeup>,
-}
-
-/// Counts the wake-ups of one latency: a row of `latencies.parquet`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LatencyCount {
-    /// Number of the thread, from 0.
-    pub thread: u32,
-    /// Number of the phase, from 0.
-    pub phase: u32,
-    /// The latency.
-    pub latency_ns: u64,
-    /// How many wake-ups have it.
-    pub count: u64,
-}
-
-/// Is one wake-up: a row of `peaks.parquet` or `raw.parquet`. It was planned for the origin and `activation`
-/// intervals of its thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wakeup {
-    /// Number of the thread, from 0.
-    pub thread: u32,
-    /// Number of the activation, from 0. Numbers left out were missed.
-    pub activation: u64,
-    /// How late it was.
-    pub latency_ns: u64,
-}
-
-/// Sums up the wake-ups that were planned within one bin of time: a row of `bins.parquet`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LatencyBin {
-    /// Number of the thread, from 0.
-    pub thread: u32,
-    /// Number of the bin, from 0; it starts `bin × bin_ns` after the origin.
-    pub bin: u32,
-    /// Wake-ups in it.
-    pub count: u64,
-    /// Sum of their latencies.
-    pub sum_ns: u64,
-    /// Least latency.
-    pub min_ns: u64,
-    /// Greatest latency.
-    pub max_ns: u64,
-}
-
-/// Counts the samples of one value: a row of `counts.parquet`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
-    /// The value.
-    pub cycles: u64,
-    /// How many samples have it.
-    pub count: u64,
-}
-
-/// Is one sample with its place: a row of `delays.parquet` or `window.parquet`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delay {
-    /// Number of the repetition, from 0.
-    pub index: u64,
-    /// TSC of its first stamp.
-    pub start_tsc: u64,
-    /// Its duration.
-    pub cycles: u64,
-}
-
-/// Sums up the samples that started within one bin of time: a row of `envelope.parquet`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EnvelopeBin {
-    /// Number of the bin, from 0; it starts `bin × bin_cycles` after the first stamp.
-    pub bin: u32,
-    /// Samples in it.
-    pub count: u64,
-    /// Sum of their durations.
-    pub sum_cycles: u64,
-    /// Shortest duration.
-    pub min_cycles: u64,
-    /// Longest duration.
-    pub max_cycles: u64,
+    /// Returns why nothing was measured, if nothing was.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Done { .. } => None,
+            Self::LeftOut { reason } | Self::Failed { reason } => Some(reason),
+        }
+    }
 }

@@ -4,7 +4,8 @@
 //! is done only if everything from `hello` to `end` has arrived and the sums agree with the lists.
 //! Whatever is wrong becomes an [`Incomplete`], which names what is missing.
 
-mod wakeups;
+mod parts;
+mod trace;
 
 use std::collections::VecDeque;
 
@@ -12,15 +13,17 @@ use tare_wire::PROTOCOL;
 use tare_wire::line::{Damage, Line, MAX_PAYLOAD, decode};
 use tare_wire::packed::{Malformed, Packed};
 use tare_wire::record::{self, Record};
+use tare_wire::trace::unzigzag;
 use thiserror::Error;
 
 use crate::model::{
-    Batch, Calibration, Count, Counter, Delay, EnvelopeBin, Exceeded, Fact, Frequency,
-    FrequencySource, Preparation, Samples,
+    Bin, Calibration, Counter, Event, Exceeded, Fact, Frequency, FrequencySource, Labels,
+    Preparation, SetHead, SetSamples, Trace, Unit, Value,
 };
 
-use wakeups::Collector;
-pub use wakeups::WakeupFacts;
+pub use parts::Phase;
+use parts::{Divided, PartCount};
+use trace::Collector;
 
 /// Is how many lines that are no records are kept, to tell what an instance said before it failed.
 const KEPT_LINES: usize = 10;
@@ -36,28 +39,37 @@ pub struct Receiver {
     frequencies: Vec<Frequency>,
     counters: Vec<Counter>,
     facts: Vec<Fact>,
-    batch: Option<Batch>,
-    wakeups: Option<Collector>,
-    samples: Samples,
+    values: Vec<Value>,
+    sets: Vec<Set>,
+    exceeded: Vec<Exceeded>,
+    traces: Collector,
     notices: Vec<String>,
     other: VecDeque<String>,
     trouble: Option<Incomplete>,
     ended: bool,
 }
 
-/// Is what a line was, as far as the one who waits for it needs to know.
+/// One set as it comes.
+#[derive(Clone, Debug, PartialEq)]
+struct Set {
+    head: SetHead,
+    samples: SetSamples,
+    divided: Divided,
+}
+
+/// What a line was, as far as the one who waits for it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The instance is ready: the workload starts.
+    /// The instance is ready: the measured code starts.
     Ready,
-    /// The first wake-up is due at this time of the place's clock.
+    /// The first sample is due at this time of the place's clock.
     Begins {
         /// CLOCK_MONOTONIC, or the time since the start where there is no kernel.
         origin_ns: u64,
     },
-    /// A thread tells how far it is.
+    /// A set tells how far it is.
     Live(record::Live),
-    /// A latency above the plan's limit was seen.
+    /// A value above the plan's limit was seen.
     Exceeded(Exceeded),
     /// Another record.
     Record,
@@ -67,58 +79,32 @@ pub enum Seen {
     Other,
 }
 
-/// Holds everything that an instance reported.
+/// Everything that an instance reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     /// Version of the agent or image.
     pub version: String,
     /// What the measured code ran on: `linux` or `unikernel`.
     pub environment: String,
-    /// How the batch was prepared.
+    /// How it was prepared.
     pub preparation: Preparation,
     /// What the stamps and the loop cost.
     pub calibration: Calibration,
     /// What each source claims of the TSC's frequency.
     pub frequencies: Vec<Frequency>,
-    /// What was measured.
-    pub measured: Measured,
-    /// What was counted on the measured CPU during the batch.
+    /// What was counted on the measured CPU meanwhile.
     pub counters: Vec<Counter>,
     /// What the place looks like from inside.
     pub facts: Vec<Fact>,
-    /// The samples.
-    pub samples: Samples,
+    /// Numbers that are not sampled.
+    pub values: Vec<Value>,
+    /// Values above the plan's limit.
+    pub exceeded: Vec<Exceeded>,
+    /// What the kernel did around the greatest samples.
+    pub traces: Vec<Trace>,
     /// What the agent remarked.
     pub notices: Vec<String>,
-}
-
-/// Is what was measured.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Measured {
-    /// Sums over a batch.
-    Batch(Batch),
-    /// Wake-ups.
-    Wakeups(WakeupFacts),
-}
-
-impl Received {
-    /// Returns the sums over the batch, if it was one.
-    #[must_use]
-    pub fn batch(&self) -> Option<&Batch> {
-        match &self.measured {
-            Measured::Batch(batch) => Some(batch),
-            Measured::Wakeups(_) => None,
-        }
-    }
-
-    /// Returns what was reported of wake-ups, if they were measured.
-    #[must_use]
-    pub fn wakeups(&self) -> Option<&WakeupFacts> {
-        match &self.measured {
-            Measured::Batch(_) => None,
-            Measured::Wakeups(facts) => Some(facts),
-        }
-    }
+    sets: Vec<Set>,
 }
 
 /// Says why an instance's records are not a whole cell.
@@ -233,31 +219,21 @@ impl Receiver {
         let missing = |what: &str| Incomplete::Contradiction {
             what: format!("no {what} record among them"),
         };
-        let (measured, samples) = match (self.batch, self.wakeups) {
-            (Some(batch), None) => {
-                let samples = resolve(self.samples, batch.first_tsc);
-                (Measured::Batch(batch), samples)
-            }
-            (None, Some(collector)) => {
-                let (facts, wakeups) =
-                    collector
-                        .finish()
-                        .map_err(|Malformed| Incomplete::Contradiction {
-                            what: "the trace events do not fit to the wake-ups".to_owned(),
-                        })?;
-                let samples = Samples {
-                    wakeups,
-                    ..self.samples
-                };
-                (Measured::Wakeups(facts), samples)
-            }
-            (None, None) => return Err(missing("batch")),
-            (Some(_), Some(_)) => {
-                let what = "a batch and wake-ups in one".to_owned();
-                return Err(Incomplete::Contradiction { what });
-            }
-        };
-        let received = Received {
+        let contradiction = |what: String| Incomplete::Contradiction { what };
+        if let Some(stray) = self
+            .exceeded
+            .iter()
+            .find(|e| e.set as usize >= self.sets.len())
+        {
+            return Err(contradiction(format!("there is no set {}", stray.set)));
+        }
+        let traces = self.traces.finish().map_err(|Malformed| {
+            contradiction("the trace events do not fit to their samples".to_owned())
+        })?;
+        for set in &self.sets {
+            agree(set).map_err(contradiction)?;
+        }
+        Ok(Received {
             version: self.version,
             environment: self.environment,
             preparation: self.preparation.ok_or_else(|| missing("ready"))?,
@@ -265,12 +241,12 @@ impl Receiver {
             frequencies: self.frequencies,
             counters: self.counters,
             facts: self.facts,
-            measured,
-            samples,
+            values: self.values,
+            exceeded: self.exceeded,
+            traces,
             notices: self.notices,
-        };
-        agree(&received)?;
-        Ok(received)
+            sets: self.sets,
+        })
     }
 
     fn number(&mut self, sequence: u64) {
@@ -317,56 +293,49 @@ impl Receiver {
                 });
                 Ok(())
             }
-            Record::Fact(fact) => {
+            Record::Fact(fact) => labels(fact.labels).map(|labels| {
                 self.facts.push(Fact {
                     name: fact.name.to_owned(),
+                    labels,
                     value: fact.value.to_owned(),
                 });
-                Ok(())
-            }
+            }),
+            Record::Value(value) => labels(value.labels).map(|labels| {
+                self.values.push(Value {
+                    measure: value.measure.to_owned(),
+                    labels,
+                    unit: value.unit.to_owned(),
+                    value: value.value,
+                });
+            }),
+            Record::Set(set) => self.set(&set),
+            Record::Counts(list) => self.counts(list.rows),
+            Record::Events(list) => self.events(list.rows, |samples| &mut samples.events),
+            Record::Raw(list) => self.events(list.rows, |samples| &mut samples.raw),
+            Record::Envelope(list) => self.envelope(list.rows),
             // A load's, which has a stream of its own.
             Record::Going | Record::Achieved(_) | Record::Phase(_) => {
                 let what = format!("a {} record among them", record.kind());
                 self.trouble(Incomplete::Contradiction { what });
                 Ok(())
             }
-            Record::Batch(sums) => {
-                self.batch = Some(batch(&sums));
-                Ok(())
-            }
-            Record::Counts(list) => counts(list.rows, &mut self.samples.counts),
-            Record::Delays(list) => delays(list.rows, &mut self.samples.delays),
-            Record::Envelope(list) => envelope(list.rows, &mut self.samples.envelope),
-            Record::Window(list) => window(list.rows, &mut self.samples.window),
             Record::Begins(begins) => {
                 let origin_ns = begins.origin_ns;
-                self.wakeups().facts.origin_ns = origin_ns;
                 return Seen::Begins { origin_ns };
             }
             Record::Live(live) => return Seen::Live(live),
-            Record::Exceeded(exceeded) => {
-                self.wakeups().exceeded(exceeded);
-                return Seen::Exceeded(Exceeded {
-                    thread: exceeded.thread,
-                    activation: exceeded.activation,
-                    latency_ns: exceeded.latency_ns,
-                });
+            Record::Exceeded(record::Exceeded { set, index, value }) => {
+                let exceeded = Exceeded { set, index, value };
+                self.exceeded.push(exceeded);
+                return Seen::Exceeded(exceeded);
             }
-            Record::Thread(thread) => {
-                self.wakeups().thread(&thread);
+            Record::Trace(trace) => {
+                self.traces.trace(trace);
                 Ok(())
             }
-            Record::LatencyCounts(list) => self.wakeups().counts(list.rows),
-            Record::Peaks(list) => self.wakeups().peaks(list.rows),
-            Record::LatencyEnvelope(list) => self.wakeups().bins(list.rows),
-            Record::RawLatencies(list) => self.wakeups().raw(list.rows),
-            Record::Worst(worst) => {
-                self.wakeups().worst(worst);
-                Ok(())
-            }
-            Record::TraceEvents(list) => self.wakeups().events(list.rows),
+            Record::TraceEvents(list) => self.traces.events(list.rows),
             Record::Name(name) => {
-                self.wakeups().name(&name);
+                self.traces.name(&name);
                 Ok(())
             }
             Record::Notice(notice) => {
@@ -400,8 +369,85 @@ impl Receiver {
         Seen::Record
     }
 
-    fn wakeups(&mut self) -> &mut Collector {
-        self.wakeups.get_or_insert_default()
+    /// Takes the head of the next set.
+    fn set(&mut self, set: &record::Set<'_>) -> Result<(), Malformed> {
+        if set.number as usize != self.sets.len() {
+            return Err(Malformed);
+        }
+        self.sets.push(Set {
+            head: head(set)?,
+            samples: SetSamples::default(),
+            divided: Divided::new(set),
+        });
+        Ok(())
+    }
+
+    fn of_set(&mut self, number: u64) -> Result<&mut Set, Malformed> {
+        let place = usize::try_from(number).map_err(|_| Malformed)?;
+        self.sets.get_mut(place).ok_or(Malformed)
+    }
+
+    fn counts(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
+        let mut of = None;
+        let mut value: u64 = 0;
+        for row in rows.rows::<4>() {
+            let [set, part, step, count] = row?;
+            if of != Some((set, part)) {
+                of = Some((set, part));
+                value = 0;
+            }
+            value = value.checked_add(step).ok_or(Malformed)?;
+            let part = u32::try_from(part).map_err(|_| Malformed)?;
+            let counts = &mut self.of_set(set)?.divided.counts;
+            counts.push(PartCount { part, value, count });
+        }
+        Ok(())
+    }
+
+    /// Takes samples with their times.
+    fn events(
+        &mut self,
+        rows: Packed<'_>,
+        list: fn(&mut SetSamples) -> &mut Vec<Event>,
+    ) -> Result<(), Malformed> {
+        let mut of = None;
+        let (mut index, mut at): (u64, u64) = (0, 0);
+        for row in rows.rows::<4>() {
+            let [set, step, time, value] = row?;
+            let number = set;
+            let set = self.of_set(set)?;
+            if of != Some(number) {
+                of = Some(number);
+                (index, at) = (0, set.head.first);
+            }
+            index = index.checked_add(step).ok_or(Malformed)?;
+            at = match set.head.period {
+                0 => at.wrapping_add(time),
+                period => {
+                    let due = index.checked_mul(period).ok_or(Malformed)?;
+                    let due = set.head.first.wrapping_add(due);
+                    due.wrapping_add_signed(unzigzag(time))
+                }
+            };
+            list(&mut set.samples).push(Event { index, at, value });
+        }
+        Ok(())
+    }
+
+    fn envelope(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
+        for row in rows.rows::<6>() {
+            let [set, bin, n, sum, min, max] = row?;
+            let bin = u32::try_from(bin).map_err(|_| Malformed)?;
+            let envelope = &mut self.of_set(set)?.samples.envelope;
+            envelope.push(Bin {
+                bin,
+                n,
+                sum,
+                min,
+                max,
+            });
+        }
+        Ok(())
     }
 
     /// Keeps the first thing that went wrong: what follows is its consequence.
@@ -474,124 +520,74 @@ fn frequency(claim: &record::Frequency<'_>) -> Frequency {
     }
 }
 
-fn batch(sums: &record::Batch) -> Batch {
-    Batch {
-        repetitions: sums.repetitions,
-        first_tsc: sums.first_tsc,
-        last_tsc: sums.last_tsc,
-        sum_cycles: sums.sum_cycles,
-        quiet_squares: sums.quiet_squares,
-        result: sums.result,
-        work: sums.work,
-        threshold_cycles: sums.threshold_cycles,
-        delays_seen: sums.delays_seen,
-        delays_kept: sums.delays_kept,
-        unkept_longest_cycles: sums.unkept_longest,
-        unkept_cycles: sums.unkept_cycles,
-        backwards: sums.backwards,
-        bin_cycles: sums.bin_cycles,
-        fold_cycles: sums.fold_cycles,
-    }
+fn labels(words: &str) -> Result<Labels, Malformed> {
+    Labels::parse(words).map_err(|_| Malformed)
 }
 
-fn counts(rows: Packed<'_>, out: &mut Vec<Count>) -> Result<(), Malformed> {
-    let mut cycles: u64 = 0;
-    for row in rows.rows::<2>() {
-        let [step, count] = row?;
-        cycles = cycles.checked_add(step).ok_or(Malformed)?;
-        out.push(Count { cycles, count });
-    }
-    Ok(())
+fn head(set: &record::Set<'_>) -> Result<SetHead, Malformed> {
+    Ok(SetHead {
+        measure: set.measure.to_owned(),
+        labels: labels(set.labels)?,
+        unit: match set.unit {
+            record::Unit::Cycles => Unit::Cycles,
+            record::Unit::Ns => Unit::Ns,
+        },
+        n: set.n,
+        sum: set.sum,
+        min: set.min,
+        max: set.max,
+        first: set.first,
+        last: set.last,
+        period: set.period,
+        threshold: set.threshold,
+        seen: set.seen,
+        kept: set.kept,
+        unkept_max: set.unkept_max,
+        unkept_sum: set.unkept_sum,
+        squares_below: set.squares_below,
+        uncounted: set.uncounted,
+        uncounted_sum: set.uncounted_sum,
+        uncounted_max: set.uncounted_max,
+        backwards: set.backwards,
+        bin: set.bin,
+        raw: set.raw,
+    })
 }
 
-/// Takes rows whose start is still relative to the batch's first stamp.
-fn delays(rows: Packed<'_>, out: &mut Vec<Delay>) -> Result<(), Malformed> {
-    let (mut index, mut start_tsc): (u64, u64) = (0, 0);
-    for row in rows.rows::<3>() {
-        let [step, distance, cycles] = row?;
-        index = index.checked_add(step).ok_or(Malformed)?;
-        start_tsc = start_tsc.wrapping_add(distance);
-        out.push(Delay {
-            index,
-            start_tsc,
-            cycles,
-        });
-    }
-    Ok(())
-}
-
-fn window(rows: Packed<'_>, out: &mut Vec<Delay>) -> Result<(), Malformed> {
-    for row in rows.rows::<3>() {
-        let [index, start_tsc, cycles] = row?;
-        out.push(Delay {
-            index,
-            start_tsc,
-            cycles,
-        });
-    }
-    Ok(())
-}
-
-fn envelope(rows: Packed<'_>, out: &mut Vec<EnvelopeBin>) -> Result<(), Malformed> {
-    let mut bin: u64 = 0;
-    for row in rows.rows::<5>() {
-        let [step, count, sum_cycles, min_cycles, max_cycles] = row?;
-        bin = bin.checked_add(step).ok_or(Malformed)?;
-        out.push(EnvelopeBin {
-            bin: u32::try_from(bin).map_err(|_| Malformed)?,
-            count,
-            sum_cycles,
-            min_cycles,
-            max_cycles,
-        });
-    }
-    Ok(())
-}
-
-/// Makes the starts absolute.
-fn resolve(mut samples: Samples, first_tsc: u64) -> Samples {
-    for row in samples.delays.iter_mut().chain(&mut samples.window) {
-        row.start_tsc = row.start_tsc.wrapping_add(first_tsc);
-    }
-    samples
-}
-
-/// Checks the sums of the batch against the lists.
-fn agree(received: &Received) -> Result<(), Incomplete> {
-    let Received {
-        measured: Measured::Batch(batch),
+/// Checks the head of a set against its lists; says what contradicts it.
+fn agree(set: &Set) -> Result<(), String> {
+    let Set {
+        head,
         samples,
-        ..
-    } = received
-    else {
-        // When a cell is written, its samples are checked against the sums of the threads.
-        return Ok(());
-    };
-    let listed = samples.delays.len() as u64;
-    let counted = samples
-        .counts
-        .iter()
-        .try_fold(0_u64, |sum, row| sum.checked_add(row.count));
-    let due = if batch.quiet_squares.is_some() {
-        batch.delays_kept
-    } else {
-        batch.repetitions.saturating_sub(batch.backwards)
-    };
-    let contradiction = |what: String| Err(Incomplete::Contradiction { what });
-    if listed != batch.delays_kept {
-        return contradiction(format!(
-            "{} delays were to be listed, {listed} are",
-            batch.delays_kept
+        divided,
+    } = set;
+    let listed = samples.events.len() as u64;
+    if listed != head.kept {
+        return Err(format!(
+            "{} samples were to be listed, {listed} are",
+            head.kept
         ));
     }
-    if counted != Some(due) {
-        let counted = counted.map_or("more than 2^64".to_owned(), |n| n.to_string());
-        return contradiction(format!("{due} samples were to be counted, {counted} are"));
+    let due = match head.squares_below {
+        Some(_) => Some(head.kept),
+        None => head.n.checked_sub(head.uncounted),
+    };
+    let counts = divided.counts.iter();
+    let counted = counts.fold(Some(0_u64), |sum, row| sum?.checked_add(row.count));
+    if counted.is_none() || counted != due {
+        let told = |n: Option<u64>| n.map_or("more than 2^64".to_owned(), |n| n.to_string());
+        let (due, counted) = (told(due), told(counted));
+        return Err(format!(
+            "{due} samples were to be counted, {counted} are"
+        ));
     }
-    if !samples.counts.is_sorted_by(|a, b| a.cycles < b.cycles) {
-        return contradiction("the counts are not in ascending order".to_owned());
+    let rising = divided
+        .counts
+        .is_sorted_by(|a, b| (a.part, a.value) < (b.part, b.value));
+    match rising {
+        true => Ok(()),
+        false => Err("the counts are not in ascending order".to_owned()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -599,7 +595,7 @@ mod tests {
     use super::*;
     use tare_wire::line::Encoder;
     use tare_wire::packed::Packer;
-    use tare_wire::record::{Batch, Calibration, End, Failure, Hello, List, Notice, Ready};
+    use tare_wire::record::{Calibration, End, Failure, Hello, List, Notice, Ready, Set};
 
     /// Writes the lines of a small measurement of `prime`: 3 samples, one of them a delay.
     fn lines() -> Vec<Vec<u8>> {
@@ -629,25 +625,27 @@ mod tests {
             step_cycles: 26,
             loop_cycles: 0.7,
         }));
-        put(Record::Batch(Batch {
-            repetitions: 3,
-            first_tsc: 1_000,
-            last_tsc: 9_000,
-            sum_cycles: 5_200,
-            delays_seen: 1,
-            delays_kept: 1,
-            bin_cycles: 8,
-            ..Batch::default()
+        put(Record::Set(Set {
+            measure: "duration",
+            n: 3,
+            first: 1_000,
+            last: 9_000,
+            sum: 5_200,
+            seen: 1,
+            kept: 1,
+            bin: 8,
+            parts: 1,
+            ..Set::default()
         }));
         let mut packer = Packer::default();
-        packer.push([100, 2]);
-        packer.push([4_900, 1]);
+        packer.push([0, 0, 100, 2]);
+        packer.push([0, 0, 4_900, 1]);
         let rows = packer.packed();
         put(Record::Counts(List { rows }));
         let mut packer = Packer::default();
-        packer.push([1, 120, 5_000]);
+        packer.push([0, 1, 120, 5_000]);
         let rows = packer.packed();
-        put(Record::Delays(List { rows }));
+        put(Record::Events(List { rows }));
         put(Record::Notice(Notice { text: "cold" }));
         put(Record::End(End { records: 7 }));
         lines
@@ -665,16 +663,18 @@ mod tests {
     fn whole_records_become_the_facts_of_a_cell() {
         let received = receive(&lines()).unwrap();
         assert_eq!(received.version, "1.2.3");
-        assert_eq!(received.samples.counts[1].cycles, 5_000);
+        assert_eq!(received.notices, ["cold"]);
+        let (heads, samples) = received.divide(&[]).unwrap();
+        assert_eq!(heads[0].measure, "duration");
+        assert_eq!(samples[0].counts[1].value, 5_000);
         assert_eq!(
-            received.samples.delays,
-            [Delay {
+            samples[0].events,
+            [Event {
                 index: 1,
-                start_tsc: 1_120,
-                cycles: 5_000
+                at: 1_120,
+                value: 5_000
             }]
         );
-        assert_eq!(received.notices, ["cold"]);
     }
 
     #[test]
@@ -761,12 +761,13 @@ mod tests {
                 .encode(&Record::Notice(Notice { text: "" }))
                 .unwrap();
         }
-        let batch = Batch {
-            repetitions: 4,
-            delays_kept: 1,
-            ..Batch::default()
+        let set = Set {
+            measure: "duration",
+            n: 4,
+            kept: 1,
+            ..Set::default()
         };
-        lines[3] = encoder.encode(&Record::Batch(batch)).unwrap().to_vec();
+        lines[3] = encoder.encode(&Record::Set(set)).unwrap().to_vec();
         let error = receive(&lines).unwrap_err();
         assert!(matches!(error, Incomplete::Contradiction { .. }), "{error}");
     }

@@ -1,156 +1,178 @@
-//! Whether samples fit to the sums of their batch.
+//! Whether samples fit to the heads of their sets.
 //!
-//! The sums and the samples come by different records, and the sums were made by another pass over
-//! the stamps. Where they must agree and do not, one of them is wrong, and nobody can tell which.
+//! Heads and samples come by different records, and often by different passes over what was measured.
+//! Where they must agree and do not, one of them is wrong, and nobody can tell which.
 
-use crate::model::{Batch, CellPlan, Count, Delay, EnvelopeBin, Samples};
+use super::FILES;
+use crate::model::{Bin, Count, Event, Record, Samples, SetHead, SetSamples};
 
-/// Is the workload whose short iterations are not counted per value.
-const GAP: &str = "gap";
+const [_, COUNTS, EVENTS, ENVELOPE, RAW]: [&str; 5] = FILES;
 
-/// Says what of the samples contradicts the batch, or itself: the file and the reason.
-pub(crate) fn check(
-    plan: &CellPlan,
-    batch: &Batch,
-    samples: &Samples,
-) -> Result<(), (&'static str, String)> {
-    let [counts, delays, envelope, window] = super::FILES;
-    let is_gap = plan.workload == GAP;
-    let counted = check_counts(&samples.counts).map_err(|reason| (counts, reason))?;
-    if is_gap {
-        check_gap_sums(batch, counted).map_err(|reason| (counts, reason))?;
-    } else {
-        check_sums(batch, counted).map_err(|reason| (counts, reason))?;
+/// Says what of the samples contradicts the record, or itself: the file and the reason.
+pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static str, String)> {
+    if samples.sets.len() != record.sets.len() {
+        let (sets, heads) = (samples.sets.len(), record.sets.len());
+        let reason = format!("does not fit to cell.json: it has {sets} sets of {heads}");
+        return Err((COUNTS, reason));
     }
-    check_delays(batch, &samples.delays, is_gap).map_err(|reason| (delays, reason))?;
-    check_envelope(&samples.envelope, counted).map_err(|reason| (envelope, reason))?;
-    check_order(batch, &samples.window).map_err(|reason| (window, reason))?;
-    if is_gap && !samples.window.is_empty() {
-        let reason = "has samples, although the workload gap keeps none in sequence";
-        return Err((window, reason.to_owned()));
-    }
-    Ok(())
-}
-
-/// Holds number and sum of the samples that are counted per value.
-#[derive(Clone, Copy)]
-struct Counted {
-    samples: u128,
-    cycles: u128,
-}
-
-fn check_counts(counts: &[Count]) -> Result<Counted, String> {
-    let mut counted = Counted {
-        samples: 0,
-        cycles: 0,
-    };
-    let mut before = None;
-    for Count { cycles, count } in counts {
-        if before >= Some(cycles) {
-            return Err(format!(
-                "is damaged: the value {cycles} does not rise above the one before"
-            ));
+    let mut balances: Vec<(&str, Sum, Sum)> = Vec::new();
+    for (head, set) in record.sets.iter().zip(&samples.sets) {
+        let counted = check_counts(head, &set.counts).map_err(named(COUNTS, head))?;
+        check_list(head, head.kept, &set.events)
+            .and_then(|()| check_threshold(head, set))
+            .map_err(named(EVENTS, head))?;
+        check_list(head, head.raw, &set.raw).map_err(named(RAW, head))?;
+        let enveloped = check_envelope(&set.envelope).map_err(named(ENVELOPE, head))?;
+        let whole = counted.plus(head.uncounted, head.uncounted_sum);
+        match balances.iter_mut().find(|(of, ..)| *of == head.measure) {
+            Some((_, due, found)) => {
+                *due = due.plus_sum(whole);
+                *found = found.plus_sum(enveloped);
+            }
+            None => balances.push((&head.measure, whole, enveloped)),
         }
-        if *count == 0 {
-            return Err(format!("is damaged: the value {cycles} has a count of 0"));
-        }
-        before = Some(cycles);
-        counted.samples += u128::from(*count);
-        counted.cycles = counted
-            .cycles
-            .checked_add(u128::from(*cycles) * u128::from(*count))
-            .ok_or("is damaged: its sum does not fit into 128 bits")?;
     }
-    Ok(counted)
-}
-
-/// Every repetition of a batch is either counted or ran backwards.
-fn check_sums(batch: &Batch, counted: Counted) -> Result<(), String> {
-    let Batch {
-        repetitions,
-        backwards,
-        sum_cycles,
-        ..
-    } = *batch;
-    let Counted { samples, cycles } = counted;
-    if samples + u128::from(backwards) != u128::from(repetitions) {
-        return Err(format!(
-            "does not fit to cell.json: it counts {samples} samples, with {backwards} that ran \
-             backwards, of {repetitions} repetitions"
-        ));
-    }
-    if cycles != u128::from(sum_cycles) {
-        return Err(format!(
-            "does not fit to cell.json: its samples last {cycles} cycles, the batch {sum_cycles}"
-        ));
-    }
-    Ok(())
-}
-
-/// Of `gap`, only the listed gaps are counted; the rest of the batch lies between them.
-fn check_gap_sums(batch: &Batch, counted: Counted) -> Result<(), String> {
-    let Counted { samples, cycles } = counted;
-    let kept = batch.delays_kept;
-    if samples != u128::from(kept) {
-        return Err(format!(
-            "does not fit to cell.json: it counts {samples} gaps of {kept} listed"
-        ));
-    }
-    let (sum, unkept) = (batch.sum_cycles, batch.unkept_cycles);
-    if cycles + u128::from(unkept) > u128::from(sum) {
-        return Err(format!(
-            "does not fit to cell.json: the gaps last {cycles} cycles and those not listed \
-             {unkept}, the batch only {sum}"
-        ));
-    }
-    Ok(())
-}
-
-fn check_delays(batch: &Batch, delays: &[Delay], is_gap: bool) -> Result<(), String> {
-    check_order(batch, delays)?;
-    let (kept, seen) = (batch.delays_kept, batch.delays_seen);
-    if delays.len() as u64 != kept || kept > seen {
-        let listed = delays.len();
-        return Err(format!(
-            "does not fit to cell.json: it lists {listed} delays of {kept} kept and {seen} seen"
-        ));
-    }
-    let threshold = batch.threshold_cycles;
-    match delays
-        .iter()
-        .find(|delay| is_gap && delay.cycles < threshold)
-    {
-        Some(Delay { index, cycles, .. }) => Err(format!(
-            "does not fit to cell.json: gap {index} of {cycles} cycles is below the threshold of \
-             {threshold}"
+    // A bin may reach from one part of a measurement in time into the next: they are compared together.
+    match balances.into_iter().find(|(_, due, found)| due != found) {
+        Some((measure, due, found)) => Err((
+            ENVELOPE,
+            format!(
+                "does not fit to counts.parquet: it holds {} samples of {measure} of {} in all, there are {} of {}",
+                found.n, found.sum, due.n, due.sum
+            ),
         )),
         None => Ok(()),
     }
 }
 
-/// Samples come in the order of their repetitions.
-fn check_order(batch: &Batch, samples: &[Delay]) -> Result<(), String> {
-    let mut before = None;
-    for Delay { index, .. } in samples {
-        if before >= Some(index) {
-            return Err(format!(
-                "is damaged: index {index} does not rise above the one before"
-            ));
-        }
-        before = Some(index);
-    }
-    let repetitions = batch.repetitions;
-    match before {
-        Some(index) if *index >= repetitions => Err(format!(
-            "does not fit to cell.json: it has repetition {index}, counted from 0, of {repetitions}"
-        )),
-        _ => Ok(()),
+/// Adds the set to a reason where it has labels.
+fn named(file: &'static str, head: &SetHead) -> impl Fn(String) -> (&'static str, String) {
+    move |reason| match head.labels.is_empty() {
+        true => (file, reason),
+        false => (file, format!("{reason} (set {} {})", head.measure, head.labels)),
     }
 }
 
-fn check_envelope(envelope: &[EnvelopeBin], counted: Counted) -> Result<(), String> {
+/// Number and sum of some samples.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Sum {
+    n: u128,
+    sum: u128,
+}
+
+impl Sum {
+    fn plus(self, n: u64, sum: u64) -> Self {
+        self.plus_sum(Self {
+            n: n.into(),
+            sum: sum.into(),
+        })
+    }
+
+    fn plus_sum(self, other: Self) -> Self {
+        Self {
+            n: self.n + other.n,
+            sum: self.sum.saturating_add(other.sum),
+        }
+    }
+}
+
+/// Every sample is counted, unless there was no room for its value or only the listed ones are.
+fn check_counts(head: &SetHead, counts: &[Count]) -> Result<Sum, String> {
+    let mut counted = Sum::default();
     let mut before = None;
-    let (mut samples, mut cycles) = (0_u128, 0_u128);
+    for Count { value, count } in counts {
+        if before >= Some(value) {
+            return Err(format!(
+                "is damaged: the value {value} does not rise above the one before"
+            ));
+        }
+        if *count == 0 {
+            return Err(format!("is damaged: the value {value} has a count of 0"));
+        }
+        before = Some(value);
+        counted.n += u128::from(*count);
+        counted.sum = counted
+            .sum
+            .checked_add(u128::from(*value) * u128::from(*count))
+            .ok_or("is damaged: its sum does not fit into 128 bits")?;
+    }
+    if head.squares_below.is_some() {
+        return check_listed_only(head, counted);
+    }
+    let all = counted.plus(head.uncounted, head.uncounted_sum);
+    if all.n != u128::from(head.n) {
+        return Err(format!(
+            "does not fit to cell.json: it counts {} samples, with {} that found no room, of {}",
+            counted.n, head.uncounted, head.n
+        ));
+    }
+    if all.sum != u128::from(head.sum) {
+        return Err(format!(
+            "does not fit to cell.json: its samples make {} in all, with {} that found no room, not {}",
+            counted.sum, head.uncounted_sum, head.sum
+        ));
+    }
+    Ok(counted)
+}
+
+/// Only the listed samples are counted; the rest lies between them.
+fn check_listed_only(head: &SetHead, counted: Sum) -> Result<Sum, String> {
+    if counted.n != u128::from(head.kept) {
+        return Err(format!(
+            "does not fit to cell.json: it counts {} samples of {} listed",
+            counted.n, head.kept
+        ));
+    }
+    if counted.plus(0, head.unkept_sum).sum > u128::from(head.sum) {
+        return Err(format!(
+            "does not fit to cell.json: the listed samples make {} and those not listed {}, all of them only {}",
+            counted.sum, head.unkept_sum, head.sum
+        ));
+    }
+    Ok(counted)
+}
+
+/// Samples come in their order, as many as were kept, from the time that was measured.
+fn check_list(head: &SetHead, due: u64, list: &[Event]) -> Result<(), String> {
+    let listed = list.len() as u64;
+    if listed != due {
+        return Err(format!(
+            "does not fit to cell.json: it lists {listed} samples, not {due}"
+        ));
+    }
+    if !list.is_sorted_by(|a, b| a.index < b.index) {
+        return Err("is damaged: the numbers of its samples do not rise".to_owned());
+    }
+    let wall = head.last.wrapping_sub(head.first);
+    match list.iter().find(|event| event.at.wrapping_sub(head.first) > wall) {
+        Some(event) => Err(format!(
+            "does not fit to cell.json: sample {} is from before or after the measurement",
+            event.index
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What is listed reaches the threshold, and was seen.
+fn check_threshold(head: &SetHead, set: &SetSamples) -> Result<(), String> {
+    if head.kept > head.seen {
+        return Err(format!(
+            "does not fit to cell.json: it lists {} samples of {} seen",
+            head.kept, head.seen
+        ));
+    }
+    let threshold = head.threshold;
+    match set.events.iter().find(|event| event.value < threshold) {
+        Some(Event { index, value, .. }) => Err(format!(
+            "does not fit to cell.json: sample {index} of {value} is below the threshold of {threshold}"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_envelope(envelope: &[Bin]) -> Result<Sum, String> {
+    let mut before = None;
+    let mut all = Sum::default();
     for row in envelope {
         let bin = row.bin;
         if before >= Some(bin) {
@@ -159,22 +181,14 @@ fn check_envelope(envelope: &[EnvelopeBin], counted: Counted) -> Result<(), Stri
             ));
         }
         before = Some(bin);
-        let times = |cycles: u64| u128::from(cycles) * u128::from(row.count);
-        let sum = u128::from(row.sum_cycles);
-        if row.count == 0 || sum < times(row.min_cycles) || sum > times(row.max_cycles) {
+        let times = |value: u64| u128::from(value) * u128::from(row.n);
+        let sum = u128::from(row.sum);
+        if row.n == 0 || sum < times(row.min) || sum > times(row.max) {
             return Err(format!(
-                "is damaged: count, sum, minimum and maximum of bin {bin} contradict each other"
+                "is damaged: number, sum, minimum and maximum of bin {bin} contradict each other"
             ));
         }
-        samples += u128::from(row.count);
-        cycles += sum;
+        all = all.plus(row.n, row.sum);
     }
-    if samples == counted.samples && cycles == counted.cycles {
-        return Ok(());
-    }
-    Err(format!(
-        "does not fit to counts.parquet: it holds {samples} samples of {cycles} cycles in all, \
-         there are {} of {}",
-        counted.samples, counted.cycles
-    ))
+    Ok(all)
 }

@@ -3,8 +3,8 @@
 //! The column API of the `parquet` crate is used without Arrow: the tables need nothing that Arrow
 //! adds, and the build stays small.
 //!
-//! A file is one row group, compressed with zstd. The cell's number takes a dictionary of one
-//! entry; all other columns are stored as differences, which suits what rises or stays within a
+//! A file is one row group, compressed with zstd. The numbers of cell and set take a dictionary; all
+//! other columns are stored as differences, which suits what rises or stays within a
 //! narrow range (DELTA_BINARY_PACKED of the Parquet format).
 
 use std::sync::Arc;
@@ -21,10 +21,13 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-/// Is the name of the first column of every table.
+/// The name of the first column of every table.
 const CELL: &str = "cell";
 
-/// Is the most rows that a file may claim to have. A batch has fewer repetitions; a damaged file
+/// The name of the second column: the place of the row's set in the cell's record.
+const SET: &str = "set";
+
+/// The most rows that a file may claim to have. No cell has as many samples listed or counted; a damaged file
 /// that claims more must not fill the memory.
 const MOST_ROWS: i64 = 1 << 28;
 
@@ -67,29 +70,32 @@ impl<R> Column<R> {
     }
 }
 
-/// Is the row of a table.
+/// The row of a table.
 pub(super) trait Row: Sized + 'static {
-    /// The columns behind the cell's number.
+    /// The columns behind the numbers of cell and set.
     const COLUMNS: &'static [Column<Self>];
 
     /// Makes a row from a function that gives the value of each column by its place.
     fn from_values(values: impl Fn(usize) -> u64) -> Self;
 }
 
-/// Encodes a table of one cell; `about` becomes the file's key-value metadata.
+/// Encodes a table of one cell, set by set; `about` becomes the file's key-value metadata.
 pub(super) fn encode<R: Row>(
     cell: u32,
-    rows: &[R],
+    sets: &[&[R]],
     about: &[(&str, String)],
 ) -> Result<Vec<u8>, ParquetError> {
     let mut content = Vec::new();
     let properties = Arc::new(properties(about)?);
     let mut file = SerializedFileWriter::new(&mut content, schema::<R>()?, properties)?;
-    if !rows.is_empty() {
+    let rows = || sets.iter().copied().flatten();
+    if rows().next().is_some() {
         let mut group = file.next_row_group()?;
-        put(&mut group, Width::U32, rows.iter().map(|_| u64::from(cell)))?;
+        put(&mut group, Width::U32, rows().map(|_| u64::from(cell)))?;
+        let numbers = (0..).zip(sets).flat_map(|(set, rows)| rows.iter().map(move |_| set));
+        put(&mut group, Width::U32, numbers)?;
         for column in R::COLUMNS {
-            put(&mut group, column.width, rows.iter().map(column.get))?;
+            put(&mut group, column.width, rows().map(column.get))?;
         }
         group.close()?;
     }
@@ -97,10 +103,14 @@ pub(super) fn encode<R: Row>(
     Ok(content)
 }
 
-/// Decodes a table, which must be of this cell and of exactly these types; says what is wrong.
+/// Decodes a table, which must be of this cell, of so many sets and of exactly these types; says what is wrong.
 ///
 /// Further columns are left unread: a later version may add some.
-pub(super) fn decode<R: Row>(cell: u32, content: Vec<u8>) -> Result<Vec<R>, String> {
+pub(super) fn decode<R: Row>(
+    cell: u32,
+    sets: usize,
+    content: Vec<u8>,
+) -> Result<Vec<Vec<R>>, String> {
     let broken = |error: ParquetError| format!("is damaged: {error}");
     let file = SerializedFileReader::new(Bytes::from(content)).map_err(broken)?;
     let metadata = file.metadata().file_metadata();
@@ -109,42 +119,60 @@ pub(super) fn decode<R: Row>(cell: u32, content: Vec<u8>) -> Result<Vec<R>, Stri
         return Err(format!("is damaged: it claims to have {claimed} rows"));
     }
     let cell_place = place(metadata.schema_descr(), CELL, Width::U32)?;
+    let set_place = place(metadata.schema_descr(), SET, Width::U32)?;
     let mut places = Vec::with_capacity(R::COLUMNS.len());
     for column in R::COLUMNS {
         places.push(place(metadata.schema_descr(), column.name, column.width)?);
     }
 
-    let mut rows = Vec::new();
+    let mut decoded: Vec<Vec<R>> = Vec::new();
+    decoded.resize_with(sets, Vec::new);
+    let (mut last, mut number_of_rows) = (0, 0);
     for number in 0..file.num_row_groups() {
         let group = file.get_row_group(number).map_err(broken)?;
-        let left = claimed - rows.len() as i64;
+        let left = claimed - number_of_rows;
         let size = group.metadata().num_rows();
         if !(0..=left).contains(&size) {
             return Err("is damaged: its row groups hold more rows than it claims".to_owned());
         }
+        number_of_rows += size;
         // Within MOST_ROWS, so it fits.
         let size = size as usize;
         let cells = get(&*group, CELL, cell_place, size)?;
         if let Some(other) = cells.iter().find(|number| **number != u64::from(cell)) {
             return Err(format!("belongs to cell {other}, not to cell {cell}"));
         }
+        let of = get(&*group, SET, set_place, size)?;
         let mut values = Vec::with_capacity(places.len());
         for (column, place) in R::COLUMNS.iter().zip(&places) {
             values.push(get(&*group, column.name, *place, size)?);
         }
-        rows.extend((0..size).map(|row| R::from_values(|column| values[column][row])));
+        let mut row = 0;
+        for run in of.chunk_by(|a, b| a == b) {
+            let set = run[0];
+            if set < last {
+                return Err("is damaged: its sets are not in ascending order".to_owned());
+            }
+            last = set;
+            let of_set = usize::try_from(set).ok().and_then(|set| decoded.get_mut(set));
+            let of_set = of_set.ok_or_else(|| {
+                format!("does not fit to cell.json: it has set {set}, counted from 0, of {sets}")
+            })?;
+            let end = row + run.len();
+            of_set.extend((row..end).map(|row| R::from_values(|column| values[column][row])));
+            row = end;
+        }
     }
-    if rows.len() as i64 != claimed {
+    if number_of_rows != claimed {
         return Err(format!(
-            "is damaged: it claims {claimed} rows and has {}",
-            rows.len()
+            "is damaged: it claims {claimed} rows and has {number_of_rows}"
         ));
     }
-    Ok(rows)
+    Ok(decoded)
 }
 
 fn schema<R: Row>() -> Result<TypePtr, ParquetError> {
-    let mut fields = vec![field(CELL, Width::U32)?];
+    let mut fields = vec![field(CELL, Width::U32)?, field(SET, Width::U32)?];
     for column in R::COLUMNS {
         fields.push(field(column.name, column.width)?);
     }
@@ -167,6 +195,7 @@ fn properties(about: &[(&str, String)]) -> Result<WriterProperties, ParquetError
         .set_encoding(Encoding::DELTA_BINARY_PACKED)
         .set_dictionary_enabled(false)
         .set_column_dictionary_enabled(CELL.into(), true)
+        .set_column_dictionary_enabled(SET.into(), true)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(about.iter().map(pair).collect()));

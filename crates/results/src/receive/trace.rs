@@ -1,150 +1,32 @@
-//! The records of a wake-up measurement.
+//! The records of what the kernel did around some samples.
 
 use tare_wire::packed::{Malformed, Packed};
 use tare_wire::record;
 use tare_wire::trace::{Kind, Task, unzigzag};
 
-use crate::model::{
-    Exceeded, LatencyBin, LatencyCount, TraceEvent, TraceKind, Wakeup, WakeupSamples, WakeupThread,
-    WorstWakeup,
-};
+use crate::model::{Trace, TraceEvent, TraceKind};
 
-/// Is what an instance reported of its wake-ups, besides the samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WakeupFacts {
-    /// Planned time of activation 0, by the place's clock.
-    pub origin_ns: u64,
-    /// The threads that measured.
-    pub threads: Vec<WakeupThread>,
-    /// Latencies above the plan's limit.
-    pub exceeded: Vec<Exceeded>,
-    /// What the kernel did around the worst wake-ups.
-    pub worst: Vec<WorstWakeup>,
-}
-
-/// Is an event of a trace whose numbers are not yet names.
+/// An event of a trace whose numbers are not yet names.
 type RawEvent = (u64, i64, Kind, u64, u64);
 
 /// Collects the records.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    pub facts: WakeupFacts,
-    pub samples: WakeupSamples,
+    traces: Vec<Trace>,
     events: Vec<RawEvent>,
-    /// How many events each of the worst was said to have.
-    due: Vec<u32>,
+    /// For each trace the thread that measured, and how many events it was said to have.
+    due: Vec<(u32, u32)>,
     names: Vec<(String, u64, String)>,
 }
 
 impl Collector {
-    pub(super) fn thread(&mut self, thread: &record::Thread<'_>) {
-        self.facts.threads.push(WakeupThread {
-            number: thread.number,
-            tid: thread.tid,
-            cpu: thread.cpu,
-            policy: thread.policy.to_owned(),
-            priority: thread.priority,
-            interval_ns: thread.interval_ns,
-            woken: thread.woken,
-            missed: thread.missed,
-            min_ns: thread.min_ns,
-            max_ns: thread.max_ns,
-            sum_ns: thread.sum_ns,
-            threshold_ns: thread.threshold_ns,
-            peaks_seen: thread.peaks_seen,
-            peaks_kept: thread.peaks_kept,
-            uncounted: thread.uncounted,
-            uncounted_ns: thread.uncounted_ns,
-            uncounted_max_ns: thread.uncounted_max_ns,
-            bin_ns: thread.bin_ns,
-            raw_kept: thread.raw_kept,
-            recording_ns: thread.recording_ns,
-        });
-    }
-
-    pub(super) fn exceeded(&mut self, exceeded: record::Exceeded) {
-        self.facts.exceeded.push(Exceeded {
-            thread: exceeded.thread,
-            activation: exceeded.activation,
-            latency_ns: exceeded.latency_ns,
-        });
-    }
-
-    pub(super) fn counts(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
-        let mut of = (0, 0);
-        let mut latency_ns: u64 = 0;
-        for row in rows.rows::<4>() {
-            let [thread, phase, step, count] = row?;
-            let (thread, phase) = (narrow(thread)?, narrow(phase)?);
-            if of != (thread, phase) {
-                of = (thread, phase);
-                latency_ns = 0;
-            }
-            latency_ns = latency_ns.checked_add(step).ok_or(Malformed)?;
-            self.samples.counts.push(LatencyCount {
-                thread,
-                phase,
-                latency_ns,
-                count,
-            });
-        }
-        Ok(())
-    }
-
-    pub(super) fn peaks(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
-        for row in rows.rows::<3>() {
-            let [thread, activation, latency_ns] = row?;
-            self.samples.peaks.push(Wakeup {
-                thread: narrow(thread)?,
-                activation,
-                latency_ns,
-            });
-        }
-        Ok(())
-    }
-
-    pub(super) fn bins(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
-        for row in rows.rows::<6>() {
-            let [thread, bin, count, sum_ns, min_ns, max_ns] = row?;
-            self.samples.bins.push(LatencyBin {
-                thread: narrow(thread)?,
-                bin: narrow(bin)?,
-                count,
-                sum_ns,
-                min_ns,
-                max_ns,
-            });
-        }
-        Ok(())
-    }
-
-    pub(super) fn raw(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
-        let mut of = 0;
-        let mut activation: u64 = 0;
-        for row in rows.rows::<3>() {
-            let [thread, step, latency_ns] = row?;
-            let thread = narrow(thread)?;
-            if of != thread {
-                of = thread;
-                activation = 0;
-            }
-            activation = activation.checked_add(step).ok_or(Malformed)?;
-            self.samples.raw.push(Wakeup {
-                thread,
-                activation,
-                latency_ns,
-            });
-        }
-        Ok(())
-    }
-
-    pub(super) fn worst(&mut self, worst: record::Worst) {
-        self.due.push(worst.events);
-        self.facts.worst.push(WorstWakeup {
-            thread: worst.thread,
-            activation: worst.activation,
-            latency_ns: worst.latency_ns,
-            complete: worst.complete,
+    pub(super) fn trace(&mut self, trace: record::Trace) {
+        self.due.push((trace.tid, trace.events));
+        self.traces.push(Trace {
+            set: trace.set,
+            index: trace.index,
+            value: trace.value,
+            complete: trace.complete,
             events: Vec::new(),
         });
     }
@@ -167,16 +49,15 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// Returns [`Malformed`] if an event belongs to no wake-up or to no event, or some are missing.
-    pub(super) fn finish(mut self) -> Result<(WakeupFacts, WakeupSamples), Malformed> {
+    /// Returns [`Malformed`] if an event belongs to no sample or to no event, or some are missing.
+    pub(super) fn finish(mut self) -> Result<Vec<Trace>, Malformed> {
         for (place, at_ns, kind, a, b) in std::mem::take(&mut self.events) {
             let place = usize::try_from(place).map_err(|_| Malformed)?;
-            let thread = self.facts.worst.get(place).ok_or(Malformed)?.thread;
-            let due = &mut self.due[place];
+            let (tid, due) = self.due.get_mut(place).ok_or(Malformed)?;
             *due = due.checked_sub(1).ok_or(Malformed)?;
-            let what = self.resolve(thread, kind, a, b)?;
+            let what = self.resolve(*tid, kind, a, b)?;
             let function = (kind == Kind::Frame).then(|| self.named("function", a));
-            let events = &mut self.facts.worst[place].events;
+            let events = &mut self.traces[place].events;
             match (what, function) {
                 (Some(what), _) => events.push(TraceEvent {
                     at_ns,
@@ -190,24 +71,21 @@ impl Collector {
                 (None, None) => events.last_mut().ok_or(Malformed)?.from_user = true,
             }
         }
-        if self.due.iter().any(|due| *due > 0) {
+        if self.due.iter().any(|(_, due)| *due > 0) {
             return Err(Malformed);
         }
-        Ok((self.facts, self.samples))
+        Ok(self.traces)
     }
 
     /// Says what an event is; None if it tells more of the one before.
     fn resolve(
         &self,
-        thread: u32,
+        measuring: u32,
         kind: Kind,
         a: u64,
         b: u64,
     ) -> Result<Option<TraceKind>, Malformed> {
-        let ours = |tid: u32| {
-            let mut threads = self.facts.threads.iter();
-            threads.any(|t| t.number == thread && t.tid == tid)
-        };
+        let ours = |tid: u32| tid == measuring;
         let named = |of, number| self.named(of, number);
         let name = |tid: u32| match tid {
             0 => "idle".to_owned(),
@@ -253,7 +131,7 @@ impl Collector {
                 }
             }
             Kind::Running => {
-                let tid = narrow(a)?;
+                let tid = u32::try_from(a).map_err(|_| Malformed)?;
                 TraceKind::Running {
                     thread: name(tid),
                     ours: ours(tid),
@@ -272,10 +150,6 @@ impl Collector {
     }
 }
 
-fn narrow(number: u64) -> Result<u32, Malformed> {
-    u32::try_from(number).map_err(|_| Malformed)
-}
-
 #[cfg(test)]
 mod tests {
     use tare_wire::packed::Packer;
@@ -283,36 +157,15 @@ mod tests {
 
     use super::*;
 
-    /// Collects one traced wake-up of thread 0, whose id is 12, said to have `due` events.
+    /// Collects one trace of a sample that thread 12 measured, said to have `due` events.
     fn collector(due: u32, rows: &[(i64, Kind, u64, u64)]) -> Collector {
         let mut collector = Collector::default();
-        collector.facts.threads.push(WakeupThread {
-            number: 0,
-            tid: 12,
-            cpu: Some(1),
-            policy: "fifo".to_owned(),
-            priority: 95,
-            interval_ns: 100_000,
-            woken: 1,
-            missed: 0,
-            min_ns: 9_000,
-            max_ns: 9_000,
-            sum_ns: 9_000,
-            threshold_ns: 100_000,
-            peaks_seen: 0,
-            peaks_kept: 0,
-            uncounted: 0,
-            uncounted_ns: 0,
-            uncounted_max_ns: 0,
-            bin_ns: 1,
-            raw_kept: 0,
-            recording_ns: 30,
-        });
-        collector.worst(record::Worst {
+        collector.trace(record::Trace {
             place: 0,
-            thread: 0,
-            activation: 0,
-            latency_ns: 9_000,
+            set: 0,
+            index: 0,
+            value: 9_000,
+            tid: 12,
             events: due,
             complete: true,
         });
@@ -346,8 +199,8 @@ mod tests {
             (8, Kind::Switch, task(55, 120), task(12, 4)),
             (8, Kind::Frame, 0xffff, 0),
         ];
-        let (facts, _) = collector(6, &rows).finish().unwrap();
-        let events = &facts.worst[0].events;
+        let traces = collector(6, &rows).finish().unwrap();
+        let events = &traces[0].events;
         assert_eq!(events.len(), 4);
         assert_eq!(events[0].at_ns, -3);
         assert!(

@@ -1,0 +1,382 @@
+//! What was measured in one cell, the same for every experiment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Trace;
+
+/// What was measured in a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Who measured: once for each program, image or way of preparing it that differs.
+    pub programs: Vec<Program>,
+    /// Numbers that are not sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<Value>,
+    /// The heads of the sample sets; a set's place here is its number in the Parquet files.
+    pub sets: Vec<SetHead>,
+    /// Values above the plan's limit, in the order in which they were seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exceeded: Vec<Exceeded>,
+    /// What the kernel did around the greatest samples, where it was traced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<Trace>,
+    /// What was to be measured and could not be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Absent>,
+}
+
+/// A program or image with measured code, how it was prepared, and what it told of its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// Who ran.
+    pub agent: Agent,
+    /// How it was prepared.
+    pub preparation: Preparation,
+    /// What the stamps and the loop cost.
+    pub calibration: Calibration,
+    /// What each source claims of the TSC's frequency.
+    pub frequencies: Vec<Frequency>,
+    /// What was counted on the measured CPU meanwhile.
+    #[serde(default)]
+    pub counters: Vec<Counter>,
+    /// What the place looks like from inside.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+}
+
+/// What distinguishes sets, values and rows of one measure from each other: `thread=0 phase=3`.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Labels(BTreeMap<String, String>);
+
+/// What values are counted in.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Ticks of the measured CPU's TSC.
+    #[default]
+    Cycles,
+    /// Nanoseconds of the place's clock.
+    Ns,
+}
+
+/// The head of a sample set: all samples of one measure under one choice of labels. Values and times are in its unit;
+/// the samples themselves are rows of the Parquet files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SetHead {
+    /// What a sample is of: `duration`, `gap`, `latency`.
+    pub measure: String,
+    /// What distinguishes the set from others of its measure.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// Unit of values and times.
+    pub unit: Unit,
+    /// Samples.
+    pub n: u64,
+    /// Sum of all values.
+    pub sum: u64,
+    /// Least value; 0 where values below the threshold are not known one by one.
+    pub min: u64,
+    /// Greatest value, whether it is counted and listed or not.
+    pub max: u64,
+    /// Time of the first sample; of a set that is one part of a measurement in time, of the whole of it.
+    pub first: u64,
+    /// Time at which the last sample ended; likewise.
+    pub last: u64,
+    /// Time between two samples that are due: sample `i` is due at `first + i × period`. 0 if samples have times of
+    /// their own.
+    #[serde(default)]
+    pub period: u64,
+    /// Least value that is listed in `events.parquet`.
+    pub threshold: u64,
+    /// Samples at or above the threshold.
+    pub seen: u64,
+    /// Samples listed: fewer than seen if the buffer was full.
+    pub kept: u64,
+    /// Greatest value at or above the threshold that is not listed; 0 if all are.
+    #[serde(default)]
+    pub unkept_max: u64,
+    /// Sum of the values at or above the threshold that are not listed.
+    #[serde(default)]
+    pub unkept_sum: u64,
+    /// Sum of the squares of the values below the threshold, where `counts.parquet` holds only the listed ones; null
+    /// where it holds all samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub squares_below: Option<u64>,
+    /// Samples that are in no count, because there was no room for another value.
+    #[serde(default)]
+    pub uncounted: u64,
+    /// Sum of their values.
+    #[serde(default)]
+    pub uncounted_sum: u64,
+    /// Greatest of their values.
+    #[serde(default)]
+    pub uncounted_max: u64,
+    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure.
+    #[serde(default)]
+    pub backwards: u64,
+    /// Width of one bin of `envelope.parquet`, from `first` on.
+    pub bin: u64,
+    /// Samples in `raw.parquet`.
+    pub raw: u64,
+}
+
+/// One number that is not sampled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Value {
+    /// What it is: `missed`, `work`.
+    pub measure: String,
+    /// What distinguishes it from others of its measure.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// Its unit; empty for a mere number.
+    pub unit: String,
+    /// The number.
+    pub value: f64,
+}
+
+/// A value above the plan's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exceeded {
+    /// Place of the set in the record, from 0.
+    pub set: u32,
+    /// Number of the sample.
+    pub index: u64,
+    /// The value.
+    pub value: u64,
+}
+
+/// Something that was to be measured and could not be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Absent {
+    /// What it would have been of.
+    pub measure: String,
+    /// What would have distinguished it.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// Why it is not there.
+    pub reason: String,
+}
+
+impl Record {
+    /// Returns the program that measured, where there was but one: the first.
+    #[must_use]
+    pub fn program(&self) -> Option<&Program> {
+        self.programs.first()
+    }
+
+    /// Returns the sets of a measure with their numbers.
+    pub fn sets_of<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (usize, &'a SetHead)> {
+        let sets = self.sets.iter().enumerate();
+        sets.filter(move |(_, head)| head.measure == measure)
+    }
+
+    /// Returns a number that is not sampled.
+    #[must_use]
+    pub fn value(&self, measure: &str, labels: &Labels) -> Option<f64> {
+        let mut values = self.values.iter();
+        let found = values.find(|value| value.measure == measure && value.labels == *labels)?;
+        Some(found.value)
+    }
+}
+
+impl Program {
+    /// Returns what was told of the place as a whole.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.fact_of(name, &Labels::default())
+    }
+
+    /// Returns what was told of one part of the place: of a thread, for example.
+    #[must_use]
+    pub fn fact_of(&self, name: &str, labels: &Labels) -> Option<&str> {
+        let mut facts = self.facts.iter();
+        let found = facts.find(|fact| fact.name == name && fact.labels == *labels)?;
+        Some(&found.value)
+    }
+}
+
+impl Labels {
+    /// Reads labels from words `key=value`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the word that is none, or whose key is given twice.
+    pub fn parse(words: &str) -> Result<Self, String> {
+        let mut labels = BTreeMap::new();
+        for word in words.split_ascii_whitespace() {
+            let (key, value) = word.split_once('=').ok_or_else(|| word.to_owned())?;
+            if labels.insert(key.to_owned(), value.to_owned()).is_some() {
+                return Err(word.to_owned());
+            }
+        }
+        Ok(Self(labels))
+    }
+
+    /// Makes labels from pairs.
+    #[must_use]
+    pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
+        let owned = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Self(owned.into())
+    }
+
+    /// Returns the same with one more, or another value for one.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {
+        self.0.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// Returns the same without one.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        self.0.remove(key);
+        self
+    }
+
+    /// Returns the value of a label.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// Returns the value of a label that is a whole number.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.parse().ok()
+    }
+
+    /// Iterates over keys and values, by rising key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Says whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (key, value)) in self.iter().enumerate() {
+            let between = if number == 0 { "" } else { " " };
+            write!(f, "{between}{key}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing about the place where the measured code ran, as it looks from inside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fact {
+    /// What is told: `preemption model`, for example.
+    pub name: String,
+    /// Of what it is told: `thread=1`. Empty for the place as a whole.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// What was found.
+    pub value: String,
+}
+
+/// A count of something that happened on the measured CPU meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counter {
+    /// What is counted: `timer interrupts`, for example.
+    pub name: String,
+    /// How often it happened.
+    pub count: u64,
+}
+
+/// Who ran the measured code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    /// Its version.
+    pub version: String,
+    /// What the measured code ran on: `linux` or `unikernel`.
+    pub environment: String,
+    /// SHA-256 of the program or image, in hexadecimal.
+    pub sha256: String,
+    /// Whether an emulator (QEMU's TCG) executed the measured code: then the figures say nothing
+    /// of a machine's speed.
+    pub emulated: bool,
+    /// What executed a guest: `KVM` or `TCG`, with QEMU's version. None where there is no guest.
+    #[serde(default)]
+    pub accelerator: Option<String>,
+    /// The kernel beneath it that the target brought along, with its package and SHA-256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+}
+
+/// How the measured code was prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Preparation {
+    /// CPU that it was pinned to.
+    pub cpu: Option<u32>,
+    /// Size of the buffers in bytes.
+    pub buffer_bytes: u64,
+    /// Whether they could not be paged out.
+    pub locked: bool,
+    /// Whether /dev/cpu_dma_latency was held at 0.
+    pub latency_held: bool,
+}
+
+/// What the stamps and the loop cost, on the measured CPU just before measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// Least duration that an empty region between fenced stamps reads as.
+    pub fenced_region_cycles: u64,
+    /// Median time that a repetition with an empty region takes in all, fenced.
+    pub fenced_cost_cycles: f64,
+    /// Least duration that an empty region between bare `rdtscp` reads as.
+    pub published_region_cycles: u64,
+    /// Median time that a repetition with an empty region takes in all, bare `rdtscp`.
+    pub published_cost_cycles: f64,
+    /// Median time of one bare `rdtsc` among many, unrolled.
+    pub bare_read_cycles: f64,
+    /// Step of the timer.
+    pub step_cycles: u64,
+    /// Median time of one iteration of an empty loop.
+    pub loop_cycles: f64,
+}
+
+/// What one source claims of the TSC's frequency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Frequency {
+    /// Where the figure comes from.
+    pub source: FrequencySource,
+    /// The figure.
+    pub hz: f64,
+    /// Uncertainty of the reading in parts per million, where it can be told.
+    pub uncertainty_ppm: Option<f64>,
+    /// What is known beyond that: the kernel's clock source, for example.
+    pub detail: String,
+}
+
+/// A source of the TSC's frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FrequencySource {
+    /// CPUID leaf 0x15: crystal clock and ratio.
+    CpuidCrystal,
+    /// CPUID leaf 0x40000010: the hypervisor's word.
+    CpuidHypervisor,
+    /// The kernel's CLOCK_MONOTONIC_RAW, read between TSC reads at both ends of the run.
+    KernelClock,
+    /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
+    DisciplinedClock,
+    /// A timer of known frequency, counted against the TSC.
+    HardwareTimer,
+    /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
+    ParavirtualClock,
+}
+

@@ -1,0 +1,98 @@
+//! What the kernel did around one sample.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the kernel did around one of the greatest samples of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Trace {
+    /// Place of the set in the record, from 0.
+    pub set: u32,
+    /// Number of the sample.
+    pub index: u64,
+    /// Its value.
+    pub value: u64,
+    /// Whether the events reach back to the sample's own time.
+    pub complete: bool,
+    /// What the kernel's trace has, in order of time.
+    pub events: Vec<TraceEvent>,
+}
+
+/// One event of the kernel's trace on the CPU of the thread that measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceEvent {
+    /// Time after the sample's own; negative before it.
+    pub at_ns: i64,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: TraceKind,
+    /// Whether an interrupt came while the CPU was in user mode, so that interrupts were on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_user: bool,
+    /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a switch those that
+    /// led to it. Empty where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+}
+
+/// What happened, with the names that the kernel has for those concerned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TraceKind {
+    /// An interrupt was entered.
+    InterruptEntry {
+        /// Its name: `local timer`, `virtio0-req.0`.
+        name: String,
+    },
+    /// It was left.
+    InterruptExit {
+        /// Its name.
+        name: String,
+    },
+    /// A softirq was entered.
+    SoftirqEntry {
+        /// Its name: `NET_RX`.
+        name: String,
+    },
+    /// It was left.
+    SoftirqExit {
+        /// Its name.
+        name: String,
+    },
+    /// A timer's function was called in the timer interrupt.
+    TimerExpired {
+        /// Whether it wakes a sleeping thread up.
+        wakes: bool,
+    },
+    /// A thread was made runnable.
+    Waking {
+        /// Its name and number: `dd/1234`.
+        thread: String,
+        /// Whether it is the thread that measures.
+        ours: bool,
+        /// Its priority as the kernel counts it: less is higher, below 100 for real-time threads, −1 for
+        /// SCHED_DEADLINE.
+        priority: i32,
+    },
+    /// A thread was running when the events begin. Always the first one.
+    Running {
+        /// Its name and number; `idle` if nothing was to do.
+        thread: String,
+        /// Whether it is the thread that measures.
+        ours: bool,
+    },
+    /// The CPU went on to another thread.
+    Switch {
+        /// Who ran before.
+        from: String,
+        /// Its priority as the kernel counts it.
+        from_priority: i32,
+        /// Who runs now.
+        to: String,
+        /// Its priority as the kernel counts it.
+        to_priority: i32,
+        /// Whether that is the thread that measures.
+        ours: bool,
+    },
+}
+
