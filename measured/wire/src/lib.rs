@@ -11,8 +11,8 @@
 //! is missing or damaged is detected, never believed:
 //!
 //! ```text
-//! tare1: 17 counts AhQBAgM 3a2de61b
-//! marker  |  kind   |       CRC-32 of `17 counts AhQBAgM`
+//! tare2: 17 counts BQQAABQB ecaa6fdf
+//! marker  |  kind   |       CRC-32 of `17 counts BQQAABQB`
 //!      sequence  payload: base64 (no padding) of the record, as `postcard` encodes it
 //! ```
 //!
