@@ -17,8 +17,8 @@
 //! ```
 //!
 //! The payload is [`postcard`](https://postcard.jamesmunns.com/wire-format): variable-length
-//! integers, so a histogram entry takes three or four bytes. Long lists are split over several
-//! records ([`packed`]), so that no line exceeds [`line::MAX_LINE`] bytes, which is what a
+//! integers, so a histogram entry takes four or five bytes. Long lists are split over several
+//! records ([`packed`], [`rows`]), so that no line exceeds [`line::MAX_LINE`] bytes, which is what a
 //! terminal in canonical mode passes on.
 //!
 //! The crate is `no_std` and does not allocate: encoding runs on the unikernel too.
@@ -33,6 +33,7 @@ pub mod line;
 pub mod packed;
 pub mod plan;
 pub mod record;
+pub mod rows;
 pub mod trace;
 pub mod wakeup;
 pub mod work;

@@ -130,6 +130,10 @@ impl Encoder {
 pub struct TooLong;
 
 /// Is what a line turned out to be.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is nothing to box with, and one line is looked at at a time"
+)]
 #[derive(Debug, PartialEq)]
 pub enum Line<'a> {
     /// A whole record.
