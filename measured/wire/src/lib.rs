@@ -11,14 +11,14 @@
 //! is missing or damaged is detected, never believed:
 //!
 //! ```text
-//! tare1: 17 counts AhQBAgM 3a2de61b
-//! marker  |  kind   |       CRC-32 of `17 counts AhQBAgM`
+//! tare2: 17 counts BQQAABQB ecaa6fdf
+//! marker  |  kind   |       CRC-32 of `17 counts BQQAABQB`
 //!      sequence  payload: base64 (no padding) of the record, as `postcard` encodes it
 //! ```
 //!
 //! The payload is [`postcard`](https://postcard.jamesmunns.com/wire-format): variable-length
-//! integers, so a histogram entry takes three or four bytes. Long lists are split over several
-//! records ([`packed`]), so that no line exceeds [`line::MAX_LINE`] bytes, which is what a
+//! integers, so a histogram entry takes four or five bytes. Long lists are split over several
+//! records ([`packed`], [`rows`]), so that no line exceeds [`line::MAX_LINE`] bytes, which is what a
 //! terminal in canonical mode passes on.
 //!
 //! The crate is `no_std` and does not allocate: encoding runs on the unikernel too.
@@ -33,6 +33,7 @@ pub mod line;
 pub mod packed;
 pub mod plan;
 pub mod record;
+pub mod rows;
 pub mod trace;
 pub mod wakeup;
 pub mod work;

@@ -2,11 +2,11 @@
 //! words that a [`Set`] carries.
 //!
 //! A sequence is: [`Hello`], [`Ready`], [`Calibration`]; [`Begins`], and [`Live`] and [`Exceeded`] meanwhile, where the
-//! plan asks for them; then each [`Set`] with its lists ([`Record::Counts`], [`Record::Events`], [`Record::Envelope`],
-//! [`Record::Raw`]) in any order among each other, each list in the order of its rows; [`Value`] for each number that is
-//! not sampled, [`Trace`] with its [`Record::TraceEvents`] and [`Name`]s; then [`Frequency`] once for each source, and at last
-//! [`End`]. [`Counter`], [`Fact`], [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`]; nothing follows a
-//! [`Failure`] or the [`End`].
+//! plan asks for them; then each [`Set`] and behind it its lists ([`Record::Parts`], [`Record::Counts`],
+//! [`Record::Events`], [`Record::Envelope`], [`Record::Raw`]) in any order among each other, each list in the order of its
+//! rows; each [`Trace`] and behind it its [`Record::TraceEvents`]; [`Name`]s; then [`Frequency`] once for each source,
+//! and at last [`End`]. [`Value`], [`Counter`], [`Fact`], [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`];
+//! nothing follows a [`Failure`] or the [`End`].
 //!
 //! A load speaks on a stream of its own ([`crate::line::Stream::Load`]): [`Hello`], [`Record::Going`] as soon as it
 //! disturbs, and when it is stopped [`Achieved`] for each thing it did, then [`End`].
@@ -89,6 +89,12 @@ pub enum Record<'a> {
     /// Says when one phase of a load was; what it achieved follows.
     #[serde(borrow)]
     Phase(Phase<'a>),
+    /// Parts of time into which a set's counts are divided, if there are several: rows of (set, begin of the part − begin
+    /// of the part before), a row for each part, the first one 0. Begins are counted from the set's first sample, and
+    /// start from 0 in every record and with every other set. A sample belongs to the last part that begins no later
+    /// than the sample was due; the last part has no end.
+    #[serde(borrow)]
+    Parts(List<'a>),
 }
 
 impl Record<'_> {
@@ -120,6 +126,7 @@ impl Record<'_> {
             Self::TraceEvents(_) => "trace-events",
             Self::Name(_) => "name",
             Self::Phase(_) => "phase",
+            Self::Parts(_) => "parts",
         }
     }
 }
@@ -230,9 +237,10 @@ pub struct Set<'a> {
     pub sum: u64,
     /// Least value; 0 where values below the threshold are not known one by one.
     pub min: u64,
-    /// Greatest value, whether it is counted and listed or not.
+    /// Greatest value, whether it is counted and listed or not; 0 where none reaches the threshold and those below it
+    /// are not known one by one.
     pub max: u64,
-    /// Time of the first sample.
+    /// Time of the first sample; where the set has a period, when it was due.
     pub first: u64,
     /// Time at which the last sample ended.
     pub last: u64,
@@ -257,16 +265,15 @@ pub struct Set<'a> {
     pub uncounted_sum: u64,
     /// Greatest of their values.
     pub uncounted_max: u64,
-    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure.
+    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure than the sum of a
+    /// set whose values below the threshold are not known one by one: that is the time from the first to the last.
     pub backwards: u64,
     /// Width of one bin of the envelope, from the first sample on.
     pub bin: u64,
     /// Samples kept as they were.
     pub raw: u64,
-    /// Parts of equal length in time into which the counts are divided; 1 if they are not.
+    /// Parts of time into which the counts are divided ([`Record::Parts`]); 1 if they are not.
     pub parts: u32,
-    /// Length of a part.
-    pub part: u64,
 }
 
 /// Gives one number that is not sampled.

@@ -133,12 +133,6 @@ impl Spread {
     }
 }
 
-/// Is how long before it the time of the first activation is told ([`crate::record::Begins`]): a load whose phases
-/// begin then has to hear of it. Where the place's clock is not the laboratory's, that takes the time to be so long
-/// after it has read the record; it is wrong by as much as the record was under way, which is some ms over a serial
-/// line and less elsewhere.
-pub const LEAD_NS: u64 = 250_000_000;
-
 /// Is the longest interval: a minute.
 pub const MAX_INTERVAL_NS: u64 = 60_000_000_000;
 /// Is the shortest interval that is accepted; whether a machine can hold it is another question.
