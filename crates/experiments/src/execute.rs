@@ -13,10 +13,9 @@ use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_loads::LoadError;
 use tare_results::model::{
-    Agent, Cell, CellPlan, Events, Exceeded, Fact, Load, Measurement, Outcome, SCHEMA, Samples,
-    Wakeups,
+    Agent, Cell, CellPlan, Exceeded, Fact, Instance, Load, Outcome, SCHEMA, Samples,
 };
-use tare_results::receive::{Incomplete, Measured, Received, Receiver, Seen};
+use tare_results::receive::{Incomplete, Phase, Received, Receiver, Seen};
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
@@ -90,7 +89,7 @@ pub fn execute(
         };
         let (cell, samples) = write(folder, cell, samples)?;
         match cell.outcome {
-            Outcome::Done(_) | Outcome::Woken(_) => tally.done += 1,
+            Outcome::Done { .. } | Outcome::LeftOut { .. } => tally.done += 1,
             Outcome::Failed { .. } => tally.failed += 1,
         }
         observer.finished(&cell, samples.as_ref());
@@ -183,9 +182,9 @@ impl Places {
             Err(LoadError::Stopped) => return None,
             Err(error) => return Some((unloaded(plan, started_at, &error), None)),
         };
-        let mut events = Events {
+        let mut times = Instance {
             planned_ns: now_ns(),
-            ..Events::default()
+            ..Instance::default()
         };
         let load = loaded.inside().map(str::to_owned);
         let job = Job {
@@ -202,7 +201,7 @@ impl Places {
         let ended = ready
             .and_then(|()| target.launch(&job, guard))
             .and_then(|instance| {
-                events.started_ns = instance.started_ns;
+                times.started_ns = instance.started_ns;
                 let limit = Duration::try_from_secs_f64(plan.limit_seconds)
                     .unwrap_or(Duration::MAX)
                     .min(LONGEST);
@@ -213,19 +212,27 @@ impl Places {
         }
         let (receiver, ready_ns) = (listener.receiver, listener.ready_ns);
         let load = loaded.stop();
-        events.ready_ns = ready_ns;
-        events.exited_ns = ended.as_ref().ok().map(|ended| ended.exited_ns);
-        let (outcome, samples, notices) = match judge(plan, ended, receiver, place) {
+        times.ready_ns = ready_ns.unwrap_or(0);
+        times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
+        let (outcome, samples, notices) = match (judge(plan, ended, receiver, place), &load) {
             // Its figures would be those of a load that was not there.
-            Ok(_) if load.is_err() => (failed(&load), None, Vec::new()),
-            Ok((outcome, samples, notices)) => (outcome, Some(samples), notices),
-            Err(reason) => (Outcome::Failed { reason }, None, Vec::new()),
+            (Ok(_), Err(error)) => (failed(error), None, Vec::new()),
+            (Ok((received, of_instance)), Ok(load)) => {
+                let phases = load
+                    .as_ref()
+                    .map_or_else(Vec::new, |load| phases(plan, load));
+                let agent = agent(&place.program);
+                let (record, samples, mut notices) = received.into_record(agent, times, &phases);
+                notices.extend(of_instance);
+                notices.extend(place.program.notice.clone());
+                (Outcome::done(record), Some(samples), notices)
+            }
+            (Err(reason), _) => (Outcome::Failed { reason }, None, Vec::new()),
         };
         let cell = Cell {
             schema: SCHEMA,
             plan: plan.clone(),
             started_at,
-            events,
             outcome,
             notices,
             load: load.ok().flatten(),
@@ -235,13 +242,23 @@ impl Places {
     }
 }
 
-fn failed(load: &Result<Option<Load>, LoadError>) -> Outcome {
-    let reason = load
-        .as_ref()
-        .err()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    Outcome::Failed { reason }
+fn failed(error: &LoadError) -> Outcome {
+    Outcome::Failed {
+        reason: error.to_string(),
+    }
+}
+
+/// Returns when the phases of a load were, counted from the first sample; none if it had but one.
+fn phases(plan: &CellPlan, load: &Load) -> Vec<Phase> {
+    let length = plan
+        .phase_seconds
+        .map_or(0, |seconds| (seconds * 1e9) as u64);
+    let due = |phase: u32| u64::from(phase) * length;
+    let phases = load.phases.iter().map(|phase| Phase {
+        due: due(phase.number),
+        began: due(phase.number),
+    });
+    phases.collect()
 }
 
 /// Returns a cell that failed because its load could not be started.
@@ -250,13 +267,7 @@ fn unloaded(plan: &CellPlan, started_at: Timestamp, error: &LoadError) -> Cell {
         schema: SCHEMA,
         plan: plan.clone(),
         started_at,
-        events: Events {
-            planned_ns: now_ns(),
-            ..Events::default()
-        },
-        outcome: Outcome::Failed {
-            reason: error.to_string(),
-        },
+        outcome: failed(error),
         notices: Vec::new(),
         load: None,
         daemons: Vec::new(),
@@ -301,7 +312,7 @@ fn judge(
     ended: Result<Ended, TargetError>,
     receiver: Receiver,
     place: &Place,
-) -> Result<(Outcome, Samples, Vec<String>), String> {
+) -> Result<(Received, Vec<String>), String> {
     let ended = ended.map_err(|error| error.to_string())?;
     let received = receiver.finish();
     match ended.how {
@@ -309,7 +320,7 @@ fn judge(
             let mut received = received.map_err(|incomplete| incomplete.to_string())?;
             place.verify(&received.facts)?;
             received.preparation.locked &= place.target.keeps_memory();
-            Ok(outcome(received, &place.program, ended.notices))
+            Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {
             Err(Incomplete::Failed { text }) => text,
@@ -329,47 +340,14 @@ fn judge(
     }
 }
 
-/// Puts together what an instance reported and who ran it.
-fn outcome(
-    received: Received,
-    program: &Program,
-    of_instance: Vec<String>,
-) -> (Outcome, Samples, Vec<String>) {
-    let notices = received
-        .notices
-        .into_iter()
-        .chain(of_instance)
-        .chain(program.notice.clone());
-    let agent = Agent {
-        version: received.version,
-        environment: received.environment,
+/// Says who runs a program, as far as the laboratory knows.
+fn agent(program: &Program) -> Agent {
+    Agent {
+        version: String::new(),
+        environment: String::new(),
         sha256: program.sha256.clone(),
         emulated: program.emulated,
         accelerator: program.accelerator.clone(),
         kernel: program.kernel.clone(),
-    };
-    let outcome = match received.measured {
-        Measured::Batch(batch) => Outcome::Done(Box::new(Measurement {
-            agent,
-            preparation: received.preparation,
-            calibration: received.calibration,
-            frequencies: received.frequencies,
-            batch,
-            counters: received.counters,
-            facts: received.facts,
-        })),
-        Measured::Wakeups(facts) => Outcome::Woken(Box::new(Wakeups {
-            agent,
-            preparation: received.preparation,
-            calibration: received.calibration,
-            frequencies: received.frequencies,
-            counters: received.counters,
-            facts: received.facts,
-            origin_ns: facts.origin_ns,
-            threads: facts.threads,
-            exceeded: facts.exceeded,
-            worst: facts.worst,
-        })),
-    };
-    (outcome, received.samples, notices.collect())
+    }
 }

@@ -13,7 +13,7 @@ use tare_results::model::{self, CellPlan};
 use tare_targets::measured::MeasuredFile;
 use tare_targets::{Group, LoadPlace, Target};
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::LEAD_NS;
+use tare_wire::record::LEAD_NS;
 use tare_wire::work::Work;
 
 /// Is the load of a cell while it runs.

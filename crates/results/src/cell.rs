@@ -28,7 +28,8 @@ impl Files {
         let mut files = vec![(layout::CELL, record::encode(cell)?)];
         match (cell.outcome.record(), samples) {
             (Some(record), Some(samples)) => {
-                samples::check(record, samples).map_err(|(file, reason)| format!("{file} {reason}"))?;
+                samples::check(record, samples)
+                    .map_err(|(file, reason)| format!("{file} {reason}"))?;
                 let contents = samples::encode(&cell.plan, samples)?;
                 files.extend(samples::FILES.into_iter().zip(contents));
             }

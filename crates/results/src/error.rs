@@ -44,14 +44,13 @@ pub enum ResultsError {
         problem: String,
     },
 
-    /// The folder was written by a newer version, whose meaning this one does not know.
+    /// The folder has another schema, whose meaning this version does not know.
     #[error(
-        "{} has version {found} of the run folder's schema, this tare reads up to {SCHEMA}: \
-         update tare{}",
+        "{} has version {found} of the run folder's schema, this tare reads {SCHEMA}: {}",
         .path.display(),
-        .written_by.as_ref().map(|v| format!(" (to {v} or newer)")).unwrap_or_default()
+        other_schema(*found, .written_by.as_deref())
     )]
-    SchemaTooNew {
+    OtherSchema {
         /// The file that says so.
         path: PathBuf,
         /// Its version.
@@ -239,6 +238,18 @@ pub(crate) fn shell_word(path: &Path) -> String {
         text.into_owned()
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Says what to do with a folder of another schema.
+fn other_schema(found: u32, written_by: Option<&str>) -> String {
+    let by = |text: &str| written_by.map_or_else(|| text.to_owned(), |v| format!("tare {v}"));
+    match found > SCHEMA {
+        true => format!("update tare (it was written by {})", by("a newer one")),
+        false => format!(
+            "read it with the version that wrote it ({}), or measure again",
+            by("an older tare")
+        ),
     }
 }
 

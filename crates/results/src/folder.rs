@@ -105,7 +105,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// [`ResultsError::NotARunFolder`], [`ResultsError::SchemaTooNew`], and
+    /// [`ResultsError::NotARunFolder`], [`ResultsError::OtherSchema`], and
     /// [`ResultsError::Damaged`] if plan or machine are not what was written.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
         let (plan, machine) = head::read(path)?;

@@ -152,7 +152,7 @@ fn read_plan(run: &Path) -> Result<(Plan, Sums), ResultsError> {
     let content = read_file(run, layout::PLAN)?;
     // The version comes first: a newer one may do without the checksums, or have them elsewhere.
     let decoded = record::decode::<Plan>(&content);
-    if let Err(error @ Unusable::TooNew { .. }) = decoded {
+    if let Err(error @ Unusable::OtherSchema { .. }) = decoded {
         return Err(unusable(run, layout::PLAN, error));
     }
     if decoded.is_err() && !exists(run, sums::NAME)? {
@@ -182,7 +182,7 @@ fn read_file(run: &Path, name: &str) -> Result<Vec<u8>, ResultsError> {
 
 fn unusable(run: &Path, name: &str, error: Unusable) -> ResultsError {
     match error {
-        Unusable::TooNew { found, written_by } => ResultsError::SchemaTooNew {
+        Unusable::OtherSchema { found, written_by } => ResultsError::OtherSchema {
             path: run.join(name),
             found,
             written_by,

@@ -8,8 +8,8 @@ use crate::model::SCHEMA;
 /// Says why a JSON file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// Its schema is newer than this crate.
-    TooNew {
+    /// Its schema is another one than this crate's.
+    OtherSchema {
         found: u32,
         written_by: Option<String>,
     },
@@ -21,9 +21,9 @@ impl Unusable {
     /// Says the same as the reason of a damage.
     pub(crate) fn reason(self) -> String {
         match self {
-            Self::TooNew { found, .. } => format!(
-                "has version {found} of the schema, this tare reads up to {SCHEMA}: update tare"
-            ),
+            Self::OtherSchema { found, .. } => {
+                format!("has version {found} of the schema, this tare reads {SCHEMA}")
+            }
             Self::Broken(reason) => reason,
         }
     }
@@ -51,19 +51,19 @@ where
     }
 }
 
-/// Reads a record, its version first: a newer schema must not be reported as damage.
+/// Reads a record, its version first: another schema must not be reported as damage.
 pub(crate) fn decode<T: DeserializeOwned>(content: &[u8]) -> Result<T, Unusable> {
     let broken = |error: serde_json::Error| Unusable::Broken(format!("is damaged: {error}"));
     let version: Version = serde_json::from_slice(content).map_err(broken)?;
-    if version.schema > SCHEMA {
-        return Err(Unusable::TooNew {
-            found: version.schema,
-            written_by: version.tare_version,
-        });
-    }
     if version.schema == 0 {
         let reason = "is damaged: there never was a version 0 of the schema";
         return Err(Unusable::Broken(reason.to_owned()));
+    }
+    if version.schema != SCHEMA {
+        return Err(Unusable::OtherSchema {
+            found: version.schema,
+            written_by: version.tare_version,
+        });
     }
     serde_json::from_slice(content).map_err(broken)
 }
@@ -100,17 +100,20 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_schema_is_not_damage() {
-        let newer = br#"{"schema": 99, "tare_version": "9.0.0", "all": "different"}"#;
-        let found = decode::<Figures>(newer).unwrap_err();
-        let written_by = Some("9.0.0".to_owned());
-        assert_eq!(
-            found,
-            Unusable::TooNew {
-                found: 99,
-                written_by
-            }
-        );
+    fn another_schema_is_not_damage() {
+        for schema in [1, 99] {
+            let other =
+                format!(r#"{{"schema": {schema}, "tare_version": "9.0.0", "all": "different"}}"#);
+            let found = decode::<Figures>(other.as_bytes()).unwrap_err();
+            let written_by = Some("9.0.0".to_owned());
+            assert_eq!(
+                found,
+                Unusable::OtherSchema {
+                    found: schema,
+                    written_by
+                }
+            );
+        }
     }
 
     #[test]

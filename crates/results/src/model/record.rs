@@ -56,9 +56,7 @@ pub struct Program {
 pub struct Labels(BTreeMap<String, String>);
 
 /// What values are counted in.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Ticks of the measured CPU's TSC.
@@ -256,7 +254,9 @@ impl Labels {
 
     /// Iterates over keys and values, by rising key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// Says whether there is none.
@@ -379,4 +379,3 @@ pub enum FrequencySource {
     /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
     ParavirtualClock,
 }
-

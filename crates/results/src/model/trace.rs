@@ -95,4 +95,3 @@ pub enum TraceKind {
         ours: bool,
     },
 }
-

@@ -309,6 +309,7 @@ impl Receiver {
                 });
             }),
             Record::Set(set) => self.set(&set),
+            Record::Parts(list) => Divided::parts(&mut self.sets, list.rows),
             Record::Counts(list) => self.counts(list.rows),
             Record::Events(list) => self.events(list.rows, |samples| &mut samples.events),
             Record::Raw(list) => self.events(list.rows, |samples| &mut samples.raw),
@@ -377,7 +378,10 @@ impl Receiver {
         self.sets.push(Set {
             head: head(set)?,
             samples: SetSamples::default(),
-            divided: Divided::new(set),
+            divided: Divided {
+                parts: set.parts,
+                ..Divided::default()
+            },
         });
         Ok(())
     }
@@ -577,22 +581,21 @@ fn agree(set: &Set) -> Result<(), String> {
     if counted.is_none() || counted != due {
         let told = |n: Option<u64>| n.map_or("more than 2^64".to_owned(), |n| n.to_string());
         let (due, counted) = (told(due), told(counted));
-        return Err(format!(
-            "{due} samples were to be counted, {counted} are"
-        ));
+        return Err(format!("{due} samples were to be counted, {counted} are"));
     }
     let rising = divided
         .counts
         .is_sorted_by(|a, b| (a.part, a.value) < (b.part, b.value));
-    match rising {
+    match rising && divided.is_sound() {
         true => Ok(()),
-        false => Err("the counts are not in ascending order".to_owned()),
+        false => Err("the counts or their parts are not in ascending order".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Agent, Instance};
     use tare_wire::line::Encoder;
     use tare_wire::packed::Packer;
     use tare_wire::record::{Calibration, End, Failure, Hello, List, Notice, Ready, Set};
@@ -651,6 +654,17 @@ mod tests {
         lines
     }
 
+    fn agent() -> Agent {
+        Agent {
+            version: String::new(),
+            environment: String::new(),
+            sha256: "0".repeat(64),
+            emulated: false,
+            accelerator: None,
+            kernel: None,
+        }
+    }
+
     fn receive(lines: &[Vec<u8>]) -> Result<Received, Incomplete> {
         let mut receiver = Receiver::default();
         for line in lines {
@@ -662,13 +676,13 @@ mod tests {
     #[test]
     fn whole_records_become_the_facts_of_a_cell() {
         let received = receive(&lines()).unwrap();
-        assert_eq!(received.version, "1.2.3");
         assert_eq!(received.notices, ["cold"]);
-        let (heads, samples) = received.divide(&[]).unwrap();
-        assert_eq!(heads[0].measure, "duration");
-        assert_eq!(samples[0].counts[1].value, 5_000);
+        let (record, samples, _) = received.into_record(agent(), Instance::default(), &[]);
+        assert_eq!(record.sets[0].measure, "duration");
+        assert_eq!(record.programs[0].agent.version, "1.2.3");
+        assert_eq!(samples.sets[0].counts[1].value, 5_000);
         assert_eq!(
-            samples[0].events,
+            samples.sets[0].events,
             [Event {
                 index: 1,
                 at: 1_120,

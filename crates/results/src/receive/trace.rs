@@ -55,7 +55,8 @@ impl Collector {
             let place = usize::try_from(place).map_err(|_| Malformed)?;
             let (tid, due) = self.due.get_mut(place).ok_or(Malformed)?;
             *due = due.checked_sub(1).ok_or(Malformed)?;
-            let what = self.resolve(*tid, kind, a, b)?;
+            let measuring = *tid;
+            let what = self.resolve(measuring, kind, a, b)?;
             let function = (kind == Kind::Frame).then(|| self.named("function", a));
             let events = &mut self.traces[place].events;
             match (what, function) {

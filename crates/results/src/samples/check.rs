@@ -6,7 +6,10 @@
 use super::FILES;
 use crate::model::{Bin, Count, Event, Record, Samples, SetHead, SetSamples};
 
-const [_, COUNTS, EVENTS, ENVELOPE, RAW]: [&str; 5] = FILES;
+const COUNTS: &str = FILES[1];
+const EVENTS: &str = FILES[2];
+const ENVELOPE: &str = FILES[3];
+const RAW: &str = FILES[4];
 
 /// Says what of the samples contradicts the record, or itself: the file and the reason.
 pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static str, String)> {
@@ -49,7 +52,10 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
 fn named(file: &'static str, head: &SetHead) -> impl Fn(String) -> (&'static str, String) {
     move |reason| match head.labels.is_empty() {
         true => (file, reason),
-        false => (file, format!("{reason} (set {} {})", head.measure, head.labels)),
+        false => (
+            file,
+            format!("{reason} (set {} {})", head.measure, head.labels),
+        ),
     }
 }
 
@@ -144,7 +150,10 @@ fn check_list(head: &SetHead, due: u64, list: &[Event]) -> Result<(), String> {
         return Err("is damaged: the numbers of its samples do not rise".to_owned());
     }
     let wall = head.last.wrapping_sub(head.first);
-    match list.iter().find(|event| event.at.wrapping_sub(head.first) > wall) {
+    match list
+        .iter()
+        .find(|event| event.at.wrapping_sub(head.first) > wall)
+    {
         Some(event) => Err(format!(
             "does not fit to cell.json: sample {} is from before or after the measurement",
             event.index

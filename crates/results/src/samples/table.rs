@@ -92,7 +92,9 @@ pub(super) fn encode<R: Row>(
     if rows().next().is_some() {
         let mut group = file.next_row_group()?;
         put(&mut group, Width::U32, rows().map(|_| u64::from(cell)))?;
-        let numbers = (0..).zip(sets).flat_map(|(set, rows)| rows.iter().map(move |_| set));
+        let numbers = (0..)
+            .zip(sets)
+            .flat_map(|(set, rows)| rows.iter().map(move |_| set));
         put(&mut group, Width::U32, numbers)?;
         for column in R::COLUMNS {
             put(&mut group, column.width, rows().map(column.get))?;
@@ -154,7 +156,9 @@ pub(super) fn decode<R: Row>(
                 return Err("is damaged: its sets are not in ascending order".to_owned());
             }
             last = set;
-            let of_set = usize::try_from(set).ok().and_then(|set| decoded.get_mut(set));
+            let of_set = usize::try_from(set)
+                .ok()
+                .and_then(|set| decoded.get_mut(set));
             let of_set = of_set.ok_or_else(|| {
                 format!("does not fit to cell.json: it has set {set}, counted from 0, of {sets}")
             })?;
