@@ -52,6 +52,13 @@ pub enum Method {
         /// What the generator started from.
         seed: u64,
     },
+    /// Student's t around a mean, or a ratio of sums, over runs or blocks.
+    Student {
+        /// Scale on which the interval is symmetric.
+        scale: Scale,
+        /// Number of runs or blocks.
+        runs: u64,
+    },
     /// Order statistics around the median over values of blocks or runs.
     OrderedMedian {
         /// Number of blocks or runs.
@@ -65,6 +72,17 @@ pub enum Method {
         /// Number of those of the second.
         second: u64,
     },
+}
+
+/// A scale on which an interval is symmetric around its estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// The figure itself.
+    Linear,
+    /// Its logarithm: the interval stays above 0.
+    Log,
+    /// Its log odds, ln(p / (1 − p)): the interval stays between 0 and 1.
+    Logit,
 }
 
 /// Holds an estimate with its confidence interval, all in the unit of the input.
@@ -273,7 +291,7 @@ pub fn median_blocks_needed(level: Level) -> u64 {
 /// The inverse of statrs goes through 1 − y for y near 1 and loses 10^−5 at 100,000 degrees of
 /// freedom. From 1,000 on, the expansion in 1/ν around z is exact to 10^−8 at usual levels
 /// (Abramowitz and Stegun 26.7.5, its first two terms).
-fn student_t(level: Level, freedom: f64) -> f64 {
+pub(crate) fn student_t(level: Level, freedom: f64) -> f64 {
     if freedom >= 1_000.0 {
         let z = normal_z(level);
         let first = (z.powi(3) + z) / 4.0;

@@ -65,6 +65,7 @@ mod interval;
 mod moments;
 mod observed;
 mod ordered;
+mod over_runs;
 mod overlap;
 pub mod period;
 mod quantile;
@@ -82,12 +83,15 @@ pub use counts::Counts;
 pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
 pub use interval::{
-    BOOTSTRAP_RESAMPLES, Interval, Level, Method, bootstrap_median, median_blocks_needed,
+    BOOTSTRAP_RESAMPLES, Interval, Level, Method, Scale, bootstrap_median, median_blocks_needed,
     normal_mean, student_mean, student_ratio,
 };
 pub use moments::{Moments, PowerSums};
 pub use observed::{LeftOut, Observed};
 pub use ordered::ordered_median;
+pub use over_runs::{
+    Kind, NoInterval, OverRuns, STUDENT_RUNS, over_runs, rate_over_runs, share_over_runs,
+};
 pub use overlap::{Overlap, Span, overlap};
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};

@@ -4,8 +4,8 @@
 
 use fastrand::Rng;
 use tare_stats::{
-    Counts, Level, bootstrap_median, holm, normal_mean, ordered_median, rank_sum_p_value, shift,
-    student_mean,
+    Counts, Kind, Level, OverRuns, bootstrap_median, holm, normal_mean, ordered_median, over_runs,
+    rank_sum_p_value, rate_over_runs, share_over_runs, shift, student_mean,
 };
 
 /// A point on nearly the standard normal distribution.
@@ -137,4 +137,105 @@ fn a_table_of_differences_cries_wolf_once_in_twenty_at_most() {
         .count();
     // 5 % of 400 and three standard errors.
     assert!(wolves <= 33, "{wolves} of {tables}");
+}
+
+/// Part and whole of one run, and the share that many runs have.
+type Shares = (&'static str, fn(&mut Rng) -> (f64, f64), f64);
+
+fn exponential(random: &mut Rng) -> f64 {
+    -(1.0 - random.f64()).ln()
+}
+
+/// A run of length 1 that loses 1 %, and a stall on top of it.
+fn stalled(random: &mut Rng, probability: f64) -> (f64, f64) {
+    let stall = match random.f64() < probability {
+        true => 0.3 * exponential(random),
+        false => 0.0,
+    };
+    let lost = 0.01 * (1.0 + 0.1 * normal(random));
+    (lost + stall, 1.0 + stall)
+}
+
+fn skewed_shares() -> [Shares; 5] {
+    let half = 0.5_f64;
+    [
+        (
+            "lognormal",
+            |r| ((0.01 * normal(r).exp()).min(1.0), 1.0),
+            0.01 * half.exp(),
+        ),
+        (
+            "exponential",
+            |r| ((0.02 * exponential(r)).min(1.0), 1.0),
+            0.02,
+        ),
+        (
+            "exponential from 1",
+            |r| (1.0 - (0.02 * exponential(r)).min(1.0), 1.0),
+            0.98,
+        ),
+        (
+            "U-shaped",
+            |r| ((std::f64::consts::FRAC_PI_2 * r.f64()).sin().powi(2), 1.0),
+            0.5,
+        ),
+        ("every second run stalled", |r| stalled(r, 0.5), 0.16 / 1.15),
+    ]
+}
+
+/// Returns how often intervals of 2,000 sets of runs hold the true value, in per cent; those without an
+/// interval don't.
+fn held(runs: usize, truth: f64, mut over: impl FnMut(usize) -> OverRuns) -> f64 {
+    let holds = |over: OverRuns| {
+        let interval = over.interval.ok();
+        interval.is_some_and(|interval| (interval.low..=interval.high).contains(&truth))
+    };
+    let held = (0..2_000).filter(|_| holds(over(runs))).count();
+    held as f64 / 20.0
+}
+
+#[test]
+fn shares_and_rates_are_held_where_students_interval_of_them_is_not() {
+    let mut random = Rng::with_seed(7);
+    for (name, share, truth) in skewed_shares() {
+        for runs in [3, 5, 6, 12] {
+            let mut draw =
+                |runs| -> Vec<(f64, f64)> { (0..runs).map(|_| share(&mut random)).collect() };
+            let of_share = held(runs, truth, |runs| {
+                share_over_runs(&draw(runs), Level::P95).unwrap()
+            });
+            let of_mean = held(runs, truth, |runs| {
+                let each: Vec<f64> = draw(runs).iter().map(|(a, b)| a / b).collect();
+                over_runs(Kind::Mean, &each, Level::P95).unwrap()
+            });
+            let least = if name.ends_with("stalled") {
+                80.0
+            } else {
+                86.5
+            };
+            assert!(of_share >= least, "{name}, {runs} runs: {of_share} %");
+            assert!(
+                of_share > of_mean,
+                "{name}, {runs} runs: {of_share} % and {of_mean} %"
+            );
+            if truth < 0.5 {
+                let of_rate = held(runs, truth, |runs| {
+                    rate_over_runs(&draw(runs), Level::P95).unwrap()
+                });
+                assert!(of_rate >= least, "{name}, {runs} runs: {of_rate} %");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_hardly_any_run_has_seen_is_in_no_interval() {
+    let mut random = Rng::with_seed(8);
+    let truth = 0.04 / 1.03;
+    let of_three = held(3, truth, |runs| {
+        let parts: Vec<(f64, f64)> = (0..runs).map(|_| stalled(&mut random, 0.1)).collect();
+        share_over_runs(&parts, Level::P95).unwrap()
+    });
+    // 73 % of such sets hold no stall at all.
+    assert!((20.0..35.0).contains(&of_three), "{of_three} %");
 }

@@ -153,6 +153,7 @@ impl Interval {
             Method::StudentMean { blocks }
             | Method::StudentRatio { blocks }
             | Method::BootstrapMedian { blocks, .. } => (Over::Runs, blocks),
+            Method::Student { runs, .. } => (Over::Runs, runs),
             Method::OrderedMedian { blocks } => (Over::RunsInOrder, blocks),
             Method::Shift { first, second } => (Over::RunsOfBoth, first + second),
         };
