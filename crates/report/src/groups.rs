@@ -43,6 +43,20 @@ impl Group {
         }
     }
 
+    /// Returns the group's name in files.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Container => "container",
+            Self::LinuxGuest => "linux_guest",
+            Self::DebianGuest => "debian_guest",
+            Self::Unikernel => "unikernel",
+            Self::Remote => "remote",
+            Self::Foreign => "foreign",
+        }
+    }
+
     /// Names the group as a heading does.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -15,7 +15,7 @@ use crate::analysis::{
 };
 use crate::format::Numbers;
 use crate::panels::{Panel, panels};
-use crate::rows::{Entry, Row, first, rows};
+use crate::table_rows::{Entry, Row, first, rows};
 use crate::words;
 
 pub use claims::study;

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+pub mod columns;
 mod disk;
 mod error;
 mod folder;

@@ -164,6 +164,25 @@ impl CellPlan {
         label
     }
 
+    /// Returns what distinguishes the cell from others of its experiment beside target and load.
+    #[must_use]
+    pub fn labels(&self) -> Labels {
+        let mut labels = Labels::default();
+        if self.workload != self.experiment {
+            labels = labels.with("workload", &self.workload);
+        }
+        if let Some(size) = self.size {
+            labels = labels.with("size", size);
+        }
+        if self.timing == "published" {
+            labels = labels.with("timing", &self.timing);
+        }
+        if self.is_traced() {
+            labels = labels.with("traced", "yes");
+        }
+        labels
+    }
+
     /// Says whether the kernel's trace is kept around the worst wake-ups, which costs time.
     #[must_use]
     pub fn is_traced(&self) -> bool {
@@ -179,6 +198,9 @@ pub struct Cell {
     pub schema: u32,
     /// What was asked.
     pub plan: CellPlan,
+    /// When the invocation of tare began that measured it, UTC: what it measured shares its minutes.
+    #[schemars(with = "String")]
+    pub invocation: Timestamp,
     /// When the cell was started, UTC.
     #[schemars(with = "String")]
     pub started_at: Timestamp,

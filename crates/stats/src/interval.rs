@@ -100,6 +100,32 @@ pub struct Interval {
     pub method: Method,
 }
 
+impl Method {
+    /// Returns a short name of the method that stays the same between versions.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NormalMean { .. } => "normal mean",
+            Self::StudentMean { .. }
+            | Self::Student {
+                scale: Scale::Linear,
+                ..
+            } => "student",
+            Self::StudentRatio { .. } => "student ratio",
+            Self::Student {
+                scale: Scale::Log, ..
+            } => "student log",
+            Self::Student {
+                scale: Scale::Logit,
+                ..
+            } => "student logit",
+            Self::BootstrapMedian { .. } => "bootstrap median",
+            Self::OrderedMedian { .. } => "order statistics",
+            Self::Shift { .. } => "hodges-lehmann",
+        }
+    }
+}
+
 impl Level {
     /// Is 90 %, which kot-2019 publishes.
     pub const P90: Self = Self {

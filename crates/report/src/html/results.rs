@@ -7,7 +7,7 @@ use crate::analysis::{
     Spread, Time,
 };
 use crate::panels::Panel;
-use crate::rows::{Entry, Row, first, rows};
+use crate::table_rows::{Entry, Row, first, rows};
 use crate::words;
 
 use super::parts::{N, Table, none, time};

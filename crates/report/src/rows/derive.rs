@@ -1,0 +1,276 @@
+//! From the cells of a run to its rows.
+//!
+//! Cells are taken one after the other; of each only its figures stay. The unit of replication is the run (block): a
+//! row keeps the figure of each, and puts them together by the rule of the figure's kind.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+use tare_results::model::{CellPlan, Labels};
+use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
+
+use super::measure::{Carried, CellData, Figure, Measure, Sample};
+use crate::groups::Group;
+
+/// One figure of one measure, of one target under one load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The experiment.
+    pub experiment: String,
+    /// Target as it is written on the command line.
+    pub target: String,
+    /// The group that the target belongs to.
+    pub group: Group,
+    /// The load; of loads one after the other, that of the row's phase.
+    pub load: String,
+    /// What else distinguishes the row: parameters of the plan, threads, phases.
+    pub labels: Labels,
+    /// What is measured.
+    pub measure: &'static Measure,
+    /// The figure.
+    pub figure: Figure,
+    /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
+    pub unit: &'static str,
+    /// Whether an emulator executed the measured code.
+    pub emulated: bool,
+    /// The figure of each run, in running order.
+    pub each: Vec<Each>,
+    /// The figure over all runs, or the reason why there is none.
+    pub over: Result<OverRuns, Refused>,
+}
+
+/// The figure of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Each {
+    /// Number of the cell.
+    pub cell: u32,
+    /// Number of the block.
+    pub block: u32,
+    /// When the invocation of tare began that measured it.
+    pub invocation: Timestamp,
+    /// The figure, or how many samples it needs.
+    pub carried: Carried,
+}
+
+/// The reason why a figure is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A run has too few samples.
+    #[error("{figure} needs {needed} samples in each run, a run has {has}: measure longer")]
+    Samples {
+        /// The figure.
+        figure: String,
+        /// How many it needs.
+        needed: u64,
+        /// How many the run with the fewest has.
+        has: u64,
+    },
+    /// Its values are none that can be put together.
+    #[error("{why}")]
+    Values {
+        /// What is wrong with them.
+        why: String,
+    },
+}
+
+/// All rows of a run, in the order of its report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows(pub Vec<Row>);
+
+/// Collects the figures of a run's cells.
+#[derive(Debug, Default)]
+pub struct Collector {
+    rows: Vec<Row>,
+}
+
+impl Collector {
+    /// Takes the figures of a cell that is done.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the cell's samples. None of its figures is taken then.
+    pub fn take(
+        &mut self,
+        measures: &'static [Measure],
+        data: &CellData<'_>,
+    ) -> Result<(), String> {
+        let plan = data.plan();
+        let mut taken = Vec::new();
+        for measure in measures {
+            for (labels, sample) in (measure.from)(data)? {
+                taken.push((measure, merged(plan, labels), sample));
+            }
+        }
+        for (measure, labels, sample) in taken {
+            for figure in measure.figures {
+                if let Some(carried) = sample.figure(*figure) {
+                    let unit = match figure {
+                        Figure::Share => "1",
+                        Figure::Rate => "1/s",
+                        _ if sample.is_in_cycles() => "cycles",
+                        _ => measure.unit,
+                    };
+                    self.add(data, measure, (*figure, unit), labels.clone(), carried);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        data: &CellData<'_>,
+        measure: &'static Measure,
+        (figure, unit): (Figure, &'static str),
+        labels: Labels,
+        carried: Carried,
+    ) {
+        let plan = data.plan();
+        let load = load(plan, &labels);
+        let each = Each {
+            cell: plan.id,
+            block: plan.block,
+            invocation: data.cell.invocation,
+            carried,
+        };
+        let emulated = data.program().is_some_and(|program| program.agent.emulated);
+        let known = self.rows.iter_mut().find(|row| {
+            row.measure == measure
+                && row.figure == figure
+                && row.unit == unit
+                && row.labels == labels
+                && row.target == plan.target
+                && row.load == load
+                && row.experiment == plan.experiment
+        });
+        if let Some(row) = known {
+            row.each.push(each);
+            row.emulated |= emulated;
+            return;
+        }
+        self.rows.push(Row {
+            experiment: plan.experiment.clone(),
+            target: plan.target.clone(),
+            group: Group::of(&plan.target),
+            load: load.to_owned(),
+            labels,
+            measure,
+            figure,
+            unit,
+            emulated,
+            each: vec![each],
+            over: Err(Refused::Values { why: String::new() }),
+        });
+    }
+
+    /// Puts the runs of each row together.
+    #[must_use]
+    pub fn finish(mut self) -> Rows {
+        for row in &mut self.rows {
+            row.over = over(row.figure, &row.each);
+        }
+        // The order within a block is drawn at random; a row should have its place in every report. Measures and figures
+        // of one cell stay in the order in which they were taken.
+        self.rows.sort_by(order);
+        Rows(self.rows)
+    }
+}
+
+/// Puts the figures of some runs together; the runs may be those of one invocation only.
+///
+/// # Errors
+///
+/// Returns [`Refused`] if a run does not carry the figure.
+pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
+    let (mut values, mut sums) = (Vec::new(), Vec::new());
+    let mut refused: Option<(u64, u64)> = None;
+    for run in each {
+        match run.carried {
+            Carried::Value { value, sums: both } => {
+                values.push(value);
+                sums.extend(both);
+            }
+            Carried::TooFew { needed, has } => {
+                let fewest = refused.map_or(has, |(_, before)| before.min(has));
+                refused = Some((needed, fewest));
+            }
+        }
+    }
+    if let Some((needed, has)) = refused {
+        let figure = figure.to_string();
+        return Err(Refused::Samples {
+            figure,
+            needed,
+            has,
+        });
+    }
+    let put = match figure {
+        Figure::Share if sums.len() == values.len() => share_over_runs(&sums, Level::P95),
+        Figure::Rate if sums.len() == values.len() => rate_over_runs(&sums, Level::P95),
+        _ => over_runs(figure.kind(), &values, Level::P95),
+    };
+    put.map_err(|error| Refused::Values {
+        why: error.to_string(),
+    })
+}
+
+impl Rows {
+    /// Returns the rows of a measure of an experiment.
+    pub fn of<'a>(
+        &'a self,
+        experiment: &'a str,
+        measure: &'a str,
+    ) -> impl Iterator<Item = &'a Row> {
+        let rows = self.0.iter();
+        rows.filter(move |row| row.experiment == experiment && row.measure.id == measure)
+    }
+}
+
+/// Returns the labels of the plan with those of the sample.
+fn merged(plan: &CellPlan, labels: Labels) -> Labels {
+    let plans = plan.labels();
+    labels
+        .iter()
+        .fold(plans, |all, (key, value)| all.with(key, value))
+}
+
+/// Returns the load that a row is of: that of its phase, if it is of one.
+fn load<'a>(plan: &'a CellPlan, labels: &Labels) -> &'a str {
+    let phase = labels
+        .number("phase")
+        .and_then(|phase| usize::try_from(phase).ok());
+    let of_phase = phase.and_then(|phase| plan.phases.get(phase));
+    of_phase.unwrap_or(&plan.load)
+}
+
+fn order(a: &Row, b: &Row) -> Ordering {
+    let key = |row: &Row| (row.load != "idle", row.labels.number("phase"), row.group);
+    a.experiment
+        .cmp(&b.experiment)
+        .then_with(|| key(a).cmp(&key(b)))
+        .then_with(|| a.load.cmp(&b.load))
+        .then_with(|| a.target.cmp(&b.target))
+        .then_with(|| labels(&a.labels, &b.labels))
+}
+
+/// Orders labels by key and then by value, numbers by their size.
+fn labels(a: &Labels, b: &Labels) -> Ordering {
+    let by_value = |(ak, av): (&str, &str), (bk, bv): (&str, &str)| {
+        ak.cmp(bk)
+            .then_with(|| match (av.parse::<f64>(), bv.parse::<f64>()) {
+                (Ok(a), Ok(b)) => a.total_cmp(&b),
+                _ => av.cmp(bv),
+            })
+    };
+    let mut pairs = a.iter().zip(b.iter());
+    let differing = pairs.find_map(|(a, b)| Some(by_value(a, b)).filter(|order| order.is_ne()));
+    differing.unwrap_or_else(|| a.iter().count().cmp(&b.iter().count()))
+}
+
+impl Sample {
+    /// Returns a sample of a ratio of whole numbers.
+    #[must_use]
+    pub fn ratio(part: u64, whole: u64) -> Self {
+        Self::Ratio(part as f64, whole as f64)
+    }
+}

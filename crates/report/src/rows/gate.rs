@@ -1,0 +1,391 @@
+//! Limits that rows must not exceed: `lost > 2%`, `latency.p99.9{load=dd} > 50us`.
+//!
+//! ```text
+//! gate     = selector ">" limit
+//! selector = [ experiment "/" ] measure [ "." figure ] [ "{" label "=" value { "," label "=" value } "}" ]
+//! limit    = number [ "%" | "ns" | "us" | "ms" | "s" | "/s" | "cycles" ]
+//! ```
+//!
+//! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
+//! and `load`; a comma inside of a value is written twice. Any matching row above the limit fails.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::derive::{Refused, Row, Rows};
+use super::measure::Measure;
+use crate::format::Numbers;
+
+/// Says of which rows a gate is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    text: String,
+    experiment: Option<String>,
+    measure: String,
+    figure: Option<String>,
+    labels: Vec<(String, String)>,
+}
+
+/// A limit that the rows of a selector must not exceed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// As it was written.
+    text: String,
+    selector: Selector,
+    limit: f64,
+    unit: LimitUnit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitUnit {
+    /// None: for rows that have none either.
+    Plain,
+    /// Of 1.
+    Share,
+    /// Nanoseconds.
+    Ns,
+    /// Per second.
+    PerSecond,
+    /// Ticks of the TSC.
+    Cycles,
+}
+
+/// The reason why a gate can't be applied.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GateError {
+    /// It is not of the grammar.
+    #[error(
+        "'{text}' is no gate: {why}. Write '[EXPERIMENT/]MEASURE[.FIGURE][{{LABEL=VALUE,…}}] > LIMIT', such as 'lost > 2%' \
+         or 'latency.p99.9{{load=dd}} > 50us'"
+    )]
+    Grammar {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No row is of its kind.
+    #[error("the gate '{text}' matches no figure of this run: {there}")]
+    Nothing {
+        /// The gate.
+        text: String,
+        /// What the run has.
+        there: String,
+    },
+    /// The limit is of another unit than the figure.
+    #[error("the gate '{text}' has another unit than its figure, which is in {unit}")]
+    Unit {
+        /// The gate.
+        text: String,
+        /// What the figure is in.
+        unit: String,
+    },
+}
+
+/// What a gate says of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Whether a row is above the limit, or can't be told.
+    pub failed: bool,
+    /// The limit and the figure that decides, in one sentence.
+    pub sentence: String,
+}
+
+impl Selector {
+    /// Reads a selector.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (head, labels) = match text.split_once('{') {
+            Some((head, rest)) => {
+                let inside = rest
+                    .strip_suffix('}')
+                    .ok_or("its labels have no closing brace")?;
+                (head.trim(), pairs(inside)?)
+            }
+            None => (text, Vec::new()),
+        };
+        let (experiment, rest) = match head.split_once('/') {
+            Some((experiment, rest)) => (Some(experiment.to_owned()), rest),
+            None => (None, head),
+        };
+        let (measure, figure) = match rest.split_once('.') {
+            Some((measure, figure)) => (measure, Some(figure.to_owned())),
+            None => (rest, None),
+        };
+        let is_name = |name: &str| {
+            let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ' ');
+            !name.is_empty() && name.chars().all(letter)
+        };
+        if !is_name(measure) || experiment.as_deref().is_some_and(|name| !is_name(name)) {
+            return Err("it names no measure".to_owned());
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            experiment,
+            measure: measure.to_owned(),
+            figure,
+            labels,
+        })
+    }
+
+    /// Returns whether a row is of its kind, but for the figure.
+    fn is_of(&self, row: &Row) -> bool {
+        let labels = self.labels.iter();
+        self.experiment
+            .as_ref()
+            .is_none_or(|of| *of == row.experiment)
+            && self.measure == row.measure.id
+            && labels.into_iter().all(|(key, value)| row.has(key, value))
+    }
+
+    /// Returns whether a row is of its kind.
+    #[must_use]
+    pub fn matches(&self, row: &Row) -> bool {
+        let figure = match &self.figure {
+            Some(figure) => row.figure.to_string() == *figure,
+            None => row.measure.figures.first() == Some(&row.figure),
+        };
+        figure && self.is_of(row)
+    }
+
+    /// Says what a run has, for a selector that matches nothing there.
+    #[must_use]
+    pub fn there(&self, rows: &Rows) -> String {
+        let of = |pick: &dyn Fn(&Row) -> Option<String>| {
+            let mut names: Vec<String> = Vec::new();
+            for name in rows.0.iter().filter_map(pick) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            names.join(", ")
+        };
+        let figures = of(&|row| self.is_of(row).then(|| row.figure.to_string()));
+        if !figures.is_empty() {
+            return format!("{} has {figures}", self.measure);
+        }
+        let same = |row: &Row| row.measure.id == self.measure;
+        if rows.0.iter().any(same) {
+            let there = of(&|row| same(row).then(|| row.place()));
+            return format!("{} was measured of {there}", self.measure);
+        }
+        let all = of(&|row| Some(format!("{}/{}", row.experiment, row.measure.id)));
+        match all.is_empty() {
+            true => "it has no figures".to_owned(),
+            false => format!("it has {all}"),
+        }
+    }
+}
+
+/// Reads `key=value` pairs at commas; two commas are one that belongs to a value.
+fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pieces = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match pieces.last_mut() {
+            Some(piece) if c != ',' || chars.next_if_eq(&',').is_some() => piece.push(c),
+            _ => pieces.push(String::new()),
+        }
+    }
+    let pair = |piece: &String| {
+        let (key, value) = piece.split_once('=')?;
+        Some((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    let read = pieces
+        .iter()
+        .map(|piece| pair(piece).ok_or_else(|| format!("'{piece}' is no label")));
+    read.collect()
+}
+
+impl FromStr for Gate {
+    type Err = GateError;
+
+    fn from_str(text: &str) -> Result<Self, GateError> {
+        let wrong = |why: String| GateError::Grammar {
+            text: text.to_owned(),
+            why,
+        };
+        // Targets and loads may hold the sign, a limit can't.
+        let (selector, limit) = text
+            .rsplit_once('>')
+            .ok_or_else(|| wrong("it has no '>'".to_owned()))?;
+        let selector = Selector::parse(selector).map_err(wrong)?;
+        let (limit, unit) = read_limit(limit.trim()).map_err(wrong)?;
+        Ok(Self {
+            text: text.trim().to_owned(),
+            selector,
+            limit,
+            unit,
+        })
+    }
+}
+
+fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
+    let unit_at = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' begins with no number"))?;
+    let (factor, unit) = match unit.trim() {
+        "" => (1.0, LimitUnit::Plain),
+        "%" => (0.01, LimitUnit::Share),
+        "ns" => (1.0, LimitUnit::Ns),
+        "us" | "µs" => (1e3, LimitUnit::Ns),
+        "ms" => (1e6, LimitUnit::Ns),
+        "s" => (1e9, LimitUnit::Ns),
+        "/s" => (1.0, LimitUnit::PerSecond),
+        "cycles" => (1.0, LimitUnit::Cycles),
+        other => return Err(format!("'{other}' is no unit")),
+    };
+    Ok((number * factor, unit))
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Gate {
+    /// Judges the rows of a run.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError::Nothing`] if no row matches, [`GateError::Unit`] if the limit is not in the figure's unit.
+    pub fn judge(&self, rows: &Rows) -> Result<Judgement, GateError> {
+        let matching: Vec<&Row> = rows
+            .0
+            .iter()
+            .filter(|row| self.selector.matches(row))
+            .collect();
+        if matching.is_empty() {
+            return Err(GateError::Nothing {
+                text: self.text.clone(),
+                there: self.selector.there(rows),
+            });
+        }
+        let mut greatest: Option<(&Row, f64)> = None;
+        let mut refused: Option<(&Row, &Refused)> = None;
+        for row in matching {
+            if !self.unit.fits(row.unit) {
+                return Err(GateError::Unit {
+                    text: self.text.clone(),
+                    unit: unit_in_words(row.unit).to_owned(),
+                });
+            }
+            match &row.over {
+                Ok(over) if greatest.is_none_or(|(_, value)| over.estimate > value) => {
+                    greatest = Some((row, over.estimate));
+                }
+                Ok(_) => {}
+                Err(why) => refused = refused.or(Some((row, why))),
+            }
+        }
+        let above = greatest.filter(|(_, value)| *value > self.limit);
+        let sentence = match (above, refused, greatest) {
+            (Some((row, value)), ..) => format!(
+                "Gate failed: {} is {}, above {}.",
+                row.name(),
+                written(value, row.unit),
+                self.limit_in(row)
+            ),
+            (None, Some((row, why)), _) => format!(
+                "Gate failed: whether {} is above {} can't be told: {why}.",
+                row.name(),
+                self.limit_in(row)
+            ),
+            (None, None, Some((row, value))) => format!(
+                "Gate passed: {} is {}, not above {}.",
+                row.name(),
+                written(value, row.unit),
+                self.limit_in(row)
+            ),
+            // There is a matching row, and each is one of both.
+            (None, None, None) => String::new(),
+        };
+        Ok(Judgement {
+            failed: above.is_some() || refused.is_some(),
+            sentence,
+        })
+    }
+
+    fn limit_in(&self, row: &Row) -> String {
+        written(self.limit, row.unit)
+    }
+}
+
+impl LimitUnit {
+    fn fits(self, unit: &str) -> bool {
+        match self {
+            Self::Plain => unit.is_empty() || unit == "1" || unit == "1/s",
+            Self::Share => unit == "1",
+            Self::Ns => unit == "ns",
+            Self::PerSecond => unit == "1/s",
+            Self::Cycles => unit == "cycles",
+        }
+    }
+}
+
+fn unit_in_words(unit: &str) -> &str {
+    match unit {
+        "" => "mere numbers",
+        "1" => "shares: write a percentage",
+        "ns" => "time: write ns, us, ms or s",
+        "1/s" => "numbers per second: write /s",
+        other => other,
+    }
+}
+
+/// Writes a figure with its unit.
+#[must_use]
+pub fn written(value: f64, unit: &str) -> String {
+    const N: Numbers = Numbers::PLAIN;
+    match unit {
+        "ns" => N.ns(value, None),
+        "1" => N.percent(value),
+        "1/s" => format!("{} per second", N.short(value)),
+        "" => N.short(value),
+        unit => format!("{} {unit}", N.short(value)),
+    }
+}
+
+impl Row {
+    /// Returns whether a label has a value; `target`, `group` and `load` are labels, too.
+    #[must_use]
+    pub fn has(&self, label: &str, value: &str) -> bool {
+        match label {
+            "target" => self.target == value,
+            "load" => self.load == value,
+            "group" => self.group.id() == value,
+            label => self.labels.get(label) == Some(value),
+        }
+    }
+
+    /// Names the row's target, load and labels: `process under dd, thread=0`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let mut name = self.target.clone();
+        if self.load != "idle" {
+            name.push_str(&format!(" under {}", self.load));
+        }
+        for (key, value) in self.labels.iter() {
+            name.push_str(&format!(", {key}={value}"));
+        }
+        name
+    }
+
+    /// Names the row in a sentence: `latency.p99.9 of process under dd`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Measure { id, .. } = self.measure;
+        format!("{id}.{} of {}", self.figure, self.place())
+    }
+}

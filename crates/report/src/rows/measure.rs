@@ -1,0 +1,352 @@
+//! What an experiment measures, as data: units, which direction is better, the figures that make sense.
+
+use std::fmt;
+
+use tare_results::frequency::{self, TscFrequency};
+use tare_results::model::{
+    Cell, CellPlan, Labels, Program, Record, Samples, SetHead, SetSamples, Unit,
+};
+use tare_stats::{Counts, Kind, Moments, Quantile, QuantileEstimate, Response};
+
+/// Something that an experiment measures or derives.
+#[derive(Clone, Copy)]
+pub struct Measure {
+    /// Its name in rows, gates and files: `latency`.
+    pub id: &'static str,
+    /// What it is, for a reader: `wake-up latency`.
+    pub title: &'static str,
+    /// Its unit in rows.
+    pub unit: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+    /// The figures that it has, the one that stands for it first.
+    pub figures: &'static [Figure],
+    /// Takes it from a cell, once for each choice of labels; nothing where the cell doesn't have it.
+    pub from: fn(&CellData<'_>) -> Result<Vec<(Labels, Sample)>, String>,
+}
+
+/// Which direction of a measure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// The less, the better.
+    Less,
+    /// The more, the better.
+    More,
+    /// It says what was done, not how well.
+    Neither,
+}
+
+/// A figure of a measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// The least value.
+    Min,
+    /// The mean.
+    Mean,
+    /// The standard deviation of the population.
+    Sd,
+    /// A quantile by nearest rank.
+    Quantile(Quantile),
+    /// The greatest value.
+    Max,
+    /// A sum or number.
+    Total,
+    /// A part of a whole, from 0 to 1.
+    Share,
+    /// A number for each unit of something else, mostly of time.
+    Rate,
+    /// One number that is not sampled.
+    Value,
+}
+
+/// What one run says of a measure.
+#[derive(Clone, Debug)]
+pub enum Sample {
+    /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
+    /// unknown length.
+    Counts(Counts, Option<f64>),
+    /// Those of threads with their intervals, all activations counted: missed ones with what they waited.
+    Response(Vec<(Counts, u64)>),
+    /// A sum and what it is divided by: a share or a rate.
+    Ratio(f64, f64),
+    /// A number.
+    Number(f64),
+}
+
+/// One figure of one run, or the reason why the run doesn't carry it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Carried {
+    /// The figure; of a share or rate as the two sums whose ratio it is.
+    Value {
+        /// The figure, in the measure's unit.
+        value: f64,
+        /// Numerator and denominator of a share or a rate.
+        sums: Option<(f64, f64)>,
+    },
+    /// The run has too few samples for it.
+    TooFew {
+        /// How many it needs.
+        needed: u64,
+        /// How many it has.
+        has: u64,
+    },
+}
+
+/// The record and the samples of a cell that is done.
+#[derive(Clone, Copy)]
+pub struct CellData<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// What was measured in it.
+    pub record: &'a Record,
+    /// Its samples.
+    pub samples: &'a Samples,
+}
+
+impl Figure {
+    /// The median.
+    pub const MEDIAN: Self = Self::Quantile(Quantile::MEDIAN);
+    /// The 99th percentile.
+    pub const P99: Self = Self::Quantile(Quantile::P99);
+    /// The 99.9th percentile.
+    pub const P99_9: Self = Self::Quantile(Quantile::P99_9);
+    /// The 99.99th percentile.
+    pub const P99_99: Self = Self::Quantile(Quantile::P99_99);
+
+    /// Returns how runs are put together.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Min | Self::Quantile(_) | Self::Max => Kind::Order,
+            Self::Mean => Kind::Mean,
+            Self::Sd | Self::Total | Self::Rate | Self::Value => Kind::Rate,
+            Self::Share => Kind::Share,
+        }
+    }
+}
+
+/// Writes the name by which rows and gates call a figure: `min`, `p99.9`, `share`.
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Min => f.write_str("min"),
+            Self::Mean => f.write_str("mean"),
+            Self::Sd => f.write_str("sd"),
+            Self::Quantile(quantile) => {
+                // A whole number of billionths: two more digits than a percentage has.
+                let percent = format!("{:.7}", quantile.fraction() * 100.0);
+                write!(
+                    f,
+                    "p{}",
+                    percent.trim_end_matches('0').trim_end_matches('.')
+                )
+            }
+            Self::Max => f.write_str("max"),
+            Self::Total => f.write_str("total"),
+            Self::Share => f.write_str("share"),
+            Self::Rate => f.write_str("rate"),
+            Self::Value => f.write_str("value"),
+        }
+    }
+}
+
+impl fmt::Debug for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Measure({})", self.id)
+    }
+}
+
+impl PartialEq for Measure {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Sample {
+    /// Returns a figure of the run; `None` if it makes no sense of such a sample, or there is none at all.
+    #[must_use]
+    pub fn figure(&self, figure: Figure) -> Option<Carried> {
+        match self {
+            Self::Counts(counts, factor) => scaled(
+                of_distribution(
+                    figure,
+                    counts.moments()?,
+                    (counts.min()?, counts.max()?),
+                    counts.sum() as f64,
+                    |quantile| counts.supported_quantile(quantile),
+                )?,
+                factor.unwrap_or(1.0),
+            ),
+            Self::Response(parts) => {
+                let parts = parts.iter().map(|(counts, interval)| (counts, *interval));
+                let response = Response::of(parts).ok()?;
+                of_distribution(
+                    figure,
+                    response.moments()?,
+                    (response.min()?, response.max()?),
+                    response.tally().sum as f64,
+                    |quantile| response.supported_quantile(quantile),
+                )
+            }
+            Self::Ratio(part, whole) if *whole > 0.0 => match figure {
+                Figure::Share | Figure::Rate | Figure::Mean => Some(Carried::Value {
+                    value: part / whole,
+                    sums: Some((*part, *whole)),
+                }),
+                Figure::Total => Some(Carried::number(*part)),
+                _ => None,
+            },
+            Self::Ratio(..) => None,
+            Self::Number(number) => Some(Carried::number(*number)),
+        }
+    }
+}
+
+impl Sample {
+    /// Says whether its values are cycles that nothing turns into a time.
+    #[must_use]
+    pub fn is_in_cycles(&self) -> bool {
+        matches!(self, Self::Counts(_, None))
+    }
+}
+
+impl Carried {
+    fn number(value: f64) -> Self {
+        Self::Value { value, sums: None }
+    }
+
+    /// Returns the figure.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Self::Value { value, .. } => Some(value),
+            Self::TooFew { .. } => None,
+        }
+    }
+}
+
+fn scaled(carried: Carried, factor: f64) -> Option<Carried> {
+    Some(match carried {
+        Carried::Value { value, .. } => Carried::number(value * factor),
+        refused @ Carried::TooFew { .. } => refused,
+    })
+}
+
+fn of_distribution(
+    figure: Figure,
+    moments: Moments,
+    (min, max): (u64, u64),
+    sum: f64,
+    quantile: impl Fn(Quantile) -> QuantileEstimate,
+) -> Option<Carried> {
+    Some(Carried::number(match figure {
+        Figure::Min => min as f64,
+        Figure::Mean => moments.mean,
+        Figure::Sd => moments.population_sd,
+        Figure::Max => max as f64,
+        Figure::Total => sum,
+        Figure::Quantile(of) => match quantile(of) {
+            QuantileEstimate::Value(value) => value as f64,
+            QuantileEstimate::Refused { needed } => {
+                let has = moments.count;
+                return Some(Carried::TooFew { needed, has });
+            }
+        },
+        Figure::Share | Figure::Rate | Figure::Value => return None,
+    }))
+}
+
+impl<'a> CellData<'a> {
+    /// Takes a cell that is done with its samples; `None` for another.
+    #[must_use]
+    pub fn new(cell: &'a Cell, samples: &'a Samples) -> Option<Self> {
+        Some(Self {
+            cell,
+            record: cell.outcome.record()?,
+            samples,
+        })
+    }
+
+    /// Returns what was asked of the cell.
+    #[must_use]
+    pub fn plan(&self) -> &'a CellPlan {
+        &self.cell.plan
+    }
+
+    /// Returns the program that measured; the first one if there are several.
+    #[must_use]
+    pub fn program(&self) -> Option<&'a Program> {
+        self.record.program()
+    }
+
+    /// Returns the frequency of the TSC; `None` if nothing tells it.
+    #[must_use]
+    pub fn tsc(&self) -> Option<TscFrequency> {
+        frequency::choose(&self.program()?.frequencies)
+    }
+
+    /// Returns the factor that turns values of a set into ns; `None` if they are cycles of unknown length.
+    #[must_use]
+    pub fn ns(&self, head: &SetHead) -> Option<f64> {
+        match head.unit {
+            Unit::Ns => Some(1.0),
+            Unit::Cycles => Some(1e9 / self.tsc()?.hz),
+        }
+    }
+
+    /// Returns the sets of a measure, with their samples.
+    pub fn sets(&self, measure: &'a str) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> {
+        let sets = self.record.sets_of(measure);
+        let samples = self.samples;
+        sets.filter_map(move |(place, head)| Some((head, samples.sets.get(place)?)))
+    }
+}
+
+/// Returns exact counts per value of a set.
+///
+/// # Errors
+///
+/// Says what is wrong with them.
+pub fn counts(set: &SetSamples) -> Result<Counts, String> {
+    Counts::from_pairs(set.counts.iter().map(|row| (row.value, row.count)))
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_named_as_gates_call_them() {
+        let names = [
+            Figure::MEDIAN,
+            Figure::P99,
+            Figure::P99_9,
+            Figure::P99_99,
+            Figure::Max,
+        ]
+        .map(|figure| figure.to_string());
+        assert_eq!(names, ["p50", "p99", "p99.9", "p99.99", "max"]);
+    }
+
+    #[test]
+    fn a_run_says_what_it_can_carry() {
+        let counts = Counts::from_pairs([(10, 990), (90, 10)]).unwrap();
+        let sample = Sample::Counts(counts, Some(0.5));
+        let value = |figure| sample.figure(figure).unwrap().value();
+        assert_eq!(value(Figure::MEDIAN), Some(5.0));
+        assert_eq!(value(Figure::Max), Some(45.0));
+        assert_eq!(value(Figure::Total), Some(5_400.0));
+        assert_eq!(
+            sample.figure(Figure::P99_9),
+            Some(Carried::TooFew {
+                needed: 10_000,
+                has: 1_000
+            })
+        );
+        assert_eq!(sample.figure(Figure::Share), None);
+        let share = Sample::Ratio(1.0, 4.0).figure(Figure::Share).unwrap();
+        assert_eq!(share.value(), Some(0.25));
+        assert_eq!(Sample::Ratio(0.0, 0.0).figure(Figure::Share), None);
+    }
+}
