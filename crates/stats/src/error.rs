@@ -62,6 +62,16 @@ pub enum StatsError {
         got: u64,
     },
 
+    /// Rows of a comparison hold different invocations.
+    #[error(
+        "row number {row} of the comparison has another number of invocations than the first row: \
+         leave out figures that not every invocation has"
+    )]
+    Rows {
+        /// The offending row, counted from 0.
+        row: usize,
+    },
+
     /// An input is infinite or not a number, or out of the range that its meaning allows.
     #[error("{what} is {given}, which is not usable: it must be {allowed}")]
     Number {

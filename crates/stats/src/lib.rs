@@ -24,11 +24,12 @@
 //! **Wake-ups** have a service latency each; what the missed activations between them waited follows from it
 //! ([`Response`]).
 //!
-//! **Intervals** say how far a figure can be trusted ([`student_mean`], [`bootstrap_median`] over runs
-//! or [`blocks`]; [`normal_mean`] as studies published it).
+//! **Over runs**, the kind of a figure decides how runs are put together and which interval that has, or how many runs one
+//! needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]); [`blocks`] stand for runs where there is only one. [`normal_mean`]
+//! is an interval as studies published it.
 //!
-//! **Differences** of two runs are shifts with an interval and a p-value by ranks of blocks ([`shift()`],
-//! [`rank_sum_p_value`]); [`holm`] keeps a table of them from crying wolf.
+//! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]); two single invocations are two
+//! runs that differ or not ([`compare_two_runs`]). [`false_alarms`] says how far to believe them on a machine.
 //!
 //! **Pictures** get [`linear_bins`] and [`log_bins`], which keep the comb of the timer's step out, and
 //! axis numbers ([`nice_ticks`], [`log_ticks`]).
@@ -61,6 +62,7 @@ mod classes;
 mod counts;
 mod delays;
 mod error;
+mod groups;
 mod interval;
 mod moments;
 mod observed;
@@ -82,6 +84,10 @@ pub use classes::{ClassRow, ClassTable, DelayClass, DelayClasses};
 pub use counts::Counts;
 pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
+pub use groups::{
+    Compared, Difference, FalseAlarms, MOST_DIVISIONS, Shift, TwoRuns, compare_groups,
+    compare_two_runs, false_alarms, invocations_needed,
+};
 pub use interval::{
     BOOTSTRAP_RESAMPLES, Interval, Level, Method, Scale, bootstrap_median, median_blocks_needed,
     normal_mean, student_mean, student_ratio,

@@ -38,10 +38,7 @@ pub fn shift(first: &[f64], second: &[f64], level: Level) -> Result<Interval, St
             n.min(m),
         )?;
     }
-    let mut differences: Vec<f64> = second
-        .iter()
-        .flat_map(|b| first.iter().map(move |a| b - a))
-        .collect();
+    let mut differences = differences(first, second);
     let estimate = median(&mut differences);
     differences.sort_unstable_by(f64::total_cmp);
     let k = outermost(n, m, level.outside() / 2.0);
@@ -55,6 +52,12 @@ pub fn shift(first: &[f64], second: &[f64], level: Level) -> Result<Interval, St
             second: m,
         },
     })
+}
+
+/// Returns all differences of a value of the second set less one of the first.
+pub(crate) fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
+    let of_one = |b: &f64| first.iter().map(move |a| *b - a).collect::<Vec<_>>();
+    second.iter().flat_map(of_one).collect()
 }
 
 /// Returns how many of the sorted differences are left out at either end: the greatest k with P(U < k) ≤ tail.
