@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod compare;
 pub mod csv;
 mod error;
 pub mod format;

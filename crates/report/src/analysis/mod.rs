@@ -48,6 +48,7 @@ pub use summary::{
 pub use timed::{BLOCKS, Durations, TimedFigures};
 
 use crate::error::ReportError;
+use crate::rows::Rows;
 use crate::wakeup::WakeupPictures;
 use analyser::{Analyser, contribution};
 
@@ -62,6 +63,7 @@ pub struct Analysis {
     cells: Vec<Cell>,
     woken: Vec<Cell>,
     alarms: Vec<Alarm>,
+    rows: Rows,
     pictures: Vec<Pictures>,
     wakeup_pictures: Vec<WakeupPictures>,
 }
@@ -96,6 +98,12 @@ impl Analysis {
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Returns every figure as a row.
+    #[must_use]
+    pub fn rows(&self) -> &Rows {
+        &self.rows
     }
 
     /// Returns what the run was asked to do.

@@ -10,7 +10,7 @@ use tare_results::model::{CellPlan, Labels};
 use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::measure::{Carried, CellData, Figure, Measure, Sample};
-use crate::groups::Group;
+use crate::groups::{Group, option};
 
 /// One figure of one measure, of one target under one load.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Row {
     pub unit: &'static str,
     /// Whether an emulator executed the measured code.
     pub emulated: bool,
+    /// Whether the clock counted instructions.
+    pub counts_instructions: bool,
     /// The figure of each run, in running order.
     pub each: Vec<Each>,
     /// The figure over all runs, or the reason why there is none.
@@ -158,6 +160,7 @@ impl Collector {
             figure,
             unit,
             emulated,
+            counts_instructions: option(&plan.target, "clock") == Some("instructions"),
             each: vec![each],
             over: Err(Refused::Values { why: String::new() }),
         });

@@ -136,12 +136,12 @@ impl Selector {
 
     /// Returns whether a row is of its kind, but for the figure.
     fn is_of(&self, row: &Row) -> bool {
-        let labels = self.labels.iter();
+        let mut labels = self.labels.iter();
         self.experiment
             .as_ref()
             .is_none_or(|of| *of == row.experiment)
             && self.measure == row.measure.id
-            && labels.into_iter().all(|(key, value)| row.has(key, value))
+            && labels.all(|(key, value)| row.has(key, value))
     }
 
     /// Returns whether a row is of its kind.
@@ -152,6 +152,22 @@ impl Selector {
             None => row.measure.figures.first() == Some(&row.figure),
         };
         figure && self.is_of(row)
+    }
+
+    /// Returns whether a figure with these names and labels is of its kind; every figure of the measure where it names
+    /// none.
+    pub(crate) fn is_of_parts<'a>(
+        &self,
+        experiment: &str,
+        measure: &str,
+        figure: &str,
+        label: impl Fn(&str) -> Option<&'a str>,
+    ) -> bool {
+        let mut labels = self.labels.iter();
+        self.experiment.as_ref().is_none_or(|of| of == experiment)
+            && self.measure == measure
+            && self.figure.as_ref().is_none_or(|of| of == figure)
+            && labels.all(|(key, value)| label(key) == Some(value))
     }
 
     /// Says what a run has, for a selector that matches nothing there.

@@ -1,0 +1,335 @@
+//! Two sides against each other: which rows differ, by how much, and how sure that is.
+//!
+//! The unit is the invocation: runs of one invocation share their minute, so they say what another run of that minute would
+//! be, not what the system is. Each side has the invocations of its folders, best taken in alternation; a folder that was
+//! resumed holds several. All rows are judged together ([`tare_stats::compare_groups`]), so that of a table without any
+//! difference one in twenty says that there is one.
+//!
+//! A single invocation against another is compared by their runs, and says that these two differ. Two conditions within
+//! one invocation (its targets, its loads) met the same minutes in turn, so that their runs are the unit.
+//!
+//! Where an emulator counted instructions there is no chance: if all values of both sides agree among themselves, any
+//! difference between the sides is one.
+
+mod gate;
+mod sides;
+mod verdict;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_results::model::Labels;
+use tare_stats::{Difference, Level, compare_groups, compare_two_runs, invocations_needed};
+use thiserror::Error;
+
+pub use gate::{ShiftGate, ShiftJudgement};
+pub use sides::{Run, RunIdentity, Side, Unmatched, by};
+
+use crate::analysis::Analysis;
+use crate::rows::{Better, Figure, Row};
+use sides::Matched;
+
+/// The version of the schema of a comparison. It is raised when a reader of the old version would misread the
+/// new one.
+pub const SCHEMA: u32 = 2;
+
+/// The probability that a table of two alike sides says of any figure that it differs.
+pub const SIGNIFICANCE: f64 = 0.05;
+
+/// The seed of the divisions that are drawn where there are too many to try all: a comparison gives the same again.
+const SEED: u64 = 5;
+
+/// The reason why two sides can't be compared.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CompareError {
+    /// A side has no figures.
+    #[error("{run} has no figures: measure it, or go on with `--resume`")]
+    Empty {
+        /// The run's folder.
+        run: String,
+    },
+    /// The sides have nothing in common.
+    #[error(
+        "the two sides have no target, load and measure in common: the first has {base}; the second has {new}. Measure the \
+         same in both"
+    )]
+    NothingInCommon {
+        /// What the first side has.
+        base: String,
+        /// What the second side has.
+        new: String,
+    },
+    /// There is but one target or load.
+    #[error("the run has but one {of}, {only}: nothing to compare within it")]
+    OnlyOne {
+        /// `target` or `load`.
+        of: &'static str,
+        /// The one.
+        only: String,
+    },
+    /// The statistics refused.
+    #[error("the figures can't be compared: {why}")]
+    Figures {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What was taken as independent repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompareUnit {
+    /// Invocations: what differs between the sides is told of the systems.
+    Invocations,
+    /// Runs of one invocation each: what differs is told of these two runs.
+    TwoRuns,
+    /// Runs of conditions that met the same minutes in turn.
+    Conditions,
+}
+
+/// How two sides differ.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// Version of the schema.
+    pub schema: u32,
+    /// What BASE and NEW are called.
+    pub names: [String; 2],
+    /// The runs of BASE and NEW.
+    pub runs: [Vec<RunIdentity>; 2],
+    /// What was taken as independent repetitions.
+    pub unit: CompareUnit,
+    /// Repetitions of BASE and NEW.
+    pub repetitions: [u64; 2],
+    /// In what the sides differ beside their figures: machine, kernels, CPU.
+    pub differences: Vec<SideDifference>,
+    /// The figures, in the order of the report.
+    pub rows: Vec<ComparedRow>,
+    /// What only one of the sides has.
+    pub unmatched: Vec<Unmatched>,
+    /// How many figures were judged together.
+    pub tests: u64,
+    /// How many repetitions each side needs so that any figure can be said to differ.
+    pub needed: u64,
+    /// Whether any figure could be said to differ, with as many as there are.
+    pub can_tell: bool,
+    /// The conclusion, in words.
+    pub verdict: Vec<String>,
+}
+
+/// Something that the sides do not have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SideDifference {
+    /// What differs: `processor`, for example.
+    pub what: String,
+    /// What BASE has.
+    pub base: String,
+    /// What NEW has.
+    pub new: String,
+}
+
+/// One figure of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedRow {
+    /// The experiment.
+    pub experiment: String,
+    /// The target of BASE.
+    pub base_target: String,
+    /// The target of NEW: another one only if targets are compared, or each side has but one.
+    pub new_target: String,
+    /// The load of BASE.
+    pub base_load: String,
+    /// The load of NEW: another one only if loads are compared.
+    pub new_load: String,
+    /// What else distinguishes the row.
+    pub labels: Labels,
+    /// What is measured.
+    pub measure: String,
+    /// The figure.
+    pub figure: String,
+    /// The unit of its values.
+    pub unit: String,
+    /// Median over the repetitions of BASE; null if one of them lacks the figure.
+    pub base: Option<f64>,
+    /// Median over the repetitions of NEW; likewise.
+    pub new: Option<f64>,
+    /// By how much NEW is above BASE: Hodges and Lehmann's estimate.
+    pub shift: Option<f64>,
+    /// Lower end of the shift's interval at 95 %, by itself; null if there are too few repetitions.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// The shift as a share of BASE; null where a value is 0.
+    pub relative: Option<f64>,
+    /// Probability of as large a difference in this figure alone, if the sides do not differ.
+    pub p_value: Option<f64>,
+    /// The same, adjusted over all figures.
+    pub adjusted_p_value: Option<f64>,
+    /// Whether both sides repeat themselves exactly, so that any difference is one.
+    pub exact: bool,
+    /// Whether it differs: of the systems, or of these two runs, by the comparison's unit.
+    pub differs: bool,
+    /// Whether it differs and NEW is worse.
+    pub is_worse: bool,
+    /// Why something is missing; null if nothing is.
+    pub refused: Option<String>,
+}
+
+/// Compares two sides.
+///
+/// # Errors
+///
+/// [`CompareError`] if a side has no figures, or they have nothing in common.
+pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
+    let Matched {
+        unit,
+        pairs,
+        unmatched,
+    } = sides::matched(base, new)?;
+    let mut rows: Vec<ComparedRow> = pairs.iter().map(blank).collect();
+    let tested: Vec<usize> = (0..pairs.len())
+        .filter(|place| {
+            let pair = &pairs[*place];
+            let exact = pair.is_exact();
+            if exact {
+                fill_exact(&mut rows[*place], pair.base.values(), pair.new.values());
+            }
+            !exact && pair.base.refused().is_none() && pair.new.refused().is_none()
+        })
+        .collect();
+    let values: Vec<(Vec<f64>, Vec<f64>)> = tested
+        .iter()
+        .map(|place| (pairs[*place].base.values(), pairs[*place].new.values()))
+        .collect();
+    let found = differences(unit, &values).map_err(|why| CompareError::Figures { why })?;
+    for (place, difference) in tested.iter().zip(found) {
+        fill(&mut rows[*place], &difference, pairs[*place].better());
+    }
+    let repetitions = [base, new].map(|side| side.repetitions(unit));
+    let needed = invocations_needed(SIGNIFICANCE).unwrap_or(u64::MAX);
+    let exact = rows.iter().any(|row| row.exact);
+    let mut comparison = Comparison {
+        schema: SCHEMA,
+        names: [base.name.clone(), new.name.clone()],
+        runs: [base.identities(), new.identities()],
+        unit,
+        repetitions,
+        differences: sides::differences(base, new),
+        rows,
+        unmatched,
+        tests: tested.len() as u64,
+        needed,
+        can_tell: exact || repetitions.iter().all(|there| *there >= needed),
+        verdict: Vec::new(),
+    };
+    comparison.verdict = verdict::of(&comparison);
+    Ok(comparison)
+}
+
+/// Says whether a figure is worth comparing: sums grow with the time measured, and a standard deviation says what quantiles
+/// say better.
+fn is_compared(row: &Row) -> bool {
+    row.measure.better != Better::Neither
+        && !matches!(row.figure, Figure::Sd | Figure::Min | Figure::Total)
+}
+
+fn differences(
+    unit: CompareUnit,
+    values: &[(Vec<f64>, Vec<f64>)],
+) -> Result<Vec<Difference>, String> {
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let level = Level::P95;
+    let found = match unit {
+        CompareUnit::TwoRuns => compare_two_runs(values, level, SEED)
+            .map(|rows| rows.into_iter().map(|row| row.difference).collect()),
+        CompareUnit::Invocations | CompareUnit::Conditions => compare_groups(values, level, SEED)
+            .map(|rows| rows.into_iter().map(|row| row.difference).collect()),
+    };
+    found.map_err(|error| error.to_string())
+}
+
+fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
+    let (base, new) = (pair.base.row, pair.new.row);
+    let refused = pair.base.refused().or(pair.new.refused());
+    ComparedRow {
+        experiment: base.experiment.clone(),
+        base_target: base.target.clone(),
+        new_target: new.target.clone(),
+        base_load: base.load.clone(),
+        new_load: new.load.clone(),
+        labels: base.labels.clone(),
+        measure: base.measure.id.to_owned(),
+        figure: base.figure.to_string(),
+        unit: base.unit.to_owned(),
+        base: None,
+        new: None,
+        shift: None,
+        low: None,
+        high: None,
+        relative: None,
+        p_value: None,
+        adjusted_p_value: None,
+        exact: false,
+        differs: false,
+        is_worse: false,
+        refused,
+    }
+}
+
+fn fill(row: &mut ComparedRow, found: &Difference, better: Better) {
+    row.base = Some(found.base);
+    row.new = Some(found.new);
+    row.shift = Some(found.shift.estimate);
+    row.relative = found.relative.map(|relative| relative.estimate);
+    row.p_value = Some(found.p_value);
+    row.adjusted_p_value = Some(found.adjusted_p_value);
+    row.differs = found.adjusted_p_value <= SIGNIFICANCE;
+    match &found.shift.interval {
+        Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
+        Err(why) => row.refused = Some(why.to_string()),
+    }
+    mark(row, better);
+}
+
+fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
+    row.exact = true;
+    row.base = base.first().copied();
+    row.new = new.first().copied();
+    row.shift = row.new.zip(row.base).map(|(new, base)| new - base);
+    row.relative = row
+        .new
+        .zip(row.base.filter(|base| *base > 0.0))
+        .map(|(new, base)| new / base - 1.0);
+    row.differs = row.shift.is_some_and(|shift| shift != 0.0);
+    mark(row, Better::Less);
+}
+
+fn mark(row: &mut ComparedRow, better: Better) {
+    let up = row.shift.is_some_and(|shift| shift > 0.0);
+    row.is_worse = row.differs
+        && match better {
+            Better::Less => up,
+            Better::More => !up,
+            Better::Neither => false,
+        };
+}
+
+impl Comparison {
+    /// Says whether NEW is worse in some figure.
+    #[must_use]
+    pub fn has_regression(&self) -> bool {
+        self.rows.iter().any(|row| row.is_worse)
+    }
+}
+
+/// Makes a side of analysed runs, each with the name of its folder.
+#[must_use]
+pub fn side(name: &str, runs: &[(String, &Analysis)]) -> Side {
+    Side {
+        name: name.to_owned(),
+        runs: runs
+            .iter()
+            .map(|(folder, analysis)| Run::of(folder, analysis))
+            .collect(),
+    }
+}

@@ -1,0 +1,86 @@
+//! What a comparison says, in words.
+
+use super::gate::told;
+use super::{CompareUnit, ComparedRow, Comparison};
+
+/// Says what a comparison says, the conclusion first.
+pub(super) fn of(comparison: &Comparison) -> Vec<String> {
+    let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) = comparison
+        .rows
+        .iter()
+        .filter(|row| row.differs)
+        .partition(|row| row.is_worse);
+    let all = comparison.rows.len();
+    let exact = comparison.rows.iter().any(|row| row.exact);
+    if worse.is_empty() && others.is_empty() {
+        return vec![nothing(comparison, all, exact)];
+    }
+    let [base, new] = &comparison.names;
+    let mut said = Vec::new();
+    for (rows, what) in [(&worse, "worse"), (&others, "better")] {
+        let Some(largest) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
+            continue;
+        };
+        let number = rows.len();
+        let most = format!(
+            "most in {}.{} of {}: {} instead of {}",
+            largest.measure,
+            largest.figure,
+            largest.new_place(),
+            told(largest.new, &largest.unit),
+            told(largest.base, &largest.unit)
+        );
+        said.push(match comparison.unit {
+            CompareUnit::TwoRuns => format!(
+                "These two runs differ: {number} of {all} figures are {what} in the second, {most}."
+            ),
+            CompareUnit::Invocations | CompareUnit::Conditions => {
+                format!("{new} is {what} than {base} in {number} of {all} figures, {most}.")
+            }
+        });
+    }
+    if comparison.unit == CompareUnit::TwoRuns {
+        said.push(format!(
+            "That two runs differ doesn't say that what they ran on does: runs of one invocation share their minute. For that, \
+             give {} invocations of each, taken in alternation.",
+            comparison.needed
+        ));
+    }
+    said
+}
+
+fn nothing(comparison: &Comparison, all: usize, exact: bool) -> String {
+    let [base, new] = comparison.repetitions;
+    let needed = comparison.needed;
+    if exact {
+        return format!("Each of {all} figures is the same.");
+    }
+    if !comparison.can_tell {
+        let of = match comparison.unit {
+            CompareUnit::Invocations => "invocations",
+            CompareUnit::TwoRuns | CompareUnit::Conditions => "runs",
+        };
+        return format!(
+            "Whether they differ can't be told: that needs {needed} {of} of each, and there are {base} and {new}."
+        );
+    }
+    let what = match comparison.unit {
+        CompareUnit::TwoRuns => "these two runs",
+        CompareUnit::Invocations | CompareUnit::Conditions => "the two",
+    };
+    format!(
+        "None of {all} figures differs between {what}: the differences are within what chance does. That doesn't prove that \
+         there are none; the intervals say how large they may be."
+    )
+}
+
+/// Returns by which factor a figure grew or shrank, whichever is more than 1.
+fn ratio(row: &ComparedRow) -> f64 {
+    let (Some(a), Some(b)) = (row.base, row.new) else {
+        return 1.0;
+    };
+    // One in a million, or a ns, stands for nothing.
+    let least = if row.unit == "1" { 1e-6 } else { 1.0 };
+    let (a, b) = (a.max(least), b.max(least));
+    (b / a).max(a / b)
+}
