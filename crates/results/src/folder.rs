@@ -176,6 +176,26 @@ impl RunFolder {
             .unwrap_or_else(|Damage { path, reason }| CellState::Damaged { path, reason })
     }
 
+    /// Reads a cell with its samples, each file once. Samples of a cell that is not done are empty.
+    ///
+    /// A cell that the plan does not have is missing.
+    #[must_use]
+    pub fn read(&self, id: u32) -> (CellState, Samples) {
+        let Ok(plan) = self.cell_plan(id) else {
+            return (CellState::Missing, Samples::default());
+        };
+        let read = || match Recorded::read(layout::cell(&self.path, id), plan)? {
+            Some(recorded) => {
+                let samples = recorded.samples()?;
+                Ok((CellState::Done(Box::new(recorded.cell)), samples))
+            }
+            None => Ok((self.not_done(plan)?, Samples::default())),
+        };
+        read().unwrap_or_else(|Damage { path, reason }| {
+            (CellState::Damaged { path, reason }, Samples::default())
+        })
+    }
+
     /// Reads the samples of a cell that is done.
     ///
     /// # Errors
@@ -183,32 +203,55 @@ impl RunFolder {
     /// [`ResultsError::UnknownCell`], [`ResultsError::NotMeasured`], and [`ResultsError::Damaged`]
     /// if a file is not what was written, or contradicts the record of the cell.
     pub fn samples(&self, id: u32) -> Result<Samples, ResultsError> {
-        let plan = self.cell_plan(id)?;
-        let damaged = |Damage { path, reason }| ResultsError::Damaged {
-            path,
-            reason,
-            remedy: format!("the cell can be measured again with {}", self.resume()),
+        self.cell_plan(id)?;
+        let problem = match self.read(id) {
+            (CellState::Done(cell), samples) => match cell.outcome.reason() {
+                None => return Ok(samples),
+                Some(reason) => format!("it was left out ({reason})"),
+            },
+            (CellState::Damaged { path, reason }, _) => {
+                return Err(ResultsError::Damaged {
+                    path,
+                    reason,
+                    remedy: format!("the cell can be measured again with {}", self.resume()),
+                });
+            }
+            (CellState::Failed(cell), _) => {
+                format!("it failed ({})", cell.outcome.reason().unwrap_or_default())
+            }
+            (CellState::Missing, _) => "it was not measured".to_owned(),
         };
-        let not_measured = |problem: String| ResultsError::NotMeasured {
+        Err(ResultsError::NotMeasured {
             run: self.path.clone(),
             id,
             problem,
             remedy: format!("measure it with {}", self.resume()),
-        };
-        let read = Recorded::read(layout::cell(&self.path, id), plan).map_err(damaged)?;
-        if let Some(recorded) = read
-            && recorded.cell.outcome.record().is_some()
-        {
-            return recorded.samples().map_err(damaged);
+        })
+    }
+
+    /// Adds cells to the plan, which begin where its own end. Whatever cuts it off, the folder is one of a whole plan: the
+    /// old one or the new one.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultsError::OpenForReading`], [`ResultsError::Plan`] if the cells are not numbered on in sequence, and the errors
+    /// of writing.
+    pub fn extend(&mut self, cells: Vec<CellPlan>) -> Result<(), ResultsError> {
+        if self.lock.is_none() {
+            return Err(ResultsError::OpenForReading {
+                path: self.path.clone(),
+            });
         }
-        Err(not_measured(match self.state(id) {
-            CellState::Failed(cell) => match cell.outcome.reason() {
-                Some(reason) => format!("it failed ({reason})"),
-                None => "it was not measured".to_owned(),
-            },
-            CellState::Damaged { path, reason } => format!("{} {reason}", path.display()),
-            CellState::Missing | CellState::Done(_) => "it was not measured".to_owned(),
-        }))
+        let mut plan = self.plan.clone();
+        plan.cells.extend(cells);
+        Head::encode(&plan, &self.machine)
+            .map_err(|problem| ResultsError::Plan { problem })?
+            .replace(&self.path)
+            .map_err(|(path, error)| {
+                ResultsError::io("written", &path, error, self.repeat("then"))
+            })?;
+        self.plan = plan;
+        Ok(())
     }
 
     /// Returns the cells that are not done, in running order: what a resumed run has to do.
@@ -300,10 +343,17 @@ impl RunFolder {
 
     fn state_of(&self, plan: &CellPlan) -> Result<CellState, Damage> {
         let folder = layout::cell(&self.path, plan.id);
-        if let Some(recorded) = Recorded::read(folder, plan)? {
-            recorded.check_samples()?;
-            return Ok(CellState::Done(Box::new(recorded.cell)));
+        match Recorded::read(folder, plan)? {
+            Some(recorded) => {
+                recorded.check_samples()?;
+                Ok(CellState::Done(Box::new(recorded.cell)))
+            }
+            None => self.not_done(plan),
         }
+    }
+
+    /// Says how far a cell has come that has no folder of its own: its newest attempt failed, or there was none.
+    fn not_done(&self, plan: &CellPlan) -> Result<CellState, Damage> {
         let newest = Aside::Failed
             .newest(&self.path, plan.id)
             .map_err(|error| Damage {

@@ -60,6 +60,23 @@ impl Head {
         written
     }
 
+    /// Replaces the plan of a run. Until the new one is in its place, the checksums of both hold.
+    ///
+    /// Says which path it could not write; the run is as before then.
+    pub(crate) fn replace(&self, run: &Path) -> Result<(), (PathBuf, io::Error)> {
+        let put = |name: &str, content: &[u8]| {
+            let file = run.join(name);
+            disk::replace(&file, &layout::scratch(run, name), content)
+                .map_err(|error| (file, error))
+        };
+        let path = run.join(sums::NAME);
+        let mut both = fs::read(&path).map_err(|error| (path, error))?;
+        both.extend(&self.sums);
+        put(sums::NAME, &both)?;
+        put(layout::PLAN, &self.plan)?;
+        put(sums::NAME, &self.sums)
+    }
+
     fn write_all(&self, run: &Path) -> Result<(), (PathBuf, io::Error)> {
         let cells = run.join(layout::CELLS);
         match fs::create_dir(&cells) {
