@@ -202,12 +202,13 @@ impl RunFolder {
             return recorded.samples().map_err(damaged);
         }
         Err(not_measured(match self.state(id) {
-            CellState::Failed(cell) => match cell.outcome.reason() {
-                Some(reason) => format!("it failed ({reason})"),
-                None => "it was not measured".to_owned(),
+            CellState::Failed(cell) | CellState::Done(cell) => match cell.outcome {
+                Outcome::Failed { reason } => format!("it failed ({reason})"),
+                Outcome::LeftOut { reason } => format!("it was left out ({reason})"),
+                Outcome::Done { .. } => "it was not measured".to_owned(),
             },
             CellState::Damaged { path, reason } => format!("{} {reason}", path.display()),
-            CellState::Missing | CellState::Done(_) => "it was not measured".to_owned(),
+            CellState::Missing => "it was not measured".to_owned(),
         }))
     }
 
