@@ -124,7 +124,11 @@ fn write(
 }
 
 /// Holds the targets of a plan by their spec, with what executes the measured code there.
-pub(crate) struct Places(HashMap<String, Place>);
+pub(crate) struct Places {
+    targets: HashMap<String, Place>,
+    /// When this invocation began.
+    invocation: Timestamp,
+}
 
 struct Place {
     target: Box<dyn Target>,
@@ -144,12 +148,12 @@ impl Place {
 impl Places {
     /// Returns the target of a cell.
     pub(crate) fn target(&self, plan: &CellPlan) -> &dyn Target {
-        self.0[&plan.target].target.as_ref()
+        self.targets[&plan.target].target.as_ref()
     }
 
     /// Lists all targets.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &dyn Target> {
-        self.0.values().map(|place| place.target.as_ref())
+        self.targets.values().map(|place| place.target.as_ref())
     }
 
     fn of(cells: &[CellPlan]) -> Result<Self, ExperimentError> {
@@ -161,7 +165,10 @@ impl Places {
                 places.insert(cell.target.clone(), Place { target, program });
             }
         }
-        Ok(Self(places))
+        Ok(Self {
+            targets: places,
+            invocation: Timestamp::now(),
+        })
     }
 
     /// Runs one cell. Returns None if the user asked to stop before it was done.
@@ -173,14 +180,14 @@ impl Places {
         interrupt: &Interrupt,
         observer: &mut impl Observer,
     ) -> Option<(Cell, Option<Samples>)> {
-        let place = &self.0[&plan.target];
+        let place = &self.targets[&plan.target];
         let daemons = engine::daemons();
         let target = place.target.as_ref();
         let started_at = Timestamp::now();
         let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
             Ok(loaded) => loaded,
             Err(LoadError::Stopped) => return None,
-            Err(error) => return Some((unloaded(plan, started_at, &error), None)),
+            Err(error) => return Some((unloaded(plan, self.invocation, started_at, &error), None)),
         };
         let mut times = Instance {
             planned_ns: now_ns(),
@@ -232,6 +239,7 @@ impl Places {
         let cell = Cell {
             schema: SCHEMA,
             plan: plan.clone(),
+            invocation: self.invocation,
             started_at,
             outcome,
             notices,
@@ -262,10 +270,16 @@ fn phases(plan: &CellPlan, load: &Load) -> Vec<Phase> {
 }
 
 /// Returns a cell that failed because its load could not be started.
-fn unloaded(plan: &CellPlan, started_at: Timestamp, error: &LoadError) -> Cell {
+fn unloaded(
+    plan: &CellPlan,
+    invocation: Timestamp,
+    started_at: Timestamp,
+    error: &LoadError,
+) -> Cell {
     Cell {
         schema: SCHEMA,
         plan: plan.clone(),
+        invocation,
         started_at,
         outcome: failed(error),
         notices: Vec::new(),

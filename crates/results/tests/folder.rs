@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{create, done, failed, machine, plan};
-use tare_results::model::{Cell, Outcome, SCHEMA};
+use tare_results::model::{Cell, Outcome, SCHEMA, Samples};
 use tare_results::{CellState, ResultsError, RunFolder};
 use tare_testkit::skip;
 use tempfile::TempDir;
@@ -94,15 +94,16 @@ fn the_layout_is_the_documented_one() {
         "SHA256SUMS",
         "cell.json",
         "counts.parquet",
-        "delays.parquet",
         "envelope.parquet",
-        "window.parquet",
+        "events.parquet",
+        "instances.parquet",
+        "raw.parquet",
     ];
     assert_eq!(names(&path.join("cells/0002")), files);
     for json in ["plan.json", "machine.json", "cells/0002/cell.json"] {
         let text = fs::read_to_string(path.join(json)).unwrap();
         assert!(
-            text.starts_with("{\n  \"schema\": 1,\n") && text.ends_with("\n}\n"),
+            text.starts_with("{\n  \"schema\": 2,\n") && text.ends_with("\n}\n"),
             "{text}"
         );
     }
@@ -207,16 +208,36 @@ fn cells_are_not_written_over_and_attempts_are_kept() {
 }
 
 #[test]
+fn a_cell_that_was_left_out_is_there_with_its_reason() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    let mut cell = failed(&run.plan().cells[0], "");
+    let reason = "the rate before was too much already".to_owned();
+    cell.outcome = Outcome::LeftOut { reason };
+    let samples = Samples::default();
+    let refused = run.write_cell(&cell, Some(&samples));
+    assert!(matches!(refused, Err(ResultsError::Inconsistent { .. })));
+    run.write_cell(&cell, None).unwrap();
+    assert_eq!(run.state(1), CellState::Done(Box::new(cell)));
+    assert_eq!(missing(&run), [2]);
+    let error = run.samples(1).unwrap_err().to_string();
+    assert!(
+        error.contains("it was left out (the rate before was too much already)"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_contradicts_itself_does_not_become_a_cell() {
     let (_guard, path) = scratch();
     let run = create(&path, 2);
     let plan = &run.plan().cells[1];
     let (cell, samples) = done(plan, 1);
     let mut lost = samples.clone();
-    lost.counts.pop();
+    lost.sets[0].counts.pop();
     let mut endless = cell.clone();
-    if let Outcome::Done(measurement) = &mut endless.outcome {
-        measurement.frequencies[0].hz = f64::NAN;
+    if let Outcome::Done { record, .. } = &mut endless.outcome {
+        record.programs[0].frequencies[0].hz = f64::NAN;
     }
     let mut foreign = cell.clone();
     foreign.plan.words.push_str(" cpu=3");
@@ -271,9 +292,10 @@ fn damage_is_found_named_and_repaired_by_measuring_again() {
     let files = [
         "cell.json",
         "counts.parquet",
-        "delays.parquet",
         "envelope.parquet",
-        "window.parquet",
+        "events.parquet",
+        "instances.parquet",
+        "raw.parquet",
     ];
     for (reason, spoil) in spoil {
         for name in files {
@@ -331,13 +353,21 @@ fn what_is_no_usable_run_folder_is_refused_with_a_remedy() {
     fs::write(path.join("plan.json"), r#"{"planned_values": {}}"#).unwrap();
     assert!(refusal(&path).contains("not written by tare"));
     assert!(refusal(&path.join("plan.json")).contains("is not a folder"));
-    let newer = r#"{"schema": 2, "tare_version": "3.1.4", "cells": "elsewhere"}"#;
-    fs::write(path.join("plan.json"), newer).unwrap();
-    let text = refusal(&path);
-    assert!(
-        text.contains("version 2 of") && text.contains("update tare (to 3.1.4"),
-        "{text}"
-    );
+    for (schema, remedy) in [
+        (SCHEMA + 1, "update tare (it was written by tare 3.1.4)"),
+        (
+            SCHEMA - 1,
+            "with the version that wrote it (tare 3.1.4), or measure again",
+        ),
+    ] {
+        let other =
+            format!(r#"{{"schema": {schema}, "tare_version": "3.1.4", "cells": "elsewhere"}}"#);
+        fs::write(path.join("plan.json"), other).unwrap();
+        let text = refusal(&path);
+        let versions =
+            format!("version {schema} of the run folder's schema, this tare reads {SCHEMA}");
+        assert!(text.contains(&versions) && text.contains(remedy), "{text}");
+    }
     fs::remove_file(path.join("plan.json")).unwrap();
 
     drop(create(&path, 2));
@@ -384,6 +414,47 @@ fn a_file_changed_on_purpose_is_taken_with_its_new_checksum() {
             assert_eq!(run.plan().experiment, "quiet");
         }
         Err(error) => skip("sha256sum", &error.to_string()),
+    }
+}
+
+#[test]
+fn a_run_grows_and_keeps_what_it_has() {
+    let (_guard, path) = scratch();
+    let mut run = create(&path, 2);
+    let first = fill(&run, 1);
+    let more: Vec<_> = plan(4).cells.split_off(2);
+    run.extend(more).unwrap();
+    assert_eq!(missing(&run), [2, 3, 4]);
+    fill(&run, 4);
+    drop(run);
+    let run = RunFolder::open(&path).unwrap();
+    assert_eq!(run.plan().cells.len(), 4);
+    assert_eq!(run.state(1), CellState::Done(Box::new(first)));
+    let (state, samples) = run.read(4);
+    assert!(matches!(state, CellState::Done(_)));
+    assert_eq!(samples, run.samples(4).unwrap());
+
+    let mut run = RunFolder::open_for_writing(&path).unwrap();
+    let gap = plan(6).cells.split_off(5);
+    let refusal = run.extend(gap).unwrap_err().to_string();
+    assert!(refusal.contains("out of sequence"), "{refusal}");
+    assert_eq!(run.plan().cells.len(), 4);
+}
+
+#[test]
+fn a_plan_that_was_being_replaced_is_whole() {
+    let (_guard, path) = scratch();
+    let mut run = create(&path, 1);
+    let before = fs::read(path.join("plan.json")).unwrap();
+    let sums = fs::read(path.join("SHA256SUMS")).unwrap();
+    run.extend(plan(2).cells.split_off(1)).unwrap();
+    let after = fs::read(path.join("plan.json")).unwrap();
+    let mut both = sums;
+    both.extend(fs::read(path.join("SHA256SUMS")).unwrap());
+    for (content, cells) in [(before, 1), (after, 2)] {
+        fs::write(path.join("plan.json"), content).unwrap();
+        fs::write(path.join("SHA256SUMS"), &both).unwrap();
+        assert_eq!(RunFolder::open(&path).unwrap().plan().cells.len(), cells);
     }
 }
 

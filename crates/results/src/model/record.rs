@@ -379,3 +379,38 @@ pub enum FrequencySource {
     /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
     ParavirtualClock,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_words_and_a_map_in_json() {
+        let labels = Labels::parse("thread=1  phase=0").unwrap();
+        assert_eq!(labels, Labels::of([("phase", "0"), ("thread", "1")]));
+        assert_eq!(labels.to_string(), "phase=0 thread=1");
+        assert_eq!(Labels::parse(&labels.to_string()), Ok(labels.clone()));
+        let json = serde_json::to_string(&labels).unwrap();
+        assert_eq!(json, r#"{"phase":"0","thread":"1"}"#);
+        assert_eq!(serde_json::from_str::<Labels>(&json).unwrap(), labels);
+        assert_eq!(
+            (labels.number("thread"), labels.number("load")),
+            (Some(1), None)
+        );
+        assert_eq!(labels.get("phase"), Some("0"));
+        let labels = labels.with("between", "yes").with("phase", "unknown");
+        assert_eq!(labels.number("phase"), None);
+        assert_eq!(
+            labels.without("between").to_string(),
+            "phase=unknown thread=1"
+        );
+        assert!(Labels::parse(" ").unwrap().is_empty());
+    }
+
+    #[test]
+    fn words_that_are_no_labels_are_named() {
+        for (words, wrong) in [("thread=1 idle", "idle"), ("a=1 b=2 a=3", "a=3")] {
+            assert_eq!(Labels::parse(words), Err(wrong.to_owned()));
+        }
+    }
+}

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::Batch;
+use crate::model::{Labels, Record, SetHead, Unit};
 
 fn plan(workload: &str) -> CellPlan {
     CellPlan {
@@ -25,76 +25,137 @@ fn plan(workload: &str) -> CellPlan {
     }
 }
 
-fn delay(index: u64, start_tsc: u64, cycles: u64) -> Delay {
-    Delay {
-        index,
-        start_tsc,
-        cycles,
+fn event(index: u64, at: u64, value: u64) -> Event {
+    Event { index, at, value }
+}
+
+fn bin(bin: u32, n: u64, sum: u64, min: u64, max: u64) -> Bin {
+    Bin {
+        bin,
+        n,
+        sum,
+        min,
+        max,
     }
 }
 
-fn bin(bin: u32, count: u64, sum: u64, min: u64, max: u64) -> EnvelopeBin {
-    EnvelopeBin {
-        bin,
-        count,
-        sum_cycles: sum,
-        min_cycles: min,
-        max_cycles: max,
-    }
+fn count(value: u64, count: u64) -> Count {
+    Count { value, count }
+}
+
+/// Makes a cell of one set.
+fn cell(head: SetHead, set: SetSamples) -> (Record, Samples) {
+    let record = Record {
+        sets: vec![head],
+        ..Record::default()
+    };
+    let samples = Samples {
+        instances: vec![Instance::default()],
+        sets: vec![set],
+    };
+    (record, samples)
 }
 
 /// Nine samples of ten: 7 of 100 cycles, one of 130, one of 900; one ran backwards.
-fn prime() -> (CellPlan, Batch, Samples) {
-    let batch = Batch {
-        repetitions: 10,
-        sum_cycles: 1_730,
-        threshold_cycles: 400,
-        delays_seen: 1,
-        delays_kept: 1,
+fn durations() -> (Record, Samples) {
+    let head = SetHead {
+        measure: "duration".to_owned(),
+        n: 9,
+        sum: 1_730,
+        first: 10_000,
+        last: 12_000,
+        threshold: 593,
+        seen: 1,
+        kept: 1,
         backwards: 1,
-        ..Batch::default()
+        raw: 2,
+        ..SetHead::default()
     };
-    let samples = Samples {
-        counts: [(100, 7), (130, 1), (900, 1)]
-            .map(|(cycles, count)| Count { cycles, count })
-            .to_vec(),
-        delays: vec![delay(5, 10_500, 900)],
+    let set = SetSamples {
+        counts: vec![count(100, 7), count(130, 1), count(900, 1)],
+        events: vec![event(5, 10_500, 900)],
         envelope: vec![bin(0, 5, 530, 100, 130), bin(2, 4, 1_200, 100, 900)],
-        window: vec![delay(4, 10_400, 100), delay(5, 10_500, 900)],
-        ..Samples::default()
+        raw: vec![event(4, 10_400, 100), event(5, 10_500, 900)],
     };
-    (plan("prime"), batch, samples)
+    cell(head, set)
 }
 
 /// A spin of ten reads with three gaps, of which one was not listed.
-fn gap() -> (CellPlan, Batch, Samples) {
-    let batch = Batch {
-        repetitions: 10,
-        first_tsc: 1_000,
-        last_tsc: 21_000,
-        sum_cycles: 20_000,
-        quiet_squares: Some(1_000),
-        threshold_cycles: 400,
-        delays_seen: 3,
-        delays_kept: 2,
-        unkept_longest_cycles: 5_000,
-        unkept_cycles: 5_000,
-        ..Batch::default()
+fn gaps() -> (Record, Samples) {
+    let head = SetHead {
+        measure: "gap".to_owned(),
+        n: 10,
+        sum: 20_000,
+        first: 1_000,
+        last: 21_000,
+        squares_below: Some(1_000),
+        threshold: 400,
+        seen: 3,
+        kept: 2,
+        unkept_max: 5_000,
+        unkept_sum: 5_000,
+        ..SetHead::default()
     };
-    let samples = Samples {
-        counts: vec![Count {
-            cycles: 400,
-            count: 2,
-        }],
-        delays: vec![delay(2, 1_100, 400), delay(9, 15_000, 400)],
+    let set = SetSamples {
+        counts: vec![count(400, 2)],
+        events: vec![event(2, 1_100, 400), event(9, 15_000, 400)],
         envelope: vec![bin(0, 1, 400, 400, 400), bin(9, 1, 400, 400, 400)],
-        window: Vec::new(),
-        ..Samples::default()
+        raw: Vec::new(),
     };
-    (plan("gap"), batch, samples)
+    cell(head, set)
 }
 
-fn encoded(samples: &Samples) -> [Vec<u8>; 4] {
+/// Two phases of a thread's wake-ups, with a bin that reaches from one into the other, and one latency that had no room.
+fn latencies() -> (Record, Samples) {
+    let head = |phase: u32| SetHead {
+        measure: "latency".to_owned(),
+        labels: Labels::of([("thread", "0")]).with("phase", phase),
+        unit: Unit::Ns,
+        first: 1_000,
+        last: 5_000,
+        period: 1_000,
+        threshold: 900,
+        ..SetHead::default()
+    };
+    let heads = [
+        SetHead {
+            n: 3,
+            sum: 60,
+            ..head(0)
+        },
+        SetHead {
+            n: 2,
+            sum: 40,
+            uncounted: 1,
+            uncounted_sum: 20,
+            uncounted_max: 20,
+            ..head(1)
+        },
+    ];
+    let sets = [
+        SetSamples {
+            counts: vec![count(20, 3)],
+            envelope: vec![bin(0, 4, 80, 20, 20)],
+            ..SetSamples::default()
+        },
+        SetSamples {
+            counts: vec![count(20, 1)],
+            envelope: vec![bin(1, 1, 20, 20, 20)],
+            ..SetSamples::default()
+        },
+    ];
+    let record = Record {
+        sets: heads.into(),
+        ..Record::default()
+    };
+    let samples = Samples {
+        instances: vec![Instance::default()],
+        sets: sets.into(),
+    };
+    (record, samples)
+}
+
+fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
     encode(&plan("prime"), samples).unwrap()
 }
 
@@ -108,24 +169,38 @@ fn any_samples() -> impl Strategy<Value = Samples> {
             Just((1 << 63) - 1)
         ]
     };
-    let delays = move || vec((value(), value(), value()), 0..50);
-    let of = |rows: Vec<(u64, u64, u64)>| -> Vec<Delay> {
-        rows.into_iter().map(|(i, s, c)| delay(i, s, c)).collect()
+    let events = move || {
+        let rows = vec((value(), value(), value()), 0..50);
+        rows.prop_map(|rows| {
+            let rows = rows.into_iter();
+            rows.map(|(i, at, v)| event(i, at, v)).collect::<Vec<_>>()
+        })
     };
     let counts = vec((value(), value()), 0..200);
     let bins = vec((any::<u32>(), value(), value(), value(), value()), 0..50);
-    (counts, delays(), bins, delays()).prop_map(move |(counts, delays, bins, window)| Samples {
-        counts: counts
+    let set =
+        (counts, events(), bins, events()).prop_map(|(counts, events, bins, raw)| SetSamples {
+            counts: counts.into_iter().map(|(v, n)| count(v, n)).collect(),
+            events,
+            envelope: bins
+                .into_iter()
+                .map(|(b, n, sum, min, max)| bin(b, n, sum, min, max))
+                .collect(),
+            raw,
+        });
+    let instances = vec((any::<u32>(), value(), value(), value(), value()), 0..5);
+    (instances, vec(set, 0..3)).prop_map(|(instances, sets)| Samples {
+        instances: instances
             .into_iter()
-            .map(|(cycles, count)| Count { cycles, count })
+            .map(|(program, planned, started, ready, exited)| Instance {
+                program,
+                planned_ns: planned,
+                started_ns: started,
+                ready_ns: ready,
+                exited_ns: exited,
+            })
             .collect(),
-        delays: of(delays),
-        envelope: bins
-            .into_iter()
-            .map(|(b, n, sum, min, max)| bin(b, n, sum, min, max))
-            .collect(),
-        window: of(window),
-        ..Samples::default()
+        sets,
     })
 }
 
@@ -146,7 +221,7 @@ fn spoil(content: &mut Vec<u8>, kind: u8, place: usize, byte: u8) {
 proptest! {
     #[test]
     fn whatever_is_written_is_read(samples in any_samples()) {
-        prop_assert_eq!(decode(7, encoded(&samples)), Ok(samples));
+        prop_assert_eq!(decode(7, samples.sets.len(), encoded(&samples)), Ok(samples));
     }
 
     #[test]
@@ -164,7 +239,7 @@ proptest! {
                 spoil(file, *kind, place, *byte);
             }
         }
-        if let Err((file, reason)) = decode(7, files) {
+        if let Err((file, reason)) = decode(7, samples.sets.len(), files) {
             prop_assert!(FILES.contains(&file));
             prop_assert!(!reason.is_empty());
         }
@@ -172,7 +247,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused(garbage in vec(any::<u8>(), 0..2_000)) {
-        let decoded = decode(7, std::array::from_fn(|_| garbage.clone()));
+        let decoded = decode(7, 1, std::array::from_fn(|_| garbage.clone()));
         prop_assert!(decoded.is_err());
     }
 }
@@ -184,33 +259,34 @@ fn two_million_rows_come_back() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         seed >> 40
     };
-    let mut start = 1 << 40;
+    let mut at = 1 << 40;
     let mut row = |index| {
-        start += 1_000 + random() % 5_000;
-        delay(index, start, 400 + random() % 10_000)
+        at += 1_000 + random() % 5_000;
+        event(index, at, 400 + random() % 10_000)
+    };
+    let set = SetSamples {
+        events: (0..2_000_000).map(|k| row(3 * k)).collect(),
+        ..SetSamples::default()
     };
     let samples = Samples {
-        delays: (0..2_000_000).map(|k| row(3 * k)).collect(),
-        ..Samples::default()
+        instances: Vec::new(),
+        sets: vec![set],
     };
     let files = encoded(&samples);
     // 24 bytes a row in memory; the differences and zstd take most of that away.
-    assert!(
-        files[1].len() < 8 * samples.delays.len(),
-        "{}",
-        files[1].len()
-    );
-    assert!(decode(7, files) == Ok(samples));
+    assert!(files[2].len() < 8 * 2_000_000, "{}", files[2].len());
+    assert!(decode(7, 1, files) == Ok(samples));
 }
 
 #[test]
 fn other_programs_see_unsigned_columns_and_where_they_are_from() {
-    let files = encoded(&prime().2);
+    let files = encoded(&durations().1);
     let expected = [
-        "cell:32 cycles:64 count:64",
-        "cell:32 index:64 start_tsc:64 cycles:64",
-        "cell:32 bin:32 count:64 sum_cycles:64 min_cycles:64 max_cycles:64",
-        "cell:32 index:64 start_tsc:64 cycles:64",
+        "cell:32 set:32 program:32 planned_ns:64 started_ns:64 ready_ns:64 exited_ns:64",
+        "cell:32 set:32 value:64 count:64",
+        "cell:32 set:32 index:64 at:64 value:64",
+        "cell:32 set:32 bin:32 n:64 sum:64 min:64 max:64",
+        "cell:32 set:32 index:64 at:64 value:64",
     ];
     for (content, expected) in files.into_iter().zip(expected) {
         let file = SerializedFileReader::new(bytes::Bytes::from(content)).unwrap();
@@ -250,68 +326,69 @@ fn other_programs_see_unsigned_columns_and_where_they_are_from() {
 
 #[test]
 fn a_file_of_another_cell_or_of_another_table_is_refused() {
-    let samples = prime().2;
-    let (file, reason) = decode(8, encoded(&samples)).unwrap_err();
+    let samples = durations().1;
+    let (file, reason) = decode(8, 1, encoded(&samples)).unwrap_err();
     assert_eq!(
         (file, reason.as_str()),
         (FILES[0], "belongs to cell 7, not to cell 8")
     );
-    let [counts, _, envelope, window] = encoded(&samples);
-    let swapped = [counts.clone(), counts, envelope, window];
-    let (file, reason) = decode(7, swapped).unwrap_err();
+    let [instances, counts, _, envelope, raw] = encoded(&samples);
+    let swapped = [instances, counts.clone(), counts, envelope, raw];
+    let (file, reason) = decode(7, 1, swapped).unwrap_err();
     assert_eq!(
         (file, reason.as_str()),
-        (FILES[1], "is damaged: it has no column index")
+        (FILES[2], "is damaged: it has no column index")
     );
+    let (file, reason) = decode(7, 0, encoded(&samples)).unwrap_err();
+    assert_eq!(file, FILES[1], "{reason}");
+    assert!(reason.contains("set 0"), "{reason}");
 }
 
 #[test]
 fn what_fits_together_is_accepted() {
-    for (plan, batch, samples) in [prime(), gap()] {
-        assert_eq!(check(&plan, &batch, &samples), Ok(()));
+    for (record, samples) in [durations(), gaps(), latencies()] {
+        assert_eq!(check(&record, &samples), Ok(()));
     }
-    // Nothing but repetitions that ran backwards.
-    let batch = Batch {
-        repetitions: 10,
+    // Nothing but samples that ran backwards, and an instance that measured nothing.
+    let head = SetHead {
         backwards: 10,
-        ..Batch::default()
+        ..SetHead::default()
     };
-    assert_eq!(check(&plan("copy"), &batch, &Samples::default()), Ok(()));
+    let (record, samples) = cell(head, SetSamples::default());
+    assert_eq!(check(&record, &samples), Ok(()));
+    assert_eq!(check(&Record::default(), &Samples::default()), Ok(()));
 }
 
 #[test]
 fn every_contradiction_is_found_and_named() {
-    type Change = fn(&mut Batch, &mut Samples);
-    let of_prime: [(Change, &str, &str); 15] = [
+    type Change = fn(&mut SetHead, &mut SetSamples);
+    let of_durations: [(Change, &str, &str); 16] = [
         (|_, s| s.counts.swap(0, 1), "counts", "does not rise"),
-        (|_, s| s.counts[1].cycles = 100, "counts", "does not rise"),
+        (|_, s| s.counts[1].value = 100, "counts", "does not rise"),
         (|_, s| s.counts[1].count = 0, "counts", "count of 0"),
         (
             |_, s| s.counts[0].count = 8,
             "counts",
-            "10 samples, with 1 that ran backwards, of 10",
+            "10 samples, with 0 that found no room, of 9",
         ),
-        (|b, _| b.backwards = 0, "counts", "9 samples, with 0"),
+        (|h, _| h.n = 10, "counts", "9 samples, with 0"),
         (
-            |b, _| b.sum_cycles += 1,
+            |h, _| h.uncounted = 1,
             "counts",
-            "last 1730 cycles, the batch 1731",
+            "with 1 that found no room",
         ),
+        (|h, _| h.sum += 1, "counts", "make 1730 in all"),
         (
             |_, s| s.counts[0].count = u64::MAX,
             "counts",
             "does not fit",
         ),
+        (|h, _| h.kept = 0, "events", "lists 1 samples, not 0"),
+        (|h, _| h.seen = 0, "events", "lists 1 samples of 0 seen"),
         (
-            |b, _| b.delays_kept = 0,
-            "delays",
-            "lists 1 delays of 0 kept and 1 seen",
-        ),
-        (|b, _| b.delays_seen = 0, "delays", "1 kept and 0 seen"),
-        (
-            |_, s| s.delays[0].index = 10,
-            "delays",
-            "repetition 10, counted from 0, of 10",
+            |_, s| s.events[0].at = 12_001,
+            "events",
+            "sample 5 is from before or after the measurement",
         ),
         (
             |_, s| s.envelope.swap(0, 1),
@@ -319,55 +396,69 @@ fn every_contradiction_is_found_and_named() {
             "bin 0 does not rise",
         ),
         (
-            |_, s| s.envelope[0].min_cycles = 107,
+            |_, s| s.envelope[0].min = 107,
             "envelope",
             "bin 0 contradict",
         ),
         (
-            |_, s| s.envelope[1].max_cycles = 299,
+            |_, s| s.envelope[1].max = 299,
             "envelope",
             "bin 2 contradict",
         ),
         (
             |_, s| s.envelope.truncate(1),
             "envelope",
-            "5 samples of 530 cycles in all, there are 9 of 1730",
+            "5 samples of duration of 530 in all, there are 9 of 1730",
         ),
-        (
-            |_, s| s.window.swap(0, 1),
-            "window",
-            "index 4 does not rise",
-        ),
+        (|_, s| s.raw.swap(0, 1), "raw", "do not rise"),
     ];
-    let of_gap: [(Change, &str, &str); 5] = [
-        (|b, _| b.delays_kept = 3, "counts", "2 gaps of 3 listed"),
+    let of_gaps: [(Change, &str, &str); 6] = [
+        (|h, _| h.kept = 3, "counts", "2 samples of 3 listed"),
         (
-            |b, _| b.unkept_cycles = 19_201,
+            |h, _| h.unkept_sum = 19_201,
             "counts",
-            "the batch only 20000",
+            "all of them only 20000",
         ),
         (
-            |b, _| b.threshold_cycles = 401,
-            "delays",
-            "gap 2 of 400 cycles is below the threshold",
+            |h, _| h.threshold = 401,
+            "events",
+            "sample 2 of 400 is below the threshold",
+        ),
+        (|_, s| s.events[1].index = 2, "events", "do not rise"),
+        (
+            |_, s| s.events[0].at = 999,
+            "events",
+            "sample 2 is from before or after",
         ),
         (
-            |_, s| s.delays[1].index = 2,
-            "delays",
-            "index 2 does not rise",
-        ),
-        (
-            |_, s| s.window.push(delay(0, 0, 0)),
-            "window",
-            "keeps none in sequence",
+            |_, s| s.raw.push(event(0, 1_000, 0)),
+            "raw",
+            "lists 1 samples, not 0",
         ),
     ];
-    let changes = of_prime.into_iter().map(|change| (prime(), change));
-    let changes = changes.chain(of_gap.into_iter().map(|change| (gap(), change)));
-    for ((plan, mut batch, mut samples), (change, expected_file, expected)) in changes {
-        change(&mut batch, &mut samples);
-        let (file, reason) = check(&plan, &batch, &samples).expect_err(expected);
+    let of_latencies: [(Change, &str, &str); 2] = [
+        (
+            |h, _| h.n = 4,
+            "counts",
+            "of 4 (set latency phase=0 thread=0)",
+        ),
+        (
+            |_, s| s.envelope[0].n = 3,
+            "envelope",
+            "bin 0 contradict each other (set latency phase=0 thread=0)",
+        ),
+    ];
+    let changes = of_durations.into_iter().map(|change| (durations(), change));
+    let changes = changes.chain(of_gaps.into_iter().map(|change| (gaps(), change)));
+    let changes = changes.chain(of_latencies.into_iter().map(|change| (latencies(), change)));
+    for ((mut record, mut samples), (change, expected_file, expected)) in changes {
+        change(&mut record.sets[0], &mut samples.sets[0]);
+        let (file, reason) = check(&record, &samples).expect_err(expected);
         assert_eq!(file, format!("{expected_file}.parquet"), "{reason}");
         assert!(reason.contains(expected), "{reason}");
     }
+    let (record, mut samples) = durations();
+    samples.sets.clear();
+    let (_, reason) = check(&record, &samples).unwrap_err();
+    assert!(reason.contains("0 sets of 1"), "{reason}");
 }

@@ -9,8 +9,9 @@ use std::process::Command;
 
 use tare_host::{Machine, Source};
 use tare_results::model::{
-    Agent, Batch, Calibration, Cell, CellPlan, Count, Delay, EnvelopeBin, Events, Frequency,
-    FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples,
+    Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
+    Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples,
+    Value,
 };
 use tare_results::{MachineRecord, RunFolder};
 
@@ -71,79 +72,79 @@ pub fn create(path: &Path, cells: u32) -> RunFolder {
 pub fn done(plan: &CellPlan, seed: u64) -> (Cell, Samples) {
     let is_gap = plan.workload == "gap";
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut start_tsc, first_tsc) = (1 << 40, 1 << 40);
+    let (mut at, first) = (1 << 40, 1 << 40);
     let mut all = Vec::new();
     for index in 0..plan.repetitions {
-        let cycles = 900 + random.u64(0..30) * 26;
-        all.push(Delay {
-            index,
-            start_tsc,
-            cycles,
-        });
-        start_tsc += cycles + 50;
+        let value = 900 + random.u64(0..30) * 26;
+        all.push(Event { index, at, value });
+        at += value + 50;
     }
-    let delays: Vec<_> = all
-        .iter()
-        .filter(|row| row.cycles > 1_600)
-        .copied()
-        .collect();
-    // What is counted and in the envelope: of gap, the listed delays only.
-    let counted = if is_gap { &delays } else { &all };
+    let threshold = 1_601;
+    let listed = all.iter().filter(|row| row.value >= threshold);
+    let events: Vec<Event> = listed.copied().collect();
+    // What is counted and in the envelope: of gap, the listed samples only.
+    let counted = if is_gap { &events } else { &all };
     let mut counts = BTreeMap::new();
     for row in counted {
-        *counts.entry(row.cycles).or_insert(0) += 1;
+        *counts.entry(row.value).or_insert(0) += 1;
     }
-    let bin_cycles = 100_000;
-    let mut envelope: BTreeMap<u32, EnvelopeBin> = BTreeMap::new();
+    let width = 100_000;
+    let mut envelope: BTreeMap<u32, Bin> = BTreeMap::new();
     for row in counted {
-        let number = u32::try_from((row.start_tsc - first_tsc) / bin_cycles).unwrap();
-        let bin = envelope.entry(number).or_insert(EnvelopeBin {
+        let number = u32::try_from((row.at - first) / width).unwrap();
+        let bin = envelope.entry(number).or_insert(Bin {
             bin: number,
-            count: 0,
-            sum_cycles: 0,
-            min_cycles: u64::MAX,
-            max_cycles: 0,
+            n: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
         });
-        bin.count += 1;
-        bin.sum_cycles += row.cycles;
-        bin.min_cycles = bin.min_cycles.min(row.cycles);
-        bin.max_cycles = bin.max_cycles.max(row.cycles);
+        bin.n += 1;
+        bin.sum += row.value;
+        bin.min = bin.min.min(row.value);
+        bin.max = bin.max.max(row.value);
     }
     let sum = if is_gap {
-        start_tsc - first_tsc
+        at - first
     } else {
-        all.iter().map(|row| row.cycles).sum()
+        all.iter().map(|row| row.value).sum()
     };
-    let batch = Batch {
-        repetitions: plan.repetitions,
-        first_tsc,
-        last_tsc: start_tsc,
-        sum_cycles: sum,
-        threshold_cycles: 400,
-        delays_seen: delays.len() as u64,
-        delays_kept: delays.len() as u64,
-        bin_cycles,
-        ..Batch::default()
-    };
-    let window = if is_gap {
+    let raw = if is_gap {
         Vec::new()
     } else {
         all[1_000..1_500].to_vec()
     };
-    let samples = Samples {
-        counts: counts
-            .into_iter()
-            .map(|(cycles, count)| Count { cycles, count })
-            .collect(),
-        delays,
-        envelope: envelope.into_values().collect(),
-        window,
-        ..Samples::default()
+    let head = SetHead {
+        measure: if is_gap { "gap" } else { "duration" }.to_owned(),
+        n: plan.repetitions,
+        sum,
+        first,
+        last: at,
+        threshold,
+        seen: events.len() as u64,
+        kept: events.len() as u64,
+        squares_below: is_gap.then_some(1 << 30),
+        bin: width,
+        raw: raw.len() as u64,
+        ..SetHead::default()
     };
-    (
-        cell(plan, Outcome::Done(Box::new(measurement(batch)))),
-        samples,
-    )
+    let counts = counts.into_iter();
+    let set = SetSamples {
+        counts: counts
+            .map(|(value, count)| Count { value, count })
+            .collect(),
+        events,
+        envelope: envelope.into_values().collect(),
+        raw,
+    };
+    let samples = Samples {
+        instances: vec![Instance {
+            started_ns: seed,
+            ..Instance::default()
+        }],
+        sets: vec![set],
+    };
+    (cell(plan, Outcome::done(record(head))), samples)
 }
 
 /// Makes a cell that failed.
@@ -156,8 +157,8 @@ fn cell(plan: &CellPlan, outcome: Outcome) -> Cell {
     Cell {
         schema: SCHEMA,
         plan: plan.clone(),
+        invocation: "2026-03-01T12:00:00Z".parse().unwrap(),
         started_at: "2026-03-01T12:00:05.25Z".parse().unwrap(),
-        events: Events::default(),
         outcome,
         notices: Vec::new(),
         load: None,
@@ -165,8 +166,8 @@ fn cell(plan: &CellPlan, outcome: Outcome) -> Cell {
     }
 }
 
-fn measurement(batch: Batch) -> Measurement {
-    Measurement {
+fn record(head: SetHead) -> Record {
+    let program = Program {
         agent: Agent {
             version: "0.1.0".to_owned(),
             environment: "linux".to_owned(),
@@ -196,9 +197,19 @@ fn measurement(batch: Batch) -> Measurement {
             uncertainty_ppm: Some(0.3),
             detail: "clocksource=tsc".to_owned(),
         }],
-        batch,
         counters: Vec::new(),
         facts: Vec::new(),
+    };
+    Record {
+        programs: vec![program],
+        values: vec![Value {
+            measure: "work".to_owned(),
+            labels: Labels::default(),
+            unit: String::new(),
+            value: 84.0,
+        }],
+        sets: vec![head],
+        ..Record::default()
     }
 }
 
