@@ -19,7 +19,7 @@ use crate::table_rows::{Entry, Row, first, rows};
 use crate::words;
 
 pub use claims::study;
-pub use compare::compare;
+pub use compare::{compare, compare_markdown};
 
 const N: Numbers = Numbers::PLAIN;
 

@@ -22,7 +22,7 @@ use tare_stats::{Difference, Level, compare_groups, compare_two_runs, invocation
 use thiserror::Error;
 
 pub use gate::{ShiftGate, ShiftJudgement};
-pub use sides::{Run, RunIdentity, Side, Unmatched, by};
+pub use sides::{Run, RunIdentity, Side, Unmatched, by as sides_by};
 
 use crate::analysis::Analysis;
 use crate::rows::{Better, Figure, Row};

@@ -1,46 +1,51 @@
-//! Two runs against each other, on a terminal.
+//! A comparison on a terminal, the conclusion first.
 
 use anstyle::{AnsiColor, Style};
 
 use super::{N, Page, none, table};
-use crate::wakeup::compare::{Comparison, Figure, ShiftRow, written};
+use crate::compare::{ComparedRow, Comparison};
+use crate::rows::gate::written;
 
-/// Is the number of figures up to which all are listed; of more only those that differ.
+/// The number of figures up to which all are listed; of more only those that differ.
 const ALL: usize = 40;
 
-/// Writes a comparison of two runs, the conclusion last.
+/// Writes a comparison, the conclusion first.
 #[must_use]
 pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
-    for (name, run) in ["A", "B"].into_iter().zip(&comparison.runs) {
-        page.paragraph(
-            &format!("{name}: {} ({})", run.command, run.created),
-            Style::new(),
-            "",
-        );
+    for (place, sentence) in comparison.verdict.iter().enumerate() {
+        let style = if place == 0 {
+            Style::new().bold()
+        } else {
+            Style::new()
+        };
+        page.paragraph(sentence, style, "");
+    }
+    page.text.push('\n');
+    for (name, runs) in comparison.names.iter().zip(&comparison.runs) {
+        let folders: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
+        let invocations: u64 = runs.iter().map(|run| run.invocations).sum();
+        let counted = match invocations {
+            1 => "1 invocation".to_owned(),
+            n => format!("{n} invocations"),
+        };
+        let text = format!("{name}: {} ({counted})", folders.join(", "));
+        page.paragraph(&text, Style::new(), "");
     }
     if !comparison.differences.is_empty() {
         page.heading("What differs beside the figures");
-        let mut rows = table(&["what", "A", "B"]);
+        let [base, new] = &comparison.names;
+        let mut rows = table(&["what", base, new]);
         for difference in &comparison.differences {
-            rows.add_row([&difference.what, &difference.first, &difference.second]);
+            rows.add_row([&difference.what, &difference.base, &difference.new]);
         }
         page.table(rows);
     }
-    let is_shown = |row: &&ShiftRow| comparison.rows.len() <= ALL || row.differs;
-    let shown: Vec<&ShiftRow> = comparison.rows.iter().filter(is_shown).collect();
+    let shown = shown(comparison);
     if !shown.is_empty() {
-        page.heading("Response latency, B against A");
-        let head = [
-            "under",
-            "figure",
-            "A",
-            "B",
-            "shift",
-            "95 % interval",
-            "p, Holm",
-            "",
-        ];
+        let [base, new] = &comparison.names;
+        page.heading(&format!("{new} against {base}"));
+        let head = ["figure", base, new, "shift", "95 % interval", "p", ""];
         for same in shown.chunk_by(|a, b| place(a) == place(b)) {
             page.paragraph(&place(same[0]), Style::new().dimmed(), "");
             let mut rows = table(&head);
@@ -52,56 +57,138 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
     }
     let left_out = comparison.rows.len() - shown.len();
     if left_out > 0 {
-        let text = format!("{left_out} figures that are not said to differ are in --json only.");
+        let text = format!("{left_out} figures that do not differ are in --json only.");
         page.paragraph(&text, Style::new().dimmed(), "");
     }
     notes(&mut page, comparison);
-    page.text.push('\n');
-    for (place, sentence) in comparison.verdict.iter().enumerate() {
-        let style = if place == 0 {
-            Style::new().bold()
-        } else {
-            Style::new()
-        };
-        page.paragraph(sentence, style, "");
-    }
     page.text
 }
 
-fn place(row: &ShiftRow) -> String {
-    if row.first_target == row.second_target {
-        return row.first_target.clone();
+/// Writes a comparison as Markdown, for a pull request.
+#[must_use]
+pub fn compare_markdown(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for (place, sentence) in comparison.verdict.iter().enumerate() {
+        let bold = if place == 0 { "**" } else { "" };
+        text.push_str(&format!("{bold}{sentence}{bold}\n\n"));
     }
-    format!("A: {}; B: {}", row.first_target, row.second_target)
+    let [base, new] = &comparison.names;
+    let head = [
+        "measured",
+        "figure",
+        base,
+        new,
+        "shift",
+        "95 % interval",
+        "p",
+        "",
+    ];
+    let line = |cells: &[&str]| format!("| {} |\n", cells.map_escaped().join(" | "));
+    let shown = shown(comparison);
+    if !shown.is_empty() {
+        text.push_str(&line(&head));
+        text.push_str("|---|---|--:|--:|--:|--:|--:|---|\n");
+        for row in shown {
+            let place = place(row);
+            let cells = cells(row);
+            let cells: Vec<&str> = std::iter::once(place.as_str())
+                .chain(cells.iter().map(String::as_str))
+                .collect();
+            text.push_str(&line(&cells));
+        }
+        text.push('\n');
+    }
+    let [base_repetitions, new_repetitions] = comparison.repetitions;
+    text.push_str(&format!(
+        "{} figures judged together; {base}: {base_repetitions}, {new}: {new_repetitions} repetitions; p-values are adjusted over \
+         the table (tare compare).\n",
+        comparison.tests
+    ));
+    for difference in &comparison.differences {
+        text.push_str(&format!(
+            "\n- {} differs: {} and {}",
+            difference.what, difference.base, difference.new
+        ));
+    }
+    if !comparison.differences.is_empty() {
+        text.push('\n');
+    }
+    text
 }
 
-fn cells(row: &ShiftRow) -> Vec<String> {
+/// Escapes what would end a cell.
+trait Escaped {
+    fn map_escaped(&self) -> Vec<String>;
+}
+
+impl Escaped for [&str] {
+    fn map_escaped(&self) -> Vec<String> {
+        self.iter().map(|cell| cell.replace('|', "\\|")).collect()
+    }
+}
+
+/// Returns the rows that are listed.
+fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
+    let rows = comparison.rows.iter();
+    rows.filter(|row| comparison.rows.len() <= ALL || row.differs)
+        .collect()
+}
+
+fn place(row: &ComparedRow) -> String {
+    let labels: String = row
+        .labels
+        .iter()
+        .map(|(key, value)| format!(", {key}={value}"))
+        .collect();
+    let side = |target: &str, load: &str| match load {
+        "idle" => target.to_owned(),
+        load => format!("{target} under {load}"),
+    };
+    let base = side(&row.base_target, &row.base_load);
+    let new = side(&row.new_target, &row.new_load);
+    if base == new {
+        return format!("{base}{labels}");
+    }
+    format!("{base} and {new}{labels}")
+}
+
+fn cells(row: &ComparedRow) -> Vec<String> {
     let signed = |value: f64| {
         let sign = if value < 0.0 { "−" } else { "+" };
         match value {
             0.0 => "0".to_owned(),
-            value => format!("{sign}{}", written(row.figure, Some(value.abs()))),
+            value => format!("{sign}{}", written(value.abs(), &row.unit)),
         }
     };
-    let interval = row.interval.map_or_else(none, |interval| {
-        format!("{} to {}", signed(interval.low), signed(interval.high))
+    let told = |value: Option<f64>| value.map_or_else(none, |value| written(value, &row.unit));
+    let interval = row.low.zip(row.high).map_or_else(none, |(low, high)| {
+        format!("{} to {}", signed(low), signed(high))
     });
     let p = match (row.exact, row.adjusted_p_value) {
         (true, _) => "exact".to_owned(),
         (false, Some(p)) => N.short(p),
         (false, None) => none(),
     };
+    let shift = row.shift.map_or_else(none, |shift| {
+        let relative = row.relative.filter(|_| row.unit != "1");
+        match relative {
+            Some(share) => {
+                let sign = if share < 0.0 { "−" } else { "+" };
+                format!("{} ({sign}{})", signed(shift), N.percent(share.abs()))
+            }
+            None => signed(shift),
+        }
+    });
     let mark = match (row.differs, row.is_worse) {
         (true, true) => "worse",
         (true, false) => "better",
         (false, _) => "",
     };
     vec![
-        row.phase_load.clone(),
-        row.figure.name().to_owned(),
-        written(row.figure, row.first),
-        written(row.figure, row.second),
-        row.shift.map_or_else(none, signed),
+        format!("{}.{}", row.measure, row.figure),
+        told(row.base),
+        told(row.new),
+        shift,
         interval,
         p,
         mark.to_owned(),
@@ -123,14 +210,14 @@ fn notes(page: &mut Page, comparison: &Comparison) {
         page.paragraph(&format!("Refused: {why}."), Style::new().dimmed(), "");
     }
     for unmatched in &comparison.unmatched {
-        let run = if unmatched.run == 1 { "A" } else { "B" };
-        let text = format!("Only {run} has {}.", unmatched.label);
+        let name = &comparison.names[usize::from(unmatched.side == 2)];
+        let text = format!("Only {name} has {}.", unmatched.what);
         page.paragraph(&text, AnsiColor::Yellow.on_default(), "! ");
     }
     let max = comparison
         .rows
         .iter()
-        .any(|row| row.figure == Figure::Max && row.differs);
+        .any(|row| row.figure == "max" && row.differs);
     if max {
         page.paragraph(
             "The longest of a run grows with its length: compare runs that measured for the same time.",

@@ -2,21 +2,69 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use tare_report::compare::ShiftGate;
 
-/// Holds the arguments of `tare compare`.
+/// The arguments of `tare compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Folder of the run to compare with: the baseline
-    #[arg(value_name = "RUN_A")]
-    pub first: PathBuf,
-    /// Folder of the run that is compared
-    #[arg(value_name = "RUN_B")]
-    pub second: PathBuf,
-    /// End with exit code 3 if RUN_B is worse in a figure, and with 1 if there are too few runs to tell
-    #[arg(long)]
-    pub fail_on_regression: bool,
+    /// Run folders of the baseline; with --by the one run whose targets or loads are compared
+    #[arg(value_name = "BASE", required_unless_present = "itself")]
+    pub base: Vec<PathBuf>,
+    /// Run folders that are compared with the baseline
+    #[arg(long, value_name = "NEW", num_args = 1.., required_unless_present_any = ["by", "itself"])]
+    pub to: Vec<PathBuf>,
+    /// Compare within one run: its first target or load with each other one
+    #[arg(
+        long,
+        value_name = "WHAT",
+        conflicts_with = "to",
+        hide_possible_values = true
+    )]
+    pub by: Option<By>,
+    /// Measure this machine against itself, and print how often it is said to differ: rate of false alarms
+    #[arg(long = "self", conflicts_with_all = ["base", "to", "by", "fail_if", "allow_single"])]
+    pub itself: bool,
+    /// Pairs of invocations that --self measures
+    #[arg(long, value_name = "N", default_value_t = 6, requires = "itself", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub pairs: u32,
+    /// What --self measures, behind --: a measuring command with its arguments
+    /// [default: noise --workload gap --repetitions 20000000 --runs 6]
+    #[arg(last = true, value_name = "COMMAND", requires = "itself")]
+    pub command: Vec<String>,
+
+    /// End with exit code 3 if a figure is further above the baseline than a limit: 'noise/lost > +5%',
+    /// 'latency.p99{load=dd} > +2us'. May be given several times
+    #[arg(long, value_name = "GATE", help_heading = "Gate")]
+    pub fail_if: Vec<ShiftGate>,
+    /// Let a single invocation against another fail a gate, too
+    #[arg(long, requires = "fail_if", help_heading = "Gate")]
+    pub allow_single: bool,
+
+    /// Print Markdown, for a pull request
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub markdown: bool,
     /// Print the comparison as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub json: bool,
+}
+
+/// What is compared within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Targets.
+    Target,
+    /// Loads.
+    Load,
+}
+
+impl By {
+    /// Returns the word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Load => "load",
+        }
+    }
 }

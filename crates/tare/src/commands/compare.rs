@@ -1,8 +1,8 @@
-//! `tare compare`: tells how two runs differ, and how sure that is.
+//! `tare compare`: tells what differs between runs, or within one, and how sure that is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tare_report::wakeup::compare::{Comparison, compare};
+use tare_report::compare::{Comparison, compare, side, sides_by};
 use tare_report::{Analysis, analyse, terminal as tables};
 use tare_results::RunFolder;
 
@@ -12,36 +12,91 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Compares two runs.
+mod itself;
+
+/// Compares runs.
 pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    if arguments.itself {
+        return itself::run(arguments, terminal);
+    }
     clean_up(terminal);
-    let (first, second) = (read(&arguments.first)?, read(&arguments.second)?);
-    let comparison = compare(&first, &second)?;
-    if arguments.json {
-        terminal.print_json(&comparison)?;
-    } else {
-        let (width, colour) = (terminal.width(), terminal.colours_results());
-        terminal.print(&tables::compare(&comparison, width.into(), colour))?;
+    let comparisons = match arguments.by {
+        Some(by) => {
+            let [path] = arguments.base.as_slice() else {
+                let why = "--by compares within one run: give one folder".to_owned();
+                return Err(CommandError::Usage(why));
+            };
+            let sides = sides_by(by.word(), &name(path), &read(path)?)?;
+            let compared = sides.iter().map(|(base, new)| compare(base, new));
+            compared.collect::<Result<_, _>>()?
+        }
+        None => vec![between(&arguments.base, &arguments.to)?],
+    };
+    for comparison in &comparisons {
+        show(comparison, arguments, terminal)?;
     }
-    if arguments.fail_on_regression {
-        return gate(&comparison);
-    }
-    Ok(exit::DONE)
+    gate(&comparisons, arguments, terminal)
 }
 
-/// Decides by the figures; a gate that cannot tell does not let anything pass.
-fn gate(comparison: &Comparison) -> Result<u8, CommandError> {
-    if comparison.has_regression() {
-        return Ok(exit::THRESHOLD);
+/// Compares the runs of two sides.
+pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, CommandError> {
+    let read_all = |paths: &[PathBuf]| -> Result<Vec<(String, Analysis)>, CommandError> {
+        let read = paths.iter().map(|path| Ok((name(path), read(path)?)));
+        read.collect()
+    };
+    let (base, new) = (read_all(base)?, read_all(new)?);
+    let of = |label: &str, runs: &[(String, Analysis)]| {
+        let runs: Vec<(String, &Analysis)> =
+            runs.iter().map(|(name, run)| (name.clone(), run)).collect();
+        side(label, &runs)
+    };
+    Ok(compare(&of("BASE", &base), &of("NEW", &new))?)
+}
+
+fn show(
+    comparison: &Comparison,
+    arguments: &CompareArguments,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
+    if arguments.json {
+        return terminal.print_json(comparison);
     }
-    if !comparison.can_tell {
-        return Err(CommandError::CannotTell {
-            why: comparison.verdict.join(" "),
-        });
+    if arguments.markdown {
+        return terminal.print(&tables::compare_markdown(comparison));
     }
-    Ok(exit::DONE)
+    let (width, colour) = (terminal.width(), terminal.colours_results());
+    terminal.print(&tables::compare(comparison, width.into(), colour))
+}
+
+/// Judges all comparisons by all gates, and says what decides.
+fn gate(
+    comparisons: &[Comparison],
+    arguments: &CompareArguments,
+    terminal: &Terminal,
+) -> Result<u8, CommandError> {
+    let mut code = exit::DONE;
+    for gate in &arguments.fail_if {
+        for comparison in comparisons {
+            let judgement = gate.judge(comparison, arguments.allow_single)?;
+            if judgement.failed {
+                code = exit::THRESHOLD;
+            }
+            if arguments.json {
+                terminal.note(&judgement.sentence);
+            } else {
+                terminal.print(&judgement.sentence)?;
+            }
+        }
+    }
+    Ok(code)
 }
 
 fn read(path: &Path) -> Result<Analysis, CommandError> {
     Ok(analyse(&RunFolder::open(path)?)?)
+}
+
+/// Names a run by its folder.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
