@@ -10,12 +10,12 @@ use std::process::ExitCode;
 
 use fastrand::Rng;
 use synthetic::wakeups::{self, Schedule};
-use synthetic::{Fold, HZ, Run, gaps_like, linux_like, measured, spin, timed};
+use synthetic::{Fold, HZ, Run, gaps_like, linux_like, measured, record, spin, timed};
 use tare_host::{Machine, Source, doctor};
 use tare_report::{html, terminal};
 use tare_results::MachineRecord;
 use tare_results::model::{
-    Achieved, Cell, Counter, Fact, Load, LoadPlace, TraceEvent, TraceKind, Wakeup, WorstWakeup,
+    Achieved, Cell, Counter, Event, Fact, Labels, Load, LoadPlace, Trace, TraceEvent, TraceKind,
 };
 
 const STEP: u64 = 26;
@@ -198,8 +198,8 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
     if target == "docker" {
         cell.daemons = vec!["dockerd".to_owned(), "containerd".to_owned()];
     }
+    let seconds = record(cell).sets[0].length() as f64 / HZ;
     let measured = measured(cell);
-    let seconds = measured.batch.wall_cycles() as f64 / HZ;
     if target.starts_with("unikernel") {
         measured.preparation.cpu = Some(0);
         measured.counters = vec![Counter {
@@ -220,6 +220,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
         };
         let fact = |name: &str, value: &str| Fact {
             name: name.to_owned(),
+            labels: Labels::default(),
             value: value.to_owned(),
         };
         measured.facts = vec![
@@ -368,8 +369,8 @@ fn landolfi(run: &mut Run, random: &mut Rng) {
 }
 
 /// Adds what the kernel did around the worst wake-up of a cell.
-fn blamed(cell: &mut Cell, worst: Wakeup) {
-    let longest = worst.latency_ns;
+fn blamed(cell: &mut Cell, (set, worst): (u32, Event)) {
+    let longest = worst.value;
     let at = |share: f64| (longest as f64 * share) as i64;
     let event = |at_ns: i64, what: TraceKind| TraceEvent {
         at_ns,
@@ -381,10 +382,10 @@ fn blamed(cell: &mut Cell, worst: Wakeup) {
     let thread = |name: &str| name.to_owned();
     wakeups::trace(
         cell,
-        WorstWakeup {
-            thread: 0,
-            activation: worst.activation,
-            latency_ns: longest,
+        Trace {
+            set,
+            index: worst.index,
+            value: longest,
             complete: true,
             events: vec![
                 event(

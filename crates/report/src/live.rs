@@ -12,11 +12,13 @@ use crate::{wakeup, words};
 #[must_use]
 pub fn live(cell: &Cell, samples: &Samples) -> String {
     let label = cell.plan.label();
-    if let Outcome::Failed { reason } = &cell.outcome {
-        return format!("{label}: failed: {reason}");
-    }
-    if let Outcome::Woken(woken) = &cell.outcome {
-        return format!("{label}: {}", wakeup::live::live(cell, woken, samples));
+    match &cell.outcome {
+        Outcome::Failed { reason } => return format!("{label}: failed: {reason}"),
+        Outcome::LeftOut { reason } => return format!("{label}: left out: {reason}"),
+        Outcome::Done { record, .. } if wakeup::is_wakeup(&cell.plan) => {
+            return format!("{label}: {}", wakeup::live::live(cell, record, samples));
+        }
+        Outcome::Done { .. } => {}
     }
     match figures_of(cell, samples) {
         Ok((figures, step)) => format!("{label}: {}", in_short(&figures, step)),

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use crate::analysis::{
-    Analysis, Combination, CombinedFigures, CombinedGap, CombinedTimed, LoadFigure, Spread,
+    Analysis, Combination, CombinedFigures, CombinedGap, CombinedTimed, LoadFigure, Spread, State,
     Summary, Time,
 };
 use crate::format::Numbers;
@@ -262,7 +262,14 @@ impl Page {
         }
         self.heading("Not measured");
         for cell in summary.not_measured.iter().take(SHOWN) {
-            let text = format!("cell {}, {}: {}", cell.id, cell.label, cell.reason);
+            let left_out = match cell.state {
+                State::LeftOut => "left out: ",
+                _ => "",
+            };
+            let text = format!(
+                "cell {}, {}: {left_out}{}",
+                cell.id, cell.label, cell.reason
+            );
             self.paragraph(&text, Style::new(), "- ");
         }
         let more = summary.not_measured.len().saturating_sub(SHOWN);

@@ -2,10 +2,10 @@
 
 mod synthetic;
 
-use synthetic::{Fold, Run, timed};
+use synthetic::{Fold, Run, measured, timed};
 use tare_report::published::{Answer, Reproduction};
 use tare_report::{html, terminal};
-use tare_results::model::{Cell, Outcome};
+use tare_results::model::Cell;
 
 /// Is how a system of a run behaves.
 #[derive(Clone, Copy)]
@@ -79,10 +79,9 @@ fn run(systems: &[System], emulated: bool, copy_as_often: usize) -> Run {
 }
 
 fn place(cell: &mut Cell, system: System) {
-    if let Outcome::Done(measurement) = &mut cell.outcome {
-        measurement.agent.environment = system.environment.to_owned();
-        measurement.agent.accelerator = system.is_guest.then(|| "KVM of QEMU 7.2".to_owned());
-    }
+    let agent = &mut measured(cell).agent;
+    agent.environment = system.environment.to_owned();
+    agent.accelerator = system.is_guest.then(|| "KVM of QEMU 7.2".to_owned());
 }
 
 fn told(run: Run) -> Reproduction {

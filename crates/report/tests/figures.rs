@@ -3,13 +3,12 @@
 mod synthetic;
 
 use proptest::prelude::*;
-use synthetic::{Fold, HZ, Run, spin, timed};
+use synthetic::{Fold, HZ, Run, measured, spin, timed};
 use tare_report::analysis::{
     Alarm, CombinedFigures, GapFigures, Observed, Over, Severity, State, Time, TimedFigures,
 };
 use tare_report::{Analysis, RunData, csv};
 use tare_results::CellState;
-use tare_results::model::Outcome;
 
 /// Makes 1,000 durations with one delay of each class: mean 1,024.3 cycles.
 fn one_of_each_class() -> Vec<u64> {
@@ -353,9 +352,9 @@ fn cells_without_figures_are_named_and_the_others_kept() {
     run.failed(1, "docker", "prime", "the daemon does not run; start it");
     run.missing(2, "process", "prime");
     // A list that is out of order contradicts itself.
-    let (batch, mut samples) = regular_gaps(from(1_300));
-    samples.delays.reverse();
-    run.done(2, "process", "gap", None, (batch, samples));
+    let mut gaps = regular_gaps(from(1_300));
+    gaps.samples.events.reverse();
+    run.done(2, "process", "gap", None, gaps);
     let analysis = run.data().analyse();
     let summary = analysis.summary();
     assert_eq!((summary.planned, summary.done), (4, 1));
@@ -384,10 +383,7 @@ fn cells_without_figures_are_named_and_the_others_kept() {
 fn without_a_frequency_there_are_cycles_and_no_time() {
     let mut run = Run::new(1);
     let cell = run.done(1, "process", "gap", None, regular_gaps(from(1_300)));
-    let Outcome::Done(measured) = &mut cell.outcome else {
-        panic!("it is done");
-    };
-    measured.frequencies.clear();
+    measured(cell).frequencies.clear();
     let analysis = run.data().analyse();
     let gap = gap_of(&analysis, 0);
     assert_eq!((gap.longest.unwrap().ns, gap.gaps_per_second), (None, None));

@@ -3,10 +3,10 @@
 mod synthetic;
 
 use synthetic::wakeups::{self, Schedule};
-use synthetic::{Fold, HZ, Run, gaps_like, linux_like, spin, timed};
+use synthetic::{Fold, Folded, HZ, Run, gaps_like, linux_like, record, spin, timed};
 use tare_host::{Machine, Source};
 use tare_report::{Analysis, RunData, analyse_with, html};
-use tare_results::model::{Batch, Count, Delay, EnvelopeBin, Samples};
+use tare_results::model::{Bin, Count, Event, SetHead};
 use tare_results::{CellState, MachineRecord};
 
 /// Makes a run in which everything is: several targets, workloads and runs, failures, a full list.
@@ -157,72 +157,73 @@ fn dense(sizes: u64, runs: u32, delays: u64) -> Analysis {
                 "process",
                 "prime",
                 Some(10 + size),
-                (Batch::default(), Samples::default()),
+                Folded::default(),
             );
         }
     }
     let data = run.data();
     let mut states = data.cells.into_iter();
     analyse_with(data.plan, None, |_| {
-        let (mut state, _) = states.next().unwrap();
-        let (batch, samples) = all_different(delays);
-        if let CellState::Done(cell) = &mut state
-            && let tare_results::model::Outcome::Done(measured) = &mut cell.outcome
-        {
-            measured.batch = batch;
+        let (mut state, mut samples) = states.next().unwrap();
+        let folded = all_different(delays);
+        if let CellState::Done(cell) = &mut state {
+            record(cell).values = folded.values();
+            record(cell).sets = vec![folded.head];
         }
+        samples.sets = vec![folded.samples];
         Ok((state, samples))
     })
     .unwrap()
 }
 
-fn all_different(delays: u64) -> (Batch, Samples) {
+fn all_different(delays: u64) -> Folded {
     // Odd times a power of two runs through all residues: different, and in no order.
     let cycles = |n: u64| 2_000 + (n * 40_503 % (1 << 17)) * 37;
     let ordinary = delays * 1_000;
-    let mut samples = Samples::default();
+    let mut folded = Folded::default();
+    let samples = &mut folded.samples;
     let mut after = 0;
     let mut sum = ordinary * 1_000;
     for n in 0..delays {
-        let delay = Delay {
+        let event = Event {
             index: n * 1_001,
-            start_tsc: after,
-            cycles: cycles(n),
+            at: after,
+            value: cycles(n),
         };
-        samples.delays.push(delay);
+        samples.events.push(event);
         samples.counts.push(Count {
-            cycles: cycles(n),
+            value: cycles(n),
             count: 1,
         });
         after += 1_000 * 1_060 + cycles(n);
         sum += cycles(n);
     }
     samples.counts.push(Count {
-        cycles: 1_000,
+        value: 1_000,
         count: ordinary,
     });
-    samples.counts.sort_unstable_by_key(|count| count.cycles);
+    samples.counts.sort_unstable_by_key(|count| count.value);
     samples.envelope = (0..1_000)
-        .map(|bin| EnvelopeBin {
+        .map(|bin| Bin {
             bin,
-            count: delays + 100,
-            sum_cycles: sum / 1_000,
-            min_cycles: 1_000,
-            max_cycles: 2_000,
+            n: delays + 100,
+            sum: sum / 1_000,
+            min: 1_000,
+            max: 2_000,
         })
         .collect();
-    let batch = Batch {
-        repetitions: ordinary + delays,
-        last_tsc: after,
-        sum_cycles: sum,
-        threshold_cycles: 400,
-        delays_seen: delays,
-        delays_kept: delays,
-        bin_cycles: after / 1_000 + 1,
-        work: 84,
-        ..Batch::default()
+    folded.head = SetHead {
+        n: ordinary + delays,
+        last: after,
+        sum,
+        threshold: 1_401,
+        seen: delays,
+        kept: delays,
+        bin: after / 1_000 + 1,
+        ..SetHead::default()
     };
-    (batch, samples)
+    (folded.threshold, folded.work) = (400, 84);
+    folded
 }
 
 /// Makes wake-ups of places and phases, each block with another longest latency.

@@ -6,7 +6,7 @@ use synthetic::{Fold, HZ, Run, measured, spin, timed};
 use tare_report::analysis::Placement;
 use tare_report::groups::Group;
 use tare_report::{Analysis, html, json, terminal};
-use tare_results::model::{Achieved, Counter, Fact, Load, LoadPlace};
+use tare_results::model::{Achieved, Counter, Fact, Labels, Load, LoadPlace};
 
 const KVM: Option<&str> = Some("KVM of QEMU 9.0");
 
@@ -239,6 +239,7 @@ fn places_are_shown_from_inside_and_a_changed_one_is_flagged() {
     let mut run = Run::new(1);
     let fact = |name: &str, value: &str| Fact {
         name: name.to_owned(),
+        labels: Labels::default(),
         value: value.to_owned(),
     };
     for block in 1..=3 {

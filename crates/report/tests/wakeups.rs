@@ -4,13 +4,13 @@ mod synthetic;
 
 use std::fs;
 
-use synthetic::wakeups::{Schedule, linux_like, trace, woken};
-use synthetic::{Fold, Run, timed};
+use synthetic::wakeups::{Schedule, linux_like, told, trace};
+use synthetic::{Fold, Run, measured, record, timed};
 use tare_host::{Machine, Source};
 use tare_report::RunData;
 use tare_report::wakeup::WakeupCombination;
 use tare_report::{Analysis, analyse, html, live, terminal, write_all};
-use tare_results::model::{Achieved, Load, LoadPlace, TraceEvent, TraceKind, WorstWakeup};
+use tare_results::model::{Achieved, Load, LoadPlace, Trace, TraceEvent, TraceKind};
 use tare_results::{CellState, MachineRecord, RunFolder};
 
 const INTERVAL: u64 = 100_000;
@@ -178,10 +178,10 @@ fn blamed(thread: &str) -> RunData {
     let softirq = || "NET_RX".to_owned();
     trace(
         cell,
-        WorstWakeup {
-            thread: 0,
-            activation: 777,
-            latency_ns: 60_000,
+        Trace {
+            set: 0,
+            index: 777,
+            value: 60_000,
             complete: true,
             events: vec![
                 event(
@@ -249,10 +249,8 @@ fn what_bears_on_the_figures_is_said() {
             ..Schedule::default()
         };
         let cell = run.woken(1, schedule, |_, _, _| 4_000);
-        let woken = woken(cell);
-        woken.preparation.latency_held = false;
-        woken.threads[0].recording_ns = 3_000;
-        woken.threads[0].uncounted = 0;
+        measured(cell).preparation.latency_held = false;
+        *told(cell, "recording time") = 3_000.0;
     }
     let analysis = run.data().analyse();
     let ids: Vec<&str> = analysis.alarms().iter().map(|alarm| alarm.id()).collect();
@@ -274,7 +272,7 @@ fn what_bears_on_the_figures_is_said() {
 fn a_cell_that_contradicts_itself_is_named_and_not_used() {
     let mut run = Run::new(1);
     let cell = run.woken(1, Schedule::default(), |_, _, _| 4_000);
-    woken(cell).threads[0].missed = 7;
+    *told(cell, "missed") = 7.0;
     run.woken(2, Schedule::default(), |_, _, _| 4_000);
     let analysis = run.data().analyse();
     assert_eq!(analysis.summary().done, 1);
@@ -403,7 +401,7 @@ fn throttling_is_told_when_it_was_seen() {
     let left = TraceKind::InterruptExit {
         name: "local timer".to_owned(),
     };
-    woken(cell).worst[0].events = vec![
+    record(cell).traces[0].events = vec![
         event(-500, hogs),
         event(500, expired),
         event(900, waking),

@@ -1,12 +1,12 @@
 //! Takes the cells of a run one by one and puts their figures together.
 
-use tare_results::model::{Cell, CellPlan, Measurement, Outcome, Plan, Samples};
+use tare_results::model::{Cell, CellPlan, Outcome, Plan, Record, Samples, SetSamples};
 use tare_results::{CellState, MachineRecord, frequency};
 use tare_stats::{ClassTable, Counts, StatsError};
 
 use super::alarm::Alarm;
 use super::combine::{self, CombinedFigures};
-use super::counters;
+use super::counters::{self, Counted};
 use super::figures::Time;
 use super::gap::{self, GapFigures, InterArrivals};
 use super::loads::Disturbances;
@@ -17,7 +17,7 @@ use super::summary::{
     CellFigures, CellSummary, Combination, NotMeasured, Notice, SCHEMA, State, Summary, Tsc,
 };
 use super::timed::{self, TimedFigures};
-use super::{Analysis, Instance, NO_SAMPLES, Pictures, attribution, checks};
+use super::{Analysis, Batch, NO_SAMPLES, Pictures, attribution, batch_of, checks};
 use crate::groups::Group;
 use crate::{published, verdict, wakeup};
 
@@ -86,22 +86,16 @@ impl Analyser {
     /// Takes one cell of the plan; the samples are looked at only if it is done.
     pub(super) fn take(&mut self, plan: &CellPlan, state: CellState, samples: &Samples) {
         let (state, reason) = match state {
-            CellState::Done(cell) => {
+            CellState::Done(cell) | CellState::Failed(cell) => {
                 self.remark(&cell);
-                match self.take_done(*cell, samples) {
-                    Ok(()) => return,
-                    Err(reason) => (State::Contradictory, reason),
+                match cell.outcome {
+                    Outcome::Done { .. } => match self.take_done(*cell, samples) {
+                        Ok(()) => return,
+                        Err(reason) => (State::Contradictory, reason),
+                    },
+                    Outcome::LeftOut { reason } => (State::LeftOut, reason),
+                    Outcome::Failed { reason } => (State::Failed, reason),
                 }
-            }
-            CellState::Failed(cell) => {
-                self.remark(&cell);
-                let reason = match cell.outcome {
-                    Outcome::Failed { reason } => reason,
-                    Outcome::Done(_) | Outcome::Woken(_) => {
-                        "its record names no reason; measure it again".to_owned()
-                    }
-                };
-                (State::Failed, reason)
             }
             CellState::Missing => {
                 let reason = "not measured yet; `--resume` with this run folder does it";
@@ -134,18 +128,17 @@ impl Analyser {
 
     /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
     fn take_done(&mut self, cell: Cell, samples: &Samples) -> Result<(), String> {
-        if let Outcome::Woken(woken) = &cell.outcome {
+        let record = cell.outcome.record();
+        let program = record.and_then(Record::program);
+        let frequency = program.and_then(|program| frequency::choose(&program.frequencies));
+        if wakeup::is_wakeup(&cell.plan) {
             self.wakeups.take(&self.plan, &cell, samples)?;
-            let frequency = frequency::choose(&woken.frequencies);
             self.woken.push((cell, frequency.map(|f| f.note)));
             return Ok(());
         }
-        let Outcome::Done(measured) = &cell.outcome else {
-            return Err("its record says that it failed".to_owned());
-        };
-        let frequency = frequency::choose(&measured.frequencies);
+        let (batch, samples) = batch_of(&cell, samples)?;
         let hz = frequency.as_ref().map(|frequency| frequency.hz);
-        let contribution = contribution(&cell.plan, measured, samples, hz)
+        let contribution = contribution(&cell.plan, &batch, samples, hz)
             .map_err(|error| error.to_string())?
             .ok_or(NO_SAMPLES)?;
         // Every cell of the plan has its group.
@@ -154,7 +147,7 @@ impl Analyser {
         };
         let columns = picture::columns_for(group.planned_runs as usize);
         group
-            .add(cell.plan.block, columns, measured, samples, &contribution)
+            .add(cell.plan.block, columns, &batch, samples, &contribution)
             .map_err(|error| error.to_string())?;
         group.members.push(self.summaries.len());
         self.summaries.push(CellSummary {
@@ -253,8 +246,8 @@ impl Repeated {
         &mut self,
         block: u32,
         columns: usize,
-        measured: &Measurement,
-        samples: &Samples,
+        batch: &Batch<'_>,
+        samples: &SetSamples,
         contribution: &Contribution,
     ) -> Result<(), StatsError> {
         let pictures = &mut self.pictures;
@@ -267,12 +260,12 @@ impl Repeated {
         pictures.counts = counts;
         self.classes = Some(classes);
         if pictures.runs.is_empty() {
-            pictures.window.clone_from(&samples.window);
+            pictures.window.clone_from(&samples.raw);
         }
         pictures.runs.push(TimePicture::new(
             block,
             columns,
-            &measured.batch,
+            batch,
             samples,
             contribution.mean_cycles,
         ));
@@ -288,25 +281,18 @@ impl Repeated {
     ) -> Option<(Combination, Pictures)> {
         let classes = self.classes?;
         let runs: Vec<&CellSummary> = self.members.iter().map(|&i| &summaries[i]).collect();
+        let members = self.members.iter();
+        let records: Vec<&Record> = members
+            .filter_map(|&i| cells[i].0.outcome.record())
+            .collect();
+        let programs = || records.iter().filter_map(|record| record.program());
         let mut placements: Vec<Placement> = Vec::new();
-        let instances = self
-            .members
-            .iter()
-            .filter_map(|&i| Instance::of(&cells[i].0));
-        for instance in instances {
-            let placement = Placement::of(run, &self.plan.target, &instance);
+        for program in programs() {
+            let placement = Placement::of(run, &self.plan.target, program);
             if !placements.contains(&placement) {
                 placements.push(placement);
             }
         }
-        let measured: Vec<&Measurement> = self
-            .members
-            .iter()
-            .filter_map(|&i| match &cells[i].0.outcome {
-                Outcome::Done(measured) => Some(&**measured),
-                Outcome::Woken(_) | Outcome::Failed { .. } => None,
-            })
-            .collect();
         let tsc_hz = runs.first()?.tsc.as_ref().map(|tsc| tsc.hz);
         let timed: Vec<&TimedFigures> = runs.iter().filter_map(|r| r.figures.timed()).collect();
         let gaps: Vec<&GapFigures> = runs.iter().filter_map(|r| r.figures.gap()).collect();
@@ -315,7 +301,8 @@ impl Repeated {
         } else {
             CombinedFigures::Gap(Box::new(combine::gap(&gaps, &classes, tsc_hz)?))
         };
-        let step = measured.iter().map(|m| m.calibration.step_cycles).max()?;
+        let step = programs().map(|p| p.calibration.step_cycles).max()?;
+        let counted: Vec<Counted> = records.iter().map(|r| Counted::of(r, tsc_hz)).collect();
         let plan = self.plan;
         let combination = Combination {
             label: plan.label(),
@@ -326,14 +313,14 @@ impl Repeated {
             workload: plan.workload,
             size: plan.size,
             timing: plan.timing,
-            emulated: measured.iter().any(|m| m.agent.emulated),
+            emulated: programs().any(|program| program.agent.emulated),
             repetitions: plan.repetitions,
             planned_runs: self.planned_runs,
             runs: runs.len() as u64,
             cells: runs.iter().map(|run| run.id).collect(),
             tsc_hz,
             timer_step: Time::new(step as f64, tsc_hz),
-            counters: counters::combine(&measured, tsc_hz),
+            counters: counters::combine(&counted),
             figures,
         };
         Some((combination, self.pictures))
@@ -343,13 +330,12 @@ impl Repeated {
 /// Derives the figures of one cell by the kind of its workload; `Ok(None)` without samples.
 pub(super) fn contribution(
     plan: &CellPlan,
-    measured: &Measurement,
-    samples: &Samples,
+    batch: &Batch<'_>,
+    samples: &SetSamples,
     hz: Option<f64>,
 ) -> Result<Option<Contribution>, StatsError> {
-    // Only a spin knows the squares of what it did not record.
-    if measured.batch.quiet_squares.is_some() {
-        let gaps = gap::analyse(measured, samples, hz)?;
+    if batch.is_gap() {
+        let gaps = gap::analyse(batch, samples, hz)?;
         return Ok(gaps.map(|gaps| Contribution {
             mean_cycles: gaps.figures.mean.cycles,
             counts: gaps.counts,
@@ -358,7 +344,7 @@ pub(super) fn contribution(
             figures: CellFigures::Gap(Box::new(gaps.figures)),
         }));
     }
-    let timed = timed::analyse(plan, measured, samples, hz)?;
+    let timed = timed::analyse(plan, batch, samples, hz)?;
     Ok(timed.map(|timed| Contribution {
         mean_cycles: timed.figures.raw.mean.cycles,
         counts: timed.counts,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use tare_results::MachineRecord;
-use tare_results::model::{Cell, Measurement, Outcome};
+use tare_results::model::{Cell, Program, Record, Unit};
 
+use super::Batch;
 use super::alarm::{Alarm, Coarse};
 use super::combine::CombinedFigures;
 use super::figures::Time;
-use super::instance::Instance;
 use super::summary::Combination;
 use crate::format::Numbers;
 use crate::groups::{Group, option};
@@ -30,37 +30,40 @@ pub(super) fn find(
     combinations: &[Combination],
     machine: Option<&MachineRecord>,
 ) -> Vec<Alarm> {
-    let measured: Vec<(&Cell, &Measurement, Option<&str>)> = cells
+    let batches: Vec<(&Cell, Batch<'_>)> = cells
         .iter()
-        .filter_map(|(cell, note)| match &cell.outcome {
-            Outcome::Done(measured) => Some((cell, &**measured, note.as_deref())),
-            Outcome::Woken(_) | Outcome::Failed { .. } => None,
-        })
+        .filter_map(|(cell, _)| Some((cell, Batch::of(cell.outcome.record()?)?)))
         .collect();
-    let which = |of: &dyn Fn(&Measurement) -> bool| -> Vec<u32> {
-        let found = measured.iter().filter(|(_, measured, _)| of(measured));
-        found.map(|(cell, _, _)| cell.plan.id).collect()
-    };
-    let mut alarms = work_differs(&measured);
-    let backwards = which(&|m| m.batch.backwards > 0);
-    if !backwards.is_empty() {
-        alarms.push(Alarm::Backwards {
-            cells: backwards,
-            samples: measured.iter().map(|(_, m, _)| m.batch.backwards).sum(),
-        });
-    }
-    let instances: Vec<(&Cell, Instance<'_>)> = cells
+    let measured: Vec<Measured<'_>> = cells
         .iter()
         .chain(woken)
-        .filter_map(|(cell, _)| Some((cell, Instance::of(cell)?)))
+        .filter_map(|(cell, note)| {
+            let record = cell.outcome.record()?;
+            Some(Measured {
+                cell,
+                record,
+                program: record.program()?,
+                note: note.as_deref(),
+            })
+        })
         .collect();
+    let mut alarms = work_differs(&batches);
+    let backwards = |m: &Measured<'_>| m.record.sets.iter().map(|head| head.backwards).sum::<u64>();
+    let samples = measured.iter().map(backwards).sum();
+    if samples > 0 {
+        alarms.push(Alarm::Backwards {
+            cells: which(&measured, &|m| backwards(m) > 0),
+            samples,
+        });
+    }
     let counts_instructions = |target: &str| option(target, "clock") == Some("instructions");
-    let mut emulated: Vec<String> = instances
+    let mut emulated: Vec<String> = measured
         .iter()
-        .filter(|(_, instance)| instance.agent.emulated)
+        .filter(|m| m.program.agent.emulated)
+        .map(|m| &m.cell.plan)
         // What wake-ups are then is another alarm.
-        .filter(|(cell, _)| !(is_wakeup(&cell.plan) && counts_instructions(&cell.plan.target)))
-        .map(|(cell, _)| cell.plan.target.clone())
+        .filter(|plan| !(is_wakeup(plan) && counts_instructions(&plan.target)))
+        .map(|plan| plan.target.clone())
         .collect();
     emulated.sort();
     emulated.dedup();
@@ -68,15 +71,14 @@ pub(super) fn find(
         alarms.push(Alarm::Emulated { targets: emulated });
     }
     for gaps in [true, false] {
-        let is_full = |m: &Measurement| {
-            m.batch.delays_kept < m.batch.delays_seen && m.batch.quiet_squares.is_some() == gaps
-        };
-        let full: Vec<_> = measured.iter().filter(|(_, m, _)| is_full(m)).collect();
+        let is_full =
+            |batch: &Batch<'_>| batch.head.kept < batch.head.seen && batch.is_gap() == gaps;
+        let full: Vec<_> = batches.iter().filter(|(_, b)| is_full(b)).collect();
         if !full.is_empty() {
             alarms.push(Alarm::ListFull {
-                cells: full.iter().map(|(cell, _, _)| cell.plan.id).collect(),
-                kept: full.iter().map(|(_, m, _)| m.batch.delays_kept).sum(),
-                seen: full.iter().map(|(_, m, _)| m.batch.delays_seen).sum(),
+                cells: full.iter().map(|(cell, _)| cell.plan.id).collect(),
+                kept: full.iter().map(|(_, b)| b.head.kept).sum(),
+                seen: full.iter().map(|(_, b)| b.head.seen).sum(),
                 gaps,
             });
         }
@@ -85,14 +87,16 @@ pub(super) fn find(
     alarms.extend(coarse_gaps(combinations));
     alarms.extend(coarse_spread(combinations));
     alarms.extend(page_sizes(combinations, machine));
-    let not_locked = instances
-        .iter()
-        .filter(|(_, instance)| !instance.preparation.locked);
-    let not_locked: Vec<u32> = not_locked.map(|(cell, _)| cell.plan.id).collect();
+    let not_locked = which(&measured, &|m| !m.program.preparation.locked);
     if !not_locked.is_empty() {
         alarms.push(Alarm::NotLocked { cells: not_locked });
     }
-    let not_held = which(&|m| !m.preparation.latency_held && m.agent.environment != "unikernel");
+    let not_held = which(&measured, &|m| {
+        // Wake-ups from idle states have an alarm of their own.
+        !is_wakeup(&m.cell.plan)
+            && !m.program.preparation.latency_held
+            && m.program.agent.environment != "unikernel"
+    });
     if !not_held.is_empty() {
         alarms.push(Alarm::LatencyNotHeld { cells: not_held });
     }
@@ -100,13 +104,27 @@ pub(super) fn find(
     alarms
 }
 
+/// A cell that was measured, whatever it measured.
+struct Measured<'a> {
+    cell: &'a Cell,
+    record: &'a Record,
+    program: &'a Program,
+    /// How its TSC's frequency is known; `None` if it is not.
+    note: Option<&'a str>,
+}
+
+fn which(measured: &[Measured<'_>], is: &dyn Fn(&Measured<'_>) -> bool) -> Vec<u32> {
+    let found = measured.iter().filter(|m| is(m));
+    found.map(|m| m.cell.plan.id).collect()
+}
+
 /// Compares the work of all cells of the same workload and size.
-fn work_differs(measured: &[(&Cell, &Measurement, Option<&str>)]) -> Vec<Alarm> {
+fn work_differs(batches: &[(&Cell, Batch<'_>)]) -> Vec<Alarm> {
     type Work = (u64, u64);
     let mut sizes: BTreeMap<(&str, u64), BTreeMap<Work, Vec<&str>>> = BTreeMap::new();
-    for (cell, measured, _) in measured {
+    for (cell, batch) in batches {
         if let Some(size) = cell.plan.size {
-            let work = (measured.batch.result, measured.batch.work);
+            let work = (batch.result, batch.work);
             let who = sizes.entry((&cell.plan.workload, size)).or_default();
             let targets = who.entry(work).or_default();
             if !targets.contains(&cell.plan.target.as_str()) {
@@ -126,18 +144,17 @@ fn work_differs(measured: &[(&Cell, &Measurement, Option<&str>)]) -> Vec<Alarm> 
         .collect()
 }
 
-fn frequencies(measured: &[(&Cell, &Measurement, Option<&str>)]) -> Vec<Alarm> {
+fn frequencies(measured: &[Measured<'_>]) -> Vec<Alarm> {
     let mut alarms = Vec::new();
-    let unknown = measured.iter().filter(|(_, _, note)| note.is_none());
-    let unknown: Vec<u32> = unknown.map(|(cell, _, _)| cell.plan.id).collect();
+    // What was measured in ns needs none.
+    let in_cycles = |m: &Measured<'_>| m.record.sets.iter().any(|head| head.unit == Unit::Cycles);
+    let unknown = which(measured, &|m| m.note.is_none() && in_cycles(m));
     if !unknown.is_empty() {
         alarms.push(Alarm::NoFrequency { cells: unknown });
     }
     let contradicted: Vec<(u32, &str)> = measured
         .iter()
-        .filter_map(|(cell, _, note)| {
-            Some((cell.plan.id, note.as_ref()?.strip_prefix("warning: ")?))
-        })
+        .filter_map(|m| Some((m.cell.plan.id, m.note?.strip_prefix("warning: ")?)))
         .collect();
     if let Some((_, note)) = contradicted.first() {
         alarms.push(Alarm::Frequency {

@@ -5,54 +5,81 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::Measurement;
+use tare_results::model::{Record, Unit};
 
 use super::combine::Spread;
 
-/// Says how often something happened on the measured CPU during the batches of a combination.
+/// Says how often something happened on the measured CPU during the runs of a combination.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CounterFigure {
     /// What is counted: `timer interrupts`, for example.
     pub name: String,
     /// How often it happened, in all runs that count it.
     pub count: u64,
-    /// How often per second, from first to last stamp; null if the TSC's frequency is not known.
+    /// How often per second, from the first sample to the last; null if the TSC's frequency is needed and not known.
     pub per_second: Option<Spread<f64>>,
-    /// Delays above the threshold in the same runs, listed or not.
+    /// Samples at or above the threshold in the same runs, listed or not: delays, gaps, late wake-ups.
     pub delays: u64,
 }
 
+/// What one cell counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    counters: Vec<(String, u64)>,
+    seconds: Option<f64>,
+    delays: u64,
+}
+
+impl Counted {
+    /// Takes the record of a cell whose TSC has this frequency.
+    pub(crate) fn of(record: &Record, hz: Option<f64>) -> Self {
+        let counters = record.programs.iter().flat_map(|program| &program.counters);
+        let seconds = record.sets.iter().map(|head| {
+            let ticks = head.length() as f64;
+            match head.unit {
+                Unit::Cycles => Some(ticks / hz?),
+                Unit::Ns => Some(ticks / 1e9),
+            }
+        });
+        let seconds: Option<Vec<f64>> = seconds.collect();
+        Self {
+            counters: counters.map(|c| (c.name.clone(), c.count)).collect(),
+            seconds: seconds.and_then(|all| all.into_iter().max_by(f64::total_cmp)),
+            delays: record.sets.iter().map(|head| head.seen).sum(),
+        }
+    }
+
+    fn count(&self, name: &str) -> Option<u64> {
+        let counters = self.counters.iter();
+        counters
+            .filter(|counter| counter.0 == name)
+            .map(|counter| counter.1)
+            .reduce(|a, b| a + b)
+    }
+}
+
 /// Adds up what the cells of a combination counted, in the order in which they name it.
-pub(super) fn combine(cells: &[&Measurement], hz: Option<f64>) -> Vec<CounterFigure> {
+pub(crate) fn combine(cells: &[Counted]) -> Vec<CounterFigure> {
     let mut names: Vec<&str> = Vec::new();
-    for counter in cells.iter().flat_map(|cell| &cell.counters) {
-        if !names.contains(&counter.name.as_str()) {
-            names.push(&counter.name);
+    for (name, _) in cells.iter().flat_map(|cell| &cell.counters) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
         }
     }
     let figure = |name: &str| {
-        let of = |cell: &Measurement| {
-            let counters = cell.counters.iter();
-            let count = counters
-                .filter(|c| c.name == name)
-                .map(|c| c.count)
-                .reduce(|a, b| a + b)?;
-            Some((
-                count,
-                cell.batch.delays_seen,
-                cell.batch.wall_cycles() as f64,
-            ))
+        let counted = || {
+            cells
+                .iter()
+                .filter_map(|cell| Some((cell.count(name)?, cell)))
         };
-        let counted: Vec<_> = cells.iter().filter_map(|cell| of(cell)).collect();
-        let rates: Option<Vec<f64>> = counted
-            .iter()
-            .map(|(count, _, wall)| Some(*count as f64 / (wall / hz?)))
+        let rates: Option<Vec<f64>> = counted()
+            .map(|(count, cell)| Some(count as f64 / cell.seconds?))
             .collect();
         CounterFigure {
             name: name.to_owned(),
-            count: counted.iter().map(|(count, ..)| count).sum(),
+            count: counted().map(|(count, _)| count).sum(),
             per_second: rates.and_then(|rates| Spread::of(&rates)),
-            delays: counted.iter().map(|(_, delays, _)| delays).sum(),
+            delays: counted().map(|(_, cell)| cell.delays).sum(),
         }
     };
     names.into_iter().map(figure).collect()

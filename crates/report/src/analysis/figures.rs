@@ -5,11 +5,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::Batch;
 use tare_stats::{
     ClassRow, ClassTable, DelayShare, DelayTally, Delays, Interval as StatsInterval, Method,
     Observed as Seen, QuantileEstimate,
 };
+
+use super::Batch;
 
 /// Are the limits T of kot-2019 above which the share of time in delays is given, in cycles.
 pub const SHARE_LIMITS: [u64; 2] = [400, 2_000];
@@ -219,11 +220,11 @@ impl ClassFigure {
 
 impl DelayList {
     /// Takes what the batch says of its list.
-    pub(crate) fn of(batch: &Batch) -> Self {
+    pub(crate) fn of(batch: &Batch<'_>) -> Self {
         Self {
-            threshold_cycles: batch.threshold_cycles,
-            seen: batch.delays_seen,
-            kept: batch.delays_kept,
+            threshold_cycles: batch.threshold,
+            seen: batch.head.seen,
+            kept: batch.head.kept,
         }
     }
 }

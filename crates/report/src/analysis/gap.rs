@@ -13,12 +13,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Batch, Measurement, Samples};
+use tare_results::model::{SetHead, SetSamples};
 use tare_stats::{
     Bin, ClassTable, Counts, DelayClasses, Delays, Gap, Level, Moments, Period, PowerSums,
     Quantile, Recording, Spin, StatsError, Trace, Unkept, log_bins, normal_mean, student_mean,
 };
 
+use super::Batch;
 use super::figures::{ClassFigure, DelayList, Interval, QuantileFigure, ShareFigure, Time};
 use super::timed::BLOCKS;
 
@@ -134,33 +135,31 @@ impl InterArrivals {
 
 /// Derives the figures of one cell; `Ok(None)` if no iteration was timed.
 pub(super) fn analyse(
-    measured: &Measurement,
-    samples: &Samples,
+    batch: &Batch<'_>,
+    samples: &SetSamples,
     hz: Option<f64>,
 ) -> Result<Option<Gaps>, StatsError> {
-    let batch = &measured.batch;
-    let wall = batch.wall_cycles();
-    let listed: u64 = samples.delays.iter().map(|gap| gap.cycles).sum();
-    let in_gaps = listed.saturating_add(batch.unkept_cycles);
-    let quiet_reads = batch.repetitions.saturating_sub(batch.delays_seen);
+    let head = batch.head;
+    let wall = head.length();
+    let listed: u64 = samples.events.iter().map(|gap| gap.value).sum();
+    let in_gaps = listed.saturating_add(head.unkept_sum);
+    let quiet_reads = head.n.saturating_sub(head.seen);
     let quiet_cycles = wall.saturating_sub(in_gaps);
     let quiet = if quiet_reads == 0 {
         0.0
     } else {
         quiet_cycles as f64 / quiet_reads as f64
     };
-    if batch.repetitions == 0 || wall == 0 {
+    if head.n == 0 || wall == 0 {
         return Ok(None);
     }
-    let trace = trace(batch, samples, wall, quiet)?;
+    let trace = trace(head, samples, wall, quiet)?;
     let counts = trace.lengths();
-    let mean = wall as f64 / batch.repetitions as f64;
+    let mean = wall as f64 / head.n as f64;
     let recording = Recording {
         base_cycles: mean,
-        smallest_recorded_cycles: batch.threshold_cycles,
-        unkept: batch
-            .delays_seen
-            .saturating_sub(samples.delays.len() as u64),
+        smallest_recorded_cycles: batch.threshold,
+        unkept: head.seen.saturating_sub(samples.events.len() as u64),
         execution_cycles: u128::from(wall),
     };
     let delays = Delays::of_recording(&counts, recording)?;
@@ -169,28 +168,28 @@ pub(super) fn analyse(
     let sums = PowerSums::new(
         quiet_reads,
         u128::from(quiet_cycles),
-        u128::from(batch.quiet_squares.unwrap_or_default()),
+        u128::from(head.squares_below.unwrap_or_default()),
     );
-    let moments = match (sums, batch.quiet_squares) {
+    let moments = match (sums, head.squares_below) {
         (Ok(sums), Some(_)) if complete => with_gaps(sums, &counts)?.moments(),
         _ => None,
     };
     let time = |cycles: f64| Time::new(cycles, hz);
     let quantile = |q| QuantileFigure::of(counts.supported_quantile(q), hz);
     let figures = GapFigures {
-        reads: batch.repetitions,
+        reads: head.n,
         wall: time(wall as f64),
         mean: time(mean),
         sd: moments.map(|moments| time(moments.population_sd)),
         quiet: time(quiet),
         study_interval: moments.and_then(study_interval),
-        threshold: time(batch.threshold_cycles as f64),
+        threshold: time(batch.threshold as f64),
         gaps: trace.count(),
         gaps_per_second: hz.and_then(|hz| trace.gaps_per_second(hz).ok()),
         lost: time(trace.lost_cycles()),
         share_lost: trace.share_lost(),
         share_block_interval: if complete {
-            block_interval(batch, samples, wall, quiet)
+            block_interval(head, samples, wall, quiet)
         } else {
             None
         },
@@ -232,26 +231,24 @@ fn period(trace: &Trace, hz: Option<f64>) -> Result<Option<PeriodFigure>, StatsE
     Ok(found.map(|period| PeriodFigure::of(&period, hz)))
 }
 
-fn trace(batch: &Batch, samples: &Samples, wall: u64, quiet: f64) -> Result<Trace, StatsError> {
+fn trace(head: &SetHead, samples: &SetSamples, wall: u64, quiet: f64) -> Result<Trace, StatsError> {
     let spin = Spin {
-        iterations: batch.repetitions,
+        iterations: head.n,
         wall_cycles: wall,
         typical_cycles: quiet,
         unkept: Unkept {
-            count: batch
-                .delays_seen
-                .saturating_sub(samples.delays.len() as u64),
-            cycles: batch.unkept_cycles,
-            longest_cycles: batch.unkept_longest_cycles,
+            count: head.seen.saturating_sub(samples.events.len() as u64),
+            cycles: head.unkept_sum,
+            longest_cycles: head.unkept_max,
         },
     };
     let gaps = samples
-        .delays
+        .events
         .iter()
-        .map(|delay| Gap {
-            index: delay.index,
-            start: delay.start_tsc,
-            length: delay.cycles,
+        .map(|gap| Gap {
+            index: gap.index,
+            start: gap.at,
+            length: gap.value,
         })
         .collect();
     Trace::new(spin, gaps)
@@ -269,13 +266,13 @@ fn study_interval(moments: Moments) -> Option<Interval> {
 
 /// Returns the interval of the share lost over blocks of equal time. A gap across the border of two
 /// blocks counts in both, each for its part.
-fn block_interval(batch: &Batch, samples: &Samples, wall: u64, quiet: f64) -> Option<Interval> {
+fn block_interval(head: &SetHead, samples: &SetSamples, wall: u64, quiet: f64) -> Option<Interval> {
     let width = wall as f64 / BLOCKS as f64;
     let mut lost = [0.0; BLOCKS];
-    for gap in &samples.delays {
-        let start = gap.start_tsc.wrapping_sub(batch.first_tsc) as f64;
-        let part_lost = 1.0 - quiet / (gap.cycles as f64).max(1.0);
-        spread(&mut lost, width, start, gap.cycles as f64, part_lost);
+    for gap in &samples.events {
+        let start = gap.at.wrapping_sub(head.first) as f64;
+        let part_lost = 1.0 - quiet / (gap.value as f64).max(1.0);
+        spread(&mut lost, width, start, gap.value as f64, part_lost);
     }
     let shares: Vec<f64> = lost.iter().map(|lost| lost / width).collect();
     let interval = student_mean(&shares, Level::P95).ok()?;

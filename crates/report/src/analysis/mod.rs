@@ -7,12 +7,12 @@
 mod alarm;
 mod analyser;
 mod attribution;
+mod batch;
 mod checks;
 mod combine;
 mod counters;
 mod figures;
 mod gap;
-mod instance;
 mod loads;
 mod notices;
 mod picture;
@@ -21,24 +21,25 @@ mod summary;
 mod timed;
 
 use tare_results::frequency;
-use tare_results::model::{Cell, CellPlan, Delay, Outcome, Plan, Samples};
+use tare_results::model::{Cell, CellPlan, Event, Plan, Samples, SetSamples};
 use tare_results::{CellState, MachineRecord, ResultsError, RunFolder};
 use tare_stats::Counts;
 
 pub(crate) use alarm::name_cells;
 pub use alarm::{Alarm, AlarmFigure, Coarse, Severity};
 pub use attribution::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
+pub(crate) use batch::Batch;
 pub use combine::{
     CombinedDurations, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare, CombinedTimed,
     Spread,
 };
 pub use counters::CounterFigure;
+pub(crate) use counters::{Counted, combine as count_together};
 pub use figures::{
     ClassFigure, DelayList, Interval, Observed, Over, QuantileFigure, SHARE_LIMITS, ShareFigure,
     Time,
 };
 pub use gap::{GapFigures, InterArrivals, PeriodFigure};
-pub(crate) use instance::Instance;
 pub use loads::{Daemon, LoadFigure, LoadRate};
 pub use picture::{Band, Mark, PEAKS, Peak, TimePicture};
 pub use places::{FactValue, Place, PlaceFact, Placement};
@@ -74,7 +75,7 @@ pub struct Pictures {
     /// Every run over time, in the order of the runs.
     pub runs: Vec<TimePicture>,
     /// Raw samples from the middle of the first run, as it was measured; empty for `gap`.
-    pub window: Vec<Delay>,
+    pub window: Vec<Event>,
     /// All samples of all runs; for `gap`, all listed gaps.
     pub counts: Counts,
     /// Times from gap to gap in bins of equal ratio, `gap` only.
@@ -165,8 +166,9 @@ impl Analysis {
 pub fn analyse(run: &RunFolder) -> Result<Analysis, ReportError> {
     analyse_with(run.plan().clone(), Some(run.machine().clone()), |plan| {
         let state = run.state(plan.id);
-        if !matches!(state, CellState::Done(_)) {
-            return Ok((state, Samples::default()));
+        match &state {
+            CellState::Done(cell) if cell.outcome.record().is_some() => {}
+            _ => return Ok((state, Samples::default())),
         }
         match run.samples(plan.id) {
             Ok(samples) => Ok((state, samples)),
@@ -201,15 +203,23 @@ pub fn analyse_with(
 
 /// Derives the figures of one cell by itself, with the step of its timer; says why if it cannot.
 pub(crate) fn figures_of(cell: &Cell, samples: &Samples) -> Result<(CellFigures, Time), String> {
-    let Outcome::Done(measured) = &cell.outcome else {
-        return Err("it failed".to_owned());
-    };
-    let hz = frequency::choose(&measured.frequencies).map(|frequency| frequency.hz);
-    let contribution = contribution(&cell.plan, measured, samples, hz)
+    let (batch, samples) = batch_of(cell, samples)?;
+    let hz = frequency::choose(&batch.program.frequencies).map(|frequency| frequency.hz);
+    let contribution = contribution(&cell.plan, &batch, samples, hz)
         .map_err(|error| error.to_string())?
         .ok_or(NO_SAMPLES)?;
-    let step = Time::new(measured.calibration.step_cycles as f64, hz);
+    let step = Time::new(batch.program.calibration.step_cycles as f64, hz);
     Ok((contribution.figures, step))
+}
+
+/// Finds the batch of a cell; says why if it has none.
+fn batch_of<'a>(
+    cell: &'a Cell,
+    samples: &'a Samples,
+) -> Result<(Batch<'a>, &'a SetSamples), String> {
+    let record = cell.outcome.record();
+    let batch = record.and_then(Batch::of).zip(samples.sets.first());
+    batch.ok_or_else(|| "its record has no batch; measure it again".to_owned())
 }
 
 impl RunData {

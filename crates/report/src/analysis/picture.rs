@@ -5,7 +5,9 @@
 //! Two rules keep the pictures honest: the longest delay of every column is kept exactly, and of
 //! delays in one column only those are dropped that differ by less than can be seen.
 
-use tare_results::model::{Batch, Delay, Samples};
+use tare_results::model::{Event, SetHead, SetSamples};
+
+use super::Batch;
 
 /// Is the number of columns of pixels that all runs of a combination share.
 pub const COLUMNS: usize = 720;
@@ -85,21 +87,25 @@ pub fn columns_for(runs: usize) -> usize {
 
 impl TimePicture {
     /// Reduces one cell to `columns` columns; `mean` is that of its samples, in cycles.
-    #[must_use]
-    pub fn new(block: u32, columns: usize, batch: &Batch, samples: &Samples, mean: f64) -> Self {
-        let wall = batch.wall_cycles().max(1);
+    pub(crate) fn new(
+        block: u32,
+        columns: usize,
+        batch: &Batch<'_>,
+        samples: &SetSamples,
+        mean: f64,
+    ) -> Self {
+        let head = batch.head;
+        let wall = head.length().max(1);
         let columns = columns.max(1);
-        let is_gap = batch.quiet_squares.is_some();
-        let after = |delay: &Delay| delay.start_tsc.wrapping_sub(batch.first_tsc);
+        let after = |delay: &Event| delay.at.wrapping_sub(head.first);
         let column = |after: u64| {
             let column = u128::from(after) * columns as u128 / u128::from(wall);
             usize::try_from(column).map_or(columns - 1, |column| column.min(columns - 1))
         };
-        let listed_until =
-            (batch.delays_kept < batch.delays_seen).then(|| samples.delays.last().map_or(0, after));
-        let limit = mean as u64 + batch.threshold_cycles;
+        let listed_until = (head.kept < head.seen).then(|| samples.events.last().map_or(0, after));
+        let limit = mean as u64 + batch.threshold;
         let bins = Bins {
-            batch,
+            head,
             limit,
             listed_until,
         };
@@ -107,14 +113,14 @@ impl TimePicture {
             block,
             columns,
             wall_cycles: wall,
-            threshold_cycles: batch.threshold_cycles,
-            listed: samples.delays.len() as u64,
+            threshold_cycles: batch.threshold,
+            listed: samples.events.len() as u64,
             full_from: listed_until.map(|until| until as f64 / wall as f64),
             peaks: peaks(samples, after),
             marks: marks(samples, |delay| column(after(delay))),
             ..Self::default()
         };
-        if !is_gap {
+        if !batch.is_gap() {
             picture.band = bins.band(samples, column);
             picture.unlisted = bins.unlisted(samples, column);
         }
@@ -140,7 +146,7 @@ impl TimePicture {
 
 /// Reads the envelope.
 struct Bins<'a> {
-    batch: &'a Batch,
+    head: &'a SetHead,
     /// The longest duration that is no delay.
     limit: u64,
     listed_until: Option<u64>,
@@ -148,16 +154,16 @@ struct Bins<'a> {
 
 impl Bins<'_> {
     fn start(&self, bin: u32) -> u64 {
-        u64::from(bin).saturating_mul(self.batch.bin_cycles)
+        u64::from(bin).saturating_mul(self.head.bin)
     }
 
-    fn band(&self, samples: &Samples, column: impl Fn(u64) -> usize) -> Vec<Band> {
+    fn band(&self, samples: &SetSamples, column: impl Fn(u64) -> usize) -> Vec<Band> {
         let mut columns: Vec<(Band, u64, u128)> = Vec::new();
         for bin in &samples.envelope {
             let column = column(self.start(bin.bin));
-            let low = bin.min_cycles;
-            let high = bin.max_cycles.min(self.limit.max(low));
-            let (count, sum) = (bin.count, u128::from(bin.sum_cycles));
+            let low = bin.min;
+            let high = bin.max.min(self.limit.max(low));
+            let (count, sum) = (bin.n, u128::from(bin.sum));
             match columns.last_mut() {
                 Some((band, counts, sums)) if band.column == column => {
                     band.low = band.low.min(low);
@@ -187,25 +193,25 @@ impl Bins<'_> {
     }
 
     /// Returns the longest sample of each bin after the list was full.
-    fn unlisted(&self, samples: &Samples, column: impl Fn(u64) -> usize) -> Vec<Mark> {
+    fn unlisted(&self, samples: &SetSamples, column: impl Fn(u64) -> usize) -> Vec<Mark> {
         let Some(until) = self.listed_until else {
             return Vec::new();
         };
         let late = samples.envelope.iter().filter(|bin| {
-            let end = self.start(bin.bin).saturating_add(self.batch.bin_cycles);
-            end > until && bin.max_cycles > self.limit
+            let end = self.start(bin.bin).saturating_add(self.head.bin);
+            end > until && bin.max > self.limit
         });
         late.map(|bin| Mark {
             column: column(self.start(bin.bin)),
-            cycles: bin.max_cycles,
+            cycles: bin.max,
         })
         .collect()
     }
 }
 
-fn peaks(samples: &Samples, after: impl Fn(&Delay) -> u64) -> Vec<Peak> {
-    let mut longest: Vec<&Delay> = samples.delays.iter().collect();
-    let order = |a: &&Delay, b: &&Delay| b.cycles.cmp(&a.cycles).then(a.index.cmp(&b.index));
+fn peaks(samples: &SetSamples, after: impl Fn(&Event) -> u64) -> Vec<Peak> {
+    let mut longest: Vec<&Event> = samples.events.iter().collect();
+    let order = |a: &&Event, b: &&Event| b.value.cmp(&a.value).then(a.index.cmp(&b.index));
     if longest.len() > PEAKS {
         longest.select_nth_unstable_by(PEAKS - 1, order);
         longest.truncate(PEAKS);
@@ -216,20 +222,20 @@ fn peaks(samples: &Samples, after: impl Fn(&Delay) -> u64) -> Vec<Peak> {
         .map(|delay| Peak {
             index: delay.index,
             after_cycles: after(delay),
-            cycles: delay.cycles,
+            cycles: delay.value,
         })
         .collect()
 }
 
 /// Brings delays to columns and drops what cannot be told apart, coarser until few enough are left.
-fn marks(samples: &Samples, column: impl Fn(&Delay) -> usize) -> Vec<Mark> {
+fn marks(samples: &SetSamples, column: impl Fn(&Event) -> usize) -> Vec<Mark> {
     // 1/2,048 of a duration is less than a pixel on any axis that starts near 0 or is logarithmic.
     const FINEST: u32 = 11;
     // 1/32 is about a pixel on an axis of twenty factors of two, where alone so many are possible.
     const COARSEST: u32 = 5;
     let mut marks: Vec<Mark> = Vec::new();
     let mut from = 0;
-    for delay in &samples.delays {
+    for delay in &samples.events {
         let column = column(delay);
         if marks[from..]
             .first()
@@ -240,7 +246,7 @@ fn marks(samples: &Samples, column: impl Fn(&Delay) -> usize) -> Vec<Mark> {
         }
         marks.push(Mark {
             column,
-            cycles: delay.cycles,
+            cycles: delay.value,
         });
     }
     dedup(&mut marks, from, FINEST);
@@ -273,41 +279,49 @@ fn dedup(marks: &mut Vec<Mark>, from: usize, bits: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_results::model::EnvelopeBin;
+    use crate::analysis::batch::program;
+    use tare_results::model::{Bin, Program};
 
-    fn batch(wall: u64) -> Batch {
-        Batch {
-            repetitions: wall / 100,
-            first_tsc: u64::MAX - 500,
-            last_tsc: (u64::MAX - 500).wrapping_add(wall),
-            threshold_cycles: 50,
-            bin_cycles: wall / 100,
-            ..Batch::default()
+    fn head(wall: u64) -> SetHead {
+        let first = u64::MAX - 500;
+        SetHead {
+            n: wall / 100,
+            first,
+            last: first.wrapping_add(wall),
+            bin: wall / 100,
+            ..SetHead::default()
         }
     }
 
-    fn delay(batch: &Batch, index: u64, after: u64, cycles: u64) -> Delay {
-        let start_tsc = batch.first_tsc.wrapping_add(after);
-        Delay {
-            index,
-            start_tsc,
-            cycles,
+    fn batch<'a>(program: &'a Program, head: &'a SetHead) -> Batch<'a> {
+        Batch {
+            program,
+            head,
+            result: 0,
+            work: 1,
+            threshold: 50,
         }
+    }
+
+    fn delay(head: &SetHead, index: u64, after: u64, value: u64) -> Event {
+        let at = head.first.wrapping_add(after);
+        Event { index, at, value }
     }
 
     #[test]
     fn the_longest_delay_of_every_column_stays_exact() {
-        let mut batch = batch(1_000_000);
+        let program = program();
+        let mut head = head(1_000_000);
         let mut random = fastrand::Rng::with_seed(7);
-        let mut samples = Samples::default();
+        let mut samples = SetSamples::default();
         for index in 0..200_000 {
             let bits = random.u32(..30);
             let cycles = 200 + random.u64(..1 << bits);
-            samples.delays.push(delay(&batch, index, index * 5, cycles));
+            samples.events.push(delay(&head, index, index * 5, cycles));
         }
-        batch.delays_seen = 200_000;
-        batch.delays_kept = 200_000;
-        let picture = TimePicture::new(1, 100, &batch, &samples, 100.0);
+        head.seen = 200_000;
+        head.kept = 200_000;
+        let picture = TimePicture::new(1, 100, &batch(&program, &head), &samples, 100.0);
         // 16 steps for each of 22 factors of two in every column.
         assert!(
             picture.marks.len() <= 100 * 22 * 16,
@@ -317,11 +331,11 @@ mod tests {
         assert_eq!(picture.full_from, None);
         for column in 0..100 {
             let inside = (0..200_000_u64).filter(|i| i * 5 / 10_000 == column);
-            let longest = inside.map(|i| samples.delays[i as usize].cycles).max();
+            let longest = inside.map(|i| samples.events[i as usize].value).max();
             let drawn = picture.marks.iter().filter(|m| m.column as u64 == column);
             assert_eq!(drawn.map(|mark| mark.cycles).max(), longest);
         }
-        let longest = samples.delays.iter().map(|d| d.cycles).max().unwrap();
+        let longest = samples.events.iter().map(|d| d.value).max().unwrap();
         assert_eq!(picture.peaks.len(), PEAKS);
         assert_eq!(picture.peaks[0].cycles, longest);
         assert_eq!(picture.longest(), Some(longest));
@@ -329,22 +343,23 @@ mod tests {
 
     #[test]
     fn where_the_list_is_full_the_envelope_shows_the_longest() {
-        let mut batch = batch(10_000);
-        batch.delays_seen = 3;
-        batch.delays_kept = 1;
-        let bin = |bin, max_cycles| EnvelopeBin {
+        let program = program();
+        let mut head = head(10_000);
+        head.seen = 3;
+        head.kept = 1;
+        let bin = |bin, max| Bin {
             bin,
-            count: 1,
-            sum_cycles: 100,
-            min_cycles: 100,
-            max_cycles,
+            n: 1,
+            sum: 100,
+            min: 100,
+            max,
         };
-        let samples = Samples {
-            delays: vec![delay(&batch, 20, 2_050, 400)],
+        let samples = SetSamples {
+            events: vec![delay(&head, 20, 2_050, 400)],
             envelope: vec![bin(10, 120), bin(20, 400), bin(50, 130), bin(90, 700)],
-            ..Samples::default()
+            ..SetSamples::default()
         };
-        let picture = TimePicture::new(1, 10, &batch, &samples, 100.0);
+        let picture = TimePicture::new(1, 10, &batch(&program, &head), &samples, 100.0);
         assert_eq!(picture.full_from, Some(0.205));
         let highs: Vec<u64> = picture.band.iter().map(|band| band.high).collect();
         assert_eq!(highs, [120, 150, 130, 150]);

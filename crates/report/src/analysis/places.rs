@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Cell, Plan};
+use tare_results::model::{Cell, Plan, Program, Record};
 
-use super::instance::Instance;
 use crate::groups::Group;
 
 /// Says on which CPU a cell was measured. A guest numbers its CPUs by itself.
@@ -49,7 +48,7 @@ pub struct FactValue {
 
 impl Placement {
     /// Tells on which CPU a cell was measured.
-    pub(crate) fn of(plan: &Plan, target: &str, measured: &Instance<'_>) -> Self {
+    pub(crate) fn of(plan: &Plan, target: &str, measured: &Program) -> Self {
         let named = measured.preparation.cpu;
         let nowhere = Self {
             host_cpu: None,
@@ -92,10 +91,13 @@ impl Placement {
 pub(super) fn collect<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for cell in cells {
-        let Some(measured) = Instance::of(cell) else {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
             continue;
         };
-        if measured.facts.is_empty() {
+        // What is told of a thread is no fact of the place.
+        let facts = program.facts.iter().filter(|fact| fact.labels.is_empty());
+        let mut facts = facts.peekable();
+        if facts.peek().is_none() {
             continue;
         }
         let target = &cell.plan.target;
@@ -110,7 +112,7 @@ pub(super) fn collect<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Place> {
                 places.len() - 1
             }
         };
-        for fact in measured.facts {
+        for fact in facts {
             add(
                 &mut places[place].facts,
                 &fact.name,

@@ -173,6 +173,8 @@ pub enum State {
     Missing,
     /// It was tried and failed.
     Failed,
+    /// It was left out while the run went on, because what came before made it pointless.
+    LeftOut,
     /// It was measured, but its files are not what was written.
     Damaged,
     /// Its files are in order, but contradict themselves.

@@ -5,12 +5,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Calibration, CellPlan, Measurement, Samples};
+use tare_results::model::{Calibration, CellPlan, SetSamples};
 use tare_stats::{
     ClassTable, Counts, DelayClasses, Delays, Level, Quantile, StatsError, Tally, blocks,
     normal_mean, student_mean, student_ratio,
 };
 
+use super::Batch;
 use super::figures::{
     ClassFigure, DelayList, Interval, QuantileFigure, SHARE_LIMITS, ShareFigure, Time,
 };
@@ -84,16 +85,15 @@ pub(super) struct Timed {
 /// Derives the figures of one cell; `Ok(None)` if it has no samples.
 pub(super) fn analyse(
     plan: &CellPlan,
-    measured: &Measurement,
-    samples: &Samples,
+    batch: &Batch<'_>,
+    samples: &SetSamples,
     hz: Option<f64>,
 ) -> Result<Option<Timed>, StatsError> {
-    let batch = &measured.batch;
-    let counts = Counts::from_pairs(samples.counts.iter().map(|c| (c.cycles, c.count)))?;
+    let counts = Counts::from_pairs(samples.counts.iter().map(|c| (c.value, c.count)))?;
     let Some(delays) = Delays::of_run(&counts) else {
         return Ok(None);
     };
-    let region = region_cycles(plan, &measured.calibration);
+    let region = region_cycles(plan, &batch.program.calibration);
     let Some(raw) = durations(&counts, hz) else {
         return Ok(None);
     };
@@ -105,7 +105,7 @@ pub(super) fn analyse(
     let block_means: Option<Vec<f64>> = time_blocks
         .as_ref()
         .and_then(|blocks| blocks.iter().map(Tally::mean).collect());
-    let wall = batch.wall_cycles() as f64;
+    let wall = batch.head.length() as f64;
     let figures = TimedFigures {
         repetitions: counts.total(),
         work: batch.work,
@@ -118,7 +118,7 @@ pub(super) fn analyse(
         classes: ClassFigure::all(&classes, hz),
         shares: ShareFigure::all(&delays),
         share_block_interval: time_blocks
-            .and_then(|blocks| block_losses(&blocks, measured, samples, raw.mean.cycles))
+            .and_then(|blocks| block_losses(&blocks, batch, samples, raw.mean.cycles))
             .and_then(|losses| student_ratio(&losses, Level::P95).ok())
             .map(|interval| Interval::of(&interval).over_blocks()),
         dead_time: Time::new(
@@ -159,13 +159,13 @@ fn durations(counts: &Counts, hz: Option<f64>) -> Option<Durations> {
     })
 }
 
-fn envelope_rows(samples: &Samples) -> Vec<Tally> {
+fn envelope_rows(samples: &SetSamples) -> Vec<Tally> {
     samples
         .envelope
         .iter()
         .map(|bin| Tally {
-            count: bin.count,
-            sum: u128::from(bin.sum_cycles),
+            count: bin.n,
+            sum: u128::from(bin.sum),
         })
         .collect()
 }
@@ -179,13 +179,12 @@ fn over_blocks(values: &[f64]) -> Option<Interval> {
 /// `None` if such delays are missing in the list.
 fn block_losses(
     blocks: &[Tally],
-    measured: &Measurement,
-    samples: &Samples,
+    batch: &Batch<'_>,
+    samples: &SetSamples,
     mean: f64,
 ) -> Option<Vec<(f64, f64)>> {
-    let batch = &measured.batch;
     let limit = SHARE_LIMITS[0];
-    if batch.threshold_cycles > limit || batch.delays_kept < batch.delays_seen {
+    if batch.threshold > limit || batch.head.kept < batch.head.seen {
         return None;
     }
     let bound = limit as f64 + mean;
@@ -193,12 +192,12 @@ fn block_losses(
     // Blocks end at a number of samples, and a delay is placed by its index.
     let mut block = 0;
     let mut end = blocks.first()?.count;
-    for delay in samples.delays.iter().filter(|d| d.cycles as f64 > bound) {
+    for delay in samples.events.iter().filter(|d| d.value as f64 > bound) {
         while delay.index >= end && block + 1 < blocks.len() {
             block += 1;
             end += blocks[block].count;
         }
-        lost[block] += delay.cycles as f64 - mean;
+        lost[block] += delay.value as f64 - mean;
     }
     let times = blocks.iter().map(|block| block.sum as f64);
     Some(lost.into_iter().zip(times).collect())

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 use tare_results::frequency;
-use tare_results::model::{Calibration, Cell, Outcome};
+use tare_results::model::{Calibration, Cell, Program, Record};
 
-use crate::analysis::{Analysis, CombinedFigures, Instance, Time};
+use crate::analysis::{Analysis, CombinedFigures, Time};
 use crate::groups::Group;
 use crate::words;
 
@@ -29,10 +29,10 @@ const COSTS: [(&str, Cost); 7] = [
 pub(super) fn calibration(analysis: &Analysis) -> Markup {
     let mut targets: Vec<Target<'_>> = Vec::new();
     for cell in analysis.measured() {
-        let Some(instance) = Instance::of(cell) else {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
             continue;
         };
-        let entry = (cell, instance);
+        let entry = (cell, program);
         match targets
             .iter_mut()
             .find(|(name, _)| *name == cell.plan.target)
@@ -47,7 +47,7 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
     for (target, cells) in &targets {
         let mut row = vec![marked(target, cells)];
         row.extend(COSTS.map(|(_, of)| {
-            let mut values: Vec<f64> = cells.iter().map(|(_, m)| of(m.calibration)).collect();
+            let mut values: Vec<f64> = cells.iter().map(|(_, p)| of(&p.calibration)).collect();
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).map_or_else(none, |cycles| {
                 let time = Time::new(*cycles, hz_of(cells));
@@ -85,14 +85,14 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
 }
 
 /// Names a target, marked if an emulator executed it.
-fn marked(target: &str, cells: &[(&Cell, Instance<'_>)]) -> String {
-    if cells.iter().any(|(_, measured)| measured.agent.emulated) {
+fn marked(target: &str, cells: &[(&Cell, &Program)]) -> String {
+    if cells.iter().any(|(_, program)| program.agent.emulated) {
         return format!("{target} (emulated)");
     }
     target.to_owned()
 }
 
-type Target<'a> = (&'a str, Vec<(&'a Cell, Instance<'a>)>);
+type Target<'a> = (&'a str, Vec<(&'a Cell, &'a Program)>);
 
 /// Makes the table of frequencies; targets with the same are one row.
 fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {
@@ -109,15 +109,15 @@ fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn hz_of(cells: &[(&Cell, Instance<'_>)]) -> Option<f64> {
+fn hz_of(cells: &[(&Cell, &Program)]) -> Option<f64> {
     let (_, first) = cells.first()?;
-    frequency::choose(first.frequencies).map(|frequency| frequency.hz)
+    frequency::choose(&first.frequencies).map(|frequency| frequency.hz)
 }
 
-fn told(cells: &[(&Cell, Instance<'_>)]) -> String {
+fn told(cells: &[(&Cell, &Program)]) -> String {
     let known: Vec<_> = cells
         .iter()
-        .filter_map(|(_, instance)| frequency::choose(instance.frequencies))
+        .filter_map(|(_, program)| frequency::choose(&program.frequencies))
         .collect();
     let Some(first) = known.first() else {
         return "not known; durations are in cycles only".to_owned();
@@ -149,10 +149,7 @@ fn dead_time(analysis: &Analysis) -> Option<Table> {
         let cell = analysis.summary().cells.iter().find(|cell| cell.id == id)?;
         let timed = cell.figures.timed()?;
         let record = analysis.cells().iter().find(|cell| cell.plan.id == id)?;
-        let Outcome::Done(measured) = &record.outcome else {
-            continue;
-        };
-        let costs = &measured.calibration;
+        let costs = &record.outcome.record()?.program()?.calibration;
         let empty = match combination.timing.as_str() {
             "published" => costs.published_cost_cycles,
             _ => costs.fenced_cost_cycles,

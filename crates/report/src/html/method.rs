@@ -1,11 +1,9 @@
 //! How it was measured, what that cannot see, what was not measured, and where it all comes from.
 
 use maud::{Markup, html};
-use tare_results::model::Plan;
+use tare_results::model::{Plan, Record};
 
-use crate::analysis::{
-    Analysis, CombinedFigures, Instance, Placement, Severity, State, name_cells,
-};
+use crate::analysis::{Analysis, CombinedFigures, Placement, Severity, State, name_cells};
 use crate::words;
 
 use super::parts::{N, Table, facts, with_code};
@@ -131,6 +129,7 @@ pub(super) fn not_measured(analysis: &Analysis) -> Markup {
         let state = match cell.state {
             State::Missing => "missing",
             State::Failed => "failed",
+            State::LeftOut => "left out",
             State::Damaged => "damaged",
             State::Contradictory => "contradictory",
         };
@@ -233,11 +232,10 @@ fn span(analysis: &Analysis) -> String {
 fn agents(analysis: &Analysis) -> Vec<String> {
     let mut described: Vec<(String, Vec<u32>)> = Vec::new();
     for cell in analysis.measured() {
-        let Some(measured) = Instance::of(cell) else {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
             continue;
         };
-        let agent = measured.agent;
-        let preparation = measured.preparation;
+        let (agent, preparation) = (&program.agent, &program.preparation);
         let mut text = format!(
             "{} on {}{}, SHA-256 {}; buffers {}locked; /dev/cpu_dma_latency {}",
             agent.version,
@@ -251,7 +249,7 @@ fn agents(analysis: &Analysis) -> Vec<String> {
                 "not held"
             },
         );
-        let placement = Placement::of(analysis.plan(), &cell.plan.target, &measured);
+        let placement = Placement::of(analysis.plan(), &cell.plan.target, program);
         text.push_str(&format!("; {}", placement.words()));
         if let Some(accelerator) = &agent.accelerator {
             text.push_str(&format!("; executed by {accelerator}"));

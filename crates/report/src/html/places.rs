@@ -2,8 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::analysis::{Combination, Place, Summary, name_cells};
-use crate::panels::Panel;
+use crate::analysis::{CounterFigure, Place, Summary, name_cells};
 use crate::words;
 
 use super::parts::{N, Table, none, with_code};
@@ -142,8 +141,11 @@ pub(super) fn places(places: &[Place]) -> Option<Markup> {
     })
 }
 
-/// Renders what was counted on the measured CPU; `None` if nothing counts there.
-pub(super) fn counters(panels: &[Panel<'_>]) -> Option<Markup> {
+/// Renders what was counted on the measured CPU, beside what was delayed there; `None` if nothing counts. `rows` are the
+/// name of a combination, its counters, and what its delays are called.
+pub(super) fn counters<'a>(
+    rows: impl Iterator<Item = (String, &'a [CounterFigure], [&'a str; 2])>,
+) -> Option<Markup> {
     let mut table = Table::new([
         "workload · target",
         "what",
@@ -151,17 +153,16 @@ pub(super) fn counters(panels: &[Panel<'_>]) -> Option<Markup> {
         "per second",
         "delays beside",
     ]);
-    let combinations = panels.iter().flat_map(|panel| &panel.members);
-    for (_, combination) in combinations {
-        for counter in &combination.counters {
+    for (name, counters, [one, many]) in rows {
+        for counter in counters {
             table.row([
-                words::name(combination),
+                name.clone(),
                 counter.name.clone(),
                 N.count(counter.count),
                 counter
                     .per_second
                     .map_or_else(none, |rate| N.short(rate.median)),
-                beside(combination, counter.delays),
+                words::counted(N, counter.delays, one, many),
             ]);
         }
     }
@@ -177,12 +178,4 @@ pub(super) fn counters(panels: &[Panel<'_>]) -> Option<Markup> {
         }
         (table.render())
     })
-}
-
-fn beside(combination: &Combination, delays: u64) -> String {
-    if combination.figures.gap().is_some() {
-        words::counted(N, delays, "gap", "gaps")
-    } else {
-        words::counted(N, delays, "delay", "delays")
-    }
 }

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use crate::analysis::{
-    ClassFigure, Combination, CombinedFigures, CombinedGap, CombinedShare, CombinedTimed, Observed,
-    Spread, Time,
+    ClassFigure, Combination, CombinedFigures, CombinedGap, CombinedShare, CombinedTimed,
+    CounterFigure, Observed, Spread, Time,
 };
 use crate::panels::Panel;
 use crate::table_rows::{Entry, Row, first, rows};
@@ -44,8 +44,23 @@ pub(super) fn results(panels: &[Panel<'_>]) -> Markup {
         } @else {
             (classes.render())
         }
-        @if let Some(counters) = counters(panels) { (counters) }
+        @if let Some(counters) = counters(counted(panels)) { (counters) }
     }
+}
+
+/// Returns what was counted while the members of panels were measured.
+fn counted<'a>(
+    panels: &'a [Panel<'_>],
+) -> impl Iterator<Item = (String, &'a [CounterFigure], [&'a str; 2])> {
+    let members = panels.iter().flat_map(|panel| &panel.members);
+    members.map(|(_, combination)| {
+        let delays = match combination.figures {
+            CombinedFigures::Gap(_) => ["gap", "gaps"],
+            CombinedFigures::Timed(_) => ["delay", "delays"],
+        };
+        let counters = combination.counters.as_slice();
+        (words::name(combination), counters, delays)
+    })
 }
 
 fn gap_table(rows: &[Row<'_, CombinedGap>]) -> Table {

@@ -23,8 +23,8 @@ pub(super) fn window(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
     let whole = windows_of(panel);
     let windows = windows_of(&view.part);
     let all = || whole.iter().flat_map(|window| window.iter());
-    let low = all().map(|sample| sample.cycles).min()?;
-    let high = all().map(|sample| sample.cycles).max()?;
+    let low = all().map(|sample| sample.value).min()?;
+    let high = all().map(|sample| sample.value).max()?;
     let length = windows.iter().map(|window| window.len()).max()?;
     let title = panel.title();
     let description = format!("{length} consecutive repetitions of {title}");
@@ -35,7 +35,7 @@ pub(super) fn window(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
     let shift = |series: usize| (series as f64 - (windows.len() - 1) as f64 / 2.0) * APART;
     for (series, window) in windows.iter().enumerate() {
         let dots = window.iter().enumerate().map(|(place, sample)| {
-            let y = scale.at(sample.cycles as f64) + shift(series);
+            let y = scale.at(sample.value as f64) + shift(series);
             (across.at(place as f64), y)
         });
         let path = scatter(dots.collect(), usize::MAX);

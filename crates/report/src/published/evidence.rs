@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tare_results::model::{Cell, Outcome};
+use tare_results::model::Cell;
 
 use crate::analysis::{Combination, CombinedFigures, CombinedTimed, Summary};
 use crate::wakeup::WakeupCombination;
@@ -49,10 +49,7 @@ impl<'a> Evidence<'a> {
         let idle = summary.combinations.iter().filter(|c| c.load == "idle");
         let measured = idle.filter_map(|combination| {
             let cell = cells.get(combination.cells.first()?)?;
-            let Outcome::Done(measurement) = &cell.outcome else {
-                return None;
-            };
-            let agent = &measurement.agent;
+            let agent = &cell.outcome.record()?.program()?.agent;
             let without = || {
                 combination
                     .target

@@ -2,7 +2,7 @@
 
 use tare_host::{Finding, Severity as Bad};
 
-use crate::analysis::{Alarm, Severity};
+use crate::analysis::{Alarm, Severity, State};
 
 use super::Evidence;
 
@@ -33,7 +33,10 @@ pub(super) fn cautions(evidence: &Evidence<'_>) -> Vec<String> {
         .filter(|alarm| alarm.severity() >= Severity::Warning)
         .map(Alarm::to_string)
         .collect();
-    let failed = evidence.not_measured.len();
+    let not_measured = evidence.not_measured.iter();
+    let failed = not_measured
+        .filter(|cell| cell.state != State::LeftOut)
+        .count();
     if failed > 0 {
         cautions.push(format!(
             "{failed} of {} cells have no figures; the section on what was not measured says why.",

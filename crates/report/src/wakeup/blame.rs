@@ -15,7 +15,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::WorstWakeup;
+use tare_results::model::Trace;
 
 use super::parts::{Parts, divide, is_timer};
 use super::timeline::IDLE;
@@ -171,9 +171,9 @@ pub struct Share {
     pub ns: u64,
 }
 
-/// Finds out who caused a late wake-up.
+/// Finds out who caused a late wake-up of a thread.
 #[must_use]
-pub fn blame(wakeup: &WorstWakeup) -> Blame {
+pub fn blame(wakeup: &Trace, thread: u32) -> Blame {
     let (parts, shares) = divide(wakeup);
     let shares: Vec<Share> = shares
         .into_iter()
@@ -185,9 +185,9 @@ pub fn blame(wakeup: &WorstWakeup) -> Blame {
             share.culprit.clone()
         });
     Blame {
-        thread: wakeup.thread,
-        activation: wakeup.activation,
-        latency_ns: wakeup.latency_ns,
+        thread,
+        activation: wakeup.index,
+        latency_ns: wakeup.value,
         parts,
         culprit_text: culprit.to_string(),
         culprit,

@@ -1,12 +1,12 @@
 //! What bears on whether wake-up latencies may be believed.
 
-use tare_results::model::{Cell, LoadPlace, Outcome};
+use tare_results::model::{Cell, LoadPlace, Record};
 
 use super::blame::Culprit;
 use super::combine::{Clock, WakeupCombination};
 use super::run::phase_ns;
 use super::worst::WorstFigure;
-use crate::analysis::{Alarm, Instance};
+use crate::analysis::Alarm;
 use crate::groups::Group;
 
 /// Is the share of an interval from which on recording is said to cost much.
@@ -76,8 +76,9 @@ pub(crate) fn find(
         });
     }
     let asleep = cells.iter().filter(|(cell, _)| {
-        Instance::of(cell).is_some_and(|instance| {
-            !instance.preparation.latency_held && instance.agent.environment != "unikernel"
+        let program = cell.outcome.record().and_then(Record::program);
+        program.is_some_and(|program| {
+            !program.preparation.latency_held && program.agent.environment != "unikernel"
         })
     });
     let asleep: Vec<u32> = asleep.map(|(cell, _)| cell.plan.id).collect();
@@ -108,9 +109,7 @@ fn beyond_the_end(combination: &WakeupCombination) -> u64 {
 
 /// Finds the load of a cell that started latest in its phase, with how much of the phase had gone.
 fn late(cell: &Cell) -> Option<(u32, String, f64)> {
-    let Outcome::Woken(woken) = &cell.outcome else {
-        return None;
-    };
+    let origin_ns = cell.outcome.record()?.sets.first()?.first;
     let load = cell.load.as_ref()?;
     // Clocks of two kernels can't be compared.
     let same_kernel = load.place == LoadPlace::Inside
@@ -124,7 +123,7 @@ fn late(cell: &Cell) -> Option<(u32, String, f64)> {
         .iter()
         .filter(|phase| !phase.achieved.is_empty());
     let shares = shares.map(|phase| {
-        let due = woken.origin_ns as f64 + f64::from(phase.number) * length;
+        let due = origin_ns as f64 + f64::from(phase.number) * length;
         (phase, (phase.started_ns as f64 - due) / length)
     });
     let (phase, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;

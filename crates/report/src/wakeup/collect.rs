@@ -1,12 +1,13 @@
 //! Takes the wake-up cells of a run one by one and puts their figures together.
 
-use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use tare_results::model::{Cell, CellPlan, Plan, Samples};
 
 use super::combine::{self, Clock, WakeupCombination};
 use super::picture::{RunPicture, WakeupPictures};
 use super::run::{self, WakeupRun};
+use super::threads::Thread;
 use super::worst::{self, WorstFigure};
-use crate::analysis::{Instance, Placement};
+use crate::analysis::{Counted, Placement, count_together};
 use crate::groups::{Group, option};
 
 /// Collects the figures of wake-up cells.
@@ -22,6 +23,7 @@ struct Repeated {
     planned_runs: u64,
     runs: Vec<WakeupRun>,
     worst: Vec<WorstFigure>,
+    counted: Vec<Counted>,
     pictures: WakeupPictures,
     facts: Facts,
 }
@@ -50,6 +52,7 @@ impl Collector {
                     planned_runs: 1,
                     runs: Vec::new(),
                     worst: Vec::new(),
+                    counted: Vec::new(),
                     pictures: WakeupPictures::default(),
                     facts: Facts::default(),
                 }),
@@ -65,10 +68,10 @@ impl Collector {
         cell: &Cell,
         samples: &Samples,
     ) -> Result<(), String> {
-        let Outcome::Woken(woken) = &cell.outcome else {
-            return Err("its record has no wake-ups".to_owned());
-        };
-        if woken.threads.iter().all(|thread| thread.woken == 0) {
+        let record = cell.outcome.record();
+        let record = record.ok_or("its record has no wake-ups")?;
+        let threads = Thread::all(record, samples)?;
+        if threads.iter().all(|thread| thread.woken() == 0) {
             return Err("no thread of it was ever woken; measure it longer".to_owned());
         }
         let plan = &cell.plan;
@@ -76,30 +79,30 @@ impl Collector {
         let Some(group) = self.groups.iter_mut().find(|g| g.plan.repeats(plan)) else {
             return Err("the plan does not have it".to_owned());
         };
-        let contribution = run::analyse(plan, woken, &samples.wakeups)?;
+        let contribution = run::analyse(plan, &threads)?;
         group.pictures.count(contribution.counts)?;
         group.runs.push(contribution.run);
-        let picture = RunPicture::new(plan, woken, &samples.wakeups);
+        let picture = RunPicture::new(plan, &threads);
         group.pictures.runs.push(picture);
-        group
-            .worst
-            .append(&mut worst::find(plan, woken, &samples.wakeups));
+        let mut worst = worst::find(plan, &threads, &record.traces);
+        group.worst.append(&mut worst);
         worst::keep_worst(&mut group.worst);
+        group.counted.push(Counted::of(record, None));
         let facts = &mut group.facts;
-        if let Some(instance) = Instance::of(cell) {
-            facts.emulated |= instance.agent.emulated;
-            let told = |name| instance.fact(name).map(str::to_owned);
+        if let Some(program) = record.program() {
+            facts.emulated |= program.agent.emulated;
+            let told = |name| program.fact(name).map(str::to_owned);
             facts.kernel = facts.kernel.take().or_else(|| told("kernel release"));
             facts.preemption = facts.preemption.take().or_else(|| told("preemption model"));
-            let placement = Placement::of(run, &plan.target, &instance);
+            let placement = Placement::of(run, &plan.target, program);
             if !facts.placements.contains(&placement) {
                 facts.placements.push(placement);
             }
         }
-        if let Some(first) = woken.threads.first() {
-            facts.policy.clone_from(&first.policy);
-            facts.priority = first.priority;
-            facts.intervals_ns = woken.threads.iter().map(|t| t.interval_ns).collect();
+        if let Some(first) = threads.first() {
+            facts.policy = first.policy().to_owned();
+            facts.priority = first.priority();
+            facts.intervals_ns = threads.iter().map(|t| t.interval_ns).collect();
         }
         Ok(())
     }
@@ -128,7 +131,7 @@ impl Collector {
 
 /// Says whether a cell measures wake-ups.
 pub(crate) fn is_wakeup(cell: &CellPlan) -> bool {
-    cell.workload == "wakeup"
+    cell.experiment == "wakeup"
 }
 
 /// Orders kernels as landolfi-2018 does, from none to full real-time preemption.
@@ -178,6 +181,7 @@ impl Repeated {
             threads: combine::threads(&runs),
             average_max: averages.and_then(|averages| super::latency::tail(&averages)),
             worst: self.worst,
+            counters: count_together(&self.counted),
             target: plan.target,
             load: plan.load,
             each: runs,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::latency::{LatencySpread, refusal};
 use super::run::{PhaseRun, WakeupRun};
 use super::worst::WorstFigure;
-use crate::analysis::{Placement, Spread};
+use crate::analysis::{CounterFigure, Placement, Spread};
 use crate::groups::Group;
 
 /// Holds the figures of wake-up cells that differ only in their run.
@@ -66,6 +66,8 @@ pub struct WakeupCombination {
     pub average_max: Option<Spread<f64>>,
     /// The worst wake-ups of all runs, worst first.
     pub worst: Vec<WorstFigure>,
+    /// What was counted on the measured CPU: interrupts of the unikernel. Empty elsewhere.
+    pub counters: Vec<CounterFigure>,
     /// Each run's figures.
     pub each: Vec<WakeupRun>,
 }

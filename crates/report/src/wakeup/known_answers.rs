@@ -1,7 +1,7 @@
 //! Traces whose culprit is known.
 
 use proptest::prelude::*;
-use tare_results::model::{TraceEvent, TraceKind, WorstWakeup};
+use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 use super::blame::{Blame, Culprit, blame};
 use super::parts::Parts;
@@ -86,13 +86,14 @@ fn with_stack(mut event: TraceEvent, stack: &[&str]) -> TraceEvent {
 }
 
 fn judged<const N: usize>(latency_ns: u64, events: [&[TraceEvent]; N]) -> Blame {
-    let blame = blame(&WorstWakeup {
-        thread: 0,
-        activation: 7,
-        latency_ns,
+    let trace = Trace {
+        set: 0,
+        index: 7,
+        value: latency_ns,
         complete: true,
         events: events.concat(),
-    });
+    };
+    let blame = blame(&trace, 0);
     assert_eq!(blame.parts.total_ns(), latency_ns);
     let shares: u64 = blame.shares.iter().map(|share| share.ns).sum();
     assert_eq!(shares, latency_ns);
@@ -407,13 +408,14 @@ fn what_was_overwritten_is_nobodys() {
         switch(790_000, TAR, US),
         enter(795_000, "local timer"),
     ];
-    let blame = blame(&WorstWakeup {
-        thread: 0,
-        activation: 7,
-        latency_ns: 800_000,
+    let trace = Trace {
+        set: 0,
+        index: 7,
+        value: 800_000,
         complete: false,
         events: events.to_vec(),
-    });
+    };
+    let blame = blame(&trace, 0);
     assert!(!blame.complete);
     assert_eq!(blame.culprit, Culprit::Unseen { last: None });
     assert_eq!(blame.parts.unseen_ns, 700_000);

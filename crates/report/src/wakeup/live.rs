@@ -1,16 +1,18 @@
 //! A wake-up cell that has just arrived, in one line.
 
-use tare_results::model::{Cell, Samples, Wakeups};
+use tare_results::model::{Cell, Record, Samples};
 
 use super::run;
+use super::threads::Thread;
 use super::words::{time, under};
 use crate::format::Numbers;
 
 const N: Numbers = Numbers::PLAIN;
 
 /// Says in one short line what a cell has shown, or why it cannot.
-pub(crate) fn live(cell: &Cell, woken: &Wakeups, samples: &Samples) -> String {
-    let found = match run::analyse(&cell.plan, woken, &samples.wakeups) {
+pub(crate) fn live(cell: &Cell, record: &Record, samples: &Samples) -> String {
+    let threads = Thread::all(record, samples);
+    let found = match threads.and_then(|threads| run::analyse(&cell.plan, &threads)) {
         Ok(contribution) => contribution.run,
         Err(reason) => return reason,
     };

@@ -28,6 +28,7 @@ pub mod parts;
 mod picture;
 mod run;
 pub(crate) mod table;
+mod threads;
 mod timeline;
 pub(crate) mod verdict;
 pub(crate) mod words;

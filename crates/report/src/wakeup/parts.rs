@@ -19,7 +19,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::WorstWakeup;
+use tare_results::model::Trace;
 
 use super::blame::Culprit;
 use super::timeline::{Doing, IDLE, Stretch, TIMER, Thread, Timeline};
@@ -77,7 +77,7 @@ enum Part {
 ///
 /// Panics if the parts do not sum up to the latency, which is a bug.
 #[must_use]
-pub fn divide(wakeup: &WorstWakeup) -> (Parts, Vec<(Culprit, u64)>) {
+pub fn divide(wakeup: &Trace) -> (Parts, Vec<(Culprit, u64)>) {
     let timeline = Timeline::new(wakeup);
     let mut parts = Parts::default();
     let mut shares: Vec<(Culprit, u64)> = Vec::new();
@@ -94,7 +94,7 @@ pub fn divide(wakeup: &WorstWakeup) -> (Parts, Vec<(Culprit, u64)>) {
     }
     assert_eq!(
         parts.total_ns(),
-        wakeup.latency_ns,
+        wakeup.value,
         "the parts of a latency sum up to it"
     );
     // The sort keeps the order of time among equal ones.

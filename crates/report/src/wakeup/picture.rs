@@ -3,10 +3,11 @@
 //! The envelope has the least, the mean and the greatest latency of each bin of time; bins are brought to columns
 //! of pixels without losing any maximum. Counts stay exact, for what adds up over time.
 
-use tare_results::model::{CellPlan, WakeupSamples, Wakeups};
+use tare_results::model::CellPlan;
 use tare_stats::Counts;
 
 use super::run::phase_ns;
+use super::threads::Thread;
 
 /// Is the number of columns of pixels of one run.
 pub const COLUMNS: usize = 720;
@@ -52,35 +53,31 @@ pub struct LatencyColumn {
 
 impl RunPicture {
     /// Reduces one cell.
-    pub(super) fn new(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) -> Self {
-        let length = |thread: &tare_results::model::WakeupThread| {
-            (thread.woken + thread.missed).saturating_mul(thread.interval_ns)
+    pub(super) fn new(plan: &CellPlan, threads: &[Thread<'_>]) -> Self {
+        let length = |thread: &Thread<'_>| {
+            (thread.woken() + thread.missed()).saturating_mul(thread.interval_ns)
         };
-        let length_ns = woken.threads.iter().map(length).max().unwrap_or(0).max(1);
+        let length_ns = threads.iter().map(length).max().unwrap_or(0).max(1);
         let column = |at_ns: u64| {
             let column = u128::from(at_ns) * COLUMNS as u128 / u128::from(length_ns);
             usize::try_from(column).map_or(COLUMNS - 1, |column| column.min(COLUMNS - 1))
         };
         let mut columns: Vec<Option<(u64, u64, u128, u64)>> = vec![None; COLUMNS];
         let mut longest: Option<(u64, u64)> = None;
-        for bin in &samples.bins {
-            let Some(thread) = woken.threads.get(bin.thread as usize) else {
-                continue;
-            };
-            let middle = u64::from(bin.bin) * thread.bin_ns + thread.bin_ns / 2;
-            let sum = u128::from(bin.sum_ns);
+        let sets = threads.iter().flat_map(|thread| &thread.sets);
+        let bins = sets.flat_map(|set| set.samples.envelope.iter().map(|bin| (set.head.bin, bin)));
+        for (width, bin) in bins {
+            let middle = u64::from(bin.bin) * width + width / 2;
+            let sum = u128::from(bin.sum);
             let known = &mut columns[column(middle)];
             *known = Some(match *known {
-                None => (bin.count, bin.min_ns, sum, bin.max_ns),
-                Some((count, low, before, high)) => (
-                    count + bin.count,
-                    low.min(bin.min_ns),
-                    before + sum,
-                    high.max(bin.max_ns),
-                ),
+                None => (bin.n, bin.min, sum, bin.max),
+                Some((n, low, before, high)) => {
+                    (n + bin.n, low.min(bin.min), before + sum, high.max(bin.max))
+                }
             });
-            if longest.is_none_or(|(_, ns)| bin.max_ns > ns) {
-                longest = Some((middle, bin.max_ns));
+            if longest.is_none_or(|(_, ns)| bin.max > ns) {
+                longest = Some((middle, bin.max));
             }
         }
         let columns = columns.into_iter().enumerate();

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{CellPlan, LatencyCount, WakeupSamples, WakeupThread, Wakeups};
+use tare_results::model::CellPlan;
 use tare_stats::{Counts, Response, StatsError};
 
 use super::latency::Latencies;
+use super::threads::Thread;
 
 /// Holds the figures of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -88,33 +89,30 @@ pub(crate) fn phase_ns(plan: &CellPlan) -> Option<f64> {
 /// Derives the figures of one cell.
 ///
 /// Says what is wrong if its records contradict each other.
-pub(crate) fn analyse(
-    plan: &CellPlan,
-    woken: &Wakeups,
-    samples: &WakeupSamples,
-) -> Result<Contribution, String> {
+pub(crate) fn analyse(plan: &CellPlan, all: &[Thread<'_>]) -> Result<Contribution, String> {
     let loads = loads(plan);
     let told = |error: StatsError| error.to_string();
-    if let Some(row) = samples
-        .counts
-        .iter()
-        .find(|row| row.phase as usize >= loads.len())
-    {
-        return Err(format!(
-            "it has latencies of phase {}, counted from 0, but only {} phases; measure it again",
-            row.phase,
-            loads.len()
-        ));
-    }
+    // What was woken before the load of its phase had begun is in no phase's figures.
+    let mut between: Vec<Counts> = vec![Counts::default(); all.len()];
     let mut counts: Vec<Vec<(u64, Counts)>> = vec![Vec::new(); loads.len()];
-    for thread in &woken.threads {
-        for (number, counts) in (0..).zip(&mut counts) {
-            let own = samples
-                .counts
-                .iter()
-                .filter(|row| is_of(row, thread, number));
-            let own = Counts::from_pairs(own.map(|row| (row.latency_ns, row.count)));
-            counts.push((thread.interval_ns, own.map_err(told)?));
+    for (thread, between) in all.iter().zip(&mut between) {
+        for phase in &mut counts {
+            phase.push((thread.interval_ns, Counts::default()));
+        }
+        for set in &thread.sets {
+            let Some(phase) = set.phase else { continue };
+            let Some(of_phase) = counts.get_mut(phase as usize) else {
+                return Err(format!(
+                    "it has latencies of phase {phase}, counted from 0, but only {} phases; measure it again",
+                    loads.len()
+                ));
+            };
+            let rows = set.samples.counts.iter();
+            let own = Counts::from_pairs(rows.map(|row| (row.value, row.count))).map_err(told)?;
+            match (set.between, of_phase.last_mut()) {
+                (false, Some((_, counts))) => *counts = own,
+                _ => *between = between.merge(&own).map_err(told)?,
+            }
         }
     }
     let phases: Vec<PhaseRun> = (0..)
@@ -126,33 +124,34 @@ pub(crate) fn analyse(
         .iter()
         .map(|phase| Some(phase.service?.max_ns as f64))
         .collect();
-    let several = woken.threads.len() > 1;
     let mut threads = Vec::new();
-    for (place, thread) in woken.threads.iter().enumerate() {
+    for (place, (thread, between)) in all.iter().zip(between).enumerate() {
         let own = || (0..).zip(loads.iter().zip(&counts));
         let phases = own()
-            .filter(|_| several)
+            .filter(|_| all.len() > 1)
             .map(|(number, (load, counts))| phase(number, load, &counts[place..=place]));
         let derived: u64 = own()
             .map(|(_, (_, counts))| missed(&counts[place..=place]))
+            .chain([missed(&[(thread.interval_ns, between)])])
             .sum::<Result<u64, _>>()
             .map_err(told)?;
-        if derived < thread.missed && thread.uncounted == 0 {
+        if derived < thread.missed() && thread.uncounted() == 0 {
             return Err(format!(
                 "its thread {} missed {} activations, but its latencies account for {derived} only; \
                  measure it again",
-                thread.number, thread.missed
+                thread.number,
+                thread.missed()
             ));
         }
         threads.push(ThreadRun {
             number: thread.number,
-            cpu: thread.cpu,
+            cpu: thread.cpu(),
             interval_ns: thread.interval_ns,
-            woken: thread.woken,
-            missed: thread.missed,
-            uncounted: thread.uncounted,
-            max_ns: thread.max_ns,
-            recording_ns: thread.recording_ns,
+            woken: thread.woken(),
+            missed: thread.missed(),
+            uncounted: thread.uncounted(),
+            max_ns: thread.max_ns(),
+            recording_ns: thread.recording_ns(),
             phases: phases.collect::<Result<_, _>>().map_err(told)?,
         });
     }
@@ -166,10 +165,6 @@ pub(crate) fn analyse(
         },
         counts,
     })
-}
-
-fn is_of(row: &LatencyCount, thread: &WakeupThread, phase: u32) -> bool {
-    row.thread == thread.number && row.phase == phase
 }
 
 fn missed(counts: &[(u64, Counts)]) -> Result<u64, StatsError> {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use tare_results::model::{TraceEvent, TraceKind, WorstWakeup};
+use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 /// Is the agent's name for the interrupt by which timers expire.
 pub(super) const TIMER: &str = "local timer";
@@ -70,8 +70,8 @@ pub(super) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     /// Puts the events of a wake-up in order.
-    pub(super) fn new(wakeup: &'a WorstWakeup) -> Self {
-        let end = i64::try_from(wakeup.latency_ns).unwrap_or(i64::MAX);
+    pub(super) fn new(wakeup: &'a Trace) -> Self {
+        let end = i64::try_from(wakeup.value).unwrap_or(i64::MAX);
         let events: Vec<&TraceEvent> = wakeup
             .events
             .iter()

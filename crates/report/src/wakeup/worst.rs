@@ -5,11 +5,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{CellPlan, WakeupSamples, Wakeups, WorstWakeup};
+use tare_results::model::{CellPlan, Trace};
 use tare_stats::missed_by;
 
 use super::blame::{Blame, blame};
 use super::run::{loads, phase_ns};
+use super::threads::Thread;
 
 /// Is how many of the worst wake-ups are named.
 pub const WORST: usize = 10;
@@ -42,17 +43,15 @@ pub struct WorstFigure {
 }
 
 /// Finds the worst wake-ups of a cell, worst first.
-pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) -> Vec<WorstFigure> {
+pub(super) fn find(plan: &CellPlan, threads: &[Thread<'_>], traces: &[Trace]) -> Vec<WorstFigure> {
     let loads = loads(plan);
     let phase_ns = phase_ns(plan);
     let mut found: Vec<WorstFigure> = Vec::new();
-    for thread in &woken.threads {
-        let traced = |activation: Option<u64>| {
-            let is_it = |worst: &&WorstWakeup| {
-                worst.thread == thread.number && Some(worst.activation) == activation
-            };
-            woken.worst.iter().find(is_it)
-        };
+    for thread in threads {
+        let own = |trace: &&Trace| thread.sets.iter().any(|set| set.place == trace.set);
+        let traced = || traces.iter().filter(own);
+        let trace_of =
+            |activation: Option<u64>| traced().find(|trace| Some(trace.index) == activation);
         let figure = |activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
             let phase = phase_ns.map_or(0, |length| (at_ns as f64 / length) as usize);
             let phase = phase.min(loads.len().saturating_sub(1));
@@ -67,18 +66,14 @@ pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) ->
                 load: loads.get(phase).cloned().unwrap_or_default(),
                 latency_ns,
                 missed: missed_by(latency_ns, thread.interval_ns),
-                blame: traced(activation).map(blame),
+                blame: trace_of(activation).map(|trace| blame(trace, thread.number)),
             }
         };
-        let listed = samples.peaks.iter().chain(&samples.raw);
-        let listed = listed.map(|wakeup| (wakeup.thread, wakeup.activation, wakeup.latency_ns));
-        let traced = woken.worst.iter();
-        let traced = traced.map(|worst| (worst.thread, worst.activation, worst.latency_ns));
-        let mut known: Vec<(u64, u64)> = listed
-            .chain(traced)
-            .filter(|(of, ..)| *of == thread.number)
-            .map(|(_, activation, latency_ns)| (latency_ns, activation))
-            .collect();
+        let sets = thread.sets.iter().map(|set| set.samples);
+        let listed = sets.flat_map(|set| set.events.iter().chain(&set.raw));
+        let listed = listed.map(|event| (event.value, event.index));
+        let known = listed.chain(traced().map(|trace| (trace.value, trace.index)));
+        let mut known: Vec<(u64, u64)> = known.collect();
         known.sort_unstable_by_key(|&(latency_ns, activation)| {
             (std::cmp::Reverse(latency_ns), activation)
         });
@@ -89,18 +84,16 @@ pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) ->
             figure(Some(activation), at_ns, 0, latency_ns)
         });
         let mut exact: Vec<WorstFigure> = exact.collect();
-        for bin in samples
-            .bins
-            .iter()
-            .filter(|bin| bin.thread == thread.number)
-        {
-            let from = u64::from(bin.bin).saturating_mul(thread.bin_ns);
-            let is_it = |w: &WorstFigure| {
-                w.latency_ns == bin.max_ns
-                    && (from..from.saturating_add(thread.bin_ns)).contains(&w.at_ns)
-            };
-            if !exact.iter().any(is_it) {
-                exact.push(figure(None, from, thread.bin_ns, bin.max_ns));
+        for set in &thread.sets {
+            let width = set.head.bin;
+            for bin in &set.samples.envelope {
+                let from = u64::from(bin.bin).saturating_mul(width);
+                let is_it = |w: &WorstFigure| {
+                    w.latency_ns == bin.max && (from..from.saturating_add(width)).contains(&w.at_ns)
+                };
+                if !exact.iter().any(is_it) {
+                    exact.push(figure(None, from, width, bin.max));
+                }
             }
         }
         found.append(&mut exact);

@@ -13,15 +13,23 @@ use jiff::Timestamp;
 use tare_report::RunData;
 use tare_results::CellState;
 use tare_results::model::{
-    Agent, Batch, Calibration, Cell, CellPlan, Count, Delay, EnvelopeBin, Events, Frequency,
-    FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples, StudyPlan,
+    Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
+    Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples,
+    StudyPlan, Value,
 };
 
 /// Is the TSC frequency of the machine that never was.
 pub const HZ: f64 = 2.6e9;
 
-/// Is a batch with its samples.
-pub type Folded = (Batch, Samples);
+/// A batch with its samples.
+#[derive(Clone, Default)]
+pub struct Folded {
+    pub head: SetHead,
+    pub samples: SetSamples,
+    pub threshold: u64,
+    pub result: u64,
+    pub work: u64,
+}
 
 /// Says how a batch is folded.
 #[derive(Clone, Copy)]
@@ -58,39 +66,47 @@ pub fn timed(durations: &[u64], fold: Fold) -> Folded {
     let limit = sum / durations.len() as u64 + fold.threshold;
     let wall = sum + fold.pause * (durations.len() as u64 - 1);
     let bin_cycles = wall.div_ceil(fold.bins).max(1);
-    let mut batch = Batch {
-        repetitions: durations.len() as u64,
-        first_tsc: fold.first_tsc,
-        last_tsc: fold.first_tsc.wrapping_add(wall),
-        sum_cycles: sum,
+    let head = SetHead {
+        measure: "duration".to_owned(),
+        n: durations.len() as u64,
+        sum,
+        min: durations.iter().copied().min().unwrap_or(0),
+        max: durations.iter().copied().max().unwrap_or(0),
+        first: fold.first_tsc,
+        last: fold.first_tsc.wrapping_add(wall),
+        threshold: limit + 1,
+        bin: bin_cycles,
+        ..SetHead::default()
+    };
+    let mut folded = Folded {
+        head,
+        samples: SetSamples::default(),
+        threshold: fold.threshold,
         result: fold.result,
         work: fold.work,
-        threshold_cycles: fold.threshold,
-        bin_cycles,
-        ..Batch::default()
     };
-    let mut samples = Samples::default();
     let mut counts = BTreeMap::new();
     let from = (durations.len() - fold.window.min(durations.len())) / 2;
     let mut after = 0;
-    for (index, &cycles) in durations.iter().enumerate() {
-        let delay = Delay {
+    for (index, &value) in durations.iter().enumerate() {
+        let event = Event {
             index: index as u64,
-            start_tsc: fold.first_tsc.wrapping_add(after),
-            cycles,
+            at: fold.first_tsc.wrapping_add(after),
+            value,
         };
-        *counts.entry(cycles).or_insert(0) += 1;
-        if cycles > limit {
-            list(&mut batch, &mut samples, delay, fold.capacity);
+        *counts.entry(value).or_insert(0) += 1;
+        if value > limit {
+            list(&mut folded, event, fold.capacity);
         }
         if (from..from + fold.window).contains(&index) {
-            samples.window.push(delay);
+            folded.samples.raw.push(event);
+            folded.head.raw += 1;
         }
-        add_to_envelope(&mut samples, (after / bin_cycles) as u32, cycles);
-        after += cycles + fold.pause;
+        add_to_envelope(&mut folded.samples, (after / bin_cycles) as u32, value);
+        after += value + fold.pause;
     }
-    samples.counts = in_rows(counts);
-    (batch, samples)
+    folded.samples.counts = in_rows(counts);
+    folded
 }
 
 /// Folds a spin of `reads` timer reads with gaps given as (time after the first read, length).
@@ -103,72 +119,96 @@ pub fn spin(reads: u64, quiet: u64, gaps: &[(u64, u64)], fold: Fold) -> Folded {
     let (short, long) = (quiet_reads.div_ceil(2), quiet_reads / 2);
     let wall = short * quiet + long * (quiet + 2) + in_gaps;
     let bin_cycles = wall.div_ceil(fold.bins).max(1);
-    let mut batch = Batch {
-        repetitions: reads,
-        first_tsc: fold.first_tsc,
-        last_tsc: fold.first_tsc.wrapping_add(wall),
-        sum_cycles: wall,
-        quiet_squares: Some(short * quiet * quiet + long * (quiet + 2) * (quiet + 2)),
-        work: reads,
-        threshold_cycles: fold.threshold,
-        bin_cycles,
-        ..Batch::default()
+    let head = SetHead {
+        measure: "gap".to_owned(),
+        n: reads,
+        sum: wall,
+        max: gaps.iter().map(|gap| gap.1).max().unwrap_or(0),
+        first: fold.first_tsc,
+        last: fold.first_tsc.wrapping_add(wall),
+        squares_below: Some(short * quiet * quiet + long * (quiet + 2) * (quiet + 2)),
+        threshold: fold.threshold,
+        bin: bin_cycles,
+        ..SetHead::default()
     };
-    let mut samples = Samples::default();
+    let mut folded = Folded {
+        head,
+        samples: SetSamples::default(),
+        threshold: fold.threshold,
+        result: 0,
+        work: reads,
+    };
     let mut counts = BTreeMap::new();
     let mut before = 0;
-    for (number, &(after, cycles)) in gaps.iter().enumerate() {
+    for (number, &(after, value)) in gaps.iter().enumerate() {
         let index = (after - before) / (quiet + 1) + number as u64;
-        let delay = Delay {
+        let event = Event {
             index,
-            start_tsc: fold.first_tsc.wrapping_add(after),
-            cycles,
+            at: fold.first_tsc.wrapping_add(after),
+            value,
         };
-        before += cycles;
-        if list(&mut batch, &mut samples, delay, fold.capacity) {
-            *counts.entry(cycles).or_insert(0) += 1;
-            add_to_envelope(&mut samples, (after / bin_cycles) as u32, cycles);
+        before += value;
+        if list(&mut folded, event, fold.capacity) {
+            *counts.entry(value).or_insert(0) += 1;
+            add_to_envelope(&mut folded.samples, (after / bin_cycles) as u32, value);
         }
     }
-    samples.counts = in_rows(counts);
-    (batch, samples)
+    folded.samples.counts = in_rows(counts);
+    folded
 }
 
-fn list(batch: &mut Batch, samples: &mut Samples, delay: Delay, capacity: usize) -> bool {
-    batch.delays_seen += 1;
-    let fits = samples.delays.len() < capacity;
+fn list(Folded { head, samples, .. }: &mut Folded, event: Event, capacity: usize) -> bool {
+    head.seen += 1;
+    let fits = samples.events.len() < capacity;
     if fits {
-        batch.delays_kept += 1;
-        samples.delays.push(delay);
+        head.kept += 1;
+        samples.events.push(event);
     } else {
-        batch.unkept_longest_cycles = batch.unkept_longest_cycles.max(delay.cycles);
-        batch.unkept_cycles += delay.cycles;
+        head.unkept_max = head.unkept_max.max(event.value);
+        head.unkept_sum += event.value;
     }
     fits
 }
 
-fn add_to_envelope(samples: &mut Samples, bin: u32, cycles: u64) {
+fn add_to_envelope(samples: &mut SetSamples, bin: u32, value: u64) {
     match samples.envelope.last_mut() {
         Some(last) if last.bin == bin => {
-            last.count += 1;
-            last.sum_cycles += cycles;
-            last.min_cycles = last.min_cycles.min(cycles);
-            last.max_cycles = last.max_cycles.max(cycles);
+            last.n += 1;
+            last.sum += value;
+            last.min = last.min.min(value);
+            last.max = last.max.max(value);
         }
-        _ => samples.envelope.push(EnvelopeBin {
+        _ => samples.envelope.push(Bin {
             bin,
-            count: 1,
-            sum_cycles: cycles,
-            min_cycles: cycles,
-            max_cycles: cycles,
+            n: 1,
+            sum: value,
+            min: value,
+            max: value,
         }),
     }
 }
 
 fn in_rows(counts: BTreeMap<u64, u64>) -> Vec<Count> {
     let rows = counts.into_iter();
-    rows.map(|(cycles, count)| Count { cycles, count })
-        .collect()
+    rows.map(|(value, count)| Count { value, count }).collect()
+}
+
+impl Folded {
+    /// Returns the numbers beside the samples.
+    pub fn values(&self) -> Vec<Value> {
+        let values = [
+            ("result", "", self.result),
+            ("work", "", self.work),
+            ("threshold", "cycles", self.threshold),
+        ];
+        let value = |(measure, unit, value): (&str, &str, u64)| Value {
+            measure: measure.to_owned(),
+            labels: Labels::default(),
+            unit: unit.to_owned(),
+            value: value as f64,
+        };
+        values.map(value).into()
+    }
 }
 
 /// Collects the cells of a run.
@@ -188,13 +228,17 @@ pub struct Run {
     pub reproduces: Option<&'static str>,
 }
 
-/// Returns the measurement of a cell that is done.
-pub fn measured(cell: &mut Cell) -> &mut Measurement {
+/// Returns the record of a cell that is done.
+pub fn record(cell: &mut Cell) -> &mut Record {
     match &mut cell.outcome {
-        Outcome::Done(measured) => measured,
-        Outcome::Woken(_) => panic!("it measured wake-ups"),
-        Outcome::Failed { reason } => panic!("it failed: {reason}"),
+        Outcome::Done { record, .. } => record,
+        other => panic!("it was not measured: {other:?}"),
     }
+}
+
+/// Returns the program of a cell that is done.
+pub fn measured(cell: &mut Cell) -> &mut Program {
+    &mut record(cell).programs[0]
 }
 
 impl Run {
@@ -215,10 +259,22 @@ impl Run {
         size: Option<u64>,
         folded: Folded,
     ) -> &mut Cell {
-        let (batch, samples) = folded;
-        let plan = self.plan(block, target, workload, size, batch.repetitions);
-        let outcome = Outcome::Done(Box::new(self.measurement(batch)));
-        let cell = Box::new(cell(plan, outcome));
+        let plan = self.plan(block, target, workload, size, folded.head.n);
+        let record = Record {
+            programs: vec![self.program()],
+            values: folded.values(),
+            sets: vec![folded.head],
+            ..Record::default()
+        };
+        self.push(plan, record, vec![folded.samples])
+    }
+
+    fn push(&mut self, plan: CellPlan, record: Record, sets: Vec<SetSamples>) -> &mut Cell {
+        let cell = Box::new(cell(plan, Outcome::done(record)));
+        let samples = Samples {
+            instances: vec![Instance::default()],
+            sets,
+        };
         self.cells.push((CellState::Done(cell), samples));
         match self.cells.last_mut() {
             Some((CellState::Done(cell), _)) => cell,
@@ -247,6 +303,14 @@ impl Run {
         let cell = Box::new(cell(plan, Outcome::Failed { reason }));
         self.cells
             .push((CellState::Failed(cell), Samples::default()));
+    }
+
+    /// Adds a cell that was left out.
+    pub fn left_out(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
+        let plan = self.plan(block, target, workload, Some(22), 1_000);
+        let reason = reason.to_owned();
+        let cell = Box::new(cell(plan, Outcome::LeftOut { reason }));
+        self.cells.push((CellState::Done(cell), Samples::default()));
     }
 
     /// Adds a cell that was not measured.
@@ -315,8 +379,8 @@ impl Run {
         plan
     }
 
-    fn measurement(&self, batch: Batch) -> Measurement {
-        Measurement {
+    fn program(&self) -> Program {
+        Program {
             agent: Agent {
                 version: "0.1.0".to_owned(),
                 environment: "linux".to_owned(),
@@ -354,7 +418,6 @@ impl Run {
                     detail: "rate of the synchronised system clock".to_owned(),
                 },
             ],
-            batch,
             counters: Vec::new(),
             facts: Vec::new(),
         }
@@ -366,7 +429,6 @@ fn cell(plan: CellPlan, outcome: Outcome) -> Cell {
         schema: SCHEMA,
         plan,
         started_at: Timestamp::UNIX_EPOCH,
-        events: Events::default(),
         outcome,
         notices: Vec::new(),
         load: None,

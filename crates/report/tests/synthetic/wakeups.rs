@@ -5,13 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use tare_results::CellState;
 use tare_results::model::{
-    Cell, CellPlan, Fact, LatencyBin, LatencyCount, Outcome, Samples, Wakeup, WakeupSamples,
-    WakeupThread, Wakeups, WorstWakeup,
+    Bin, Cell, CellPlan, Event, Fact, Labels, Record, SetHead, SetSamples, Trace, Unit, Value,
 };
 
-use super::{Run, cell};
+use super::{Run, in_rows, record};
 
 /// Says how threads are woken.
 #[derive(Clone, Copy, Debug)]
@@ -56,38 +54,33 @@ impl Run {
         mut latency: impl FnMut(u32, usize, u64) -> u64,
     ) -> &mut Cell {
         let plan = self.wakeup_plan(block, schedule);
-        let mut samples = WakeupSamples::default();
-        let threads = (0..schedule.threads)
-            .map(|thread| {
-                let latency = |phase, activation| latency(thread, phase, activation);
-                walk(schedule, thread, latency, &mut samples)
-            })
-            .collect();
-        let mut woken = self.wakeups(threads);
-        if let Some(model) = schedule.model {
-            woken.facts.push(Fact {
-                name: "preemption model".to_owned(),
-                value: model.to_owned(),
-            });
-        }
-        let outcome = Outcome::Woken(Box::new(woken));
-        let cell = Box::new(cell(plan, outcome));
-        let samples = Samples {
-            wakeups: samples,
-            ..Samples::default()
+        let mut woken = Record {
+            programs: vec![self.program()],
+            ..Record::default()
         };
-        self.cells.push((CellState::Done(cell), samples));
-        match self.cells.last_mut() {
-            Some((CellState::Done(cell), _)) => cell,
-            _ => unreachable!("it was just pushed"),
+        let mut sets = Vec::new();
+        for thread in 0..schedule.threads {
+            let latency = |phase, activation| latency(thread, phase, activation);
+            walk(schedule, thread, latency, &mut woken, &mut sets);
         }
+        if let Some(model) = schedule.model {
+            let labels = Labels::default();
+            woken.programs[0]
+                .facts
+                .push(fact("preemption model", &labels, model));
+        }
+        self.push(plan, woken, sets)
     }
 
-    /// Returns the worst wake-up of the last cell.
-    pub fn last_worst(&self) -> Wakeup {
+    /// Returns the worst wake-up of the last cell, with the place of its set.
+    pub fn last_worst(&self) -> (u32, Event) {
         let (_, samples) = self.cells.last().expect("there is a cell");
-        let all = samples.wakeups.peaks.iter().chain(&samples.wakeups.raw);
-        *all.max_by_key(|wakeup| wakeup.latency_ns)
+        let sets = (0..).zip(&samples.sets);
+        let all = sets.flat_map(|(place, set)| {
+            let known = set.events.iter().chain(&set.raw);
+            known.map(move |event| (place, *event))
+        });
+        all.max_by_key(|(_, event)| event.value)
             .expect("it has wake-ups")
     }
 
@@ -129,126 +122,128 @@ impl Run {
         self.plans.push(plan.clone());
         plan
     }
-
-    fn wakeups(&self, threads: Vec<WakeupThread>) -> Wakeups {
-        let measured = self.measurement(tare_results::model::Batch::default());
-        Wakeups {
-            agent: measured.agent,
-            preparation: measured.preparation,
-            calibration: measured.calibration,
-            frequencies: measured.frequencies,
-            counters: Vec::new(),
-            facts: Vec::new(),
-            origin_ns: 1_000_000_000,
-            threads,
-            exceeded: Vec::new(),
-            worst: Vec::new(),
-        }
-    }
 }
 
-/// Returns the record of a cell that measured wake-ups.
-pub fn woken(cell: &mut Cell) -> &mut Wakeups {
-    match &mut cell.outcome {
-        Outcome::Woken(woken) => woken,
-        other => panic!("it measured no wake-ups: {other:?}"),
-    }
+/// Returns a number that was told of the first thread of a cell.
+pub fn told<'a>(cell: &'a mut Cell, measure: &str) -> &'a mut f64 {
+    let mut values = record(cell).values.iter_mut();
+    let value = values.find(|value| value.measure == measure);
+    &mut value.expect("it was told").value
 }
 
 /// Says that a wake-up was traced, with these events.
-pub fn trace(cell: &mut Cell, worst: WorstWakeup) {
-    woken(cell).worst.push(worst);
+pub fn trace(cell: &mut Cell, trace: Trace) {
+    record(cell).traces.push(trace);
 }
 
+fn fact(name: &str, labels: &Labels, value: &str) -> Fact {
+    Fact {
+        name: name.to_owned(),
+        labels: labels.clone(),
+        value: value.to_owned(),
+    }
+}
+
+/// Walks a thread through its activations, and adds what it tells: a set for each phase.
 fn walk(
     schedule: Schedule<'_>,
     number: u32,
     mut latency: impl FnMut(usize, u64) -> u64,
-    samples: &mut WakeupSamples,
-) -> WakeupThread {
-    let interval = schedule.interval_ns;
-    let phases = schedule.loads.len() as u64;
-    let all = schedule.activations * phases;
-    let bin_ns = (all * interval).div_ceil(BINS).max(1);
-    let mut thread = WakeupThread {
-        number,
-        tid: 100 + number,
-        cpu: Some(1 + number),
-        policy: "fifo".to_owned(),
-        priority: 95,
-        interval_ns: interval,
-        woken: 0,
-        missed: 0,
-        min_ns: u64::MAX,
-        max_ns: 0,
-        sum_ns: 0,
-        threshold_ns: interval,
-        peaks_seen: 0,
-        peaks_kept: 0,
-        uncounted: 0,
-        uncounted_ns: 0,
-        uncounted_max_ns: 0,
-        bin_ns,
-        raw_kept: 0,
-        recording_ns: 90,
+    woken: &mut Record,
+    samples: &mut Vec<SetSamples>,
+) {
+    let period = schedule.interval_ns;
+    let phases = schedule.loads.len();
+    let all = schedule.activations * phases as u64;
+    let first = 1_000_000_000;
+    let width = (all * period).div_ceil(BINS).max(1);
+    let labels = Labels::default().with("thread", number);
+    let head = |phase: usize| SetHead {
+        measure: "latency".to_owned(),
+        labels: match phases {
+            1 => labels.clone(),
+            _ => labels.clone().with("phase", phase),
+        },
+        unit: Unit::Ns,
+        min: u64::MAX,
+        first,
+        last: first + all * period,
+        period,
+        threshold: period,
+        bin: width,
+        ..SetHead::default()
     };
-    let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
-    let mut bins: BTreeMap<u32, LatencyBin> = BTreeMap::new();
-    let mut raw = 0;
-    let mut activation = 0;
-    while activation < all {
-        let phase = (activation / schedule.activations) as usize;
-        let latency_ns = latency(phase, activation);
-        let wakeup = Wakeup {
-            thread: number,
-            activation,
-            latency_ns,
-        };
-        thread.woken += 1;
-        thread.min_ns = thread.min_ns.min(latency_ns);
-        thread.max_ns = thread.max_ns.max(latency_ns);
-        thread.sum_ns += latency_ns;
-        *counts.entry((phase as u32, latency_ns)).or_default() += 1;
-        if latency_ns >= interval {
-            thread.peaks_seen += 1;
-            thread.peaks_kept += 1;
-            samples.peaks.push(wakeup);
+    let mut heads: Vec<SetHead> = (0..phases).map(head).collect();
+    let mut sets = vec![SetSamples::default(); phases];
+    let mut counts: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); phases];
+    let mut bins: BTreeMap<u32, Bin> = BTreeMap::new();
+    let (mut raw, mut missed) = (0, 0);
+    let mut index = 0;
+    while index < all {
+        let phase = (index / schedule.activations) as usize;
+        let value = latency(phase, index);
+        let at = first + index * period;
+        let event = Event { index, at, value };
+        let (head, set) = (&mut heads[phase], &mut sets[phase]);
+        head.n += 1;
+        head.min = head.min.min(value);
+        head.max = head.max.max(value);
+        head.sum += value;
+        *counts[phase].entry(value).or_default() += 1;
+        if value >= period {
+            head.seen += 1;
+            head.kept += 1;
+            set.events.push(event);
         }
         if raw < schedule.raw {
             raw += 1;
-            thread.raw_kept += 1;
-            samples.raw.push(wakeup);
+            head.raw += 1;
+            set.raw.push(event);
         }
-        let bin = (activation * interval / bin_ns) as u32;
-        let bin = bins.entry(bin).or_insert(LatencyBin {
-            thread: number,
+        let bin = (index * period / width) as u32;
+        let bin = bins.entry(bin).or_insert(Bin {
             bin,
-            count: 0,
-            sum_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
+            n: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
         });
-        bin.count += 1;
-        bin.sum_ns += latency_ns;
-        bin.min_ns = bin.min_ns.min(latency_ns);
-        bin.max_ns = bin.max_ns.max(latency_ns);
+        bin.n += 1;
+        bin.sum += value;
+        bin.min = bin.min.min(value);
+        bin.max = bin.max.max(value);
         // The next one is the first that is not before now.
-        let now = activation * interval + latency_ns;
-        let next = now.div_ceil(interval).max(activation + 1).min(all);
-        thread.missed += next - activation - 1;
-        activation = next;
+        let now = index * period + value;
+        let next = now.div_ceil(period).max(index + 1).min(all);
+        missed += next - index - 1;
+        index = next;
     }
-    let rows = counts.into_iter();
-    samples
-        .counts
-        .extend(rows.map(|((phase, latency_ns), count)| LatencyCount {
-            thread: number,
-            phase,
-            latency_ns,
-            count,
-        }));
-    samples.bins.extend(bins.into_values());
-    thread
+    // A bin that reaches into the next phase belongs to the one in which it starts.
+    for bin in bins.into_values() {
+        let phase = u64::from(bin.bin) * width / (schedule.activations * period);
+        sets[phase as usize].envelope.push(bin);
+    }
+    for (set, counts) in sets.iter_mut().zip(counts) {
+        set.counts = in_rows(counts);
+    }
+    woken.sets.append(&mut heads);
+    samples.append(&mut sets);
+    let value = |measure: &str, unit: &str, value| Value {
+        measure: measure.to_owned(),
+        labels: labels.clone(),
+        unit: unit.to_owned(),
+        value,
+    };
+    woken.values.extend([
+        value("missed", "", missed as f64),
+        value("recording time", "ns", 90.0),
+    ]);
+    woken.programs[0].facts.extend([
+        fact("thread id", &labels, &(100 + number).to_string()),
+        fact("CPU", &labels, &(1 + number).to_string()),
+        fact("priority", &labels, "95"),
+        fact("scheduling policy", &labels, "fifo"),
+    ]);
 }
 
 /// Makes latencies as an ordinary kernel shows them: a body around `base`, an exponential tail, rare stalls.

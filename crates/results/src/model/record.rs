@@ -186,6 +186,14 @@ impl Record {
     }
 }
 
+impl SetHead {
+    /// Returns the time from the first sample to the end of the last one.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.last.wrapping_sub(self.first)
+    }
+}
+
 impl Program {
     /// Returns what was told of the place as a whole.
     #[must_use]

@@ -1,6 +1,6 @@
 //! Finds the pairs of cells that tell what the operating system adds, and divides by them.
 
-use tare_results::model::{Cell, Measurement, Outcome, Plan};
+use tare_results::model::{Cell, Plan, Program};
 use tare_stats::{Level, student_mean};
 
 use super::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
@@ -122,9 +122,9 @@ impl Source<'_> {
         let Some((_, (first, second))) = pairs.first() else {
             return Err(Refusal::NotMeasured);
         };
-        let below = self.measured(second).and_then(accelerator);
+        let below = self.program(second).and_then(accelerator);
         let is_guest = Group::of(&target.target).is_guest();
-        if is_guest && self.measured(first).and_then(accelerator) != below {
+        if is_guest && self.program(first).and_then(accelerator) != below {
             return Err(Refusal::NotMeasured);
         }
         for (_, (first, second)) in &pairs {
@@ -154,21 +154,18 @@ impl Source<'_> {
         cells.filter(|cell| combination.cells.contains(&cell.id))
     }
 
-    fn measured(&self, cell: &CellSummary) -> Option<&Measurement> {
+    fn program(&self, cell: &CellSummary) -> Option<&Program> {
         let found = self.cells.iter().find(|(c, _)| c.plan.id == cell.id)?;
-        match &found.0.outcome {
-            Outcome::Done(measured) => Some(measured),
-            Outcome::Woken(_) | Outcome::Failed { .. } => None,
-        }
+        found.0.outcome.record()?.program()
     }
 
     /// Checks that a cell ran on the run's CPU. The CPU that a guest names is its own; the one that
     /// executes it was pinned before it ran.
     fn same_cpu(&self, cell: &CellSummary, target: &str) -> Result<(), Refusal> {
-        let Some(measured) = self.measured(cell).filter(|m| accelerator(m).is_none()) else {
+        let Some(program) = self.program(cell).filter(|p| accelerator(p).is_none()) else {
             return Ok(());
         };
-        let (cpu, expected) = (measured.preparation.cpu, self.plan.cpu);
+        let (cpu, expected) = (program.preparation.cpu, self.plan.cpu);
         if cpu == Some(expected) {
             return Ok(());
         }
@@ -186,8 +183,8 @@ type Pair<'a> = (&'a CellSummary, &'a CellSummary);
 /// Is a quantity in one cell; `None` if it could not be seen.
 type Value = (Quantity, Option<f64>, Observed);
 
-fn accelerator(measured: &Measurement) -> Option<&str> {
-    measured.agent.accelerator.as_deref()
+fn accelerator(program: &Program) -> Option<&str> {
+    program.agent.accelerator.as_deref()
 }
 
 /// Says whether the time that a target loses is divided. A load inside of a guest disturbs something else than

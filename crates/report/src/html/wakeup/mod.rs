@@ -6,6 +6,7 @@ mod time;
 
 use maud::{Markup, html};
 
+use super::places::counters;
 use crate::analysis::Analysis;
 use crate::wakeup::{WakeupCombination, WakeupPictures};
 
@@ -84,6 +85,10 @@ impl<'a> Shown<'a> {
                         (tables::phases(&traced))
                     }
                 }
+            }
+            @let wakeups = ["late wake-up", "late wake-ups"];
+            @if let Some(counters) = counters(all.iter().map(|c| (c.label.clone(), c.counters.as_slice(), wakeups))) {
+                (counters)
             }
             (tables::runs(&all))
         }
