@@ -39,4 +39,4 @@ pub mod work;
 
 /// Is the version of the protocol: the digit in [`line::MARKER`] and a field of
 /// [`record::Hello`].
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
