@@ -15,7 +15,7 @@ use tare_loads::LoadError;
 use tare_results::model::{
     Agent, Cell, CellPlan, Exceeded, Fact, Instance, Load, Outcome, SCHEMA, Samples,
 };
-use tare_results::receive::{Incomplete, Phase, Received, Receiver, Seen};
+use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
@@ -227,7 +227,7 @@ impl Places {
             (Ok((received, of_instance)), Ok(load)) => {
                 let phases = load
                     .as_ref()
-                    .map_or_else(Vec::new, |load| phases(plan, load));
+                    .map_or_else(Vec::new, |load| load.phases_of(plan));
                 let agent = agent(&place.program);
                 let (record, samples, mut notices) = received.into_record(agent, times, &phases);
                 notices.extend(of_instance);
@@ -254,19 +254,6 @@ fn failed(error: &LoadError) -> Outcome {
     Outcome::Failed {
         reason: error.to_string(),
     }
-}
-
-/// Returns when the phases of a load were, counted from the first sample; none if it had but one.
-fn phases(plan: &CellPlan, load: &Load) -> Vec<Phase> {
-    let length = plan
-        .phase_seconds
-        .map_or(0, |seconds| (seconds * 1e9) as u64);
-    let due = |phase: u32| u64::from(phase) * length;
-    let phases = load.phases.iter().map(|phase| Phase {
-        due: due(phase.number),
-        began: due(phase.number),
-    });
-    phases.collect()
 }
 
 /// Returns a cell that failed because its load could not be started.

@@ -18,4 +18,16 @@ pub enum ReportError {
          with the run folder"
     )]
     Json(#[from] serde_json::Error),
+
+    /// The rows cannot be written as a table.
+    #[error(
+        "the figures cannot be written as a table ({0}); this is a defect of tare: please report it with the run folder"
+    )]
+    Table(String),
+}
+
+impl From<csv::Error> for ReportError {
+    fn from(error: csv::Error) -> Self {
+        Self::Table(error.to_string())
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use tare_results::RunFolder;
+use tare_results::{RunFolder, columns};
 
 use crate::analysis::Analysis;
 use crate::error::ReportError;
+use crate::rows::flat::{self, Origin};
 use crate::{csv, html, json};
 
 /// Names the files that were written.
@@ -19,7 +20,7 @@ pub struct Written {
     pub csv: Vec<PathBuf>,
 }
 
-/// Writes `report.html`, `summary.json` and the CSV files, replacing older ones.
+/// Writes `report.html`, `summary.json`, `figures.parquet` and the CSV files, replacing older ones.
 ///
 /// # Errors
 ///
@@ -29,6 +30,15 @@ pub fn write_all(run: &RunFolder, analysis: &Analysis) -> Result<Written, Report
         run.write_derived(name, content.as_bytes())?;
         Ok(run.path().join(name))
     };
+    let run_name = run.path().file_name().unwrap_or(run.path().as_os_str());
+    let origin = Origin {
+        run: run_name.to_string_lossy().into_owned(),
+        ..Origin::of(analysis.plan())
+    };
+    let lines = analysis.rows().flat(&origin);
+    let table = columns::encode(&flat::columns(&lines)).map_err(ReportError::Table)?;
+    run.write_derived("figures.parquet", &table)?;
+    run.write_derived("figures.csv", &flat::csv(&lines)?)?;
     let summary = write("summary.json", &json::render(analysis.summary())?)?;
     let csv = csv::files(analysis)
         .iter()

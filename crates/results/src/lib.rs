@@ -22,6 +22,7 @@ mod layout;
 mod lock;
 mod machine;
 pub mod model;
+mod phases;
 mod rate;
 pub mod receive;
 mod record;

@@ -5,6 +5,7 @@ mod common;
 use common::{DONE, Ended, FAILED, Guest};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
 use tare_wire::record::{Exceeded, Record};
+use tare_wire::wakeup::SLOTS;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
@@ -27,7 +28,7 @@ struct Sums {
 struct Read {
     origin_ns: Option<u64>,
     threads: Vec<Sums>,
-    /// Rows of (thread, phase, latency, count).
+    /// Rows of (thread, slot, latency, count).
     counts: Vec<[u64; 4]>,
     exceeded: Vec<Exceeded>,
     timer_interrupts: u64,
@@ -107,7 +108,10 @@ fn where_instructions_are_time_no_activation_is_missed_and_each_has_its_interrup
     assert_eq!((thread.woken, thread.missed, thread.raw), (1_000, 0, 10));
     assert!(thread.max_ns < 100_000, "{thread:?}");
     for phase in 0..4 {
-        let of_phase = read.counts.iter().filter(|row| row[1] == phase);
+        let of_phase = read
+            .counts
+            .iter()
+            .filter(|row| row[1] / u64::from(SLOTS) == phase);
         assert_eq!(of_phase.map(|row| row[3]).sum::<u64>(), 250, "{phase}");
     }
     // One that comes early is followed by another for the rest.
@@ -249,11 +253,11 @@ fn read(ended: &Ended) -> Read {
             Record::LatencyCounts(list) => {
                 let mut before = (u64::MAX, 0, 0);
                 for row in list.rows.rows::<4>() {
-                    let [thread, phase, step, count] = row.unwrap();
-                    let goes_on = (before.0, before.1) == (thread, phase);
+                    let [thread, slot, step, count] = row.unwrap();
+                    let goes_on = (before.0, before.1) == (thread, slot);
                     let base = if goes_on { before.2 } else { 0 };
-                    before = (thread, phase, base + step);
-                    read.counts.push([thread, phase, base + step, count]);
+                    before = (thread, slot, base + step);
+                    read.counts.push([thread, slot, base + step, count]);
                 }
             }
             Record::Exceeded(exceeded) => read.exceeded.push(exceeded),

@@ -8,7 +8,7 @@ use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteErro
 use tare_services::wakeup::{Identity, Pace, Recorder, Snapshot, arena_bytes};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
 use tare_wire::record::{Record, Thread};
-use tare_wire::wakeup::Plan;
+use tare_wire::wakeup::{Plan, SLOTS, slot_begin_ns};
 
 /// Keeps the lines; nothing else is asked of it.
 #[derive(Default)]
@@ -111,11 +111,11 @@ impl Report {
             Record::LatencyCounts(list) => {
                 let mut before = (u64::MAX, 0);
                 for row in list.rows.rows::<4>() {
-                    let [thread, phase, step, count] = row.unwrap();
+                    let [thread, slot, step, count] = row.unwrap();
                     assert_eq!(thread, NUMBER.into());
-                    let base = if before.0 == phase { before.1 } else { 0 };
-                    before = (phase, base + step);
-                    self.counts.push((phase, base + step, count));
+                    let base = if before.0 == slot { before.1 } else { 0 };
+                    before = (slot, base + step);
+                    self.counts.push((slot, base + step, count));
                 }
             }
             Record::Peaks(list) => {
@@ -186,6 +186,12 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
     for &(activation, latency_ns) in wakeups {
         let planned_ns = activation * interval_ns;
         let phase = (planned_ns / phase_ns).min(u64::from(plan.phases) - 1);
+        let begun = |slot: &u32| phase * phase_ns + slot_begin_ns(phase_ns, *slot) <= planned_ns;
+        let slot = match plan.phases {
+            1 => 0,
+            _ => (0..SLOTS).filter(begun).count() as u64 - 1,
+        };
+        let slot = phase * u64::from(SLOTS) + slot;
         report.woken += 1;
         report.sum_ns += latency_ns;
         let (min, max) = report.extremes_ns;
@@ -202,10 +208,10 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
             }
         }
         if known.len() < room {
-            known.insert((phase, latency_ns));
+            known.insert((slot, latency_ns));
         }
-        if known.contains(&(phase, latency_ns)) || is_listed {
-            *counts.entry((phase, latency_ns)).or_default() += 1;
+        if known.contains(&(slot, latency_ns)) || is_listed {
+            *counts.entry((slot, latency_ns)).or_default() += 1;
         } else {
             report.uncounted += 1;
             report.uncounted_ns += latency_ns;
@@ -221,7 +227,7 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
         ];
     }
     let rows = counts.into_iter();
-    report.counts = rows.map(|((phase, ns), n)| (phase, ns, n)).collect();
+    report.counts = rows.map(|((slot, ns), n)| (slot, ns, n)).collect();
     let bins = bins.into_iter();
     report.bins = bins.map(|(n, [a, b, c, d])| [n, a, b, c, d]).collect();
     if report.woken == 0 {

@@ -19,7 +19,9 @@ use super::summary::{
 use super::timed::{self, TimedFigures};
 use super::{Analysis, Batch, NO_SAMPLES, Pictures, attribution, batch_of, checks};
 use crate::groups::Group;
-use crate::{published, verdict, wakeup};
+use crate::rows::flat::Origin;
+use crate::rows::{self, CellData};
+use crate::{measures, published, verdict, wakeup};
 
 /// Collects the figures of a run cell by cell.
 pub(super) struct Analyser {
@@ -33,6 +35,7 @@ pub(super) struct Analyser {
     disturbances: Disturbances,
     wakeups: wakeup::Collector,
     woken: Vec<(Cell, Option<String>)>,
+    rows: rows::Collector,
 }
 
 /// Collects the cells that repeat each other.
@@ -71,6 +74,7 @@ impl Analyser {
         }
         Self {
             wakeups: wakeup::Collector::new(&plan),
+            rows: rows::Collector::default(),
             woken: Vec::new(),
             plan,
             machine,
@@ -128,14 +132,18 @@ impl Analyser {
 
     /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
     fn take_done(&mut self, cell: Cell, samples: &Samples) -> Result<(), String> {
-        let record = cell.outcome.record();
-        let program = record.and_then(Record::program);
+        let data =
+            CellData::new(&cell, samples).ok_or("its record says that it was not measured")?;
+        let measures = measures::of(&cell.plan.experiment);
+        let program = data.program();
         let frequency = program.and_then(|program| frequency::choose(&program.frequencies));
         if wakeup::is_wakeup(&cell.plan) {
             self.wakeups.take(&self.plan, &cell, samples)?;
+            self.rows.take(measures, &data)?;
             self.woken.push((cell, frequency.map(|f| f.note)));
             return Ok(());
         }
+        let rows = self.rows.derive(measures, &data)?;
         let (batch, samples) = batch_of(&cell, samples)?;
         let hz = frequency.as_ref().map(|frequency| frequency.hz);
         let contribution = contribution(&cell.plan, &batch, samples, hz)
@@ -145,6 +153,7 @@ impl Analyser {
         let Some(group) = self.groups.iter_mut().find(|g| g.plan.repeats(&cell.plan)) else {
             return Err("the plan does not have it".to_owned());
         };
+        self.rows.add_all(rows, &data);
         let columns = picture::columns_for(group.planned_runs as usize);
         group
             .add(cell.plan.block, columns, &batch, samples, &contribution)
@@ -179,7 +188,9 @@ impl Analyser {
             disturbances,
             wakeups,
             woken,
+            rows,
         } = self;
+        let rows = rows.finish();
         let (loads, daemons) = disturbances.finish();
         let (combinations, pictures): (Vec<Combination>, Vec<Pictures>) = groups
             .into_iter()
@@ -225,6 +236,7 @@ impl Analyser {
             not_measured,
             notices: notices::join(notices),
             reproduction: None,
+            figures: rows.over_blocks(&Origin::of(&plan)),
         };
         let mut analysis = Analysis {
             summary,
@@ -233,6 +245,7 @@ impl Analyser {
             cells: cells.into_iter().map(|(cell, _)| cell).collect(),
             woken: woken.into_iter().map(|(cell, _)| cell).collect(),
             alarms,
+            rows,
             pictures,
             wakeup_pictures,
         };

@@ -22,11 +22,11 @@ mod timed;
 
 use tare_results::frequency;
 use tare_results::model::{Cell, CellPlan, Event, Plan, Samples, SetSamples};
-use tare_results::{CellState, MachineRecord, ResultsError, RunFolder};
+use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_stats::Counts;
 
 pub(crate) use alarm::name_cells;
-pub use alarm::{Alarm, AlarmFigure, Coarse, Severity};
+pub use alarm::{Alarm, AlarmFigure, Coarse, LatePhase, Severity};
 pub use attribution::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
 pub(crate) use batch::Batch;
 pub use combine::{
@@ -164,21 +164,8 @@ impl Analysis {
 ///
 /// [`ReportError::Results`] if the samples of a cell cannot be read for a reason other than damage.
 pub fn analyse(run: &RunFolder) -> Result<Analysis, ReportError> {
-    analyse_with(run.plan().clone(), Some(run.machine().clone()), |plan| {
-        let state = run.state(plan.id);
-        match &state {
-            CellState::Done(cell) if cell.outcome.record().is_some() => {}
-            _ => return Ok((state, Samples::default())),
-        }
-        match run.samples(plan.id) {
-            Ok(samples) => Ok((state, samples)),
-            // Files that are as they were written may still contradict each other.
-            Err(ResultsError::Damaged { path, reason, .. }) => {
-                Ok((CellState::Damaged { path, reason }, Samples::default()))
-            }
-            Err(error) => Err(error.into()),
-        }
-    })
+    let machine = Some(run.machine().clone());
+    analyse_with(run.plan().clone(), machine, |plan| Ok(run.read(plan.id)))
 }
 
 /// Derives all figures of a run whose cells are read one at a time, in the order of the plan.

@@ -19,12 +19,13 @@ use super::places::{Place, Placement};
 use super::timed::TimedFigures;
 use crate::groups::Group;
 use crate::published::Reproduction;
+use crate::rows::FlatRow;
 use crate::verdict::Verdict;
 use crate::wakeup::WakeupCombination;
 
 /// Is the version of the schema of `summary.json`. It is raised when a reader of the old version
 /// would misread the new one; fields that are only added do not raise it.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Is `summary.json`: the figures of a run, derived from its facts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -68,6 +69,8 @@ pub struct Summary {
     pub notices: Vec<Notice>,
     /// What the run tells of the published study that it reproduces; null if it reproduces none.
     pub reproduction: Option<Reproduction>,
+    /// Every figure of every experiment over all blocks, in one shape; `figures.parquet` has those of each block, too.
+    pub figures: Vec<FlatRow>,
 }
 
 /// Holds the figures of cells that differ only in their run.

@@ -85,6 +85,14 @@ pub struct Collector {
     rows: Vec<Row>,
 }
 
+/// What a cell says of one measure under one choice of labels.
+#[derive(Debug)]
+pub struct Taken {
+    measure: &'static Measure,
+    labels: Labels,
+    sample: Sample,
+}
+
 impl Collector {
     /// Takes the figures of a cell that is done.
     ///
@@ -96,14 +104,43 @@ impl Collector {
         measures: &'static [Measure],
         data: &CellData<'_>,
     ) -> Result<(), String> {
-        let plan = data.plan();
+        let taken = self.derive(measures, data)?;
+        self.add_all(taken, data);
+        Ok(())
+    }
+
+    /// Derives what a cell says of each measure, to be taken by [`Self::add_all`] if nothing else is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the cell's samples.
+    pub fn derive(
+        &self,
+        measures: &'static [Measure],
+        data: &CellData<'_>,
+    ) -> Result<Vec<Taken>, String> {
         let mut taken = Vec::new();
         for measure in measures {
             for (labels, sample) in (measure.from)(data)? {
-                taken.push((measure, merged(plan, labels), sample));
+                let labels = merged(data.plan(), labels);
+                taken.push(Taken {
+                    measure,
+                    labels,
+                    sample,
+                });
             }
         }
-        for (measure, labels, sample) in taken {
+        Ok(taken)
+    }
+
+    /// Takes what was derived of a cell.
+    pub fn add_all(&mut self, taken: Vec<Taken>, data: &CellData<'_>) {
+        for Taken {
+            measure,
+            labels,
+            sample,
+        } in taken
+        {
             for figure in measure.figures {
                 if let Some(carried) = sample.figure(*figure) {
                     let unit = match figure {
@@ -116,7 +153,6 @@ impl Collector {
                 }
             }
         }
-        Ok(())
     }
 
     fn add(

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::columns::Column;
-use tare_results::model::Labels;
+use tare_results::model::{Labels, Plan};
 
 use super::derive::{Each, Row, Rows};
 use super::measure::Carried;
@@ -24,6 +24,19 @@ pub struct Origin {
     pub cpu: u32,
     /// When the run was planned.
     pub created: Timestamp,
+}
+
+impl Origin {
+    /// Takes what a plan says; the run has no name yet.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            run: String::new(),
+            machine: None,
+            cpu: plan.cpu,
+            created: plan.created,
+        }
+    }
 }
 
 /// One line: a figure of one block, or over all of them.

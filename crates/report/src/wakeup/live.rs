@@ -12,10 +12,11 @@ const N: Numbers = Numbers::PLAIN;
 /// Says in one short line what a cell has shown, or why it cannot.
 pub(crate) fn live(cell: &Cell, record: &Record, samples: &Samples) -> String {
     let threads = Thread::all(record, samples);
-    let found = match threads.and_then(|threads| run::analyse(&cell.plan, &threads)) {
-        Ok(contribution) => contribution.run,
-        Err(reason) => return reason,
-    };
+    let found =
+        match threads.and_then(|threads| run::analyse(&cell.plan, &threads, cell.load.as_ref())) {
+            Ok(contribution) => contribution.run,
+            Err(reason) => return reason,
+        };
     let phases = found.phases.iter();
     let worst = phases.filter_map(|phase| Some((phase, phase.response?)));
     let Some((phase, response)) = worst.max_by_key(|(_, response)| response.max_ns) else {

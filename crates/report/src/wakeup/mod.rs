@@ -5,23 +5,23 @@
 //! stall of a hundred intervals counts a hundred times ("coordinated omission" is the name of not doing so).
 //!
 //! - `run`: one cell; `combine`: its repetitions; `latency`: what a distribution says;
+//! - `late`: loads that began late in their phase, and tools that ran on;
 //! - `worst`: the worst wake-ups one by one;
 //! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the way back;
 //! - [`blame`] names the culprit;
 //! - `picture`: what plots are drawn from;
 //! - `collect`: the way from cells to all of that;
 //! - `checks`: what bears on whether the figures may be believed;
-//! - `verdict`: the sentences; `table`: rows for terminal and page;
-//! - [`compare`]: two runs against each other.
+//! - `verdict`: the sentences; `table`: rows for terminal and page.
 
 pub mod blame;
 pub(crate) mod checks;
 mod collect;
 mod combine;
-pub mod compare;
 pub mod csv;
 #[cfg(test)]
 mod known_answers;
+mod late;
 mod latency;
 pub(crate) mod live;
 pub mod parts;

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, Load};
 use tare_stats::{Counts, Response, StatsError};
 
+use super::late;
 use super::latency::Latencies;
 use super::threads::Thread;
 
@@ -30,10 +31,16 @@ pub struct PhaseRun {
     pub number: u32,
     /// The load.
     pub load: String,
-    /// Wake-ups that were planned in it.
+    /// Wake-ups that were planned in it, after its load began.
     pub woken: u64,
     /// Activations that these wake-ups missed.
     pub missed: u64,
+    /// Wake-ups that were planned in it before its load began, while the one before had to end. They are in no figure.
+    pub between_woken: u64,
+    /// Activations that these wake-ups missed.
+    pub between_missed: u64,
+    /// Why it has no figure; null if it has.
+    pub absent: Option<String>,
     /// Latencies of the wake-ups; null without any.
     pub service: Option<Latencies>,
     /// Latencies of all activations, each missed one with what it waited; null without any.
@@ -89,52 +96,70 @@ pub(crate) fn phase_ns(plan: &CellPlan) -> Option<f64> {
 /// Derives the figures of one cell.
 ///
 /// Says what is wrong if its records contradict each other.
-pub(crate) fn analyse(plan: &CellPlan, all: &[Thread<'_>]) -> Result<Contribution, String> {
+pub(crate) fn analyse(
+    plan: &CellPlan,
+    all: &[Thread<'_>],
+    load: Option<&Load>,
+) -> Result<Contribution, String> {
     let loads = loads(plan);
     let told = |error: StatsError| error.to_string();
-    // What was woken before the load of its phase had begun is in no phase's figures.
-    let mut between: Vec<Counts> = vec![Counts::default(); all.len()];
-    let mut counts: Vec<Vec<(u64, Counts)>> = vec![Vec::new(); loads.len()];
-    for (thread, between) in all.iter().zip(&mut between) {
-        for phase in &mut counts {
-            phase.push((thread.interval_ns, Counts::default()));
-        }
+    // For each phase the counts of each thread. What was woken before the load of its phase had begun is in no
+    // phase's figures.
+    let blank: Vec<(u64, Counts)> = all
+        .iter()
+        .map(|thread| (thread.interval_ns, Counts::default()))
+        .collect();
+    let mut counts = vec![blank; loads.len()];
+    let mut between = counts.clone();
+    for (place, thread) in all.iter().enumerate() {
         for set in &thread.sets {
             let Some(phase) = set.phase else { continue };
-            let Some(of_phase) = counts.get_mut(phase as usize) else {
+            let phases = if set.between {
+                &mut between
+            } else {
+                &mut counts
+            };
+            let Some(of_phase) = phases.get_mut(phase as usize) else {
                 return Err(format!(
                     "it has latencies of phase {phase}, counted from 0, but only {} phases; measure it again",
                     loads.len()
                 ));
             };
             let rows = set.samples.counts.iter();
-            let own = Counts::from_pairs(rows.map(|row| (row.value, row.count))).map_err(told)?;
-            match (set.between, of_phase.last_mut()) {
-                (false, Some((_, counts))) => *counts = own,
-                _ => *between = between.merge(&own).map_err(told)?,
-            }
+            let own = Counts::from_pairs(rows.map(|row| (row.value, row.count)));
+            of_phase[place].1 = own.map_err(told)?;
         }
     }
-    let phases: Vec<PhaseRun> = (0..)
-        .zip(loads.iter().zip(&counts))
-        .map(|(number, (load, counts))| phase(number, load, counts))
-        .collect::<Result<_, _>>()
-        .map_err(told)?;
+    // Of all threads or of one.
+    let figures = |threads: std::ops::Range<usize>| -> Result<Vec<PhaseRun>, StatsError> {
+        let phases = (0..).zip(&loads).zip(counts.iter().zip(&between));
+        phases
+            .map(|((number, name), (own, between))| {
+                let figures = phase(
+                    number,
+                    name,
+                    &own[threads.clone()],
+                    &between[threads.clone()],
+                )?;
+                Ok(PhaseRun {
+                    absent: (figures.woken == 0).then(|| late::absent(plan, load, number)),
+                    ..figures
+                })
+            })
+            .collect()
+    };
+    let phases = figures(0..all.len()).map_err(told)?;
     let longest: Option<Vec<f64>> = phases
         .iter()
         .map(|phase| Some(phase.service?.max_ns as f64))
         .collect();
     let mut threads = Vec::new();
-    for (place, (thread, between)) in all.iter().zip(between).enumerate() {
-        let own = || (0..).zip(loads.iter().zip(&counts));
-        let phases = own()
-            .filter(|_| all.len() > 1)
-            .map(|(number, (load, counts))| phase(number, load, &counts[place..=place]));
-        let derived: u64 = own()
-            .map(|(_, (_, counts))| missed(&counts[place..=place]))
-            .chain([missed(&[(thread.interval_ns, between)])])
-            .sum::<Result<u64, _>>()
-            .map_err(told)?;
+    for (place, thread) in all.iter().enumerate() {
+        let own = figures(place..place + 1).map_err(told)?;
+        let derived: u64 = own
+            .iter()
+            .map(|phase| phase.missed + phase.between_missed)
+            .sum();
         if derived < thread.missed() && thread.uncounted() == 0 {
             return Err(format!(
                 "its thread {} missed {} activations, but its latencies account for {derived} only; \
@@ -152,7 +177,7 @@ pub(crate) fn analyse(plan: &CellPlan, all: &[Thread<'_>]) -> Result<Contributio
             uncounted: thread.uncounted(),
             max_ns: thread.max_ns(),
             recording_ns: thread.recording_ns(),
-            phases: phases.collect::<Result<_, _>>().map_err(told)?,
+            phases: if all.len() > 1 { own } else { Vec::new() },
         });
     }
     Ok(Contribution {
@@ -175,7 +200,12 @@ fn response(counts: &[(u64, Counts)]) -> Result<Response<'_>, StatsError> {
     Response::of(counts.iter().map(|(interval, counts)| (counts, *interval)))
 }
 
-fn phase(number: u32, load: &str, counts: &[(u64, Counts)]) -> Result<PhaseRun, StatsError> {
+fn phase(
+    number: u32,
+    load: &str,
+    counts: &[(u64, Counts)],
+    between: &[(u64, Counts)],
+) -> Result<PhaseRun, StatsError> {
     let response = response(counts)?;
     let service = Counts::merge_all(counts.iter().map(|(_, counts)| counts))?;
     Ok(PhaseRun {
@@ -183,6 +213,9 @@ fn phase(number: u32, load: &str, counts: &[(u64, Counts)]) -> Result<PhaseRun, 
         load: load.to_owned(),
         woken: service.total(),
         missed: response.missed(),
+        between_woken: between.iter().map(|(_, counts)| counts.total()).sum(),
+        between_missed: missed(between)?,
+        absent: None,
         service: Latencies::service(&service),
         response: Latencies::response(&response),
     })

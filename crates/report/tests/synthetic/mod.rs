@@ -428,6 +428,7 @@ fn cell(plan: CellPlan, outcome: Outcome) -> Cell {
     Cell {
         schema: SCHEMA,
         plan,
+        invocation: "2026-03-01T12:00:00Z".parse().unwrap(),
         started_at: Timestamp::UNIX_EPOCH,
         outcome,
         notices: Vec::new(),

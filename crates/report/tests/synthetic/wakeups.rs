@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use tare_results::model::{
-    Bin, Cell, CellPlan, Event, Fact, Labels, Record, SetHead, SetSamples, Trace, Unit, Value,
+    Bin, Cell, CellPlan, Event, Fact, Labels, Load, LoadPhase, LoadPlace, Record, SetHead,
+    SetSamples, Trace, Unit, Value,
 };
 
 use super::{Run, in_rows, record};
@@ -18,6 +19,8 @@ pub struct Schedule<'a> {
     /// The loads one after the other, or the only one.
     pub loads: &'a [&'a str],
     pub interval_ns: u64,
+    /// How late each phase's load began; they are not told of if this is empty.
+    pub late_ns: &'a [u64],
     /// Activations in each phase.
     pub activations: u64,
     pub threads: u32,
@@ -33,6 +36,7 @@ impl Default for Schedule<'_> {
         Self {
             target: "process",
             loads: &["idle"],
+            late_ns: &[],
             interval_ns: 100_000,
             activations: 10_000,
             threads: 1,
@@ -54,6 +58,11 @@ impl Run {
         mut latency: impl FnMut(u32, usize, u64) -> u64,
     ) -> &mut Cell {
         let plan = self.wakeup_plan(block, schedule);
+        let load = load(schedule);
+        let is_between = |planned_ns| {
+            let load = load.as_ref();
+            load.is_some_and(|load| load.is_between(&plan, planned_ns))
+        };
         let mut woken = Record {
             programs: vec![self.program()],
             ..Record::default()
@@ -61,7 +70,13 @@ impl Run {
         let mut sets = Vec::new();
         for thread in 0..schedule.threads {
             let latency = |phase, activation| latency(thread, phase, activation);
-            walk(schedule, thread, latency, &mut woken, &mut sets);
+            walk(
+                schedule,
+                thread,
+                latency,
+                is_between,
+                (&mut woken, &mut sets),
+            );
         }
         if let Some(model) = schedule.model {
             let labels = Labels::default();
@@ -69,7 +84,9 @@ impl Run {
                 .facts
                 .push(fact("preemption model", &labels, model));
         }
-        self.push(plan, woken, sets)
+        let cell = self.push(plan, woken, sets);
+        cell.load = load;
+        cell
     }
 
     /// Returns the worst wake-up of the last cell, with the place of its set.
@@ -144,13 +161,38 @@ fn fact(name: &str, labels: &Labels, value: &str) -> Fact {
     }
 }
 
-/// Walks a thread through its activations, and adds what it tells: a set for each phase.
+/// Says when the loads of a schedule were; each held up the next one by its `dd`.
+fn load(schedule: Schedule<'_>) -> Option<Load> {
+    let phase_ns = schedule.activations * schedule.interval_ns;
+    let due_ns = |number: usize| 1_000_000_000 + number as u64 * phase_ns;
+    let late_ns = |number: usize| schedule.late_ns.get(number).copied().unwrap_or(0);
+    let phase = |(number, load): (usize, &&str)| LoadPhase {
+        number: number as u32,
+        load: (*load).to_owned(),
+        due_ns: due_ns(number),
+        started_ns: due_ns(number) + late_ns(number),
+        stopping_ns: due_ns(number + 1),
+        stopped_ns: due_ns(number + 1) + late_ns(number + 1),
+        last_tool: load.contains("dd").then(|| "dd".to_owned()),
+        achieved: Vec::new(),
+    };
+    (!schedule.late_ns.is_empty()).then(|| Load {
+        place: LoadPlace::Beside,
+        achieved: Vec::new(),
+        notices: Vec::new(),
+        phases: schedule.loads.iter().enumerate().map(phase).collect(),
+        left: Vec::new(),
+    })
+}
+
+/// Walks a thread through its activations, and adds what it tells: a set for each phase, and one for what was planned
+/// before its load began.
 fn walk(
     schedule: Schedule<'_>,
     number: u32,
     mut latency: impl FnMut(usize, u64) -> u64,
-    woken: &mut Record,
-    samples: &mut Vec<SetSamples>,
+    is_between: impl Fn(u64) -> bool,
+    (woken, samples): (&mut Record, &mut Vec<SetSamples>),
 ) {
     let period = schedule.interval_ns;
     let phases = schedule.loads.len();
@@ -158,11 +200,16 @@ fn walk(
     let first = 1_000_000_000;
     let width = (all * period).div_ceil(BINS).max(1);
     let labels = Labels::default().with("thread", number);
-    let head = |phase: usize| SetHead {
+    // Two for each phase: of its load, and of the time before that began.
+    let head = |place: usize| SetHead {
         measure: "latency".to_owned(),
-        labels: match phases {
-            1 => labels.clone(),
-            _ => labels.clone().with("phase", phase),
+        labels: match (phases, place % 2) {
+            (1, _) => labels.clone(),
+            (_, 0) => labels.clone().with("phase", place / 2),
+            _ => labels
+                .clone()
+                .with("phase", place / 2)
+                .with("between", "yes"),
         },
         unit: Unit::Ns,
         min: u64::MAX,
@@ -173,9 +220,9 @@ fn walk(
         bin: width,
         ..SetHead::default()
     };
-    let mut heads: Vec<SetHead> = (0..phases).map(head).collect();
-    let mut sets = vec![SetSamples::default(); phases];
-    let mut counts: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); phases];
+    let mut heads: Vec<SetHead> = (0..2 * phases).map(head).collect();
+    let mut sets = vec![SetSamples::default(); 2 * phases];
+    let mut counts: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); 2 * phases];
     let mut bins: BTreeMap<u32, Bin> = BTreeMap::new();
     let (mut raw, mut missed) = (0, 0);
     let mut index = 0;
@@ -184,12 +231,13 @@ fn walk(
         let value = latency(phase, index);
         let at = first + index * period;
         let event = Event { index, at, value };
-        let (head, set) = (&mut heads[phase], &mut sets[phase]);
+        let place = 2 * phase + usize::from(is_between(index * period));
+        let (head, set) = (&mut heads[place], &mut sets[place]);
         head.n += 1;
         head.min = head.min.min(value);
         head.max = head.max.max(value);
         head.sum += value;
-        *counts[phase].entry(value).or_default() += 1;
+        *counts[place].entry(value).or_default() += 1;
         if value >= period {
             head.seen += 1;
             head.kept += 1;
@@ -221,13 +269,18 @@ fn walk(
     // A bin that reaches into the next phase belongs to the one in which it starts.
     for bin in bins.into_values() {
         let phase = u64::from(bin.bin) * width / (schedule.activations * period);
-        sets[phase as usize].envelope.push(bin);
+        sets[2 * phase as usize].envelope.push(bin);
     }
     for (set, counts) in sets.iter_mut().zip(counts) {
         set.counts = in_rows(counts);
     }
-    woken.sets.append(&mut heads);
-    samples.append(&mut sets);
+    for (place, (mut head, set)) in heads.into_iter().zip(sets).enumerate() {
+        if place % 2 == 0 || head.n > 0 {
+            head.min = head.min.min(head.max);
+            woken.sets.push(head);
+            samples.push(set);
+        }
+    }
     let value = |measure: &str, unit: &str, value| Value {
         measure: measure.to_owned(),
         labels: labels.clone(),

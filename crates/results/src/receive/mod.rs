@@ -47,6 +47,8 @@ pub struct Receiver {
     other: VecDeque<String>,
     trouble: Option<Incomplete>,
     ended: bool,
+    /// How many slots of each phase were before its load began.
+    apart: Vec<u32>,
 }
 
 /// One set as it comes.
@@ -199,6 +201,12 @@ impl Receiver {
         self.preparation.as_ref()
     }
 
+    /// Takes note of how many slots of each phase of wake-ups were before its load began
+    /// ([`Load::slots_apart`](crate::model::Load::slots_apart)).
+    pub fn count_apart(&mut self, slots: Vec<u32>) {
+        self.apart = slots;
+    }
+
     /// Returns the facts of the cell.
     ///
     /// # Errors
@@ -315,7 +323,7 @@ impl Receiver {
             Record::Raw(list) => self.events(list.rows, |samples| &mut samples.raw),
             Record::Envelope(list) => self.envelope(list.rows),
             // A load's, which has a stream of its own.
-            Record::Going | Record::Achieved(_) | Record::Phase(_) => {
+            Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Left(_) => {
                 let what = format!("a {} record among them", record.kind());
                 self.trouble(Incomplete::Contradiction { what });
                 Ok(())

@@ -96,7 +96,7 @@ pub struct Woken {
     pub ready_ns: Option<u64>,
     pub origin_ns: Option<u64>,
     pub threads: Vec<Thread>,
-    /// Rows of (thread, phase, latency, count).
+    /// Rows of (thread, slot, latency, count).
     pub counts: Vec<[u64; 4]>,
     /// Rows of (thread, activation, latency).
     pub raw: Vec<(u64, u64, u64)>,
@@ -185,11 +185,11 @@ impl Woken {
             Record::LatencyCounts(list) => {
                 let mut before = [0; 3];
                 for row in list.rows.rows::<4>() {
-                    let [thread, phase, step, count] = row.unwrap();
-                    let goes_on = before[..2] == [thread, phase];
+                    let [thread, slot, step, count] = row.unwrap();
+                    let goes_on = before[..2] == [thread, slot];
                     let latency_ns = if goes_on { before[2] + step } else { step };
-                    before = [thread, phase, latency_ns];
-                    self.counts.push([thread, phase, latency_ns, count]);
+                    before = [thread, slot, latency_ns];
+                    self.counts.push([thread, slot, latency_ns, count]);
                 }
             }
             Record::RawLatencies(list) => {

@@ -75,14 +75,11 @@ impl Recorder {
         )?;
 
         let interval_ns = self.interval_ns;
-        let phase = |wakeup: &Wakeup| {
-            self.phases
-                .of(wakeup.activation.saturating_mul(interval_ns))
-        };
+        let slot = |wakeup: &Wakeup| self.slots.of(wakeup.activation.saturating_mul(interval_ns));
         let uncounted = self.peaks.into_kept();
         let mut listed = 0;
         for at in 0..uncounted.len() {
-            let key = Key::new(phase(&uncounted[at]), uncounted[at].latency_ns);
+            let key = Key::new(slot(&uncounted[at]), uncounted[at].latency_ns);
             if let Some(key) = key.filter(|key| !self.counts.contains(*key)) {
                 // The write never overtakes the read.
                 uncounted[listed].activation = key.number();
@@ -99,10 +96,10 @@ impl Recorder {
             |list| Record::LatencyCounts(list),
             merged(self.counts.into_sorted(), listed),
             |(key, count), first| {
-                let goes_on = !first && before.0 == key.phase();
+                let goes_on = !first && before.0 == key.slot();
                 let base = if goes_on { before.1 } else { 0 };
-                before = (key.phase(), key.latency_ns());
-                [thread, key.phase(), key.latency_ns() - base, count]
+                before = (key.slot(), key.latency_ns());
+                [thread, key.slot(), key.latency_ns() - base, count]
             },
         )
     }
