@@ -44,14 +44,14 @@ pub(super) fn combine(cells: &[&Measurement], hz: Option<f64>) -> Vec<CounterFig
             ))
         };
         let counted: Vec<_> = cells.iter().filter_map(|cell| of(cell)).collect();
-        let rates: Option<Vec<f64>> = counted
+        let rates: Option<Vec<(f64, f64)>> = counted
             .iter()
-            .map(|(count, _, wall)| Some(*count as f64 / (wall / hz?)))
+            .map(|(count, _, wall)| Some((*count as f64, wall / hz?)))
             .collect();
         CounterFigure {
             name: name.to_owned(),
             count: counted.iter().map(|(count, ..)| count).sum(),
-            per_second: rates.and_then(|rates| Spread::of(&rates)),
+            per_second: rates.and_then(|rates| Spread::rate(&rates)),
             delays: counted.iter().map(|(_, delays, _)| delays).sum(),
         }
     };

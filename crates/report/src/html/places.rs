@@ -160,7 +160,7 @@ pub(super) fn counters(panels: &[Panel<'_>]) -> Option<Markup> {
                 N.count(counter.count),
                 counter
                     .per_second
-                    .map_or_else(none, |rate| N.short(rate.median)),
+                    .map_or_else(none, |rate| N.short(rate.figure)),
                 beside(combination, counter.delays),
             ]);
         }

@@ -1,12 +1,13 @@
 //! Takes the wake-up cells of a run one by one and puts their figures together.
 
 use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use tare_stats::Kind;
 
 use super::combine::{self, Clock, WakeupCombination};
 use super::picture::{RunPicture, WakeupPictures};
 use super::run::{self, WakeupRun};
 use super::worst::{self, WorstFigure};
-use crate::analysis::{Instance, Placement};
+use crate::analysis::{Instance, Placement, Spread};
 use crate::groups::{Group, option};
 
 /// Collects the figures of wake-up cells.
@@ -176,7 +177,7 @@ impl Repeated {
             recording_share: slowest.map_or(0.0, cost),
             phases: combine::phases(&phases),
             threads: combine::threads(&runs),
-            average_max: averages.and_then(|averages| super::latency::tail(&averages)),
+            average_max: averages.and_then(|averages| Spread::of(Kind::Order, &averages)),
             worst: self.worst,
             target: plan.target,
             load: plan.load,

@@ -155,11 +155,11 @@ pub(super) fn phases(runs: &[&[PhaseRun]]) -> Vec<WakeupPhase> {
 }
 
 fn phase(first: &PhaseRun, runs: &[&PhaseRun]) -> WakeupPhase {
-    let shares: Option<Vec<f64>> = runs
+    let shares: Option<Vec<(f64, f64)>> = runs
         .iter()
         .map(|run| {
             let all = run.woken + run.missed;
-            (all > 0).then(|| run.missed as f64 / all as f64)
+            (all > 0).then_some((run.missed as f64, all as f64))
         })
         .collect();
     let all = |of: fn(&PhaseRun) -> Option<super::Latencies>| {
@@ -171,7 +171,7 @@ fn phase(first: &PhaseRun, runs: &[&PhaseRun]) -> WakeupPhase {
         load: first.load.clone(),
         woken: runs.iter().map(|run| run.woken).sum(),
         missed: runs.iter().map(|run| run.missed).sum(),
-        missed_share: shares.and_then(|shares| Spread::of(&shares)),
+        missed_share: shares.and_then(|shares| Spread::share(&shares)),
         service: all(|run| run.service),
         response: all(|run| run.response),
     }

@@ -1,6 +1,6 @@
 //! The figures of a comparison, and what they say together.
 
-use tare_stats::{Level, StatsError, rank_sum_p_value, shift};
+use tare_stats::{Kind, Level, StatsError, rank_sum_p_value, shift};
 
 use super::pair::Pair;
 use super::{Comparison, Figure, ShiftRow};
@@ -76,7 +76,7 @@ fn row(
     second: Result<Vec<f64>, String>,
 ) -> ShiftRow {
     let median = |values: &Result<Vec<f64>, String>| -> Option<f64> {
-        Some(Spread::of(values.as_ref().ok()?)?.median)
+        Some(Spread::of(Kind::Order, values.as_ref().ok()?)?.figure)
     };
     let mut row = ShiftRow {
         first_target: String::new(),
@@ -119,7 +119,8 @@ fn row(
         Err(error) => {
             // The estimate needs no more than one run of each.
             let differences = second.iter().flat_map(|b| first.iter().map(move |a| b - a));
-            row.shift = Spread::of(&differences.collect::<Vec<_>>()).map(|spread| spread.median);
+            row.shift = Spread::of(Kind::Order, &differences.collect::<Vec<_>>())
+                .map(|spread| spread.figure);
             row.refused = Some(match error {
                 StatsError::TooFew { needed, .. } => {
                     format!("an interval at 95 % needs {needed} runs of each")
