@@ -326,15 +326,15 @@ fn gap_table(rows: &[Row<'_, CombinedGap>]) -> Table {
     fill(&mut table, rows, |entry| {
         let (combination, gap) = (entry.combination, entry.figures);
         let step = Some(combination.timer_step);
-        let spread = |figure: Option<Spread<Time>>| figure.map(|figure| figure.median);
+        let spread = |figure: Option<Spread<Time>>| figure.map(|figure| figure.figure);
         let interval = gap.share_lost.interval;
         vec![
             entry.name.clone(),
             runs(combination),
-            N.percent(gap.share_lost.median),
+            N.percent(gap.share_lost.figure),
             interval.map_or_else(none, |interval| words::share_range(N, &interval)),
             gap.gaps_per_second
-                .map_or_else(none, |rate| N.short(rate.median)),
+                .map_or_else(none, |rate| N.short(rate.figure)),
             time(spread(gap.median), step),
             time(spread(gap.p99), step),
             time(gap.longest.map(|longest| longest.highest), step),
@@ -359,7 +359,7 @@ fn timed_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
         let (combination, timed) = (entry.combination, entry.figures);
         let step = Some(combination.timer_step);
         let raw = &timed.raw;
-        let mean = raw.mean.median.cycles;
+        let mean = raw.mean.figure.cycles;
         let mean = raw.mean.interval.map_or_else(
             || N.rounded(mean),
             |interval| N.plus_minus(interval.estimate, interval.half_width()),
@@ -368,9 +368,9 @@ fn timed_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
             entry.name.clone(),
             runs(combination),
             time(Some(raw.min.lowest), step),
-            time(Some(raw.median.median), step),
+            time(Some(raw.median.figure), step),
             mean,
-            time(raw.p99_9.map(|p| p.median), step),
+            time(raw.p99_9.map(|p| p.figure), step),
             time(Some(raw.max.highest), step),
             cycles(Some(raw.max.highest)),
         ]
@@ -409,7 +409,7 @@ fn class_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
         row.extend(timed.shares.iter().map(|share| {
             share
                 .share
-                .map_or_else(none, |share| N.percent(share.median))
+                .map_or_else(none, |share| N.percent(share.figure))
         }));
         row
     });
@@ -428,7 +428,7 @@ fn counter_table(panels: &[Panel<'_>]) -> Table {
                 N.count(counter.count),
                 counter
                     .per_second
-                    .map_or_else(none, |rate| N.short(rate.median)),
+                    .map_or_else(none, |rate| N.short(rate.figure)),
                 N.count(counter.delays),
             ]);
         }

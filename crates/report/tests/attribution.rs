@@ -114,7 +114,7 @@ fn the_parts_add_up_and_the_interval_is_that_of_the_paired_differences() {
 #[test]
 fn a_unikernel_on_the_bare_machine_gives_more_than_a_bound() {
     let mut run = Run::new(1);
-    for (block, rate) in [(1, 1_000), (2, 1_010)] {
+    for (block, rate) in [(1, 1_000), (2, 1_010), (3, 1_030)] {
         add(&mut run, block, "process", rate, None);
         add(&mut run, block, "unikernel,irq=off", 10, None);
     }
@@ -143,11 +143,13 @@ fn overlapping_and_negative_differences_are_not_findings() {
 }
 
 #[test]
-fn one_block_cannot_say() {
-    let (found, said) = attribution(pair(&[(1_000, 10)]));
-    assert_eq!(only(&found).parts[0].finding, Finding::OneBlock);
-    assert!(said[0].contains("one block cannot say"), "{}", said[0]);
-    assert!(said[0].contains("--runs"), "{}", said[0]);
+fn one_or_two_blocks_cannot_say() {
+    for blocks in [&[(1_000, 10)][..], &[(1_000, 10), (1_010, 12)]] {
+        let (found, said) = attribution(pair(blocks));
+        assert_eq!(only(&found).parts[0].finding, Finding::TooFewBlocks);
+        assert!(said[0].contains("that takes 3 blocks"), "{}", said[0]);
+        assert!(said[0].contains("--runs"), "{}", said[0]);
+    }
 }
 
 #[test]
@@ -321,7 +323,7 @@ fn each_load_is_divided_and_a_guest_s_kernel_by_what_lies_below_both() {
         );
     }
     run.load = "dd";
-    for (block, rate) in [(1, 4_000), (2, 4_040)] {
+    for (block, rate) in [(1, 4_000), (2, 4_040), (3, 4_020)] {
         add(&mut run, block, "process", rate, None);
         add(
             &mut run,
@@ -358,5 +360,5 @@ fn each_load_is_divided_and_a_guest_s_kernel_by_what_lies_below_both() {
     assert_eq!(said.len(), 2);
     assert!(said[1].starts_with("Split under dd: of the"), "{}", said[1]);
     let page = html::render(&analysis);
-    assert!(page.contains("process against unikernel,irq=off, gap under dd (2\u{a0}blocks)"));
+    assert!(page.contains("process against unikernel,irq=off, gap under dd (3\u{a0}blocks)"));
 }

@@ -7,7 +7,7 @@ use synthetic::{Fold, HZ, Run, measured, spin, timed};
 use tare_report::analysis::{
     Alarm, CombinedFigures, GapFigures, Observed, Over, Severity, State, Time, TimedFigures,
 };
-use tare_report::{Analysis, RunData, csv};
+use tare_report::{Analysis, RunData, csv, html, terminal};
 use tare_results::CellState;
 
 /// Makes 1,000 durations with one delay of each class: mean 1,024.3 cycles.
@@ -279,7 +279,7 @@ fn runs_are_the_unit_of_replication() {
         panic!("prime is timed");
     };
     let mean = timed.raw.mean;
-    assert_eq!(mean.median.cycles, 1_010.0);
+    near(mean.figure.cycles, 3_050.0 / 3.0);
     assert_eq!(
         (mean.lowest.cycles, mean.highest.cycles),
         (1_000.0, 1_040.0)
@@ -311,7 +311,58 @@ fn an_even_number_of_runs_has_its_median_in_the_middle() {
     let CombinedFigures::Timed(timed) = &analysis.summary().combinations[0].figures else {
         panic!("prime is timed");
     };
-    assert_eq!(timed.raw.median.median.cycles, 1_005.0);
+    assert_eq!(timed.raw.median.figure.cycles, 1_005.0);
+}
+
+/// One run of `gap` with a stall of 2^30 cycles, and others without.
+fn one_stalled_of(runs: u32) -> Analysis {
+    let mut run = Run::new(1);
+    for block in 1..=runs {
+        let mut gaps: Vec<(u64, u64)> = (0..100).map(|n| (150_000 + n * 200_000, 10_021)).collect();
+        if block == 2 {
+            gaps.push((21_500_000, 1 << 30));
+        }
+        let folded = spin(1_000_000, 20, &gaps, from(1_300));
+        run.done(block, "process", "gap", None, folded);
+    }
+    run.data().analyse()
+}
+
+#[test]
+fn one_stalled_run_takes_no_share_out_of_its_bounds() {
+    for runs in [2, 3, 6] {
+        let analysis = one_stalled_of(runs);
+        let CombinedFigures::Gap(gap) = &analysis.summary().combinations[0].figures else {
+            panic!("gap is gap");
+        };
+        // What is lost of all time, as the pooled pictures show it.
+        let lost: f64 = (0..runs as usize)
+            .map(|cell| gap_of(&analysis, cell).lost.cycles)
+            .sum();
+        near(gap.share_lost.figure, lost / gap.wall.cycles);
+        let shares = gap.shares.iter().filter_map(|share| share.share);
+        for share in shares.chain([gap.share_lost]) {
+            assert_eq!(share.interval.is_some(), runs >= 3);
+            let Some(interval) = share.interval else {
+                continue;
+            };
+            assert!(
+                0.0 < interval.low && interval.low < share.figure,
+                "{share:?}"
+            );
+            assert!(
+                share.figure < interval.high && interval.high < 1.0,
+                "{share:?}"
+            );
+        }
+        let text = terminal::render(&analysis, 110, false);
+        let page = html::render(&analysis);
+        assert!(!text.contains('−'), "{text}");
+        assert!(!page.contains('−'), "{runs} runs");
+        if runs == 2 {
+            assert!(text.contains("in 2 runs; an interval needs 3"), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn what_the_unikernel_counted_stands_beside_the_gaps() {
     let counter = &analysis.summary().combinations[0].counters[0];
     assert_eq!((counter.count, counter.delays), (70, 100));
     // 30 and 40 in a tenth of a second.
-    assert!((counter.per_second.unwrap().median - 350.0).abs() < 0.01);
+    assert!((counter.per_second.unwrap().figure - 350.0).abs() < 0.01);
     let (terminal, page, json) = said(&analysis);
     assert!(
         terminal.contains("timer interrupts 70 350 100"),
@@ -189,7 +189,7 @@ fn what_a_load_did_is_summed_by_block_and_its_deviations_are_listed() {
     assert_eq!(rate.blocks, [1, 2]);
     assert_eq!(
         (
-            rate.per_second.median,
+            rate.per_second.figure,
             rate.per_second.lowest,
             rate.per_second.highest
         ),

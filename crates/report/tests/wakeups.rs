@@ -174,9 +174,9 @@ fn the_study_s_standard_deviation_is_over_all_wake_ups_of_the_phase() {
     run.woken(1, schedule, |_, _, n| [1_000, 2_000, 6_000][n as usize % 3]);
     let analysis = run.data().analyse();
     let service = only(&analysis).phases[0].service.unwrap();
-    assert_eq!(service.mean.median, 3_000.0);
+    assert_eq!(service.mean.figure, 3_000.0);
     let sd = (14e6_f64 / 3.0).sqrt();
-    assert!((service.sd.median - sd).abs() < 1e-9);
+    assert!((service.sd.figure - sd).abs() < 1e-9);
     assert_eq!(service.p99.samples_needed, Some(1_000));
 }
 
@@ -199,7 +199,7 @@ fn threads_are_told_apart_and_together() {
             .service
             .unwrap()
             .mean
-            .median
+            .figure
     };
     assert_eq!((mean(0), mean(1)), (3_000.5, 5_000.5));
     let text = terminal::render(&analysis, 100, false);
@@ -227,7 +227,7 @@ fn intervals_take_runs_and_are_refused_without_enough() {
     let max = six.phases[0].response.unwrap().max;
     let interval = max.interval.unwrap();
     assert_eq!(
-        (interval.low, interval.high, max.median),
+        (interval.low, interval.high, max.figure),
         (51_000.0, 56_000.0, 53_500.0)
     );
     assert!(six.intervals_refused.is_none());

@@ -1,28 +1,20 @@
-//! Confidence intervals, each with the unit that it may be computed from.
+//! Confidence intervals: what they are, and those of a mean by the normal and by Student's distribution.
 //!
 //! Samples of one run follow each other within microseconds and share every slow influence: heat,
 //! neighbours, where memory happens to lie. They are not independent, and an interval computed as if
 //! they were shrinks with √n towards a value that the next run will not repeat. Published studies
 //! did so, therefore [`normal_mean`] exists to show their figure beside theirs. Every claim of
-//! ours comes from [`student_mean`], [`student_ratio`] or [`bootstrap_median`], which take one value per
-//! block or run.
+//! ours takes one value per run or block, by the rule of [`over_runs`](crate::over_runs()).
 
-use fastrand::Rng;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::error::StatsError;
 use crate::moments::Moments;
 
-/// Is how many resamples a bootstrap interval draws.
-///
-/// With 10,000 the ends of a 95 % interval are the 250th values from either side, which moves them
-/// between two seeds by a few per cent of the interval's width.
-pub const BOOTSTRAP_RESAMPLES: u32 = 10_000;
-
 /// Names a confidence level strictly between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level {
-    // Whole millionths, so that the ranks of a bootstrap don't depend on rounding.
+    // Whole millionths, so that levels are equal or not, whatever they were computed from.
     millionths: u32,
 }
 
@@ -35,23 +27,6 @@ pub enum Method {
         /// Number of samples.
         samples: u64,
     },
-    /// Student's t over the means of blocks or runs.
-    StudentMean {
-        /// Number of blocks or runs.
-        blocks: u64,
-    },
-    /// Student's t around the ratio of two sums over blocks or runs.
-    StudentRatio {
-        /// Number of blocks or runs.
-        blocks: u64,
-    },
-    /// Percentile bootstrap of the median over values of blocks or runs.
-    BootstrapMedian {
-        /// Number of blocks or runs.
-        blocks: u64,
-        /// What the generator started from.
-        seed: u64,
-    },
     /// Student's t around a mean, or a ratio of sums, over runs or blocks.
     Student {
         /// Scale on which the interval is symmetric.
@@ -59,10 +34,10 @@ pub enum Method {
         /// Number of runs or blocks.
         runs: u64,
     },
-    /// Order statistics around the median over values of blocks or runs.
+    /// Order statistics around the median over runs or blocks.
     OrderedMedian {
-        /// Number of blocks or runs.
-        blocks: u64,
+        /// Number of runs or blocks.
+        runs: u64,
     },
     /// Hodges and Lehmann's shift between two sets of values of blocks or runs, within order statistics
     /// of their differences.
@@ -106,12 +81,10 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Self::NormalMean { .. } => "normal mean",
-            Self::StudentMean { .. }
-            | Self::Student {
+            Self::Student {
                 scale: Scale::Linear,
                 ..
             } => "student",
-            Self::StudentRatio { .. } => "student ratio",
             Self::Student {
                 scale: Scale::Log, ..
             } => "student log",
@@ -119,7 +92,6 @@ impl Method {
                 scale: Scale::Logit,
                 ..
             } => "student logit",
-            Self::BootstrapMedian { .. } => "bootstrap median",
             Self::OrderedMedian { .. } => "order statistics",
             Self::Shift { .. } => "hodges-lehmann",
         }
@@ -186,130 +158,13 @@ pub fn normal_mean(moments: Moments, level: Level) -> Result<Interval, StatsErro
     } = moments;
     enough("a normal interval of the mean", "samples", 2, count)?;
     let half = normal_z(level) * population_sd / (count as f64).sqrt();
-    Ok(around(
-        mean,
-        half,
-        level,
-        Method::NormalMean { samples: count },
-    ))
-}
-
-/// Returns the mean's interval by Student's t over one value per block or run.
-///
-/// Mean ± t·s/√k with the standard deviation of the sample (divided by k − 1) and k − 1 degrees of
-/// freedom. Assumes that the block means are independent and roughly normal.
-///
-/// # Errors
-///
-/// [`StatsError::TooFew`] with fewer than 2 blocks: one block says nothing about the next.
-/// [`StatsError::Number`] if a value is infinite or not a number.
-pub fn student_mean(block_means: &[f64], level: Level) -> Result<Interval, StatsError> {
-    let blocks = block_means.len() as u64;
-    enough(
-        "a Student interval of the mean",
-        "blocks or runs",
-        2,
-        blocks,
-    )?;
-    finite(block_means)?;
-    let count = blocks as f64;
-    // Distances from one of the values keep equal ones exact and large ones accurate.
-    let pivot = block_means[0];
-    let offset = block_means.iter().map(|value| value - pivot).sum::<f64>() / count;
-    let mean = pivot + offset;
-    let squares: f64 = block_means
-        .iter()
-        .map(|value| (value - pivot - offset).powi(2))
-        .sum();
-    let sd = (squares / (count - 1.0)).sqrt();
-    let half = student_t(level, count - 1.0) * sd / count.sqrt();
-    Ok(around(mean, half, level, Method::StudentMean { blocks }))
-}
-
-/// Returns the interval of a ratio of sums by Student's t over one pair per block or run.
-///
-/// A share of time is such a ratio: time lost over time, both summed. The mean of the blocks' own
-/// ratios is another figure wherever blocks differ in length, and a block that holds a long delay is
-/// long for that very reason. The estimate is R = Σa / Σb, the half width t·√(k/(k−1)·Σ(a−R·b)²) / Σb
-/// with k − 1 degrees of freedom (the linearised ratio estimator: Cochran, Sampling Techniques, 1977, section
-/// 6.4). Pairs are (a, b).
-///
-/// # Errors
-///
-/// [`StatsError::TooFew`] with fewer than 2 blocks. [`StatsError::Number`] if a value is infinite or
-/// not a number, or the second values sum up to 0.
-pub fn student_ratio(block_pairs: &[(f64, f64)], level: Level) -> Result<Interval, StatsError> {
-    let blocks = block_pairs.len() as u64;
-    enough("a Student interval of a ratio", "blocks or runs", 2, blocks)?;
-    let count = blocks as f64;
-    let over: f64 = block_pairs.iter().map(|(over, _)| over).sum();
-    let under: f64 = block_pairs.iter().map(|(_, under)| under).sum();
-    let ratio = over / under;
-    finite(&[ratio])?;
-    let squares: f64 = block_pairs
-        .iter()
-        .map(|(over, under)| (over - ratio * under).powi(2))
-        .sum();
-    let half = student_t(level, count - 1.0) * (count / (count - 1.0) * squares).sqrt() / under;
-    Ok(around(ratio, half, level, Method::StudentRatio { blocks }))
-}
-
-/// Returns the median's interval by the percentile bootstrap over one value per block or run.
-///
-/// [`BOOTSTRAP_RESAMPLES`] times as many values as there are are drawn with replacement; the ends are
-/// the quantiles of their medians (of an even number, the mean of the middle two). The same values in
-/// the same order and the same seed give the same interval.
-///
-/// # Errors
-///
-/// [`StatsError::TooFew`] with fewer than [`median_blocks_needed`] blocks.
-/// [`StatsError::Number`] if a value is infinite or not a number.
-pub fn bootstrap_median(
-    block_values: &[f64],
-    level: Level,
-    seed: u64,
-) -> Result<Interval, StatsError> {
-    let blocks = block_values.len() as u64;
-    let needed = median_blocks_needed(level);
-    enough(
-        "a bootstrap interval of the median",
-        "blocks or runs",
-        needed,
-        blocks,
-    )?;
-    finite(block_values)?;
-    let mut random = Rng::with_seed(seed);
-    let mut resample = block_values.to_vec();
-    let estimate = median(&mut resample);
-    let mut medians: Vec<f64> = (0..BOOTSTRAP_RESAMPLES)
-        .map(|_| {
-            resample.fill_with(|| block_values[random.usize(..block_values.len())]);
-            median(&mut resample)
-        })
-        .collect();
-    medians.sort_unstable_by(f64::total_cmp);
-    let outside = u64::from(BOOTSTRAP_RESAMPLES) * u64::from(1_000_000 - level.millionths);
-    // At least 1, at most half of the resamples, since the level is between 0 and 1.
-    let rank = outside.div_ceil(2_000_000) as usize;
     Ok(Interval {
-        estimate,
-        low: medians[rank - 1],
-        high: medians[medians.len() - rank],
+        estimate: mean,
+        low: mean - half,
+        high: mean + half,
         level,
-        method: Method::BootstrapMedian { blocks, seed },
+        method: Method::NormalMean { samples: count },
     })
-}
-
-/// Returns how many blocks an interval of the median needs at this level.
-///
-/// The percentile interval lies between the smallest and the largest value. All n values are on
-/// one side of the true median with probability 2^(1−n), so below 1 − 2^(1−n) ≥ level no such interval
-/// can keep its promise: 5 blocks for 90 %, 6 for 95 %, 8 for 99 %.
-pub fn median_blocks_needed(level: Level) -> u64 {
-    let outside = 1_000_000 - u64::from(level.millionths);
-    (2..)
-        .find(|&n| outside << (n - 1) >= 1_000_000)
-        .unwrap_or(u64::MAX)
 }
 
 /// Returns the quantile of Student's t that bounds an interval above.
@@ -332,16 +187,6 @@ pub(crate) fn student_t(level: Level, freedom: f64) -> f64 {
 /// Returns the quantile of the normal distribution that bounds an interval above.
 fn normal_z(level: Level) -> f64 {
     Normal::standard().inverse_cdf(level.upper())
-}
-
-fn around(estimate: f64, half: f64, level: Level, method: Method) -> Interval {
-    Interval {
-        estimate,
-        low: estimate - half,
-        high: estimate + half,
-        level,
-        method,
-    }
 }
 
 /// Returns the median of at least one finite value and leaves them in another order.
@@ -394,24 +239,6 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_of_sums_is_not_the_mean_of_ratios() {
-        // One block of ten is a hundred times longer, and lost: 100 of 109.
-        let mut pairs = vec![(0.0, 1.0); 9];
-        pairs.push((100.0, 100.0));
-        let interval = student_ratio(&pairs, Level::P95).unwrap();
-        assert!((interval.estimate - 100.0 / 109.0).abs() < 1e-12);
-        assert!(interval.low < interval.estimate && interval.estimate < interval.high);
-        // Blocks of one length: the same as the mean of their ratios.
-        let shares = [0.1, 0.3, 0.2, 0.25];
-        let pairs = shares.map(|share| (share * 7.0, 7.0));
-        let ratio = student_ratio(&pairs, Level::P95).unwrap();
-        let mean = student_mean(&shares, Level::P95).unwrap();
-        assert!((ratio.low - mean.low).abs() < 1e-12 && (ratio.high - mean.high).abs() < 1e-12);
-        assert!(student_ratio(&[(1.0, 0.0), (1.0, 0.0)], Level::P95).is_err());
-        assert!(student_ratio(&[(1.0, 2.0)], Level::P95).is_err());
-    }
-
-    #[test]
     fn z_has_its_textbook_values() {
         close(normal_z(Level::P90), 1.644_853_626_951_472_2, 1e-9);
         close(normal_z(Level::P95), 1.959_963_984_540_054, 1e-9);
@@ -457,89 +284,6 @@ mod tests {
             normal_mean(one, Level::P90),
             Err(StatsError::TooFew { needed: 2, .. })
         ));
-    }
-
-    #[test]
-    fn the_student_interval_of_a_known_set() {
-        let interval = student_mean(&[1.0, 2.0, 3.0, 4.0, 5.0], Level::P95).unwrap();
-        assert_eq!(interval.estimate, 3.0);
-        // t(4) · √2.5 / √5
-        close(
-            interval.high,
-            3.0 + 2.776_445_105_197_79 * 0.5_f64.sqrt(),
-            1e-8,
-        );
-        let shifted = student_mean(&[1e9 + 1.0, 1e9 + 2.0, 1e9 + 3.0], Level::P95).unwrap();
-        close(
-            shifted.high - shifted.low,
-            2.0 * 4.302_652_729_911_28 / 3_f64.sqrt(),
-            1e-6,
-        );
-        let equal = student_mean(&[0.1; 7], Level::P95).unwrap();
-        assert_eq!((equal.estimate, equal.low, equal.high), (0.1, 0.1, 0.1));
-        assert!(student_mean(&[1.0], Level::P95).is_err());
-        assert!(student_mean(&[1.0, f64::NAN], Level::P95).is_err());
-    }
-
-    #[test]
-    fn a_median_needs_enough_blocks_for_its_level() {
-        assert_eq!(median_blocks_needed(Level::P90), 5);
-        assert_eq!(median_blocks_needed(Level::P95), 6);
-        assert_eq!(median_blocks_needed(Level::P99), 8);
-        assert_eq!(median_blocks_needed(Level::new(0.000_001).unwrap()), 2);
-        assert_eq!(median_blocks_needed(Level::new(0.999_999).unwrap()), 21);
-        let few = bootstrap_median(&[1.0; 5], Level::P95, 1);
-        assert!(matches!(
-            few,
-            Err(StatsError::TooFew {
-                needed: 6,
-                got: 5,
-                ..
-            })
-        ));
-    }
-
-    /// An even number of values, so that medians lie between any two of them.
-    fn uneven() -> Vec<f64> {
-        (0..12).map(|i| f64::from(i).exp2()).collect()
-    }
-
-    #[test]
-    fn the_bootstrap_repeats_itself_and_depends_on_its_seed_only() {
-        let values: Vec<f64> = (0..25).map(|i| f64::from(i * i)).collect();
-        let once = bootstrap_median(&values, Level::P95, 7).unwrap();
-        assert_eq!(once, bootstrap_median(&values, Level::P95, 7).unwrap());
-        assert_eq!(once.estimate, 144.0);
-        // Pinned: a generator that draws otherwise would change published reports.
-        assert_eq!((once.low, once.high), (49.0, 289.0));
-        let other = bootstrap_median(&uneven(), Level::P95, 7).unwrap();
-        assert_eq!((other.low, other.high), (6.0, 384.0));
-        let equal = bootstrap_median(&[3.5; 10], Level::P99, 7).unwrap();
-        assert_eq!((equal.low, equal.estimate, equal.high), (3.5, 3.5, 3.5));
-    }
-
-    #[test]
-    fn the_bootstrap_ends_where_exact_computation_puts_them() {
-        // For an odd n the median of a resample is at most the k-th value with the probability
-        // that at least (n + 1)/2 of n draws are among the first k: a binomial sum.
-        let n = 15_u32;
-        let values: Vec<f64> = (1..=n).map(f64::from).collect();
-        let at_most = |k: u32| -> f64 {
-            let p = f64::from(k) / f64::from(n);
-            let term = |j: u32| {
-                let ways: f64 = (0..j)
-                    .map(|i| f64::from(n - i) / f64::from(j - i))
-                    .product();
-                ways * p.powi(j as i32) * (1.0 - p).powi((n - j) as i32)
-            };
-            (n.div_ceil(2)..=n).map(term).sum()
-        };
-        let end = |tail: f64| f64::from((1..=n).find(|&k| at_most(k) >= tail).unwrap());
-        for level in [Level::P90, Level::P95] {
-            let interval = bootstrap_median(&values, level, 1).unwrap();
-            assert_eq!(interval.low, end(1.0 - level.upper()));
-            assert_eq!(interval.high, end(level.upper()));
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The arithmetic of tare: pure functions from samples to the figures that a report prints.
 //!
 //! Nothing here reads a file, a clock or a random device: the same input gives the same output, and
-//! the bootstrap takes its seed as an argument. Everything is in cycles of the time stamp
+//! what draws at random takes its seed as an argument. Everything is in cycles of the time stamp
 //! counter unless a name says otherwise.
 //!
 //! # Tour
@@ -88,13 +88,9 @@ pub use groups::{
     Compared, Difference, FalseAlarms, MOST_DIVISIONS, Shift, TwoRuns, compare_groups,
     compare_two_runs, false_alarms, invocations_needed,
 };
-pub use interval::{
-    BOOTSTRAP_RESAMPLES, Interval, Level, Method, Scale, bootstrap_median, median_blocks_needed,
-    normal_mean, student_mean, student_ratio,
-};
+pub use interval::{Interval, Level, Method, Scale, normal_mean};
 pub use moments::{Moments, PowerSums};
 pub use observed::{LeftOut, Observed};
-pub use ordered::ordered_median;
 pub use over_runs::{
     Kind, NoInterval, OverRuns, STUDENT_RUNS, over_runs, rate_over_runs, share_over_runs,
 };

@@ -45,10 +45,8 @@
 use thiserror::Error;
 
 use crate::error::StatsError;
-use crate::interval::{
-    Interval, Level, Method, Scale, finite, median, median_blocks_needed, student_t,
-};
-use crate::ordered::ordered_median;
+use crate::interval::{Interval, Level, Method, Scale, enough, finite, median, student_t};
+use crate::ordered::{median_runs_needed, ordered_median};
 
 /// The least number of runs that an interval by Student's t is given for; the module says why not two.
 pub const STUDENT_RUNS: u64 = 3;
@@ -106,7 +104,7 @@ impl Kind {
     pub fn runs_needed(self, level: Level) -> u64 {
         match self {
             Self::Mean | Self::Rate | Self::Share => STUDENT_RUNS,
-            Self::Order => median_blocks_needed(level),
+            Self::Order => median_runs_needed(level),
         }
     }
 }
@@ -129,7 +127,7 @@ pub fn over_runs(kind: Kind, values: &[f64], level: Level) -> Result<OverRuns, S
             some(values.len())?;
             finite(values)?;
             let estimate = median(&mut values.to_vec());
-            let spread = || ordered_median(values, level).ok();
+            let spread = || Some(ordered_median(values, level));
             Ok(put(kind, estimate, values, level, spread))
         }
     }
@@ -212,11 +210,12 @@ fn put(
     let (lowest, highest) = ends(each);
     let runs = each.len() as u64;
     let needed = kind.runs_needed(level);
-    let alike = kind != Kind::Order && lowest == highest;
-    let interval = match interval() {
-        _ if runs < needed => Err(NoInterval::TooFew { needed, got: runs }),
-        Some(interval) if !alike => Ok(interval),
-        _ => Err(NoInterval::Alike { runs }),
+    let interval = if runs < needed {
+        Err(NoInterval::TooFew { needed, got: runs })
+    } else if kind != Kind::Order && lowest == highest {
+        Err(NoInterval::Alike { runs })
+    } else {
+        interval().ok_or(NoInterval::Alike { runs })
     };
     OverRuns {
         estimate,
@@ -272,7 +271,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 }
 
 fn some(runs: usize) -> Result<(), StatsError> {
-    crate::interval::enough("a figure over runs", "runs", 1, runs as u64)
+    enough("a figure over runs", "runs", 1, runs as u64)
 }
 
 fn within(

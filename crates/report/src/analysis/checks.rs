@@ -183,7 +183,7 @@ fn coarse_spread(combinations: &[Combination]) -> Option<Alarm> {
     let coarse: Vec<(&Combination, Time)> = combinations
         .iter()
         .filter_map(|combination| match &combination.figures {
-            CombinedFigures::Timed(timed) => Some((combination, timed.raw.median.median)),
+            CombinedFigures::Timed(timed) => Some((combination, timed.raw.median.figure)),
             CombinedFigures::Gap(_) => None,
         })
         .filter(|(c, median)| median.cycles * STEP_OF_MEDIAN < c.timer_step.cycles)

@@ -1,12 +1,14 @@
 //! Puts the runs of one combination together.
 //!
-//! The unit of replication is the run. Each run gives one value of each figure; the figure of the
-//! combination is the median of those, with an interval of their mean by Student's t. Ten million
-//! samples of one run are one repetition, not ten million.
+//! The unit of replication is the run. Each run gives one value of each figure; its kind decides how they are put
+//! together ([`tare_stats::over_runs()`]): means and shares are those of all runs, quantiles and maxima the median over
+//! the runs. Ten million samples of one run are one repetition, not ten million.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_stats::{ClassTable, Level, student_mean};
+use tare_stats::{
+    ClassTable, Kind, Level, OverRuns, StatsError, over_runs, rate_over_runs, share_over_runs,
+};
 
 use super::figures::{ClassFigure, Interval, Observed, QuantileFigure, ShareFigure, Time};
 use super::gap::{GapFigures, PeriodFigure};
@@ -15,14 +17,14 @@ use super::timed::{Durations, TimedFigures};
 /// Holds one figure over the runs of a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread<T> {
-    /// Median over the runs.
-    pub median: T,
+    /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median of other figures.
+    pub figure: T,
     /// Lowest of the runs.
     pub lowest: T,
     /// Highest of the runs.
     pub highest: T,
-    /// Interval of the mean over runs at 95 %; with one run over blocks of it where that can be
-    /// computed, else null. Durations in cycles.
+    /// Its interval over runs at 95 %; with one run over blocks of it where that can be computed; null if
+    /// there are too few, or none differs. Durations in cycles.
     pub interval: Option<Interval>,
 }
 
@@ -147,20 +149,33 @@ impl CombinedFigures {
 
 impl Spread<f64> {
     /// Takes one value per run; `None` without runs.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Self> {
+        Self::put(over_runs(kind, values, Level::P95))
+    }
+
+    /// Takes part and whole of each run; `None` without runs.
+    pub(crate) fn share(parts: &[(f64, f64)]) -> Option<Self> {
+        Self::put(share_over_runs(parts, Level::P95))
+    }
+
+    /// Takes number and seconds of each run; `None` without runs.
+    pub(crate) fn rate(pairs: &[(f64, f64)]) -> Option<Self> {
+        Self::put(rate_over_runs(pairs, Level::P95))
+    }
+
+    fn put(over: Result<OverRuns, StatsError>) -> Option<Self> {
+        let over = over.ok()?;
         Some(Self {
-            median: median(values)?,
-            lowest: values.iter().copied().min_by(f64::total_cmp)?,
-            highest: values.iter().copied().max_by(f64::total_cmp)?,
-            interval: student_mean(values, Level::P95)
-                .ok()
-                .map(|interval| Interval::of(&interval)),
+            figure: over.estimate,
+            lowest: over.lowest,
+            highest: over.highest,
+            interval: over.interval.ok().map(|interval| Interval::of(&interval)),
         })
     }
 
     fn in_time(self, hz: Option<f64>) -> Spread<Time> {
         Spread {
-            median: Time::new(self.median, hz),
+            figure: Time::new(self.figure, hz),
             lowest: Time::new(self.lowest, hz),
             highest: Time::new(self.highest, hz),
             interval: self.interval,
@@ -191,7 +206,11 @@ pub(super) fn timed(
         .mean
         .or_over_blocks(only.and_then(|run| run.block_interval));
     let share_lists: Vec<&[ShareFigure]> = runs.iter().map(|run| run.shares.as_slice()).collect();
-    let mut shares = shares(&share_lists);
+    let times: Vec<f64> = runs
+        .iter()
+        .map(|run| run.raw.mean.cycles * run.repetitions as f64)
+        .collect();
+    let mut shares = shares(&share_lists, &times);
     // The interval over blocks is that of the first limit.
     if let (Some(first), Some(run)) = (shares.first_mut(), only) {
         let blocks = run.share_block_interval;
@@ -219,20 +238,26 @@ pub(super) fn gap(
     };
     let values =
         |of: &dyn Fn(&GapFigures) -> f64| -> Vec<f64> { runs.iter().map(|run| of(run)).collect() };
-    let all = |of: &dyn Fn(&GapFigures) -> Option<f64>| -> Option<Spread<f64>> {
-        let values: Option<Vec<f64>> = runs.iter().map(|run| of(run)).collect();
-        Spread::of(&values?)
-    };
     let times = |of: &dyn Fn(&GapFigures) -> Option<Time>| -> Option<Spread<Time>> {
-        Some(all(&|run| of(run).map(|time| time.cycles))?.in_time(hz))
+        let values: Option<Vec<f64>> = runs.iter().map(|run| Some(of(run)?.cycles)).collect();
+        Some(Spread::of(Kind::Order, &values?)?.in_time(hz))
     };
+    let lost: Vec<(f64, f64)> = runs
+        .iter()
+        .map(|run| (run.lost.cycles, run.wall.cycles))
+        .collect();
+    let gaps: Option<Vec<(f64, f64)>> = runs
+        .iter()
+        .map(|run| Some((run.gaps as f64, run.wall.ns? / 1e9)))
+        .collect();
+    let walls = values(&|run| run.wall.cycles);
     let share_lists: Vec<&[ShareFigure]> = runs.iter().map(|run| run.shares.as_slice()).collect();
     let threshold = values(&|run| run.threshold.cycles);
     Some(CombinedGap {
-        share_lost: Spread::of(&values(&|run| run.share_lost))?
+        share_lost: Spread::share(&lost)?
             .or_over_blocks(only.and_then(|run| run.share_block_interval)),
-        gaps_per_second: all(&|run| run.gaps_per_second),
-        quiet: Spread::of(&values(&|run| run.quiet.cycles))?.in_time(hz),
+        gaps_per_second: gaps.and_then(|gaps| Spread::rate(&gaps)),
+        quiet: Spread::of(Kind::Mean, &values(&|run| run.quiet.cycles))?.in_time(hz),
         threshold: Time::new(threshold.into_iter().fold(0.0, f64::max), hz),
         median: times(&|run| run.median),
         p99: times(&|run| run.p99.value),
@@ -240,53 +265,58 @@ pub(super) fn gap(
         longest: times(&|run| run.longest),
         period: period(runs, hz),
         gaps: runs.iter().map(|run| run.gaps).sum(),
-        wall: Time::new(values(&|run| run.wall.cycles).iter().sum(), hz),
-        shares: shares(&share_lists),
+        wall: Time::new(walls.iter().sum(), hz),
+        shares: shares(&share_lists, &walls),
         classes: ClassFigure::all(classes, hz),
     })
 }
 
 fn durations(runs: &[&Durations], hz: Option<f64>) -> Option<CombinedDurations> {
-    let times = |of: &dyn Fn(&Durations) -> Time| {
+    let times = |kind: Kind, of: &dyn Fn(&Durations) -> Time| {
         let values: Vec<f64> = runs.iter().map(|run| of(run).cycles).collect();
-        Some(Spread::of(&values)?.in_time(hz))
+        Some(Spread::of(kind, &values)?.in_time(hz))
     };
     let quantiles = |of: &dyn Fn(&Durations) -> QuantileFigure| {
         let values: Option<Vec<f64>> = runs
             .iter()
             .map(|run| of(run).value.map(|time| time.cycles))
             .collect();
-        Some(Spread::of(&values?)?.in_time(hz))
+        Some(Spread::of(Kind::Order, &values?)?.in_time(hz))
     };
     Some(CombinedDurations {
-        mean: times(&|run| run.mean)?,
-        sd: times(&|run| run.sd)?,
-        min: times(&|run| run.min)?,
-        median: times(&|run| run.median)?,
+        mean: times(Kind::Mean, &|run| run.mean)?,
+        sd: times(Kind::Order, &|run| run.sd)?,
+        min: times(Kind::Order, &|run| run.min)?,
+        median: times(Kind::Order, &|run| run.median)?,
         p99: quantiles(&|run| run.p99),
         p99_9: quantiles(&|run| run.p99_9),
         p99_99: quantiles(&|run| run.p99_99),
-        max: times(&|run| run.max)?,
+        max: times(Kind::Order, &|run| run.max)?,
     })
 }
 
-fn shares(runs: &[&[ShareFigure]]) -> Vec<CombinedShare> {
+/// Puts the shares of runs together that lasted so many cycles each.
+fn shares(runs: &[&[ShareFigure]], cycles: &[f64]) -> Vec<CombinedShare> {
     let Some(first) = runs.first() else {
         return Vec::new();
     };
     let combined = first.iter().enumerate().map(|(place, share)| {
         let figures: Vec<&ShareFigure> = runs.iter().filter_map(|run| run.get(place)).collect();
-        let values: Option<Vec<f64>> = figures.iter().map(|figure| figure.share).collect();
+        let parts: Option<Vec<(f64, f64)>> = figures
+            .iter()
+            .zip(cycles)
+            .map(|(figure, whole)| Some((figure.share? * whole, *whole)))
+            .collect();
         let observed = if figures.iter().all(|f| f.observed == Observed::Fully) {
             Observed::Fully
-        } else if values.is_some() {
+        } else if parts.is_some() {
             Observed::Partly
         } else {
             Observed::NotAtAll
         };
         CombinedShare {
             above_cycles: share.above_cycles,
-            share: values.and_then(|values| Spread::of(&values)),
+            share: parts.and_then(|parts| Spread::share(&parts)),
             observed,
         }
     });

@@ -72,13 +72,13 @@ pub(crate) fn combine(cells: &[Counted]) -> Vec<CounterFigure> {
                 .iter()
                 .filter_map(|cell| Some((cell.count(name)?, cell)))
         };
-        let rates: Option<Vec<f64>> = counted()
-            .map(|(count, cell)| Some(count as f64 / cell.seconds?))
+        let rates: Option<Vec<(f64, f64)>> = counted()
+            .map(|(count, cell)| Some((count as f64, cell.seconds?)))
             .collect();
         CounterFigure {
             name: name.to_owned(),
             count: counted().map(|(count, _)| count).sum(),
-            per_second: rates.and_then(|rates| Spread::of(&rates)),
+            per_second: rates.and_then(|rates| Spread::rate(&rates)),
             delays: counted().map(|(_, cell)| cell.delays).sum(),
         }
     };

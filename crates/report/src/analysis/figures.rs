@@ -49,9 +49,9 @@ pub enum Over {
     /// Single samples, by the normal approximation, as kot-2019 computed it. Samples of one run depend
     /// on each other, so it is too narrow.
     Samples,
-    /// Blocks of one run in time order, by Student's t. It cannot see what differs from run to run.
+    /// Blocks of one run in time order, as runs are. It cannot see what differs from run to run.
     Blocks,
-    /// Whole runs, by Student's t.
+    /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or rate.
     Runs,
     /// Whole runs, by order statistics: it is the median's.
     RunsInOrder,
@@ -141,21 +141,12 @@ impl Interval {
         (self.high - self.low) / 2.0
     }
 
-    /// Says whether two intervals have a value in common.
-    #[must_use]
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.low <= other.high && other.low <= self.high
-    }
-
     /// Takes an interval from the statistics.
     pub(crate) fn of(interval: &StatsInterval) -> Self {
         let (over, repetitions) = match interval.method {
             Method::NormalMean { samples } => (Over::Samples, samples),
-            Method::StudentMean { blocks }
-            | Method::StudentRatio { blocks }
-            | Method::BootstrapMedian { blocks, .. } => (Over::Runs, blocks),
             Method::Student { runs, .. } => (Over::Runs, runs),
-            Method::OrderedMedian { blocks } => (Over::RunsInOrder, blocks),
+            Method::OrderedMedian { runs } => (Over::RunsInOrder, runs),
             Method::Shift { first, second } => (Over::RunsOfBoth, first + second),
         };
         Self {

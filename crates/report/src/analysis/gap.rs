@@ -16,7 +16,7 @@ use serde::Serialize;
 use tare_results::model::{SetHead, SetSamples};
 use tare_stats::{
     Bin, ClassTable, Counts, DelayClasses, Delays, Gap, Level, Moments, Period, PowerSums,
-    Quantile, Recording, Spin, StatsError, Trace, Unkept, log_bins, normal_mean, student_mean,
+    Quantile, Recording, Spin, StatsError, Trace, Unkept, log_bins, normal_mean, share_over_runs,
 };
 
 use super::Batch;
@@ -54,8 +54,7 @@ pub struct GapFigures {
     pub lost: Time,
     /// That time as a share of the wall time.
     pub share_lost: f64,
-    /// The share by Student's t over blocks of this run at 95 %; null if gaps are missing in the
-    /// list.
+    /// The share over blocks of this run at 95 %; null if gaps are missing in the list, or no block differs.
     pub share_block_interval: Option<Interval>,
     /// Median length of the listed gaps.
     pub median: Option<Time>,
@@ -274,9 +273,9 @@ fn block_interval(head: &SetHead, samples: &SetSamples, wall: u64, quiet: f64) -
         let part_lost = 1.0 - quiet / (gap.value as f64).max(1.0);
         spread(&mut lost, width, start, gap.value as f64, part_lost);
     }
-    let shares: Vec<f64> = lost.iter().map(|lost| lost / width).collect();
-    let interval = student_mean(&shares, Level::P95).ok()?;
-    Some(Interval::of(&interval).over_blocks())
+    let parts = lost.map(|lost| (lost, width));
+    let over = share_over_runs(&parts, Level::P95).ok()?;
+    Some(Interval::of(&over.interval.ok()?).over_blocks())
 }
 
 /// Adds `length` times `weight` to the slices of time that a stretch covers.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Achieved, Cell, LoadPlace};
+use tare_stats::Kind;
 
 use super::combine::Spread;
 use super::notices;
@@ -180,7 +181,7 @@ impl Collected {
                 .collect();
             Some(LoadRate {
                 what: what.to_owned(),
-                per_second: Spread::of(&rates)?,
+                per_second: Spread::of(Kind::Order, &rates)?,
                 blocks: done().map(|d| d.block).collect(),
             })
         });

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Calibration, CellPlan, SetSamples};
 use tare_stats::{
-    ClassTable, Counts, DelayClasses, Delays, Level, Quantile, StatsError, Tally, blocks,
-    normal_mean, student_mean, student_ratio,
+    ClassTable, Counts, DelayClasses, Delays, Kind, Level, OverRuns, Quantile, StatsError, Tally,
+    blocks, normal_mean, over_runs, share_over_runs,
 };
 
 use super::Batch;
@@ -45,8 +45,8 @@ pub struct TimedFigures {
     pub classes: Vec<ClassFigure>,
     /// Share of the time in delays above 400 and above 2,000 cycles.
     pub shares: Vec<ShareFigure>,
-    /// The share above 400 cycles by Student's t over blocks of this run at 95 %; null unless all
-    /// such delays are listed.
+    /// The share above 400 cycles over blocks of this run at 95 %; null unless all such delays are
+    /// listed, or if no block differs.
     pub share_block_interval: Option<Interval>,
     /// Mean time between the end of one repetition and the start of the next.
     pub dead_time: Time,
@@ -114,13 +114,13 @@ pub(super) fn analyse(
         net,
         region: Time::new(region as f64, hz),
         study_interval: study.as_ref().map(Interval::of),
-        block_interval: block_means.and_then(|means| over_blocks(&means)),
+        block_interval: block_means
+            .and_then(|means| over_blocks(over_runs(Kind::Mean, &means, Level::P95))),
         classes: ClassFigure::all(&classes, hz),
         shares: ShareFigure::all(&delays),
         share_block_interval: time_blocks
             .and_then(|blocks| block_losses(&blocks, batch, samples, raw.mean.cycles))
-            .and_then(|losses| student_ratio(&losses, Level::P95).ok())
-            .map(|interval| Interval::of(&interval).over_blocks()),
+            .and_then(|losses| over_blocks(share_over_runs(&losses, Level::P95))),
         dead_time: Time::new(
             (wall - counts.sum() as f64).max(0.0) / counts.total() as f64,
             hz,
@@ -170,8 +170,8 @@ fn envelope_rows(samples: &SetSamples) -> Vec<Tally> {
         .collect()
 }
 
-fn over_blocks(values: &[f64]) -> Option<Interval> {
-    let interval = student_mean(values, Level::P95).ok()?;
+fn over_blocks(over: Result<OverRuns, StatsError>) -> Option<Interval> {
+    let interval = over.ok()?.interval.ok()?;
     Some(Interval::of(&interval).over_blocks())
 }
 

@@ -170,18 +170,17 @@ fn figure(part: &Part, value: f64) -> String {
 
 /// Writes what the operating system adds, and the interval of the difference.
 fn added(part: &Part) -> (String, String) {
-    let Some(difference) = part.difference else {
-        return ("one block\ncannot say".to_owned(), none());
-    };
-    let interval = if is_share(part) {
-        words::signed_share_range(N, &difference)
-    } else {
-        words::signed_range(N, &difference)
-    };
-    match part.finding {
-        Finding::Added => (figure(part, difference.estimate), interval),
-        Finding::NotDistinguishable | Finding::OneBlock => {
-            ("not\ndistinguishable".to_owned(), interval)
+    let interval = part.difference.map_or_else(none, |difference| {
+        if is_share(part) {
+            words::signed_share_range(N, &difference)
+        } else {
+            words::signed_range(N, &difference)
         }
-    }
+    });
+    let added = match (part.finding, part.difference) {
+        (Finding::Added, Some(difference)) => figure(part, difference.estimate),
+        (Finding::NotDistinguishable, _) => "not\ndistinguishable".to_owned(),
+        (Finding::Added | Finding::TooFewBlocks, _) => "too few\nblocks".to_owned(),
+    };
+    (added, interval)
 }

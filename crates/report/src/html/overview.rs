@@ -114,7 +114,7 @@ pub(super) fn overview(panels: &[Panel<'_>], panel: &Panel<'_>) -> Option<Markup
     plot.axis(Axis::new(Side::Bottom, across, what, ticks, label));
     let loads = under.iter().take(COLOURS).enumerate();
     let legend = loads.map(|(series, panel)| (colour(series), load_name(panel)));
-    let mut read = "Each mark is the median over the runs, the line through it reaches from the lowest run \
+    let mut read = "Each mark is the share in all runs together, the line through it reaches from the lowest run \
                     to the highest. Hollow marks were executed by an emulator: they say nothing of a \
                     machine's speed."
         .to_owned();
@@ -168,11 +168,11 @@ fn what(combination: &Combination) -> String {
 fn ranged(share: &Spread<f64>) -> String {
     let percent = |share: f64| N.percent(share);
     if share.lowest == share.highest {
-        return percent(share.median);
+        return percent(share.figure);
     }
     format!(
         "{}\n{} to {}",
-        percent(share.median),
+        percent(share.figure),
         percent(share.lowest),
         percent(share.highest)
     )
@@ -222,9 +222,9 @@ fn draw(
         ranged(share).replace('\n', ", ")
     );
     let classes = format!("mark{hollow} {}", colour(series));
-    plot.circle(&classes, (x(share.median), y), 4.5, &said);
-    let end = x(share.highest).max(x(share.median)) + 8.0;
-    plot.text("figure", (end, y + 4.0), &N.percent(share.median));
+    plot.circle(&classes, (x(share.figure), y), 4.5, &said);
+    let end = x(share.highest).max(x(share.figure)) + 8.0;
+    plot.text("figure", (end, y + 4.0), &N.percent(share.figure));
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ pub(super) fn counters<'a>(
                 N.count(counter.count),
                 counter
                     .per_second
-                    .map_or_else(none, |rate| N.short(rate.median)),
+                    .map_or_else(none, |rate| N.short(rate.figure)),
                 words::counted(N, counter.delays, one, many),
             ]);
         }

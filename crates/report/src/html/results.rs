@@ -23,9 +23,9 @@ pub(super) fn results(panels: &[Panel<'_>]) -> Markup {
     let timed = rows(panels, CombinedFigures::timed);
     html! {
         p.read {
-            "Medians over the runs; shortest and longest are those of all runs. Below each duration stands \
-             the same in cycles of the TSC. Intervals are of the mean at 95 % confidence, over runs or, with a single \
-             run, over 20 blocks of it. A dash means that there is no figure, not that it is 0."
+            "Means, shares and rates are those of all runs together, quantiles the median over the runs; shortest and \
+             longest are those of all runs. Below each duration stands the same in cycles of the TSC. Intervals are at \
+             95 % confidence, over runs or, with a single run, over 20 blocks of it. A dash means that there is no figure, not that it is 0."
         }
         @if !gaps.is_empty() { h3 { "Interruptions" } (gap_table(&gaps).render()) }
         @if !timed.is_empty() {
@@ -78,7 +78,7 @@ fn gap_table(rows: &[Row<'_, CombinedGap>]) -> Table {
     ]);
     fill(&mut table, rows, |entry| {
         let (combination, gap) = (entry.combination, entry.figures);
-        let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.median), combination);
+        let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.figure), combination);
         let period = gap.period.map_or_else(none, |period| {
             let share = N.fixed(period.figure.share_of_gaps * 100.0, 0);
             let every = words::time(N, period.figure.period, None);
@@ -89,13 +89,13 @@ fn gap_table(rows: &[Row<'_, CombinedGap>]) -> Table {
             runs(combination),
             format!(
                 "{}\n{}",
-                N.percent(gap.share_lost.median),
+                N.percent(gap.share_lost.figure),
                 gap.share_lost
                     .interval
                     .map_or_else(none, |i| words::share_range(N, &i))
             ),
             gap.gaps_per_second
-                .map_or_else(none, |rate| N.short(rate.median)),
+                .map_or_else(none, |rate| N.short(rate.figure)),
             lines(Some(gap.threshold), combination),
             median(gap.median),
             median(gap.p99),
@@ -123,7 +123,7 @@ fn timed_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
     fill(&mut table, rows, |entry| {
         let (combination, timed) = (entry.combination, entry.figures);
         let raw = &timed.raw;
-        let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.median), combination);
+        let median = |spread: Option<Spread<Time>>| lines(spread.map(|s| s.figure), combination);
         vec![
             entry.name.clone(),
             runs(combination),
@@ -132,8 +132,8 @@ fn timed_table(rows: &[Row<'_, CombinedTimed>]) -> Table {
             median(Some(timed.net.median)),
             format!(
                 "{}\n{}",
-                time(Some(raw.mean.median), combination),
-                plus_minus(raw.mean.median.cycles, raw.mean.interval)
+                time(Some(raw.mean.figure), combination),
+                plus_minus(raw.mean.figure.cycles, raw.mean.interval)
             ),
             median(raw.p99),
             median(raw.p99_9),
@@ -165,8 +165,8 @@ fn class_table(panels: &[Panel<'_>]) -> Table {
             shares(entry.figures)
                 .iter()
                 .map(|share| match (share.share, share.observed) {
-                    (Some(share), Observed::Fully) => N.percent(share.median),
-                    (Some(share), _) => format!("≥ {}", N.percent(share.median)),
+                    (Some(share), Observed::Fully) => N.percent(share.figure),
+                    (Some(share), _) => format!("≥ {}", N.percent(share.figure)),
                     (None, _) => "below the\nthreshold".to_owned(),
                 }),
         );

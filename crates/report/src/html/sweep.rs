@@ -176,7 +176,7 @@ fn share_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
             .shares
             .iter()
             .find(|share| share.above_cycles == limit)?;
-        Some(share.share?.median * 100.0)
+        Some(share.share?.figure * 100.0)
     };
     let mut plot = Plot::new(300.0, "share of time in delays by size");
     let across = work.scale(whole, plot.across())?;
@@ -225,8 +225,8 @@ fn share_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
     let figure = Figure {
         title: entitle("Share of the time in delays", view.name.clone()),
         read:
-            "The sum of all delays above a limit over the sum of all cycles, the median over the \
-               runs. A periodic disturbance of fixed length costs the same share whatever the size."
+            "The sum of all delays above a limit over the sum of all cycles, of all runs \
+               together. A periodic disturbance of fixed length costs the same share whatever the size."
                 .to_owned(),
         legend: legend_of(entries),
         plot: &plot,
@@ -239,7 +239,7 @@ fn cycles_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
     let (lines, whole) = (&view.drawn, &view.whole);
     let mut plot = Plot::new(300.0, "mean duration by size").with_right_axis();
     let across = work.scale(whole, plot.across())?;
-    let mean = |timed: &CombinedTimed| timed.raw.mean.median;
+    let mean = |timed: &CombinedTimed| timed.raw.mean.figure;
     let all = || {
         whole
             .iter()
@@ -271,11 +271,11 @@ fn cycles_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
             .collect();
         draw(&mut plot, &colour(series), false, &points);
         for (_, c, timed) in &line.points {
-            let net = timed.net.mean.median.cycles;
+            let net = timed.net.mean.figure.cycles;
             table.row([
                 c.label.clone(),
                 N.count(timed.work),
-                plus_minus(timed.raw.mean.median.cycles, timed.raw.mean.interval),
+                plus_minus(timed.raw.mean.figure.cycles, timed.raw.mean.interval),
                 super::parts::time(Some(mean(timed)), c),
                 cycles(Some(timed.raw.min.lowest)),
                 N.rounded(net),
@@ -296,7 +296,7 @@ fn cycles_by_work(view: &Lines<'_>, work: &Work) -> Option<Markup> {
         .map(|(i, line)| (colour(i), line.name.clone()));
     let figure = Figure {
         title: entitle("Duration by size", view.name.clone()),
-        read: "The mean duration of a repetition, the median over the runs. A straight line means that \
+        read: "The mean duration of a repetition over all runs. A straight line means that \
                each step costs the same; its slope is the cost of a step."
             .to_owned(),
         legend: legend_of(entries),

@@ -3,6 +3,8 @@
 //! The study's unikernel ran on the bare machine. Here it may run in a guest, above another
 //! Linux: then a long delay may be that Linux's, and its absence is told, but not its presence.
 
+use tare_stats::STUDENT_RUNS;
+
 use super::evidence::{Measured, System};
 use super::{
     Claim, Comparison, Evidence, Finding, Published, PublishedTable, cannot, not_reproduced,
@@ -226,12 +228,12 @@ fn ratio(evidence: &Evidence<'_>, low: f64, high: f64) -> Finding {
     };
     let figures = format!(
         "prime 22 loses {}, copy 100 {}",
-        N.percent(prime.median),
-        N.percent(copy.median)
+        N.percent(prime.figure),
+        N.percent(copy.figure)
     );
     let (Some(prime), Some(copy)) = (prime.interval, copy.interval) else {
         return cannot(format!(
-            "{figures}; how sure that is takes at least two runs"
+            "{figures}; how sure that is takes at least {STUDENT_RUNS} runs"
         ));
     };
     if prime.low <= 0.0 || copy.low <= 0.0 {
@@ -341,7 +343,7 @@ fn points(sweep: &[&Measured<'_>]) -> Vec<(f64, f64)> {
     let points = sizes.iter().filter_map(|size| {
         let of_size = sweep.iter().filter(|m| m.combination.size == Some(*size));
         let timed = of_size.max_by_key(|m| m.weight())?.timed()?;
-        Some((timed.work as f64, timed.raw.median.median.cycles))
+        Some((timed.work as f64, timed.raw.median.figure.cycles))
     });
     points.collect()
 }
@@ -441,7 +443,7 @@ fn published<'a>(field: &dyn Fn(&'static str) -> &'a str) -> String {
 fn mean(timed: &CombinedTimed) -> String {
     let mean = &timed.raw.mean;
     let figure = mean.interval.map_or_else(
-        || N.rounded(mean.median.cycles),
+        || N.rounded(mean.figure.cycles),
         |interval| N.plus_minus(interval.estimate, interval.half_width()),
     );
     format!("{figure} cycles")

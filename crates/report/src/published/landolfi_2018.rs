@@ -46,7 +46,7 @@ pub(super) const STUDY: Published = Published {
         "Wake-up latency by phase and kernel",
         include_str!("../../../../studies/published/landolfi-2018.csv"),
     )],
-    note: "The maximum is that of all runs here, mean and standard deviation are medians over the runs; all of service \
+    note: "The maximum is that of all runs here, the mean is that over the runs, the standard deviation their median; all of service \
            latencies, as the study's. Its machine was another one: what can be compared is the order of kernels and loads.",
     compare,
 };
@@ -454,7 +454,7 @@ fn here(combination: &WakeupCombination, phase: &str) -> Option<String> {
     Some(format!(
         "{} / {} / {}",
         us(N, service.longest_ns()),
-        us(N, service.mean.median),
-        us(N, service.sd.median)
+        us(N, service.mean.figure),
+        us(N, service.sd.figure)
     ))
 }

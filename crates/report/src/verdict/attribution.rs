@@ -1,5 +1,7 @@
 //! What is lost below any operating system, and what the operating system adds, in words.
 
+use tare_stats::STUDENT_RUNS;
+
 use crate::analysis::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
 use crate::words;
 
@@ -56,16 +58,22 @@ fn sentence(split: &Split, is_first: bool) -> Option<String> {
                  of {over}, paired, at 95 % confidence)."
             )
         }
-        (Finding::OneBlock, _) | (_, None) => format!(
-            "{begin}: {target} loses {all} of its time{what} and {reference} {below}; one block cannot \
-             say what of that the operating system adds. Measure several with --runs."
+        (Finding::Added | Finding::TooFewBlocks, _) => format!(
+            "{begin}: {target} loses {all} of its time{what} and {reference} {below}; that takes {STUDENT_RUNS} \
+             blocks to tell what of it the operating system adds. Measure more with --runs."
         ),
-        (_, Some(difference)) => {
-            let range = words::signed_share_range(N, &difference);
+        (Finding::NotDistinguishable, difference) => {
+            let difference = match difference {
+                Some(difference) => format!(
+                    "is {} (the mean of {over}, paired, at 95 % confidence)",
+                    words::signed_share_range(N, &difference)
+                ),
+                None => format!("is the same in {over}"),
+            };
             let mut text = format!(
                 "{begin}: what the operating system adds is not distinguishable from what is lost below \
                  any (firmware, hypervisor): {target} loses {all} of its time{what} and {reference} \
-                 {below}; the difference is {range} (the mean of {over}, paired, at 95 % confidence)."
+                 {below}; the difference {difference}."
             );
             if split.is_bound && is_first {
                 text.push_str(&format!(

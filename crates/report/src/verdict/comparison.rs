@@ -1,6 +1,8 @@
 //! Which target loses less time, and whether the run can tell.
 
-use crate::analysis::{Combination, Interval, Spread};
+use tare_stats::STUDENT_RUNS;
+
+use crate::analysis::{Combination, Spread};
 use crate::panels::{Panel, target_name, under};
 
 use super::{N, share_of};
@@ -61,10 +63,20 @@ pub(super) enum Sure {
 }
 
 impl Sure {
-    /// Compares two intervals.
-    pub(super) fn of(a: Option<Interval>, b: Option<Interval>) -> Self {
-        match (a, b) {
-            (Some(a), Some(b)) if a.overlaps(&b) => Self::Overlapping,
+    /// Compares the intervals of two shares. One that is the same in all of enough runs is its own.
+    pub(super) fn of(
+        (first, a): (&Combination, &Spread<f64>),
+        (second, b): (&Combination, &Spread<f64>),
+    ) -> Self {
+        let ends = |combination: &Combination, share: &Spread<f64>| match share.interval {
+            Some(interval) => Some((interval.low, interval.high)),
+            None if share.lowest == share.highest && combination.runs >= STUDENT_RUNS => {
+                Some((share.lowest, share.highest))
+            }
+            None => None,
+        };
+        match (ends(first, a), ends(second, b)) {
+            (Some(a), Some(b)) if a.0 <= b.1 && b.0 <= a.1 => Self::Overlapping,
             (Some(_), Some(_)) => Self::Apart,
             _ => Self::Unknown,
         }
@@ -95,17 +107,17 @@ impl<'a> Comparison<'a> {
         if shares.len() < 2 {
             return None;
         }
-        shares.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+        shares.sort_by(|a, b| a.1.figure.total_cmp(&b.1.figure));
         let (least, most) = (shares.first()?, shares.last()?);
-        if most.1.median == 0.0 {
+        if most.1.figure == 0.0 {
             return None;
         }
-        let sure = Sure::of(least.1.interval, most.1.interval);
+        let sure = Sure::of((least.0, &least.1), (most.0, &most.1));
         Some(Self {
             title: panel.title(),
             least: least.0,
             most: most.0,
-            factor: (least.1.median > 0.0).then(|| most.1.median / least.1.median),
+            factor: (least.1.figure > 0.0).then(|| most.1.figure / least.1.figure),
             sure,
         })
     }

@@ -30,20 +30,20 @@ pub(super) fn about_many(panel: &Panel<'_>, cpu: u32) -> String {
         [(only, share)] => format!(
             "{} {}{} on {}.",
             subject(panel, cpu),
-            N.percent(share.median),
+            N.percent(share.figure),
             of_what(panel),
             target_name(only)
         ),
         [(least, low), .., (most, high)] => format!(
             "{} from {}{} on {} to {} on {}, of {} targets; {}.",
             subject(panel, cpu),
-            N.percent(low.median),
+            N.percent(low.figure),
             of_what(panel),
             target_name(least),
-            N.percent(high.median),
+            N.percent(high.figure),
             target_name(most),
             N.count(ranked.len() as u64),
-            Sure::of(low.interval, high.interval).text("the two ends'")
+            Sure::of((least, low), (most, high)).text("the two ends'")
         ),
     };
     if let Some((combination, longest)) = longest(panel) {
@@ -70,8 +70,8 @@ pub(super) fn by_group(panel: &Panel<'_>) -> Option<String> {
         .filter_map(|group| {
             let of_group = || ranked.iter().filter(|(c, _)| c.group == group);
             let (low, high) = (
-                of_group().next()?.1.median,
-                of_group().next_back()?.1.median,
+                of_group().next()?.1.figure,
+                of_group().next_back()?.1.figure,
             );
             let count = of_group().count() as u64;
             let name = group.in_a_sentence();
@@ -116,7 +116,7 @@ fn ranked<'a>(panel: &Panel<'a>) -> Vec<(&'a Combination, Spread<f64>)> {
         .filter(|c| !c.emulated);
     let mut ranked: Vec<(&Combination, Spread<f64>)> =
         native.filter_map(|c| Some((c, share_of(c)?))).collect();
-    ranked.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    ranked.sort_by(|a, b| a.1.figure.total_cmp(&b.1.figure));
     ranked
 }
 

@@ -11,6 +11,7 @@ mod many;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::MachineRecord;
+use tare_stats::STUDENT_RUNS;
 
 use crate::analysis::{
     Alarm, Attribution, Combination, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare,
@@ -167,12 +168,12 @@ fn about_gap(combination: &Combination, gap: &CombinedGap, evidence: &Evidence<'
         );
     };
     let interruptions = match gap.gaps_per_second {
-        Some(rate) => format!("{} interruptions per second", N.short(rate.median)),
+        Some(rate) => format!("{} interruptions per second", N.short(rate.figure)),
         None => words::counted(N, gap.gaps, "interruption", "interruptions"),
     };
     let mut text = format!(
         "CPU {cpu} lost {} of its time to {interruptions}{place}; the longest took {}.",
-        N.percent(gap.share_lost.median),
+        N.percent(gap.share_lost.figure),
         words::time(N, longest.highest, step),
     );
     if let Some(period) = gap.period {
@@ -189,7 +190,7 @@ fn about_gap_in_short(
     is_first: bool,
     is_explained: bool,
 ) -> String {
-    let lost = N.percent(gap.share_lost.median);
+    let lost = N.percent(gap.share_lost.figure);
     let target = target_name(combination);
     let of = if is_first { " of its time" } else { "" };
     let what = if is_explained {
@@ -214,13 +215,13 @@ fn about_one(panel: &Panel<'_>, timed: &[(&Combination, &CombinedTimed)]) -> Str
     let mut text = format!(
         "{} takes {} in the median and {} at worst{place}",
         panel.title(),
-        words::both(N, timed.raw.median.median, step),
+        words::both(N, timed.raw.median.figure, step),
         words::time(N, timed.raw.max.highest, step),
     );
     if let Some((limit, share)) = first_share(timed) {
         text.push_str(&format!(
             "; {} of the time went into delays above {} cycles",
-            N.percent(share.median),
+            N.percent(share.figure),
             N.count(limit)
         ));
     }
@@ -234,12 +235,12 @@ fn about_timed(combination: &Combination, timed: &CombinedTimed) -> String {
     let mut text = format!(
         "on {} {} in the median, {} at worst",
         target_name(combination),
-        words::both(N, raw.median.median, step),
+        words::both(N, raw.median.figure, step),
         words::time(N, raw.max.highest, step),
     );
     if let Some((limit, share)) = first_share(timed) {
         let limit = words::cycles(N, Time::new(limit as f64, None));
-        let share = N.percent(share.median);
+        let share = N.percent(share.figure);
         text.push_str(&format!(", {share} of the time in delays above {limit}"));
     }
     text
@@ -265,7 +266,7 @@ fn about_sweep(sizes: &[Panel<'_>], timed: &[(&Combination, &CombinedTimed)]) ->
     let timed = if native.is_empty() { timed } else { &native };
     let mut shares: Vec<(&Combination, u64, f64)> = timed
         .iter()
-        .filter_map(|(c, figures)| first_share(figures).map(|(t, share)| (*c, t, share.median)))
+        .filter_map(|(c, figures)| first_share(figures).map(|(t, share)| (*c, t, share.figure)))
         .collect();
     shares.sort_by(|a, b| a.2.total_cmp(&b.2));
     if let (Some(least), Some(most)) = (shares.first(), shares.last()) {
@@ -345,10 +346,7 @@ fn certainty(panel: &Panel<'_>) -> Vec<String> {
         };
         Some(match share.interval {
             Some(interval) => how_sure(&what, &place, &interval),
-            None => format!(
-                "How sure: the {what}{place} is that of one run without an interval, since its list \
-                 of delays is not complete or the run too short; measure several with --runs."
-            ),
+            None => no_interval(&what, &place, &share, combination.runs),
         })
     });
     each.collect()
@@ -356,9 +354,6 @@ fn certainty(panel: &Panel<'_>) -> Vec<String> {
 
 fn how_sure(what: &str, place: &str, interval: &Interval) -> String {
     let over = words::over(interval);
-    if interval.low == 0.0 && interval.high == 0.0 {
-        return format!("How sure: {what}{place} was 0 in each of {over}.");
-    }
     let range = words::share_range(N, interval);
     let mut text =
         format!("How sure: {what}{place} is {range} in the mean, at 95 % confidence over {over}");
@@ -367,6 +362,25 @@ fn how_sure(what: &str, place: &str, interval: &Interval) -> String {
     }
     text.push('.');
     text
+}
+
+/// Says what is known of a share that has no interval.
+fn no_interval(what: &str, place: &str, share: &Spread<f64>, runs: u64) -> String {
+    let runs = match runs {
+        1 => {
+            return format!(
+                "How sure: the {what}{place} is that of one run without an interval; measure several with --runs."
+            );
+        }
+        runs => N.count(runs),
+    };
+    let (low, high) = (N.percent(share.lowest), N.percent(share.highest));
+    if low == high {
+        return format!("How sure: {what}{place} was {low} in each of {runs} runs.");
+    }
+    format!(
+        "How sure: {what}{place} was {low} to {high} in {runs} runs; an interval needs {STUDENT_RUNS} (--runs)."
+    )
 }
 
 /// Names target and load unless they are the usual ones.

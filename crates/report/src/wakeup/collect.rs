@@ -1,13 +1,14 @@
 //! Takes the wake-up cells of a run one by one and puts their figures together.
 
 use tare_results::model::{Cell, CellPlan, Plan, Samples};
+use tare_stats::Kind;
 
 use super::combine::{self, Clock, WakeupCombination};
 use super::picture::{RunPicture, WakeupPictures};
 use super::run::{self, WakeupRun};
 use super::threads::Thread;
 use super::worst::{self, WorstFigure};
-use crate::analysis::{Counted, Placement, count_together};
+use crate::analysis::{Counted, Placement, Spread, count_together};
 use crate::groups::{Group, option};
 
 /// Collects the figures of wake-up cells.
@@ -179,7 +180,7 @@ impl Repeated {
             recording_share: slowest.map_or(0.0, cost),
             phases: combine::phases(&phases),
             threads: combine::threads(&runs),
-            average_max: super::latency::tail(&averages),
+            average_max: Spread::of(Kind::Order, &averages),
             worst: self.worst,
             counters: count_together(&self.counted),
             target: plan.target,

@@ -163,11 +163,11 @@ pub(super) fn phases(runs: &[&[PhaseRun]]) -> Vec<WakeupPhase> {
 }
 
 fn phase(first: &PhaseRun, runs: &[&PhaseRun]) -> WakeupPhase {
-    let shares: Vec<f64> = runs
+    let shares: Vec<(f64, f64)> = runs
         .iter()
         .filter_map(|run| {
             let all = run.woken + run.missed;
-            (all > 0).then(|| run.missed as f64 / all as f64)
+            (all > 0).then_some((run.missed as f64, all as f64))
         })
         .collect();
     let all = |of: fn(&PhaseRun) -> Option<super::Latencies>| {
@@ -185,7 +185,7 @@ fn phase(first: &PhaseRun, runs: &[&PhaseRun]) -> WakeupPhase {
             .absent
             .clone()
             .filter(|_| runs.iter().all(|run| run.absent.is_some())),
-        missed_share: Spread::of(&shares),
+        missed_share: Spread::share(&shares),
         service: all(|run| run.service),
         response: all(|run| run.response),
     }

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_stats::{
-    Counts, Level, Moments, Quantile, QuantileEstimate, Response, median_blocks_needed,
-    ordered_median,
+    Counts, Kind, Level, Moments, Quantile, QuantileEstimate, Response, STUDENT_RUNS,
 };
 
-use crate::analysis::{Interval, Spread};
+use crate::analysis::Spread;
 
 /// Is a quantile of one run, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -44,14 +43,14 @@ pub struct Latencies {
 /// Is a quantile over runs, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyQuantileSpread {
-    /// The quantile in ns, its interval that of the median by order statistics; null if a run has too few latencies.
+    /// The quantile in ns, with an interval from six runs on; null if a run has too few latencies.
     pub ns: Option<Spread<f64>>,
     /// How many latencies a run needs for it, if it was refused.
     pub samples_needed: Option<u64>,
 }
 
-/// Describes latencies over runs: of each figure, which every run gives once, the median and the range. Durations
-/// are in ns.
+/// Describes latencies over runs: of each figure, which every run gives once, the figure over runs and the range.
+/// Durations are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencySpread {
     /// Latencies of all runs.
@@ -142,20 +141,20 @@ impl LatencySpread {
         let quantile = |of: fn(&Latencies) -> LatencyQuantile| {
             let found: Option<Vec<f64>> = runs.iter().map(|run| Some(of(run).ns? as f64)).collect();
             LatencyQuantileSpread {
-                ns: found.and_then(|values| tail(&values)),
+                ns: found.and_then(|values| Spread::of(Kind::Order, &values)),
                 samples_needed: runs.iter().filter_map(|run| of(run).samples_needed).max(),
             }
         };
         Some(Self {
             count: runs.iter().map(|run| run.count).sum(),
             min_ns: runs.iter().map(|run| run.min_ns).min()?,
-            mean: Spread::of(&values(&|run| run.mean_ns))?,
-            sd: Spread::of(&values(&|run| run.sd_ns))?,
-            median: Spread::of(&values(&|run| run.median_ns as f64))?,
+            mean: Spread::of(Kind::Mean, &values(&|run| run.mean_ns))?,
+            sd: Spread::of(Kind::Order, &values(&|run| run.sd_ns))?,
+            median: Spread::of(Kind::Order, &values(&|run| run.median_ns as f64))?,
             p99: quantile(|run| run.p99),
             p99_9: quantile(|run| run.p99_9),
             p99_99: quantile(|run| run.p99_99),
-            max: tail(&values(&|run| run.max_ns as f64))?,
+            max: Spread::of(Kind::Order, &values(&|run| run.max_ns as f64))?,
         })
     }
 
@@ -166,32 +165,24 @@ impl LatencySpread {
     }
 }
 
-/// Takes a figure of the tail, one value per run: its interval is that of the median by order statistics, since
-/// nothing is known of how such figures are distributed.
-pub(crate) fn tail(values: &[f64]) -> Option<Spread<f64>> {
-    let interval = ordered_median(values, Level::P95).ok();
-    Some(Spread {
-        interval: interval.map(|interval| Interval::of(&interval)),
-        ..Spread::of(values)?
-    })
-}
-
 /// Says of which figures so many runs give no interval, and how many would; `None` if they give all.
 pub(crate) fn refusal(runs: u64) -> Option<String> {
-    let needed = median_blocks_needed(Level::P95);
+    let needed = Kind::Order.runs_needed(Level::P95);
     let there = match runs {
         1 => "there is 1".to_owned(),
         runs => format!("there are {runs}"),
     };
-    match runs {
-        0 | 1 => Some(format!(
-            "no figure has an interval: at 95 % a mean needs 2 runs, a tail quantile or a maximum {needed}, and {there}"
-        )),
-        runs if runs < needed => Some(format!(
-            "tail quantiles and maxima have no interval: at 95 % that of their median needs {needed} runs, and {there}"
-        )),
-        _ => None,
+    if runs < STUDENT_RUNS {
+        return Some(format!(
+            "no figure has an interval: at 95 % a mean or a share needs {STUDENT_RUNS} runs, a quantile or a maximum \
+             {needed}, and {there}"
+        ));
     }
+    (runs < needed).then(|| {
+        format!(
+            "quantiles and maxima have no interval: at 95 % it needs {needed} runs, and {there}"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -220,16 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn tails_have_intervals_by_order_from_six_runs_on() {
-        let values = [3.0, 9.0, 4.0, 700.0, 5.0, 6.0];
-        let spread = tail(&values).unwrap();
-        let interval = spread.interval.unwrap();
-        assert_eq!(
-            (interval.low, interval.high, spread.median),
-            (3.0, 700.0, 5.5)
-        );
-        assert!(tail(&values[..5]).unwrap().interval.is_none());
+    fn what_has_no_interval_is_said_with_the_runs_that_it_needs() {
         assert!(refusal(1).unwrap().contains("there is 1"));
+        assert!(refusal(2).unwrap().contains("a share needs 3 runs"));
         assert!(refusal(5).unwrap().contains("needs 6 runs"));
         assert_eq!(refusal(6), None);
     }

@@ -139,7 +139,7 @@ pub(crate) fn phases(
             .filter(|_| combination.phases.len() > 1)
         {
             // The first column is the maximum's.
-            let mut row = vec![us(numbers, average.median)];
+            let mut row = vec![us(numbers, average.figure)];
             row.resize(columns.len(), String::new());
             // The average of the column above would be that of the longest of all runs.
             let name = match combination.runs {

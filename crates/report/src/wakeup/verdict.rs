@@ -180,7 +180,7 @@ fn cyclictest(combinations: &[&WakeupCombination]) -> Option<String> {
                 else {
                     continue;
                 };
-                let ratio = response.median / service.median.max(1.0);
+                let ratio = response.figure / service.figure.max(1.0);
                 if ratio < DIFFERENT || greatest.as_ref().is_some_and(|(known, _)| *known >= ratio)
                 {
                     continue;
@@ -196,8 +196,8 @@ fn cyclictest(combinations: &[&WakeupCombination]) -> Option<String> {
                         "One latency for each wake-up, as cyclictest counts, makes {name}{}{on} {}; with the missed \
                          activations it is {}.",
                         under_if_several(combination, phase),
-                        time(N, service.median),
-                        time(N, response.median)
+                        time(N, service.figure),
+                        time(N, response.figure)
                     ),
                 ));
             }

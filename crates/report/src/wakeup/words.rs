@@ -26,9 +26,9 @@ pub(crate) fn time(numbers: Numbers, ns: f64) -> String {
     numbers.ns(ns, Some(1.0))
 }
 
-/// Writes the median over the runs in µs.
+/// Writes a figure over the runs in µs.
 pub(crate) fn median(numbers: Numbers, spread: Option<Spread<f64>>) -> String {
-    spread.map_or_else(|| NONE.to_owned(), |spread| us(numbers, spread.median))
+    spread.map_or_else(|| NONE.to_owned(), |spread| us(numbers, spread.figure))
 }
 
 /// Writes a quantile in µs; one that was refused is a dash.

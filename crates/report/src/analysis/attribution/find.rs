@@ -1,7 +1,7 @@
 //! Finds the pairs of cells that tell what the operating system adds, and divides by them.
 
 use tare_results::model::{Cell, Plan, Program};
-use tare_stats::{Level, student_mean};
+use tare_stats::{Kind, Level, NoInterval, over_runs};
 
 use super::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
 use crate::analysis::figures::{Interval, Observed};
@@ -290,7 +290,8 @@ fn parts(blocks: &[(Vec<Value>, Vec<Value>)]) -> Vec<Part> {
                 both.iter().map(of).sum::<f64>() / both.len().max(1) as f64
             };
             let differences: Vec<f64> = both.iter().map(|(a, b)| a.0 - b.0).collect();
-            let difference = student_mean(&differences, Level::P95).ok();
+            let over = over_runs(Kind::Mean, &differences, Level::P95);
+            let difference = over.ok()?.interval;
             let fully = both
                 .iter()
                 .all(|(a, b)| a.1 == Observed::Fully && b.1 == Observed::Fully);
@@ -298,11 +299,11 @@ fn parts(blocks: &[(Vec<Value>, Vec<Value>)]) -> Vec<Part> {
                 quantity,
                 all: mean(&|both| both.0.0),
                 below: mean(&|both| both.1.0),
-                difference: difference.as_ref().map(Interval::of),
+                difference: difference.as_ref().ok().map(Interval::of),
                 finding: match &difference {
-                    None => Finding::OneBlock,
-                    Some(interval) if interval.low > 0.0 => Finding::Added,
-                    Some(_) => Finding::NotDistinguishable,
+                    Ok(interval) if interval.low > 0.0 => Finding::Added,
+                    Ok(_) | Err(NoInterval::Alike { .. }) => Finding::NotDistinguishable,
+                    Err(NoInterval::TooFew { .. }) => Finding::TooFewBlocks,
                 },
                 observed: if fully {
                     Observed::Fully

@@ -63,8 +63,8 @@ pub struct Part {
     pub all: f64,
     /// Mean over the blocks on the reference: what is lost below.
     pub below: f64,
-    /// Mean over blocks of target less reference, with its interval at 95 % by itself; null with a
-    /// single block. It is a finding only if `finding` says so.
+    /// Mean over blocks of target less reference, with its interval at 95 % by itself; null with too
+    /// few blocks, or if none differs. It is a finding only if `finding` says so.
     pub difference: Option<Interval>,
     /// What the difference says.
     pub finding: Finding,
@@ -113,8 +113,8 @@ pub enum Finding {
     Added,
     /// It does not: whether the operating system adds anything is not told.
     NotDistinguishable,
-    /// There is no interval, since only one block holds both.
-    OneBlock,
+    /// There is no interval, since too few blocks hold both.
+    TooFewBlocks,
 }
 
 /// Says why a split was refused.

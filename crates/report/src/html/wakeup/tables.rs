@@ -28,9 +28,9 @@ pub(super) fn phases(combinations: &[&WakeupCombination]) -> Markup {
         @if is_first { p.read {
             "Latencies of the wake-ups that happened, as cyclictest counts them; maximum, mean and standard deviation are \
              landolfi-2018's columns. Columns marked resp. count all activations, each missed one with what it waited; \
-             the longest is the same for both. Maxima, minima and missed activations are those of all runs; all else, the \
-             average of a run's maxima, too, is the median over the runs. A dash means that there is no figure, not that \
-             it is 0."
+             the longest is the same for both. Maxima, minima and missed activations are those of all runs, means the mean \
+             of the runs'; all else, the average of a run's maxima, too, is the median over the runs. A dash means that there \
+             is no figure, not that it is 0."
         } }
         (shown.render())
         @if let Some(refused) = table::refused(N, combinations) { p.note { (refused) } }
@@ -126,9 +126,9 @@ fn intervals(combinations: &[&WakeupCombination]) -> Markup {
         details open[is_complete] {
             summary { "Intervals over runs" }
             p.note {
-                "Of means, standard deviations, medians (p50) and shares: the mean over runs by Student's t. Of tail \
-                 quantiles and maxima: the median over runs by order statistics, from six runs on. The unit of replication \
-                 is the run, never the single wake-up."
+                "Of means: by Student's t, from three runs on. Of shares: likewise, on the logit scale. Of standard \
+                 deviations, quantiles and maxima: of the median over runs, by order statistics, from six runs on. The unit \
+                 of replication is the run, never the single wake-up."
             }
             (table.render())
         }
