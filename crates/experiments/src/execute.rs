@@ -17,6 +17,7 @@ use tare_results::model::{
     Wakeups,
 };
 use tare_results::receive::{Incomplete, Measured, Received, Receiver, Seen};
+use tare_results::target::TargetSpec;
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
@@ -124,8 +125,8 @@ fn write(
     }
 }
 
-/// Holds the targets of a plan by their spec, with what executes the measured code there.
-pub(crate) struct Places(HashMap<String, Place>);
+/// Holds the targets of a plan, with what executes the measured code there.
+pub(crate) struct Places(HashMap<TargetSpec, Place>);
 
 struct Place {
     target: Box<dyn Target>,
@@ -157,7 +158,7 @@ impl Places {
         let mut places = HashMap::new();
         for cell in cells {
             if !places.contains_key(&cell.target) {
-                let target = spec::parse(&cell.target)?;
+                let target = spec::of(&cell.target)?;
                 let program = target.program()?;
                 places.insert(cell.target.clone(), Place { target, program });
             }

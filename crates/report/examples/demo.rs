@@ -181,7 +181,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
     let (block, target) = (cell.plan.block, cell.plan.target.clone());
     if load == "dd" {
         cell.load = Some(Load {
-            place: if is_guest && target.starts_with("linux") {
+            place: if is_guest && target.text.starts_with("linux") {
                 LoadPlace::Inside
             } else {
                 LoadPlace::Beside
@@ -200,18 +200,18 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
     }
     let measured = measured(cell);
     let seconds = measured.batch.wall_cycles() as f64 / HZ;
-    if target.starts_with("unikernel") {
+    if target.text.starts_with("unikernel") {
         measured.preparation.cpu = Some(0);
         measured.counters = vec![Counter {
             name: "timer interrupts".to_owned(),
-            count: if target.contains("off") {
+            count: if target.text.contains("off") {
                 0
             } else {
                 (seconds * 250.0) as u64
             },
         }];
     } else {
-        let release = if target.contains("rt") {
+        let release = if target.text.contains("rt") {
             "6.1.0-49-rt-amd64"
         } else if is_guest {
             "6.1.0-49-amd64"
@@ -227,7 +227,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
             fact("preemption model", "voluntary"),
             fact(
                 "isolated CPUs",
-                if target.contains("isolate") {
+                if target.text.contains("isolate") {
                     "1"
                 } else {
                     "none"
@@ -235,7 +235,11 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
             ),
             fact(
                 "nohz_full CPUs",
-                if target.contains("nohz") { "1" } else { "none" },
+                if target.text.contains("nohz") {
+                    "1"
+                } else {
+                    "none"
+                },
             ),
             fact(
                 "clock source",

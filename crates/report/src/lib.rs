@@ -22,7 +22,6 @@ pub mod analysis;
 pub mod csv;
 mod error;
 pub mod format;
-pub mod groups;
 pub mod html;
 pub mod json;
 mod live;

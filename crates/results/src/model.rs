@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_wire::wakeup;
 
+use crate::target::TargetSpec;
+
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
 pub const SCHEMA: u32 = 1;
@@ -92,8 +94,8 @@ pub struct CellPlan {
     /// Experiment that it belongs to.
     #[serde(default = "noise")]
     pub experiment: String,
-    /// Target as it is written on the command line: `process`.
-    pub target: String,
+    /// Target.
+    pub target: TargetSpec,
     /// Load as it is written on the command line: `idle`. Of loads one after the other, the schedule:
     /// `25s:idle;dd`.
     pub load: String,

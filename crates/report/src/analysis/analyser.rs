@@ -18,7 +18,6 @@ use super::summary::{
 };
 use super::timed::{self, TimedFigures};
 use super::{Analysis, Instance, NO_SAMPLES, Pictures, attribution, checks};
-use crate::groups::Group;
 use crate::{published, verdict, wakeup};
 
 /// Collects the figures of a run cell by cell.
@@ -319,9 +318,10 @@ impl Repeated {
         let plan = self.plan;
         let combination = Combination {
             label: plan.label(),
-            group: Group::of(&plan.target),
+            target: plan.target.text.clone(),
+            group: plan.target.group,
+            spec: plan.target,
             placements,
-            target: plan.target,
             load: plan.load,
             workload: plan.workload,
             size: plan.size,

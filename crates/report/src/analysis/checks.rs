@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_results::MachineRecord;
 use tare_results::model::{Cell, Measurement, Outcome};
+use tare_results::target::{Clock, Group};
 
 use super::alarm::{Alarm, Coarse};
 use super::combine::CombinedFigures;
@@ -11,7 +12,6 @@ use super::figures::Time;
 use super::instance::Instance;
 use super::summary::Combination;
 use crate::format::Numbers;
-use crate::groups::{Group, option};
 use crate::wakeup::is_wakeup;
 use crate::words;
 
@@ -54,13 +54,12 @@ pub(super) fn find(
         .chain(woken)
         .filter_map(|(cell, _)| Some((cell, Instance::of(cell)?)))
         .collect();
-    let counts_instructions = |target: &str| option(target, "clock") == Some("instructions");
     let mut emulated: Vec<String> = instances
         .iter()
         .filter(|(_, instance)| instance.agent.emulated)
         // What wake-ups are then is another alarm.
-        .filter(|(cell, _)| !(is_wakeup(&cell.plan) && counts_instructions(&cell.plan.target)))
-        .map(|(cell, _)| cell.plan.target.clone())
+        .filter(|(cell, _)| !is_wakeup(&cell.plan) || cell.plan.target.clock == Clock::Host)
+        .map(|(cell, _)| cell.plan.target.text.clone())
         .collect();
     emulated.sort();
     emulated.dedup();
@@ -109,8 +108,8 @@ fn work_differs(measured: &[(&Cell, &Measurement, Option<&str>)]) -> Vec<Alarm> 
             let work = (measured.batch.result, measured.batch.work);
             let who = sizes.entry((&cell.plan.workload, size)).or_default();
             let targets = who.entry(work).or_default();
-            if !targets.contains(&cell.plan.target.as_str()) {
-                targets.push(&cell.plan.target);
+            if !targets.contains(&cell.plan.target.text.as_str()) {
+                targets.push(&cell.plan.target.text);
             }
         }
     }

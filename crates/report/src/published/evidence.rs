@@ -53,12 +53,7 @@ impl<'a> Evidence<'a> {
                 return None;
             };
             let agent = &measurement.agent;
-            let without = || {
-                combination
-                    .target
-                    .split(',')
-                    .any(|option| option == "irq=off")
-            };
+            let without = || combination.spec.option("irq") == Some("off");
             let system = match agent.environment.as_str() {
                 "linux" => System::Linux,
                 "unikernel" if without() => System::UnikernelWithoutInterrupts,

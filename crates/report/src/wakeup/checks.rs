@@ -1,13 +1,13 @@
 //! What bears on whether wake-up latencies may be believed.
 
 use tare_results::model::{Cell, LoadPlace, Outcome};
+use tare_results::target::Clock;
 
 use super::blame::Culprit;
-use super::combine::{Clock, WakeupCombination};
+use super::combine::WakeupCombination;
 use super::run::phase_ns;
 use super::worst::WorstFigure;
 use crate::analysis::{Alarm, Instance};
-use crate::groups::Group;
 
 /// Is the share of an interval from which on recording is said to cost much.
 const COSTLY: f64 = 0.02;
@@ -113,11 +113,7 @@ fn late(cell: &Cell) -> Option<(u32, String, f64)> {
     };
     let load = cell.load.as_ref()?;
     // Clocks of two kernels can't be compared.
-    let same_kernel = load.place == LoadPlace::Inside
-        || matches!(
-            Group::of(&cell.plan.target),
-            Group::Process | Group::Container
-        );
+    let same_kernel = load.place == LoadPlace::Inside || cell.plan.target.group.is_here();
     let length = phase_ns(&cell.plan).filter(|_| same_kernel)?;
     let shares = load
         .phases

@@ -16,6 +16,7 @@ use tare_results::model::{
     Agent, Batch, Calibration, Cell, CellPlan, Count, Delay, EnvelopeBin, Events, Frequency,
     FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples, StudyPlan,
 };
+use tare_results::target::{self, Group, TargetSpec};
 
 /// Is the TSC frequency of the machine that never was.
 pub const HZ: f64 = 2.6e9;
@@ -171,6 +172,21 @@ fn in_rows(counts: BTreeMap<u64, u64>) -> Vec<Count> {
         .collect()
 }
 
+/// Makes the target that a text names.
+pub fn spec(text: &str) -> TargetSpec {
+    let (kind, options) = target::split(text);
+    let group = match kind.as_str() {
+        "process" => Group::Process,
+        "docker" | "podman" | "runc" | "crun" => Group::Container,
+        "linux" if text.contains("root=debian") => Group::DebianGuest,
+        "linux" => Group::LinuxGuest,
+        "unikernel" => Group::Unikernel,
+        "ssh" => Group::Remote,
+        _ => Group::Foreign,
+    };
+    TargetSpec::new(&kind, options, group)
+}
+
 /// Collects the cells of a run.
 #[derive(Default)]
 pub struct Run {
@@ -295,7 +311,7 @@ impl Run {
             id: self.plans.len() as u32 + 1,
             block,
             experiment: "noise".to_owned(),
-            target: target.to_owned(),
+            target: spec(target),
             load: match self.load {
                 "" => "idle",
                 load => load,

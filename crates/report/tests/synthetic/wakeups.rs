@@ -11,7 +11,7 @@ use tare_results::model::{
     WakeupThread, Wakeups, WorstWakeup,
 };
 
-use super::{Run, cell};
+use super::{Run, cell, spec};
 
 /// Says how threads are woken.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ impl Run {
             id: self.plans.len() as u32 + 1,
             block,
             experiment: "wakeup".to_owned(),
-            target: schedule.target.to_owned(),
+            target: spec(schedule.target),
             load: if several {
                 format!("{seconds}s:{}", loads.join(";"))
             } else {

@@ -12,6 +12,7 @@ use tare_results::model::{
     Agent, Batch, Calibration, Cell, CellPlan, Count, Delay, EnvelopeBin, Events, Frequency,
     FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples,
 };
+use tare_results::target::{Group, TargetSpec};
 use tare_results::{MachineRecord, RunFolder};
 
 /// Makes a plan of so many cells, `gap` and `prime` by turns.
@@ -42,7 +43,7 @@ fn cell_plan(id: u32) -> CellPlan {
         id,
         block: id.div_ceil(2),
         experiment: "noise".to_owned(),
-        target: "process".to_owned(),
+        target: TargetSpec::new("process", Vec::new(), Group::Process),
         load: "idle".to_owned(),
         phases: Vec::new(),
         phase_seconds: None,

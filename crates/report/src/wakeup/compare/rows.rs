@@ -1,5 +1,6 @@
 //! The figures of a comparison, and what they say together.
 
+use tare_results::target::Clock;
 use tare_stats::{Level, StatsError, rank_sum_p_value, shift};
 
 use super::pair::Pair;
@@ -7,7 +8,7 @@ use super::{Comparison, Figure, ShiftRow};
 use crate::analysis::{Interval, Spread};
 use crate::format::Numbers;
 use crate::wakeup::words::{time, under};
-use crate::wakeup::{Clock, LatencyQuantile, PhaseRun, WakeupCombination};
+use crate::wakeup::{LatencyQuantile, PhaseRun, WakeupCombination};
 
 const N: Numbers = Numbers::PLAIN;
 
