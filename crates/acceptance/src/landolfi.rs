@@ -21,7 +21,10 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let mut longest_us = BTreeMap::new();
     for plan in &first.plan().cells {
         let samples = woken(&first, plan)?;
-        longest_us.insert(plan.target.clone(), longest_under_load_us(plan, &samples));
+        longest_us.insert(
+            plan.target.text.clone(),
+            longest_under_load_us(plan, &samples),
+        );
     }
     let is_real_time = |target: &str| target.contains("kernel=debian-rt");
     let rt_us = longest_us.iter().find(|(target, _)| is_real_time(target));

@@ -113,7 +113,7 @@ fn each_kind_of_timerlat_s_columns_is_a_cell() {
     let names: Vec<_> = made
         .cells
         .iter()
-        .map(|(cell, _)| cell.plan.target.as_str())
+        .map(|(cell, _)| cell.plan.target.text.as_str())
         .collect();
     assert_eq!(
         names,

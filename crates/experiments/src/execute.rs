@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_loads::LoadError;
 use tare_results::model::{
-    Agent, Cell, CellPlan, Exceeded, Fact, Instance, Load, Outcome, SCHEMA, Samples,
+    Agent, Cell, CellPlan, Exceeded, Fact, Instance, Outcome, SCHEMA, Samples,
 };
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
+use tare_results::target::TargetSpec;
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
@@ -123,9 +124,9 @@ fn write(
     }
 }
 
-/// Holds the targets of a plan by their spec, with what executes the measured code there.
+/// Holds the targets of a plan, with what executes the measured code there.
 pub(crate) struct Places {
-    targets: HashMap<String, Place>,
+    targets: HashMap<TargetSpec, Place>,
     /// When this invocation began.
     invocation: Timestamp,
 }
@@ -160,7 +161,7 @@ impl Places {
         let mut places = HashMap::new();
         for cell in cells {
             if !places.contains_key(&cell.target) {
-                let target = spec::parse(&cell.target)?;
+                let target = spec::of(&cell.target)?;
                 let program = target.program()?;
                 places.insert(cell.target.clone(), Place { target, program });
             }

@@ -10,6 +10,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use tare_results::model::CellPlan;
+use tare_results::target::TargetSpec;
 
 use crate::error::ExperimentError;
 use crate::noise::Noise;
@@ -64,8 +65,8 @@ pub trait Experiment: Debug + Sync {
 /// Says where an experiment runs: what holds for every one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Targets, as written on the command line in canonical form.
-    pub targets: Vec<String>,
+    /// Targets.
+    pub targets: Vec<TargetSpec>,
     /// Loads, as written on the command line.
     pub loads: Vec<String>,
     /// CPU that the workloads are pinned to.
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn every_experiment_makes_its_default_cells() {
         let place = Place {
-            targets: vec!["process".to_owned()],
+            targets: vec![tare_targets::process::spec()],
             loads: vec!["idle".to_owned()],
             cpu: 0,
             cell_limit: None,

@@ -9,9 +9,9 @@
 
 use tare_guard::{Guard, Interrupt};
 use tare_loads::{LoadError, LoadReceiver, Running, Schedule};
-use tare_results::model::{self, CellPlan};
+use tare_results::model::{self, CellPlan, LoadPlace};
+use tare_targets::Target;
 use tare_targets::measured::MeasuredFile;
-use tare_targets::{Group, LoadPlace, Target};
 use tare_wire::cpus::Cpus;
 use tare_wire::record::LEAD_NS;
 use tare_wire::work::Work;
@@ -66,7 +66,7 @@ impl Loaded {
         let running = Running::start(&load, agent, &measured, guard, interrupt)?;
         Ok(Self::Beside(Box::new(Beside {
             running,
-            shares_clock: matches!(target.group(), Group::Process | Group::Container),
+            shares_clock: plan.target.group.is_here(),
         })))
     }
 
@@ -106,7 +106,7 @@ impl Loaded {
         match self {
             Self::Idle => Ok(None),
             Self::Beside(beside) => beside.running.stop().map(Some),
-            Self::Inside { receiver, .. } => receiver.finish(model::LoadPlace::Inside).map(Some),
+            Self::Inside { receiver, .. } => receiver.finish(LoadPlace::Inside).map(Some),
         }
     }
 }

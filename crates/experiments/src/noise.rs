@@ -6,6 +6,7 @@
 
 use tare_loads::Load;
 use tare_results::model::{CellPlan, Plan};
+use tare_results::target::TargetSpec;
 use tare_wire::bounds;
 use tare_wire::plan::{self as wire, Threshold, Timing, Workload};
 
@@ -274,13 +275,11 @@ fn is_threshold(text: &str) -> bool {
 
 /// Returns one cell for each combination, not yet numbered.
 fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
-    let dimensions = [&place.targets, &place.loads].map(|names| names.len() as u64);
+    let dimensions = [place.targets.len(), place.loads.len()];
     let all = dimensions
         .iter()
-        .fold(options.workloads.len() as u64, |all, n| {
-            all.saturating_mul(*n)
-        });
-    at_most(all)?;
+        .fold(options.workloads.len(), |all, n| all.saturating_mul(*n));
+    at_most(all as u64)?;
     let mut cells = Vec::new();
     for target in &place.targets {
         for load in &place.loads {
@@ -295,7 +294,7 @@ fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, Exper
 fn cell(
     options: &Options,
     place: &Place,
-    target: &str,
+    target: &TargetSpec,
     load: &str,
     workload: Workload,
 ) -> Result<CellPlan, ExperimentError> {
@@ -332,7 +331,7 @@ fn cell(
         id: 0,
         block: 0,
         experiment: NAME.to_owned(),
-        target: target.to_owned(),
+        target: target.clone(),
         load: load.to_string(),
         phases: Vec::new(),
         phase_seconds: None,
@@ -369,7 +368,7 @@ mod tests {
 
     fn place() -> Place {
         Place {
-            targets: vec!["process".to_owned()],
+            targets: vec![tare_targets::process::spec()],
             loads: vec!["idle".to_owned()],
             cpu: 1,
             cell_limit: None,

@@ -66,7 +66,7 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
     let mut blocks = order::interleaved(&runs, frame.seed);
     let mut engines = Vec::new();
     for repeated in cells {
-        engines.push(spec::parse(&repeated.cell.target)?.engine());
+        engines.push(spec::of(&repeated.cell.target)?.engine());
     }
     order::group_by_daemon(&mut blocks, |index| engines[index]);
     let in_order = (1..)

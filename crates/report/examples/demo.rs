@@ -182,7 +182,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
     if load == "dd" {
         cell.load = Some(Load {
             left: Vec::new(),
-            place: if is_guest && target.starts_with("linux") {
+            place: if is_guest && target.text.starts_with("linux") {
                 LoadPlace::Inside
             } else {
                 LoadPlace::Beside
@@ -201,18 +201,18 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
     }
     let seconds = record(cell).sets[0].length() as f64 / HZ;
     let measured = measured(cell);
-    if target.starts_with("unikernel") {
+    if target.text.starts_with("unikernel") {
         measured.preparation.cpu = Some(0);
         measured.counters = vec![Counter {
             name: "timer interrupts".to_owned(),
-            count: if target.contains("off") {
+            count: if target.text.contains("off") {
                 0
             } else {
                 (seconds * 250.0) as u64
             },
         }];
     } else {
-        let release = if target.contains("rt") {
+        let release = if target.text.contains("rt") {
             "6.1.0-49-rt-amd64"
         } else if is_guest {
             "6.1.0-49-amd64"
@@ -229,7 +229,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
             fact("preemption model", "voluntary"),
             fact(
                 "isolated CPUs",
-                if target.contains("isolate") {
+                if target.text.contains("isolate") {
                     "1"
                 } else {
                     "none"
@@ -237,7 +237,11 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
             ),
             fact(
                 "nohz_full CPUs",
-                if target.contains("nohz") { "1" } else { "none" },
+                if target.text.contains("nohz") {
+                    "1"
+                } else {
+                    "none"
+                },
             ),
             fact(
                 "clock source",

@@ -50,7 +50,7 @@ impl<'a> Key<'a> {
     fn of(cell: &'a Cell) -> Self {
         let plan = &cell.plan;
         Self {
-            target: &plan.target,
+            target: &plan.target.text,
             workload: &plan.workload,
             load: &plan.load,
             timing: &plan.timing,

@@ -23,7 +23,6 @@ pub mod compare;
 pub mod csv;
 mod error;
 pub mod format;
-pub mod groups;
 pub mod html;
 pub mod json;
 mod live;

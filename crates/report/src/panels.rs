@@ -3,8 +3,9 @@
 //! Targets stand in the order of their groups. A picture overlays at most [`OVERLAID`] of them; with
 //! more, it is drawn several times with the same axes, a few groups in each.
 
+use tare_results::target::Group;
+
 use crate::analysis::{Combination, CombinedFigures};
-use crate::groups::Group;
 
 /// Is the number of targets up to which each is named in sentences and headings.
 pub(crate) const MANY: usize = 4;

@@ -4,9 +4,9 @@ mod synthetic;
 
 use synthetic::{Fold, HZ, Run, measured, spin, timed};
 use tare_report::analysis::Placement;
-use tare_report::groups::Group;
 use tare_report::{Analysis, html, json, terminal};
 use tare_results::model::{Achieved, Counter, Fact, Labels, Load, LoadPlace};
+use tare_results::target::Group;
 
 const KVM: Option<&str> = Some("KVM of QEMU 9.0");
 

@@ -352,6 +352,24 @@ fn what_bears_on_the_figures_is_said() {
 }
 
 #[test]
+fn an_option_that_stands_in_a_value_counts_no_instructions() {
+    for (target, counted) in [
+        ("linux,clock=instructions", true),
+        ("linux,cmdline=quiet,,clock=instructions", false),
+    ] {
+        let mut run = Run::new(1);
+        let schedule = Schedule {
+            target,
+            ..Schedule::default()
+        };
+        run.woken(1, schedule, |_, _, _| 4_000);
+        let analysis = run.data().analyse();
+        let shown = terminal::render(&analysis, 100, false);
+        assert_eq!(shown.contains("(instructions)"), counted, "{target}");
+    }
+}
+
+#[test]
 fn a_cell_that_contradicts_itself_is_named_and_not_used() {
     let mut run = Run::new(1);
     let cell = run.woken(1, Schedule::default(), |_, _, _| 4_000);

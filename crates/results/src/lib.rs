@@ -1,6 +1,7 @@
 //! The run folder: what was asked, what was seen, and nothing that can be derived.
 //!
 //! - [`model`] is what the JSON files and the rows of the Parquet files say.
+//! - [`target`] is what they say of a target, and how one is written.
 //! - [`receive`] makes the facts of a cell from the lines of an instance.
 //! - [`RunFolder`] creates, fills and reads a run folder. A cell is there as a whole or not at
 //!   all, nothing raw is ever written over, and what was changed afterwards is found.
@@ -29,6 +30,7 @@ mod record;
 mod samples;
 mod schema;
 mod sums;
+pub mod target;
 
 pub use error::ResultsError;
 pub use folder::{CellState, RunFolder};

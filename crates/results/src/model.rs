@@ -22,6 +22,7 @@ pub use record::{
 };
 pub use samples::{Bin, Count, Event, Instance, Samples, SetSamples};
 pub use trace::{Trace, TraceEvent, TraceKind};
+use crate::target::TargetSpec;
 
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
@@ -103,8 +104,8 @@ pub struct CellPlan {
     /// Experiment that it belongs to.
     #[serde(default = "noise")]
     pub experiment: String,
-    /// Target as it is written on the command line: `process`.
-    pub target: String,
+    /// Target.
+    pub target: TargetSpec,
     /// Load as it is written on the command line: `idle`. Of loads one after the other, the schedule:
     /// `25s:idle;dd`.
     pub load: String,

@@ -1,13 +1,14 @@
 //! Combinations that are left out of a matrix.
 
 use tare_results::model::CellPlan;
+use tare_results::target::TargetSpec;
 
 /// Describes the combinations that are left out: those that have one of the values of every list
 /// that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exclusion {
     pub kinds: Vec<String>,
-    pub targets: Vec<String>,
+    pub targets: Vec<TargetSpec>,
     pub loads: Vec<String>,
     pub workloads: Vec<String>,
     pub sizes: Vec<u64>,
@@ -20,7 +21,7 @@ impl Exclusion {
             list.is_empty() || list.iter().any(|known| known == value)
         };
         is_in(&self.kinds, &cell.experiment)
-            && is_in(&self.targets, &cell.target)
+            && (self.targets.is_empty() || self.targets.contains(&cell.target))
             && is_in(&self.loads, &cell.load)
             && is_in(&self.workloads, &cell.workload)
             && (self.sizes.is_empty() || cell.size.is_some_and(|size| self.sizes.contains(&size)))

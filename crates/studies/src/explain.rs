@@ -93,7 +93,8 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) 
         experiment.name(),
         experiment.summary()
     ));
-    lines.push(shared("targets", part.targets.join("; ")));
+    let targets: Vec<String> = part.targets.iter().map(ToString::to_string).collect();
+    lines.push(shared("targets", targets.join("; ")));
     lines.push(shared("loads", part.loads.join("; ")));
     let all = experiment.parameters().iter();
     for parameter in all.filter(|parameter| (parameter.applies)(&part.values)) {

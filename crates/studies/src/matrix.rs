@@ -6,6 +6,7 @@ use std::ops::Range;
 use tare_experiments::ExperimentError;
 use tare_experiments::plan::at_most;
 use tare_results::model::CellPlan;
+use tare_results::target::TargetSpec;
 use toml::de::DeTable;
 
 use crate::study::{Study, Variant};
@@ -19,7 +20,7 @@ pub(crate) fn check(
     exclusions: &[Range<usize>],
 ) {
     let mut used = vec![false; exclusions.len()];
-    let mut seen: HashMap<(String, String, String), usize> = HashMap::new();
+    let mut seen: HashMap<(TargetSpec, String, String), usize> = HashMap::new();
     let mut all: u64 = 0;
     for (number, part) in (1..).zip(&study.parts) {
         // Which CPU is chosen has no bearing on what is possible.

@@ -12,6 +12,8 @@ use tare_experiments::noise::DEFAULT_RUNS;
 use tare_experiments::units;
 use tare_loads::Load;
 use tare_results::model::SettingPlan;
+use tare_results::target::TargetSpec;
+use tare_targets::process;
 use toml::de::DeTable;
 
 use crate::error::{Problems, StudyError};
@@ -157,7 +159,7 @@ fn unknown_keys<'k>(
 
 /// Holds what experiments take over from the study.
 struct Common {
-    targets: Option<Vec<String>>,
+    targets: Option<Vec<TargetSpec>>,
     loads: Option<Loads>,
     runs: Option<u32>,
     cell_limit: Option<Duration>,
@@ -251,7 +253,7 @@ fn part<'a>(
         targets: own
             .targets
             .or_else(|| common.targets.clone())
-            .unwrap_or_else(|| vec!["process".to_owned()]),
+            .unwrap_or_else(|| vec![process::spec()]),
         loads: loads.list,
         runs: own.runs.or(common.runs).unwrap_or(DEFAULT_RUNS),
         cell_limit: own.cell_limit.or(common.cell_limit),
@@ -330,12 +332,13 @@ fn exclusion<'a>(
         let text = "this exclusion names nothing, so it would leave everything out";
         reader.wrong(place.clone(), text);
     }
+    let targets = table.get("target");
+    let targets = targets.and_then(|item| reader.list(item, target));
     let mut list = |name: &str, read: fn(&mut Reader<'a>, &'a Item<'a>) -> Option<String>| {
         let item = table.get(name)?;
         reader.list(item, read)
     };
     let kinds = list("kind", word);
-    let targets = list("target", target);
     let loads = list("load", load);
     let workloads = list("workload", word);
     let sizes = table.get("size");

@@ -12,6 +12,7 @@ use tare_experiments::units::exact_word;
 use tare_experiments::wakeup::PHASE;
 use tare_experiments::{Experiment, ExperimentError};
 use tare_results::model::{CellPlan, Plan, SettingPlan, StudyPlan};
+use tare_results::target::TargetSpec;
 
 use crate::error::StudyError;
 use crate::exclude::Exclusion;
@@ -60,8 +61,8 @@ pub struct Study {
 pub struct Part {
     /// The experiment.
     pub experiment: &'static dyn Experiment,
-    /// Its targets, in canonical form.
-    pub targets: Vec<String>,
+    /// Its targets.
+    pub targets: Vec<TargetSpec>,
     /// Its loads.
     pub loads: Vec<String>,
     /// How often each combination runs.

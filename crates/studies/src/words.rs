@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tare_experiments::units;
 use tare_loads::Load;
+use tare_results::target::TargetSpec;
 use tare_targets::{TargetError, spec};
 
 use crate::problem::suggestion;
@@ -12,24 +13,22 @@ use crate::value::{Item, Layers, Reader};
 const TARGETS: &str = "a list of targets, such as [\"process\"]";
 const LOADS: &str = "a list of loads, such as [\"idle\"]";
 
-/// Reads a target, and returns it in canonical form.
-pub(crate) fn target<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
+/// Reads a target.
+pub(crate) fn target<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<TargetSpec> {
     let text = reader.text(item, TARGETS)?;
     match spec::parse(text) {
         Ok(target) => Some(target.spec()),
-        Err(error @ TargetError::Unknown { .. }) => {
-            let name = text.split(',').next().unwrap_or_default();
-            let hint = suggestion(name, spec::KINDS.iter().map(|kind| kind.name));
-            let text = if hint.contains("did you mean") {
-                format!("there is no target '{name}'{hint}")
-            } else {
-                error.to_string()
-            };
-            reader.wrong(item.span(), text);
-            None
-        }
         Err(error) => {
-            reader.wrong(item.span(), error.to_string());
+            let text = match &error {
+                TargetError::Unknown { name, .. } => {
+                    let hint = suggestion(name, spec::KINDS.iter().map(|kind| kind.name));
+                    hint.contains("did you mean")
+                        .then(|| format!("there is no target '{name}'{hint}"))
+                }
+                _ => None,
+            };
+            let text = text.unwrap_or_else(|| error.to_string());
+            reader.wrong(item.span(), text);
             None
         }
     }

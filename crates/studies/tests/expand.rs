@@ -121,7 +121,7 @@ fn a_study_plans_what_the_same_arguments_plan() {
         window: 500,
     };
     let place = Place {
-        targets: vec!["process".to_owned()],
+        targets: vec![tare_targets::process::spec()],
         loads: vec!["idle".to_owned()],
         cpu: 1,
         cell_limit: None,
@@ -167,9 +167,10 @@ fn the_study_of_wakeups_puts_its_phases_into_one_cell_and_traces_once_more() {
         // The same kernels, without what the host has a hand in.
         let same = cell
             .target
+            .text
             .replace("mem=2G,clock=instructions", "cpus=2,mem=1G,disk=scratch:4G");
         assert!(
-            plan.cells.iter().any(|other| other.target == same),
+            plan.cells.iter().any(|other| other.target == *same),
             "{same}"
         );
     }

@@ -14,6 +14,7 @@ use tare_guard::Interrupt;
 use tare_report::live;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
+use tare_results::target::TargetSpec;
 use tare_wire::record::Live;
 
 use crate::actions::Actions;
@@ -183,7 +184,7 @@ struct Remaining {
     /// Cells that have not finished.
     cells: Vec<CellPlan>,
     /// Time and number of those that have, by what they repeat.
-    taken: HashMap<(String, String, String), (Duration, u32)>,
+    taken: HashMap<(TargetSpec, String, String), (Duration, u32)>,
 }
 
 impl Remaining {
@@ -213,7 +214,7 @@ impl Remaining {
     }
 }
 
-fn kind(plan: &CellPlan) -> (String, String, String) {
+fn kind(plan: &CellPlan) -> (TargetSpec, String, String) {
     (plan.target.clone(), plan.load.clone(), plan.words.clone())
 }
 
@@ -250,7 +251,7 @@ mod tests {
             id,
             block: id,
             experiment: "noise".to_owned(),
-            target: "process".to_owned(),
+            target: tare_targets::process::spec(),
             load: "idle".to_owned(),
             phases: Vec::new(),
             phase_seconds: None,

@@ -46,7 +46,7 @@ fn half_of_all_places_stand_in_one_report_by_group() {
         let cell = read(&format!("cells/{cell:04}/cell.json"));
         let outcome = &cell["outcome"];
         assert_eq!(outcome["batch"]["result"], 8, "{cell}");
-        let target = cell["plan"]["target"].as_str().unwrap();
+        let target = cell["plan"]["target"]["text"].as_str().unwrap();
         let facts = outcome["facts"].as_array().unwrap();
         let model = facts.iter().find(|fact| fact["name"] == "preemption model");
         if let (true, Some(model)) = (target.starts_with("linux"), model) {

@@ -4,7 +4,7 @@
 //! it is, it is launched the same way, prints the same records and yields the same four time stamps, so
 //! that whoever runs an experiment need not know what kind of place it is.
 //!
-//! * [`spec`]: the grammar of a target, and the table of those that exist;
+//! * [`spec`]: the table of those that exist, and how a target is made of a text;
 //! * [`instance`]: one started instance, watched to its end;
 //! * [`measured`]: where the programs and images of the measured code are found;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
@@ -34,6 +34,8 @@ use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
+use tare_results::model::LoadPlace;
+use tare_results::target::TargetSpec;
 
 pub use error::TargetError;
 pub use instance::Instance;
@@ -42,8 +44,8 @@ use crate::measured::MeasuredFile;
 
 /// Is a place where measured code can run.
 pub trait Target: fmt::Debug {
-    /// Returns the target as it is written on the command line, options in canonical order.
-    fn spec(&self) -> String;
+    /// Returns what it is, options in canonical order.
+    fn spec(&self) -> TargetSpec;
 
     /// Says whether instances can be launched here and now, and what would have to be done.
     fn availability(&self) -> Availability;
@@ -54,9 +56,6 @@ pub trait Target: fmt::Debug {
     ///
     /// Returns [`TargetError`] if the program or image can't be read.
     fn program(&self) -> Result<Program, TargetError>;
-
-    /// Says what kind of place it is.
-    fn group(&self) -> Group;
 
     /// Names the daemon that must run for it, if there is one. Cells of one engine are measured
     /// together, and it runs for no others.
@@ -127,34 +126,6 @@ impl<'a> Job<'a> {
     pub fn idle(words: &'a str) -> Self {
         Self { words, load: None }
     }
-}
-
-/// Is the place of a load, as seen from the measured code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadPlace {
-    /// On the machine that the target runs on, beside it.
-    Beside,
-    /// Inside the target, under the same kernel as the measured code.
-    Inside,
-}
-
-/// Is a kind of place: targets of one kind stand together in a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// Under this machine's kernel, with nothing between.
-    Process,
-    /// Under this machine's kernel, in namespaces and control groups.
-    Container,
-    /// Under a kernel of its own.
-    LinuxGuest,
-    /// Under no kernel.
-    Unikernel,
-    /// On another machine.
-    Remote,
-    /// Somebody else's program or system.
-    Foreign,
 }
 
 /// Is a daemon without which a target can't be used.

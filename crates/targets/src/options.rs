@@ -1,15 +1,11 @@
-//! Reading the options of a target, `key=value`, and writing them back.
+//! Reading the options of a target, `key=value`, and putting its canonical form together.
 //!
-//! What is written back is the target's canonical form: options in a fixed order, those that have
-//! their default left out. Two texts that mean the same target become the same text, by which
-//! cells of a run are compared.
-//!
-//! A comma inside of a value is written twice, as on QEMU's command line:
-//! `isolate=1,,3,cmdline=mitigations=off quiet`.
+//! How they are written is said by [`tare_results::target`].
 
-use std::borrow::Cow;
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
+
+use tare_results::target::{Clock, Group, TargetOption, TargetSpec};
 
 use crate::error::TargetError;
 
@@ -22,32 +18,45 @@ pub(crate) trait Word: Copy + PartialEq + 'static {
     fn word(self) -> &'static str;
 }
 
+impl Word for Clock {
+    const ALL: &'static [Self] = &[Self::Host, Self::Instructions];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Instructions => "instructions",
+        }
+    }
+}
+
 /// Holds the options of a target as they were written.
 ///
 /// Each option is asked for by its key; [`finish`](Self::finish) then refuses those that were not
 /// asked for.
 #[derive(Debug)]
-pub(crate) struct Options<'a> {
+pub(crate) struct Options {
     target: &'static str,
-    given: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    given: Vec<TargetOption>,
     /// Those that were asked for, with their values: `irq=on|off`.
     known: Vec<(&'static str, String)>,
 }
 
-impl<'a> Options<'a> {
-    /// Splits options at their first `=`.
-    pub(crate) fn split(
-        target: &'static str,
-        options: impl IntoIterator<Item = impl Into<Cow<'a, str>>>,
-    ) -> Self {
+impl Options {
+    /// Takes the options of a kind of target.
+    pub(crate) fn new(target: &'static str, given: Vec<TargetOption>) -> Self {
         Self {
             target,
-            given: options
-                .into_iter()
-                .map(|option| key_and_value(option.into()))
-                .collect(),
+            given,
             known: Vec::new(),
         }
+    }
+
+    /// Reads options from a text.
+    #[cfg(test)]
+    pub(crate) fn of(target: &'static str, text: &str) -> Self {
+        let (_, mut given) = tare_results::target::split(&format!("{target},{text}"));
+        given.retain(|option| !option.key.is_empty() || !option.value.is_empty());
+        Self::new(target, given)
     }
 
     /// Reads an option whose value is one of a few words; None if it is not given.
@@ -115,9 +124,9 @@ impl<'a> Options<'a> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Vec<T>, TargetError> {
         self.known.push((key, form.to_owned()));
-        let values = self.given.iter().filter(|(given, _)| *given == key);
+        let values = self.given.iter().filter(|option| option.key == key);
         values
-            .map(|(_, text)| self.parsed(key, text, &parse, || wanted.to_owned()))
+            .map(|option| self.parsed(key, &option.value, &parse, || wanted.to_owned()))
             .collect()
     }
 
@@ -137,7 +146,8 @@ impl<'a> Options<'a> {
     /// Returns [`TargetError::UnknownOption`] with those that were.
     pub(crate) fn finish(self) -> Result<(), TargetError> {
         let is_known = |key: &str| self.known.iter().any(|(known, _)| *known == key);
-        let Some((option, value)) = self.given.iter().find(|(key, _)| !is_known(key)) else {
+        let mut given = self.given.into_iter();
+        let Some(TargetOption { key, value }) = given.find(|option| !is_known(&option.key)) else {
             return Ok(());
         };
         let mut known: Vec<String> = self
@@ -151,7 +161,7 @@ impl<'a> Options<'a> {
         }
         Err(TargetError::UnknownOption {
             target: self.target,
-            option: option.clone().into_owned(),
+            option: key,
             known: match &known[..] {
                 [] => "none".to_owned(),
                 known => known.join(", "),
@@ -165,8 +175,8 @@ impl<'a> Options<'a> {
         parse: impl Fn(&str) -> Option<T>,
         wanted: impl Fn() -> String,
     ) -> Result<Option<T>, TargetError> {
-        let mut values = self.given.iter().filter(|(given, _)| *given == key);
-        let Some((_, text)) = values.next() else {
+        let mut values = self.given.iter().filter(|option| option.key == key);
+        let Some(TargetOption { value, .. }) = values.next() else {
             return Ok(None);
         };
         if values.next().is_some() {
@@ -175,7 +185,7 @@ impl<'a> Options<'a> {
                 option: key.to_owned(),
             });
         }
-        self.parsed(key, text, parse, wanted).map(Some)
+        self.parsed(key, value, parse, wanted).map(Some)
     }
 
     fn parsed<T>(
@@ -191,45 +201,6 @@ impl<'a> Options<'a> {
             value: text.to_owned(),
             wanted: wanted(),
         })
-    }
-}
-
-/// Splits a target's text at its commas; two that follow each other are one that belongs to a value.
-pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest.take()?;
-        let mut from = 0;
-        while let Some(at) = text[from..].find(',').map(|at| from + at) {
-            if !text[at + 1..].starts_with(',') {
-                rest = Some(&text[at + 1..]);
-                return Some(single_commas(&text[..at]));
-            }
-            from = at + 2;
-        }
-        Some(single_commas(text))
-    })
-}
-
-fn single_commas(piece: &str) -> Cow<'_, str> {
-    match piece.contains(',') {
-        true => Cow::Owned(piece.replace(",,", ",")),
-        false => Cow::Borrowed(piece),
-    }
-}
-
-/// Splits an option at its first `=`. One without a value is refused by the one who knows which
-/// values there are.
-fn key_and_value(option: Cow<'_, str>) -> (Cow<'_, str>, Cow<'_, str>) {
-    match option {
-        Cow::Borrowed(option) => {
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            (key.into(), value.into())
-        }
-        Cow::Owned(option) => {
-            let (key, value) = option.split_once('=').unwrap_or((&option, ""));
-            (key.to_owned().into(), value.to_owned().into())
-        }
     }
 }
 
@@ -275,14 +246,20 @@ impl Display for Size {
     }
 }
 
-/// Writes a target in canonical form.
+/// Puts a target in canonical form together.
 #[derive(Debug)]
-pub(crate) struct Canonical(String);
+pub(crate) struct Canonical {
+    kind: &'static str,
+    options: Vec<TargetOption>,
+}
 
 impl Canonical {
-    /// Begins with the target's name.
-    pub(crate) fn new(target: &str) -> Self {
-        Self(target.to_owned())
+    /// Begins with the target's kind.
+    pub(crate) fn new(kind: &'static str) -> Self {
+        Self {
+            kind,
+            options: Vec::new(),
+        }
     }
 
     /// Adds an option unless it has its default.
@@ -292,16 +269,16 @@ impl Canonical {
 
     /// Adds an option if there is a value.
     pub(crate) fn option(mut self, key: &str, value: Option<impl Display>) -> Self {
-        if let Some(value) = value {
-            let value = value.to_string().replace(',', ",,");
-            write!(self.0, ",{key}={value}").expect("a String takes everything");
-        }
+        self.options.extend(value.map(|value| TargetOption {
+            key: key.to_owned(),
+            value: value.to_string(),
+        }));
         self
     }
 
-    /// Returns the text.
-    pub(crate) fn text(self) -> String {
-        self.0
+    /// Returns the target.
+    pub(crate) fn of_group(self, group: Group) -> TargetSpec {
+        TargetSpec::new(self.kind, self.options, group)
     }
 }
 
@@ -341,8 +318,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Read, String> {
         let read = |text: &str| -> Result<Read, TargetError> {
-            let parts = text.split(',').filter(|part| !part.is_empty());
-            let mut options = Options::split("thing", parts);
+            let mut options = Options::of("thing", text);
             let colour = options.word("colour")?;
             let number = options.number("number", 1..=9)?;
             let size = options.size("mem", Size::mib(2)..=Size::mib(4096))?;
@@ -412,11 +388,11 @@ mod tests {
 
     #[test]
     fn an_option_may_stand_several_times_if_it_is_read_so() {
-        let mut options = Options::split("thing", ["word=b=c", "word=a"]);
+        let mut options = Options::of("thing", "word=b=c,word=a");
         let words = options.texts("word", "WORD", "a word", |text| Some(text.to_owned()));
         assert_eq!(words.unwrap(), ["b=c", "a"]);
         options.finish().unwrap();
-        let mut options = Options::split("thing", ["word=b", "word="]);
+        let mut options = Options::of("thing", "word=b,word=");
         let parse = |text: &str| (!text.is_empty()).then_some(());
         let error = options.texts("word", "WORD", "a word", parse).unwrap_err();
         assert!(
@@ -426,37 +402,16 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_inside_of_a_value_is_written_twice() {
-        for (text, expected) in [
-            ("", &[""][..]),
-            ("name", &["name"]),
-            ("name,a=1", &["name", "a=1"]),
-            ("a=1,,2,b=3", &["a=1,2", "b=3"]),
-            ("a=,,,b", &["a=,", "b"]),
-            ("a=1,,,,2", &["a=1,,2"]),
-            ("a,", &["a", ""]),
-            ("é,,é,x", &["é,é", "x"]),
-        ] {
-            let split: Vec<_> = pieces(text).collect();
-            assert_eq!(split, expected, "{text}");
-        }
-        let text = Canonical::new("thing")
-            .option("list", Some("1,3,,5"))
-            .option("n", Some(2))
-            .text();
-        assert_eq!(text, "thing,list=1,,3,,,,5,n=2");
-        assert_eq!(pieces(&text).nth(1).as_deref(), Some("list=1,3,,5"));
-    }
-
-    #[test]
     fn the_canonical_form_leaves_defaults_out() {
-        let text = Canonical::new("thing")
+        let spec = Canonical::new("thing")
             .word("colour", Colour::Green, Colour::Red)
             .word("other", Colour::Red, Colour::Red)
             .option("number", None::<u32>)
             .option("mem", Some(Size::mib(1536)))
-            .text();
-        assert_eq!(text, "thing,colour=green,mem=1536M");
+            .option("list", Some("1,3"))
+            .of_group(Group::Foreign);
+        assert_eq!(spec, "thing,colour=green,mem=1536M,list=1,,3");
+        assert_eq!(spec.option("list"), Some("1,3"));
         assert_eq!(Size::mib(2048).to_string(), "2G");
     }
 }

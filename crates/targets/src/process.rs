@@ -3,11 +3,18 @@
 use std::process::{Command, Stdio};
 
 use tare_guard::Guard;
+use tare_results::target::{Group, TargetSpec};
 
 use crate::error::TargetError;
 use crate::instance::{Instance, Ordinary, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Group, Job, Program, Target};
+use crate::{Availability, Job, Program, Target};
+
+/// Returns the target where none is named.
+#[must_use]
+pub fn spec() -> TargetSpec {
+    TargetSpec::new("process", Vec::new(), Group::Process)
+}
 
 /// Runs the agent as a child process.
 #[derive(Debug)]
@@ -24,8 +31,8 @@ impl Process {
 }
 
 impl Target for Process {
-    fn spec(&self) -> String {
-        "process".to_owned()
+    fn spec(&self) -> TargetSpec {
+        spec()
     }
 
     fn availability(&self) -> Availability {
@@ -43,10 +50,6 @@ impl Target for Process {
             sha256: self.agent.sha256()?,
             ..Program::default()
         })
-    }
-
-    fn group(&self) -> Group {
-        Group::Process
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {

@@ -1,7 +1,8 @@
-//! The grammar of a target, and the table of those that exist.
+//! The table of the kinds of target that exist, and how a target is made of a text.
 //!
-//! A target is a name, then options: `name,key=value,key=value`. A comma inside of a value is
-//! written twice. Names and options are checked before anything starts.
+//! A target is a kind, then options ([`tare_results::target`]). Both are checked before anything starts.
+
+use tare_results::target::{self, TargetOption, TargetSpec};
 
 use crate::container::docker::{self, DockerTarget};
 use crate::container::podman::{self, Podman};
@@ -10,7 +11,7 @@ use crate::error::TargetError;
 use crate::foreign::{self, Foreign};
 use crate::linux::{self, Linux};
 use crate::measured::MeasuredFile;
-use crate::options::{Options, pieces};
+use crate::options::Options;
 use crate::process::Process;
 use crate::ssh::{self, Ssh};
 use crate::unikernel::{Settings, Unikernel};
@@ -26,7 +27,7 @@ pub struct Kind {
     /// What must be said of it besides its name, if something must.
     pub required: Option<Required>,
     /// Makes a target of the kind.
-    make: fn(Options<'_>) -> Result<Box<dyn Target>, TargetError>,
+    make: fn(Options) -> Result<Box<dyn Target>, TargetError>,
 }
 
 /// Describes a kind of target that is nothing by its name alone.
@@ -139,20 +140,34 @@ pub const KINDS: &[Kind] = &[
 /// Returns [`TargetError`] for an unknown name or option. Whether the target can be used is told
 /// by [`Target::availability`].
 pub fn parse(text: &str) -> Result<Box<dyn Target>, TargetError> {
-    let mut parts = pieces(text);
-    let name = parts.next().unwrap_or_default();
+    let (kind, options) = target::split(text);
+    make(&kind, options)
+}
+
+/// Makes the target that a plan names.
+///
+/// # Errors
+///
+/// Returns [`TargetError`] if this version does not know it.
+pub fn of(spec: &TargetSpec) -> Result<Box<dyn Target>, TargetError> {
+    make(&spec.kind, spec.options.clone())
+}
+
+fn make(name: &str, options: Vec<TargetOption>) -> Result<Box<dyn Target>, TargetError> {
     let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         return Err(TargetError::Unknown {
-            name: name.into_owned(),
+            name: name.to_owned(),
             known: known.join(", "),
         });
     };
-    (kind.make)(Options::split(kind.name, parts))
+    (kind.make)(Options::new(kind.name, options))
 }
 
 #[cfg(test)]
 mod tests {
+    use tare_results::target::{Clock, Group};
+
     use super::*;
 
     #[test]
@@ -167,6 +182,33 @@ mod tests {
                 }
                 (made, _) => panic!("{}: {made:?}", kind.name),
             }
+        }
+    }
+
+    #[test]
+    fn the_group_and_the_clock_are_the_target_s() {
+        for (text, group, clock) in [
+            ("process", Group::Process, Clock::Host),
+            ("crun", Group::Container, Clock::Host),
+            ("docker,cpus=all", Group::Container, Clock::Host),
+            ("linux,preempt=full", Group::LinuxGuest, Clock::Host),
+            ("linux,root=debian,cpus=2", Group::DebianGuest, Clock::Host),
+            (
+                "linux,clock=instructions",
+                Group::LinuxGuest,
+                Clock::Instructions,
+            ),
+            (
+                "linux,cmdline=quiet,,clock=instructions",
+                Group::LinuxGuest,
+                Clock::Host,
+            ),
+            ("unikernel,irq=off", Group::Unikernel, Clock::Host),
+            ("ssh,host=lab", Group::Remote, Clock::Host),
+        ] {
+            let spec = parse(text).unwrap().spec();
+            assert_eq!((spec.group, spec.clock), (group, clock), "{text}");
+            assert_eq!(of(&spec).unwrap().spec(), spec);
         }
     }
 

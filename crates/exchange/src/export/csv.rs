@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use tare_results::model::{Cell, LatencyCount, LoadPhase, LoadPlace, WakeupSamples, Wakeups};
+use tare_results::target::Group;
 use tare_stats::{Counts, Response, StatsError};
 
 /// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up came before the load of
@@ -121,7 +122,7 @@ fn seen<'a>(cell: &'a Cell, wakeups: &Wakeups, number: u32) -> Option<&'a LoadPh
     let agent = &wakeups.agent;
     let is_elsewhere = agent.accelerator.is_some()
         || agent.environment != "linux"
-        || cell.plan.target.starts_with("ssh");
+        || cell.plan.target.group == Group::Remote;
     if is_elsewhere && load.place == LoadPlace::Beside {
         return None;
     }

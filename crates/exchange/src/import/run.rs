@@ -8,6 +8,7 @@ use tare_results::model::{
     Agent, Calibration, Cell, CellPlan, Events, Fact, LatencyBin, LatencyCount, Outcome, Plan,
     Preparation, SCHEMA, Samples, WakeupSamples, WakeupThread, Wakeups,
 };
+use tare_results::target::TargetSpec;
 use tare_results::{MachineRecord, RunFolder};
 use tare_stats::missed_by;
 
@@ -334,7 +335,7 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, threads: &[WakeupThread]) -
         id,
         block: 1,
         experiment: tare_wire::wakeup::NAME.to_owned(),
-        target: series.name.clone(),
+        target: TargetSpec::foreign(&series.name),
         load: "idle".to_owned(),
         phases: Vec::new(),
         phase_seconds: None,

@@ -9,7 +9,7 @@ mod parameters;
 pub use parameters::PHASE;
 use tare_loads::{Load, Schedule};
 use tare_results::model::{CellPlan, Plan};
-use tare_targets::{Group, spec};
+use tare_results::target::{Clock, Group, TargetSpec};
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::{self as wire, Policy};
@@ -185,17 +185,16 @@ fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, Exper
     at_most((place.targets.len() as u64).saturating_mul(2 * under.len() as u64))?;
     let (mut cells, mut traced) = (Vec::new(), Vec::new());
     for target in &place.targets {
-        let kind = Kind::of(target)?;
         for under in &under {
             let own = match options.trace {
                 Trace::Every(trace) => trace,
                 Trace::Off | Trace::Extra(_) => 0,
             };
-            cells.push(cell(options, place, target, kind, under, own)?);
+            cells.push(cell(options, place, target, under, own)?);
             if let Trace::Extra(trace @ 1..) = options.trace
-                && kind.can_trace()
+                && can_trace(target)
             {
-                traced.push(cell(options, place, target, kind, under, trace)?);
+                traced.push(cell(options, place, target, under, trace)?);
             }
         }
     }
@@ -241,63 +240,34 @@ impl Under {
     }
 }
 
-/// Says what matters here of the place that a target is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
-    group: Group,
-    counts_instructions: bool,
-    /// How many CPUs a guest has.
-    guest_cpus: Option<u32>,
+/// Returns how many CPUs a guest has; None where this machine's or another one's are meant.
+fn guest_cpus(target: &TargetSpec) -> Option<u32> {
+    let is_guest = target.group.is_linux_guest() || target.group == Group::Unikernel;
+    let cpus = target.option("cpus").and_then(|cpus| cpus.parse().ok());
+    is_guest.then(|| cpus.unwrap_or(1))
 }
 
-impl Kind {
-    fn of(target: &str) -> Result<Self, ExperimentError> {
-        let group = spec::parse(target)?.group();
-        // A comma inside of a value is written twice.
-        let plain = target.replace(",,", "");
-        let mut options = plain.split(',');
-        let cpus = options
-            .clone()
-            .find_map(|option| option.strip_prefix("cpus=")?.parse().ok());
-        let is_guest = matches!(group, Group::LinuxGuest | Group::Unikernel);
-        Ok(Self {
-            group,
-            counts_instructions: options.any(|option| option == "clock=instructions"),
-            guest_cpus: is_guest.then(|| cpus.unwrap_or(1)),
-        })
-    }
+/// Says whether a kernel beneath the threads can be asked what it did. A container has no tracefs.
+fn can_trace(target: &TargetSpec) -> bool {
+    target.group.is_linux_guest() || matches!(target.group, Group::Process | Group::Remote)
+}
 
-    /// Says whether this machine's kernel schedules the threads, so that its CPUs can be named.
-    fn is_here(self) -> bool {
-        matches!(self.group, Group::Process | Group::Container)
-    }
-
-    /// Says whether a kernel beneath the threads can be asked what it did. A container has no tracefs.
-    fn can_trace(self) -> bool {
-        matches!(
-            self.group,
-            Group::Process | Group::LinuxGuest | Group::Remote
-        )
-    }
-
-    fn place(self) -> estimate::Where {
-        match self.group {
-            Group::LinuxGuest if self.counts_instructions => estimate::Where::CountedGuest,
-            Group::LinuxGuest => estimate::Where::Guest,
-            _ => estimate::Where::Here,
-        }
+fn place_of(target: &TargetSpec) -> estimate::Where {
+    match (target.group.is_linux_guest(), target.clock) {
+        (true, Clock::Instructions) => estimate::Where::CountedGuest,
+        (true, Clock::Host) => estimate::Where::Guest,
+        (false, _) => estimate::Where::Here,
     }
 }
 
 fn cell(
     options: &Options,
     place: &Place,
-    target: &str,
-    kind: Kind,
+    target: &TargetSpec,
     under: &Under,
     trace: u32,
 ) -> Result<CellPlan, ExperimentError> {
-    let plan = words(options, place, target, kind, under, trace)?;
+    let plan = words(options, place, target, under, trace)?;
     check(&plan)?;
     let seconds = plan.expected_ns() as f64 / 1e9;
     let loads = match under.phases.len() {
@@ -305,7 +275,7 @@ fn cell(
         0 => 1,
         phases => phases,
     };
-    let estimate = estimate::of_wakeups(seconds, loads, kind.place());
+    let estimate = estimate::of_wakeups(seconds, loads, place_of(target));
     let limit_seconds = place
         .cell_limit
         .map_or(estimate.limit_seconds, |limit| limit.as_secs_f64());
@@ -313,7 +283,7 @@ fn cell(
         id: 0,
         block: 0,
         experiment: NAME.to_owned(),
-        target: target.to_owned(),
+        target: target.clone(),
         load: under.text.clone(),
         phases: under.phases.clone(),
         phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
@@ -331,14 +301,13 @@ fn cell(
 fn words(
     options: &Options,
     place: &Place,
-    target: &str,
-    kind: Kind,
+    target: &TargetSpec,
     under: &Under,
     trace: u32,
 ) -> Result<wire::Plan, ExperimentError> {
     let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
     let threads = options.threads.unwrap_or(cpus.count());
-    if let Some(has) = kind.guest_cpus
+    if let Some(has) = guest_cpus(target)
         && cpus.count() > has
     {
         return Err(contradiction(format!(
@@ -373,7 +342,7 @@ fn words(
         cpu: options
             .cpus
             .or((options.policy != Policy::Deadline).then_some(cpus)),
-        main: options.main.filter(|_| kind.is_here()),
+        main: options.main.filter(|_| target.group.is_here()),
         policy: options.policy,
         priority,
         duration_ns,
@@ -385,7 +354,7 @@ fn words(
         above_ns: options.above_ns,
         go_on: options.go_on,
         // In a guest, a line on its way out is work for the measured CPU.
-        live_ns: options.live_ns.filter(|_| kind.is_here()),
+        live_ns: options.live_ns.filter(|_| target.group.is_here()),
         trace,
         ..wire::Plan::new(options.interval_ns, 0)
     })

@@ -1,9 +1,14 @@
+use tare_targets::spec;
+
 use super::*;
 
 fn place(targets: &[&str], loads: &[&str]) -> Place {
     let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let targets = targets
+        .iter()
+        .map(|&target| spec::parse(target).unwrap().spec());
     Place {
-        targets: own(targets),
+        targets: targets.collect(),
         loads: own(loads),
         cpu: 1,
         cell_limit: None,

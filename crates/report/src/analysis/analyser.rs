@@ -18,7 +18,6 @@ use super::summary::{
 };
 use super::timed::{self, TimedFigures};
 use super::{Analysis, Batch, NO_SAMPLES, Pictures, attribution, batch_of, checks};
-use crate::groups::Group;
 use crate::rows::flat::Origin;
 use crate::rows::{self, CellData};
 use crate::{measures, published, verdict, wakeup};
@@ -319,9 +318,10 @@ impl Repeated {
         let plan = self.plan;
         let combination = Combination {
             label: plan.label(),
-            group: Group::of(&plan.target),
+            target: plan.target.text.clone(),
+            group: plan.target.group,
+            spec: plan.target,
             placements,
-            target: plan.target,
             load: plan.load,
             workload: plan.workload,
             size: plan.size,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_results::MachineRecord;
 use tare_results::model::{Cell, Program, Record, Unit};
+use tare_results::target::{Clock, Group};
 
 use super::Batch;
 use super::alarm::{Alarm, Coarse};
@@ -11,7 +12,6 @@ use super::combine::CombinedFigures;
 use super::figures::Time;
 use super::summary::Combination;
 use crate::format::Numbers;
-use crate::groups::{Group, option};
 use crate::wakeup::is_wakeup;
 use crate::words;
 
@@ -56,14 +56,13 @@ pub(super) fn find(
             samples,
         });
     }
-    let counts_instructions = |target: &str| option(target, "clock") == Some("instructions");
     let mut emulated: Vec<String> = measured
         .iter()
         .filter(|m| m.program.agent.emulated)
         .map(|m| &m.cell.plan)
         // What wake-ups are then is another alarm.
-        .filter(|plan| !(is_wakeup(plan) && counts_instructions(&plan.target)))
-        .map(|plan| plan.target.clone())
+        .filter(|plan| !is_wakeup(plan) || plan.target.clock == Clock::Host)
+        .map(|plan| plan.target.text.clone())
         .collect();
     emulated.sort();
     emulated.dedup();
@@ -127,8 +126,8 @@ fn work_differs(batches: &[(&Cell, Batch<'_>)]) -> Vec<Alarm> {
             let work = (batch.result, batch.work);
             let who = sizes.entry((&cell.plan.workload, size)).or_default();
             let targets = who.entry(work).or_default();
-            if !targets.contains(&cell.plan.target.as_str()) {
-                targets.push(&cell.plan.target);
+            if !targets.contains(&cell.plan.target.text.as_str()) {
+                targets.push(&cell.plan.target.text);
             }
         }
     }

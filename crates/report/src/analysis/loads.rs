@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Achieved, Cell, LoadPlace};
+use tare_results::target::{Group, TargetSpec};
 use tare_stats::Kind;
 
 use super::combine::Spread;
 use super::notices;
 use super::summary::Notice;
-use crate::groups::Group;
 
 /// Says what a load did while one target was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub(super) struct Disturbances {
 #[derive(Debug)]
 struct Collected {
     load: String,
-    target: String,
+    target: TargetSpec,
     place: LoadPlace,
     is_schedule: bool,
     done: Vec<Done>,
@@ -117,17 +117,17 @@ impl Disturbances {
         }
     }
 
-    fn load(&mut self, load: &str, target: &str, place: LoadPlace) -> &mut Collected {
+    fn load(&mut self, load: &str, target: &TargetSpec, place: LoadPlace) -> &mut Collected {
         let mut loads = self.loads.iter();
         let is_same = |known: &Collected| {
-            known.load == load && known.target == target && known.place == place
+            known.load == load && known.target == *target && known.place == place
         };
         let at = match loads.position(is_same) {
             Some(at) => at,
             None => {
                 self.loads.push(Collected {
                     load: load.to_owned(),
-                    target: target.to_owned(),
+                    target: target.clone(),
                     place,
                     is_schedule: false,
                     done: Vec::new(),
@@ -187,9 +187,9 @@ impl Collected {
         });
         LoadFigure {
             rates: rates.collect(),
-            group: Group::of(&self.target),
+            group: self.target.group,
             load: self.load,
-            target: self.target,
+            target: self.target.text,
             place: self.place,
             is_schedule: self.is_schedule,
             notices: notices::join(self.notices),

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Cell, Plan, Program, Record};
-
-use crate::groups::Group;
+use tare_results::target::{Group, TargetSpec};
 
 /// Says on which CPU a cell was measured. A guest numbers its CPUs by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -48,14 +47,14 @@ pub struct FactValue {
 
 impl Placement {
     /// Tells on which CPU a cell was measured.
-    pub(crate) fn of(plan: &Plan, target: &str, measured: &Program) -> Self {
+    pub(crate) fn of(plan: &Plan, target: &TargetSpec, measured: &Program) -> Self {
         let named = measured.preparation.cpu;
         let nowhere = Self {
             host_cpu: None,
             guest_cpu: None,
             remote_cpu: None,
         };
-        match Group::of(target) {
+        match target.group {
             Group::Remote => Self {
                 remote_cpu: named,
                 ..nowhere
@@ -101,12 +100,12 @@ pub(super) fn collect<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Place> {
             continue;
         }
         let target = &cell.plan.target;
-        let place = match places.iter().position(|place| place.target == *target) {
+        let place = match places.iter().position(|place| *target == *place.target) {
             Some(place) => place,
             None => {
                 places.push(Place {
-                    target: target.clone(),
-                    group: Group::of(target),
+                    target: target.text.clone(),
+                    group: target.group,
                     facts: Vec::new(),
                 });
                 places.len() - 1

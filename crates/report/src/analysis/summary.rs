@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::FrequencySource;
+use tare_results::target::{Group, TargetSpec};
 
 use super::alarm::AlarmFigure;
 use super::attribution::Attribution;
@@ -17,7 +18,6 @@ use super::gap::GapFigures;
 use super::loads::{Daemon, LoadFigure};
 use super::places::{Place, Placement};
 use super::timed::TimedFigures;
-use crate::groups::Group;
 use crate::published::Reproduction;
 use crate::rows::FlatRow;
 use crate::verdict::Verdict;
@@ -82,6 +82,9 @@ pub struct Combination {
     pub target: String,
     /// The group that the target belongs to.
     pub group: Group,
+    /// The target with its options.
+    #[serde(skip)]
+    pub spec: TargetSpec,
     /// CPUs that it was measured on: one, unless the runs were placed differently.
     pub placements: Vec<Placement>,
     /// Load as it is written on the command line.

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use crate::analysis::{Attribution, Finding, Observed, Part, Quantity, Split};
-use crate::groups::Group;
 use crate::words;
 
 use super::parts::{N, Table, none};
@@ -42,7 +41,7 @@ pub(super) fn attribution(attribution: &Attribution) -> Option<Markup> {
 }
 
 fn is_guest(split: &Split) -> bool {
-    Group::of(&split.target).is_guest()
+    split.group.is_guest()
 }
 
 /// Makes the table of the guests, a row for each; `None` without guests.

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use tare_results::frequency;
 use tare_results::model::{Calibration, Cell, Program, Record};
+use tare_results::target::TargetSpec;
 
 use crate::analysis::{Analysis, CombinedFigures, Time};
-use crate::groups::Group;
 use crate::words;
 
 use super::parts::{N, Table, facts, none};
@@ -35,13 +35,13 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
         let entry = (cell, program);
         match targets
             .iter_mut()
-            .find(|(name, _)| *name == cell.plan.target)
+            .find(|(target, _)| **target == cell.plan.target)
         {
             Some((_, cells)) => cells.push(entry),
             None => targets.push((&cell.plan.target, vec![entry])),
         }
     }
-    targets.sort_by_key(|(target, _)| (Group::of(target), *target));
+    targets.sort_by_key(|(target, _)| (target.group, *target));
     let mut costs = Table::new(["median over the cells"]);
     costs.head.extend(COSTS.map(|(name, _)| name.to_owned()));
     for (target, cells) in &targets {
@@ -85,14 +85,14 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
 }
 
 /// Names a target, marked if an emulator executed it.
-fn marked(target: &str, cells: &[(&Cell, &Program)]) -> String {
+fn marked(target: &TargetSpec, cells: &[(&Cell, &Program)]) -> String {
     if cells.iter().any(|(_, program)| program.agent.emulated) {
         return format!("{target} (emulated)");
     }
-    target.to_owned()
+    target.text.clone()
 }
 
-type Target<'a> = (&'a str, Vec<(&'a Cell, &'a Program)>);
+type Target<'a> = (&'a TargetSpec, Vec<(&'a Cell, &'a Program)>);
 
 /// Makes the table of frequencies; targets with the same are one row.
 fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {

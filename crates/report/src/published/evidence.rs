@@ -50,12 +50,7 @@ impl<'a> Evidence<'a> {
         let measured = idle.filter_map(|combination| {
             let cell = cells.get(combination.cells.first()?)?;
             let agent = &cell.outcome.record()?.program()?.agent;
-            let without = || {
-                combination
-                    .target
-                    .split(',')
-                    .any(|option| option == "irq=off")
-            };
+            let without = || combination.spec.option("irq") == Some("off");
             let system = match agent.environment.as_str() {
                 "linux" => System::Linux,
                 "unikernel" if without() => System::UnikernelWithoutInterrupts,

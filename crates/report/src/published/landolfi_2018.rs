@@ -8,6 +8,8 @@
 //! it gave the guest the machine's time nothing is told. Where it counted instructions (`clock=instructions`)
 //! the latencies are a property of the kernel's code, and claims are answered by them, and say so.
 
+use tare_results::target::Clock;
+
 use super::evidence::Kernel;
 use super::{
     Claim, Comparison, Evidence, Finding, Published, PublishedTable, cannot, not_reproduced,
@@ -15,7 +17,7 @@ use super::{
 };
 use crate::format::Numbers;
 use crate::wakeup::words::us;
-use crate::wakeup::{Clock, PhaseRun, WakeupCombination, WakeupRun};
+use crate::wakeup::{PhaseRun, WakeupCombination, WakeupRun};
 use crate::words;
 
 const N: Numbers = Numbers::PLAIN;

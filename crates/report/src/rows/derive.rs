@@ -10,7 +10,7 @@ use tare_results::model::{CellPlan, Labels};
 use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::measure::{Carried, CellData, Figure, Measure, Sample};
-use crate::groups::{Group, option};
+use tare_results::target::{Clock, Group};
 
 /// One figure of one measure, of one target under one load.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,7 +177,7 @@ impl Collector {
                 && row.figure == figure
                 && row.unit == unit
                 && row.labels == labels
-                && row.target == plan.target
+                && plan.target.text == row.target
                 && row.load == load
                 && row.experiment == plan.experiment
         });
@@ -188,15 +188,15 @@ impl Collector {
         }
         self.rows.push(Row {
             experiment: plan.experiment.clone(),
-            target: plan.target.clone(),
-            group: Group::of(&plan.target),
+            target: plan.target.text.clone(),
+            group: plan.target.group,
             load: load.to_owned(),
             labels,
             measure,
             figure,
             unit,
             emulated,
-            counts_instructions: option(&plan.target, "clock") == Some("instructions"),
+            counts_instructions: plan.target.clock == Clock::Instructions,
             each: vec![each],
             over: Err(Refused::Values { why: String::new() }),
         });

@@ -11,7 +11,7 @@ use tare_results::model::{Labels, Plan};
 
 use super::derive::{Each, Row, Rows};
 use super::measure::Carried;
-use crate::groups::Group;
+use tare_results::target::Group;
 
 /// What all lines of a run have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]

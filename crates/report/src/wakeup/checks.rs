@@ -1,9 +1,10 @@
 //! What bears on whether wake-up latencies may be believed.
 
 use tare_results::model::{Cell, Record};
+use tare_results::target::Clock;
 
 use super::blame::Culprit;
-use super::combine::{Clock, WakeupCombination};
+use super::combine::WakeupCombination;
 use super::late;
 use super::worst::WorstFigure;
 use crate::analysis::Alarm;

@@ -3,13 +3,12 @@
 use tare_results::model::{Cell, CellPlan, Plan, Samples};
 use tare_stats::Kind;
 
-use super::combine::{self, Clock, WakeupCombination};
+use super::combine::{self, WakeupCombination};
 use super::picture::{RunPicture, WakeupPictures};
 use super::run::{self, WakeupRun};
 use super::threads::Thread;
 use super::worst::{self, WorstFigure};
 use crate::analysis::{Counted, Placement, Spread, count_together};
-use crate::groups::{Group, option};
 
 /// Collects the figures of wake-up cells.
 #[derive(Debug, Default)]
@@ -152,13 +151,9 @@ impl Repeated {
         let cost =
             |thread: &run::ThreadRun| thread.recording_ns as f64 / thread.interval_ns.max(1) as f64;
         let slowest = threads().max_by(|a, b| cost(a).total_cmp(&cost(b)));
-        let clock = match option(&plan.target, "clock") {
-            Some("instructions") => Clock::Instructions,
-            _ => Clock::Host,
-        };
         let combination = WakeupCombination {
             label: plan.label(),
-            group: Group::of(&plan.target),
+            group: plan.target.group,
             placements: facts.placements,
             phase_seconds: run::phase_ns(&plan).map(|ns| ns / 1e9),
             policy: facts.policy,
@@ -166,7 +161,7 @@ impl Repeated {
             intervals_ns: facts.intervals_ns,
             traced: plan.is_traced(),
             emulated: facts.emulated,
-            clock,
+            clock: plan.target.clock,
             kernel: facts.kernel,
             preemption: facts.preemption,
             planned_runs: self.planned_runs,
@@ -183,7 +178,8 @@ impl Repeated {
             average_max: Spread::of(Kind::Order, &averages),
             worst: self.worst,
             counters: count_together(&self.counted),
-            target: plan.target,
+            target: plan.target.text.clone(),
+            spec: plan.target,
             load: plan.load,
             each: runs,
         };

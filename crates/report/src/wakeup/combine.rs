@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tare_results::target::{Clock, Group, TargetSpec};
 
 use super::latency::{LatencySpread, refusal};
 use super::run::{PhaseRun, WakeupRun};
 use super::worst::WorstFigure;
 use crate::analysis::{CounterFigure, Placement, Spread};
-use crate::groups::Group;
 
 /// Holds the figures of wake-up cells that differ only in their run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -18,6 +18,9 @@ pub struct WakeupCombination {
     pub target: String,
     /// The group that the target belongs to.
     pub group: Group,
+    /// The target with its options.
+    #[serde(skip)]
+    pub spec: TargetSpec,
     /// CPUs that it was measured on: one, unless the runs were placed differently.
     pub placements: Vec<Placement>,
     /// Load, or the schedule of loads, as it is written on the command line.
@@ -70,16 +73,6 @@ pub struct WakeupCombination {
     pub counters: Vec<CounterFigure>,
     /// Each run's figures.
     pub each: Vec<WakeupRun>,
-}
-
-/// Says what the nanoseconds of a combination are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// Time of the machine.
-    Host,
-    /// Instructions that an emulator counted, as if each took the same time.
-    Instructions,
 }
 
 /// Holds the figures of one phase over the runs.

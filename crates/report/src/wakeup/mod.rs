@@ -35,7 +35,7 @@ pub(crate) mod words;
 mod worst;
 
 pub(crate) use collect::{Collector, is_wakeup};
-pub use combine::{Clock, ThreadPhases, WakeupCombination, WakeupPhase};
+pub use combine::{ThreadPhases, WakeupCombination, WakeupPhase};
 pub use latency::{Latencies, LatencyQuantile, LatencyQuantileSpread, LatencySpread};
 pub use picture::{COLUMNS, LatencyColumn, RunPicture, WakeupPictures};
 pub use run::{PhaseRun, ThreadRun, WakeupRun};

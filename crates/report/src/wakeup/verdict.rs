@@ -1,6 +1,8 @@
 //! What a run says of wake-ups, in a few plain sentences.
 
-use super::combine::{Clock, WakeupCombination, WakeupPhase};
+use tare_results::target::Clock;
+
+use super::combine::{WakeupCombination, WakeupPhase};
 use super::latency::LatencyQuantileSpread;
 use super::words::{name_among, time, under};
 use crate::analysis::Spread;

@@ -1,10 +1,11 @@
 //! Phrases about wake-ups that terminal, page and summary share.
 
-use super::combine::{Clock, WakeupCombination, WakeupPhase};
+use tare_results::target::Clock;
+
+use super::combine::{WakeupCombination, WakeupPhase};
 use super::latency::LatencyQuantileSpread;
 use crate::analysis::Spread;
 use crate::format::Numbers;
-use crate::groups::Group;
 
 pub(crate) use crate::words::NONE;
 
@@ -62,9 +63,13 @@ pub(crate) fn target(combination: &WakeupCombination) -> String {
 /// target does not say it itself.
 pub(crate) fn place(combination: &WakeupCombination) -> String {
     let target = target(combination);
-    let says = |word: &str| combination.target.contains(word);
+    let spec = &combination.spec;
+    let is_rt = || {
+        spec.option("kernel")
+            .is_some_and(|kernel| kernel.contains("-rt"))
+    };
     match combination.preemption.as_deref() {
-        Some(model) if !says(&format!("preempt={model}")) && !says("-rt") => {
+        Some(model) if spec.option("preempt") != Some(model) && !is_rt() => {
             format!("{target} · {model}")
         }
         _ => target,
@@ -73,9 +78,9 @@ pub(crate) fn place(combination: &WakeupCombination) -> String {
 
 /// Names a place in short, for legends of pictures in which several are overlaid.
 pub(crate) fn place_in_short(combination: &WakeupCombination) -> String {
-    let kind = match combination.group {
-        Group::LinuxGuest | Group::DebianGuest => "guest",
-        _ => combination.target.split(',').next().unwrap_or_default(),
+    let kind = match combination.group.is_linux_guest() {
+        true => "guest",
+        false => &combination.spec.kind,
     };
     let mark = match (combination.emulated, combination.clock) {
         (_, Clock::Instructions) => " (instructions)",

@@ -17,6 +17,7 @@ use tare_results::model::{
     Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples,
     StudyPlan, Value,
 };
+use tare_results::target::{self, Group, TargetSpec};
 
 /// Is the TSC frequency of the machine that never was.
 pub const HZ: f64 = 2.6e9;
@@ -211,6 +212,21 @@ impl Folded {
     }
 }
 
+/// Makes the target that a text names.
+pub fn spec(text: &str) -> TargetSpec {
+    let (kind, options) = target::split(text);
+    let group = match kind.as_str() {
+        "process" => Group::Process,
+        "docker" | "podman" | "runc" | "crun" => Group::Container,
+        "linux" if text.contains("root=debian") => Group::DebianGuest,
+        "linux" => Group::LinuxGuest,
+        "unikernel" => Group::Unikernel,
+        "ssh" => Group::Remote,
+        _ => Group::Foreign,
+    };
+    TargetSpec::new(&kind, options, group)
+}
+
 /// Collects the cells of a run.
 #[derive(Default)]
 pub struct Run {
@@ -359,7 +375,7 @@ impl Run {
             id: self.plans.len() as u32 + 1,
             block,
             experiment: "noise".to_owned(),
-            target: target.to_owned(),
+            target: spec(target),
             load: match self.load {
                 "" => "idle",
                 load => load,

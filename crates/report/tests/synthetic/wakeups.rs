@@ -10,7 +10,7 @@ use tare_results::model::{
     SetSamples, Trace, Unit, Value,
 };
 
-use super::{Run, in_rows, record};
+use super::{Run, in_rows, record, spec};
 
 /// Says how threads are woken.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ impl Run {
             id: self.plans.len() as u32 + 1,
             block,
             experiment: "wakeup".to_owned(),
-            target: schedule.target.to_owned(),
+            target: spec(schedule.target),
             load: if several {
                 format!("{seconds}s:{}", loads.join(";"))
             } else {

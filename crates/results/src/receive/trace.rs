@@ -241,15 +241,15 @@ mod tests {
     #[test]
     fn events_that_are_missing_or_too_many_or_hang_on_nothing_are_malformed() {
         let row = (0, Kind::TimerEntry, 236, 0);
-        assert!(collector(1, &[row]).finish(&[]).is_ok());
-        assert_eq!(collector(2, &[row]).finish(&[]), Err(Malformed));
-        assert_eq!(collector(1, &[row, row]).finish(&[]), Err(Malformed));
+        assert!(collector(1, &[row]).finish().is_ok());
+        assert_eq!(collector(2, &[row]).finish(), Err(Malformed));
+        assert_eq!(collector(1, &[row, row]).finish(), Err(Malformed));
         assert_eq!(
-            collector(1, &[(0, Kind::Frame, 0xffff, 0)]).finish(&[]),
+            collector(1, &[(0, Kind::Frame, 0xffff, 0)]).finish(),
             Err(Malformed)
         );
         assert_eq!(
-            collector(1, &[(0, Kind::FromUser, 0, 0)]).finish(&[]),
+            collector(1, &[(0, Kind::FromUser, 0, 0)]).finish(),
             Err(Malformed)
         );
     }

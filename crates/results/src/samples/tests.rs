@@ -5,13 +5,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{Labels, Record, SetHead, Unit};
+use crate::target::{Group, TargetSpec};
 
 fn plan(workload: &str) -> CellPlan {
     CellPlan {
         id: 7,
         block: 1,
         experiment: "noise".to_owned(),
-        target: "process".to_owned(),
+        target: TargetSpec::new("process", Vec::new(), Group::Process),
         load: "idle".to_owned(),
         phases: Vec::new(),
         phase_seconds: None,

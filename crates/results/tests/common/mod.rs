@@ -13,6 +13,7 @@ use tare_results::model::{
     Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples,
     Value,
 };
+use tare_results::target::{Group, TargetSpec};
 use tare_results::{MachineRecord, RunFolder};
 
 /// Makes a plan of so many cells, `gap` and `prime` by turns.
@@ -43,7 +44,7 @@ fn cell_plan(id: u32) -> CellPlan {
         id,
         block: id.div_ceil(2),
         experiment: "noise".to_owned(),
-        target: "process".to_owned(),
+        target: TargetSpec::new("process", Vec::new(), Group::Process),
         load: "idle".to_owned(),
         phases: Vec::new(),
         phase_seconds: None,

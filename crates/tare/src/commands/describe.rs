@@ -119,7 +119,7 @@ fn resources(plan: &Plan) -> BTreeSet<String> {
     let cells = plan.cells.iter();
     cells
         .filter_map(|cell| {
-            let target = spec::parse(&cell.target).ok()?;
+            let target = spec::of(&cell.target).ok()?;
             let gets = target.resources(&cell.words)?;
             Some(format!(
                 "{} gets for {}: {gets}",

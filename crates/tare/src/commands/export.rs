@@ -71,7 +71,7 @@ fn chosen(folder: &RunFolder, arguments: &ExportArguments) -> Result<Vec<Cell>, 
             && arguments
                 .target
                 .as_ref()
-                .is_none_or(|target| *target == plan.target)
+                .is_none_or(|target| plan.target == **target)
     });
     let cells: Vec<Cell> = wanted
         .filter_map(|plan| match folder.state(plan.id) {

@@ -11,9 +11,10 @@ use tare_experiments::plan::Frame;
 use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
-use tare_results::model::{self, CellPlan, Outcome, Plan, SettingPlan};
+use tare_results::model::{CellPlan, Outcome, Plan, SettingPlan};
+use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
-use tare_targets::{Availability, LoadPlace, engine, spec};
+use tare_targets::{Availability, engine, spec};
 use tare_wire::wakeup;
 
 use super::describe::{counted, describe, describe_missing, introduce};
@@ -152,18 +153,16 @@ pub fn frame(
 
 /// Refuses to start if a target of the plan can't be used here.
 fn require_targets(plan: &Plan) -> Result<(), CommandError> {
-    let mut names: Vec<&str> = plan.cells.iter().map(|cell| cell.target.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        let target = spec::parse(name)?;
+    let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
+    for spec in specs {
+        let target = spec::of(spec)?;
         let availability = match target.engine() {
             Some(needed) if plan.start_engine && !engine::runs(needed) => engine::startable(needed),
             _ => target.availability(),
         };
         if let Availability::Unusable { why, remedy } = availability {
             return Err(CommandError::Unavailable {
-                target: name.to_owned(),
+                target: spec.text.clone(),
                 why,
                 remedy,
             });
@@ -183,10 +182,7 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
             [] => std::slice::from_ref(&cell.load),
             phases => phases,
         };
-        let place = match spec::parse(&cell.target)?.load_place() {
-            LoadPlace::Beside => model::LoadPlace::Beside,
-            LoadPlace::Inside => model::LoadPlace::Inside,
-        };
+        let place = spec::of(&cell.target)?.load_place();
         for load in loads {
             let parsed = Load::parse(load).map_err(ExperimentError::from)?;
             if let Err(Unavailable { why, remedy }) = availability(&parsed, place) {

@@ -1,21 +1,22 @@
 //! Where it is measured and under what: targets and loads as the measuring commands take them.
 
 use tare_loads::{Cpus, Load};
+use tare_results::target::TargetSpec;
 use tare_targets::{TargetError, spec};
 
 use crate::error::CommandError;
 
-/// Returns the targets asked for, in canonical form; `process` if none is.
+/// Returns the targets asked for; `process` if none is.
 ///
 /// # Errors
 ///
 /// Returns [`CommandError`] for what is no target or runs no plans, or for one that is named twice.
-pub fn targets(asked: &[String]) -> Result<Vec<String>, CommandError> {
+pub fn targets(asked: &[String]) -> Result<Vec<TargetSpec>, CommandError> {
     let asked = match asked {
         [] => &["process".to_owned()],
         asked => asked,
     };
-    let targets: Result<Vec<String>, TargetError> = asked
+    let targets: Result<Vec<TargetSpec>, TargetError> = asked
         .iter()
         .map(|target| {
             let target = spec::parse(target)?;
@@ -23,7 +24,7 @@ pub fn targets(asked: &[String]) -> Result<Vec<String>, CommandError> {
                 Ok(target.spec())
             } else {
                 Err(TargetError::RunsNoPlans {
-                    target: target.spec(),
+                    target: target.spec().text,
                 })
             }
         })

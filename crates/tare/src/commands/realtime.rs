@@ -5,7 +5,7 @@
 use tare_host::machine::RtGroup;
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, Plan};
-use tare_targets::{Group, spec};
+use tare_results::target::Group;
 use tare_wire::wakeup::{self, Policy};
 
 use crate::error::CommandError;
@@ -28,7 +28,7 @@ fn of_cell(cell: &CellPlan, record: &MachineRecord) -> Result<(), CommandError> 
         return Ok(());
     };
     // In a guest they are root's threads; a container has limits of its own.
-    if plan.policy == Policy::Other || spec::parse(&cell.target)?.group() != Group::Process {
+    if plan.policy == Policy::Other || cell.target.group != Group::Process {
         return Ok(());
     }
     let process = &record.machine.process;

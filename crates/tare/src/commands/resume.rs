@@ -34,7 +34,7 @@ pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError
             && let CellState::Done(cell) = folder.state(plan.id)
             && let Some(then) = agent(&cell.outcome)
         {
-            let now = spec::parse(&plan.target)?.program()?;
+            let now = spec::of(&plan.target)?.program()?;
             same("agent or image", &then.sha256, &now.sha256)?;
             same("accelerator", &then.accelerator, &now.accelerator)?;
             same("kernel in the guest", &then.kernel, &now.kernel)?;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
 use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId};
+use tare_results::target::TargetSpec;
 
 use super::judge::killed;
 use super::realtime::RealTime;
@@ -24,7 +25,7 @@ use crate::engine;
 use crate::error::TargetError;
 use crate::instance::{Attendant, Body, Instance, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Engine, Group, Job, Program, Target};
+use crate::{Availability, Engine, Job, Program, Target};
 
 /// Is the target's name.
 pub(crate) const NAME: &str = "docker";
@@ -92,7 +93,7 @@ impl DockerTarget {
 }
 
 impl Target for DockerTarget {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -108,10 +109,6 @@ impl Target for DockerTarget {
 
     fn program(&self) -> Result<Program, TargetError> {
         Program::native(&self.agent)
-    }
-
-    fn group(&self) -> Group {
-        Group::Container
     }
 
     fn engine(&self) -> Option<Engine> {

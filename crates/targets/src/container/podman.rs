@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use tare_guard::{Guard, OwnedCgroup, OwnedChild, OwnerId, ScratchDir, private_mounts};
+use tare_results::target::TargetSpec;
 
 use super::image;
 use super::judge::{Contained, Runner};
@@ -23,7 +24,7 @@ use super::{Settings, hide, is_root, program, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::instance::{Instance, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Group, Job, Program, Target};
+use crate::{Availability, Job, Program, Target};
 
 /// Is the target's name and the program's.
 pub(crate) const NAME: &str = "podman";
@@ -112,7 +113,7 @@ impl Podman {
 }
 
 impl Target for Podman {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -137,10 +138,6 @@ impl Target for Podman {
 
     fn program(&self) -> Result<Program, TargetError> {
         Program::native(&self.agent)
-    }
-
-    fn group(&self) -> Group {
-        Group::Container
     }
 
     fn resources(&self, words: &str) -> Option<String> {

@@ -47,10 +47,7 @@ impl Place {
         let before = Traces::see();
         let guard = Guard::open(state.path()).unwrap();
         let agent = agent.map_or_else(MeasuredFile::agent, MeasuredFile::agent_at);
-        let settings = |name| {
-            let given = options.split(',').filter(|option| !option.is_empty());
-            Settings::read(name, Options::split(name, given)).unwrap()
-        };
+        let settings = |name| Settings::read(name, Options::of(name, options)).unwrap();
         let with_agent = |mut target: Runtime| {
             target.agent = agent.clone();
             Box::new(target)

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tare_guard::{Guard, OwnerId, PrivateMount, ScratchDir, private_mounts};
+use tare_results::target::TargetSpec;
 
 use super::judge::{Contained, Runner};
 use super::oci::Container;
@@ -17,7 +18,7 @@ use super::{AGENT, Settings, is_root, program};
 use crate::error::TargetError;
 use crate::instance::{Instance, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Group, Job, Program, Target};
+use crate::{Availability, Job, Program, Target};
 
 /// Runs the agent in a container of a runtime.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Runtime {
 }
 
 impl Target for Runtime {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -88,10 +89,6 @@ impl Target for Runtime {
 
     fn program(&self) -> Result<Program, TargetError> {
         Program::native(&self.agent)
-    }
-
-    fn group(&self) -> Group {
-        Group::Container
     }
 
     fn resources(&self, words: &str) -> Option<String> {

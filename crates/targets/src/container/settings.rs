@@ -7,6 +7,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
+use tare_results::target::{Group, TargetSpec};
 use tare_wire::cpus::Cpus as CpuSet;
 use tare_wire::wakeup;
 use tare_wire::work::Work;
@@ -60,7 +61,7 @@ impl Settings {
     ///
     /// Returns [`TargetError`] for an option that does not exist, stands twice or has no possible
     /// value.
-    pub(crate) fn read(name: &'static str, mut options: Options<'_>) -> Result<Self, TargetError> {
+    pub(crate) fn read(name: &'static str, mut options: Options) -> Result<Self, TargetError> {
         let settings = Self {
             name,
             memory: options.size("mem", LEAST_MEMORY..=MOST_MEMORY)?,
@@ -76,11 +77,11 @@ impl Settings {
     }
 
     /// Returns the target's canonical form.
-    pub(super) fn canonical(&self) -> String {
+    pub(super) fn canonical(&self) -> TargetSpec {
         Canonical::new(self.name)
             .option("mem", self.memory)
             .word("cpus", self.cpus, Cpus::Measured)
-            .text()
+            .of_group(Group::Container)
     }
 
     /// Returns what a container gets for a plan in words.
@@ -184,10 +185,7 @@ mod tests {
     #[test]
     fn a_container_gets_the_plans_cpu_and_memory() {
         let words = "workload=prime limit=22 repetitions=1000 cpu=3";
-        let settings = |text: &str| {
-            let options = Options::split("docker", text.split(',').filter(|o| !o.is_empty()));
-            Settings::read("docker", options).unwrap()
-        };
+        let settings = |text: &str| Settings::read("docker", Options::of("docker", text)).unwrap();
         let resources = settings("").resources(words).unwrap();
         assert_eq!(
             (resources.cpus, resources.memory_bytes),
@@ -199,7 +197,7 @@ mod tests {
 
     #[test]
     fn threads_that_are_woken_up_get_their_cpus_and_the_watching_one_its() {
-        let options = Options::split("docker", std::iter::empty::<&str>());
+        let options = Options::of("docker", "");
         let settings = Settings::read("docker", options).unwrap();
         let cpus = |more: &str| {
             let words = format!("workload=wakeup interval=1ms duration=1s {more}");

@@ -12,7 +12,7 @@ use tare_testkit::skip;
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
-use crate::options::{Options, pieces};
+use crate::options::Options;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -63,7 +63,7 @@ impl Bench {
     /// Makes a target that can be used; None if that is not possible here.
     fn target(&self, image: &Path, options: &str) -> Option<Foreign> {
         let text = format!("image={},accel=tcg,{options}", image.display());
-        let settings = Settings::read(Options::split("guest", pieces(&text))).unwrap();
+        let settings = Settings::read(Options::of("guest", &text)).unwrap();
         let target = Foreign {
             state_dir: Some(self.folder.path().join("state")),
             ..Foreign::new(settings)

@@ -26,6 +26,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 use tare_guard::{Guard, default_state_dir};
+use tare_results::target::{Clock, TargetSpec};
 
 use self::image::Kind;
 use self::settings::Interface;
@@ -34,8 +35,8 @@ use crate::error::TargetError;
 use crate::instance::Instance;
 use crate::qemu::accelerator::{Accelerator, Choice};
 use crate::qemu::host::{self, Host};
-use crate::qemu::{Boot, Clock, Guest, Machine};
-use crate::{Availability, Group, Job, Program, Target};
+use crate::qemu::{Boot, Guest, Machine};
+use crate::{Availability, Job, Program, Target};
 
 pub(crate) use self::settings::{FORM, Settings};
 
@@ -116,7 +117,7 @@ impl Foreign {
 }
 
 impl Target for Foreign {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -154,10 +155,6 @@ impl Target for Foreign {
         })
     }
 
-    fn group(&self) -> Group {
-        Group::Foreign
-    }
-
     fn runs_plans(&self) -> bool {
         false
     }
@@ -166,7 +163,7 @@ impl Target for Foreign {
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         if !job.words.trim().is_empty() {
             return Err(TargetError::RunsNoPlans {
-                target: self.spec(),
+                target: self.spec().text,
             });
         }
         let host = self.host()?;

@@ -14,7 +14,7 @@ use tare_wire::record::Record;
 
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
-use crate::options::{Options, pieces};
+use crate::options::Options;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -96,8 +96,7 @@ impl Seen {
 }
 
 fn target(options: &str) -> Linux {
-    let given = pieces(options).filter(|option| !option.is_empty());
-    Linux::new(Settings::read(Options::split("linux", given)).unwrap())
+    Linux::new(Settings::read(Options::of("linux", options)).unwrap())
 }
 
 /// Makes sure that one of the distribution's kernels is in the user's store, as `make setup` does.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tare_host::CpuList;
+use tare_results::target::Clock;
 use tare_wire::guest::{Encoded, LOAD, RAM_SCRATCH, ROOT};
 use tare_wire::work::Work;
 
@@ -12,7 +13,6 @@ use super::settings::{COMMAND_LINE_BYTES, Root, Settings};
 use super::threads;
 use crate::error::TargetError;
 use crate::options::Word;
-use crate::qemu::Clock;
 
 /// Is what every guest is told: to print errors on the serial port and to end, instead of going on
 /// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
@@ -83,11 +83,10 @@ mod tests {
     use tare_wire::plan::{Plan, Workload};
 
     use super::*;
-    use crate::options::{Options, pieces};
+    use crate::options::Options;
 
     fn line(options: &str, load: Option<&str>) -> Result<String, TargetError> {
-        let given = pieces(options).filter(|option| !option.is_empty());
-        let settings = Settings::read(Options::split("linux", given)).unwrap();
+        let settings = Settings::read(Options::of("linux", options)).unwrap();
         let plan = Plan {
             cpu: Some(5),
             ..Plan::new(Workload::Prime { limit: 22 }, 10)

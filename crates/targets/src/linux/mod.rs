@@ -32,6 +32,8 @@ use std::path::{Path, PathBuf};
 use tare_guard::{Guard, ScratchDir};
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::{ConfigOption, Kernel, Store, default_store_dir};
+use tare_results::model::LoadPlace;
+use tare_results::target::TargetSpec;
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
 use tare_wire::work::Work;
 
@@ -47,7 +49,7 @@ use crate::options::{Size, Word};
 use crate::qemu::accelerator::Accelerator;
 use crate::qemu::host::{self, Host};
 use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin};
-use crate::{Availability, Facts, Group, Job, LoadPlace, Program, Target};
+use crate::{Availability, Facts, Job, Program, Target};
 
 pub(crate) use self::settings::Settings;
 
@@ -244,7 +246,7 @@ impl Linux {
 }
 
 impl Target for Linux {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -275,10 +277,6 @@ impl Target for Linux {
                 Some(root) => format!("{}; {}", label(kernel), debian::label(&root)),
             }),
         })
-    }
-
-    fn group(&self) -> Group {
-        Group::LinuxGuest
     }
 
     fn load_place(&self) -> LoadPlace {

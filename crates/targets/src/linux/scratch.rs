@@ -6,8 +6,9 @@
 
 use std::fmt;
 
+use tare_results::target::Clock;
+
 use crate::options::Size;
-use crate::qemu::Clock;
 
 /// Is what `disk=` takes.
 pub(super) const USAGE: &str = "scratch:SIZE|ram:SIZE";

@@ -1,11 +1,11 @@
 //! The options of the target `linux`.
 
 use tare_host::CpuList;
+use tare_results::target::{Clock, Group, TargetSpec};
 
 use super::scratch::{self, Scratch};
 use crate::error::TargetError;
 use crate::options::{Canonical, Options, Size, Word};
-use crate::qemu::Clock;
 use crate::qemu::accelerator::Choice;
 
 pub(super) const NAME: &str = "linux";
@@ -71,7 +71,7 @@ impl Settings {
     ///
     /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
     /// value or contradicts another one.
-    pub(crate) fn read(mut options: Options<'_>) -> Result<Self, TargetError> {
+    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
         const CPUS: &str = "a list of CPUs, such as 1 or 1-2,,4 (a comma is written twice)";
         let default = Self::default();
         let list = |text: &str| text.parse().ok().filter(|list: &CpuList| !list.is_empty());
@@ -183,7 +183,7 @@ impl Settings {
     }
 
     /// Returns the target's canonical form.
-    pub(super) fn canonical(&self) -> String {
+    pub(super) fn canonical(&self) -> TargetSpec {
         let default = Self::default();
         let list = |list: &CpuList| (!list.is_empty()).then(|| list.to_string());
         Canonical::new(NAME)
@@ -204,7 +204,10 @@ impl Settings {
             .word("root", self.root, default.root)
             .word("accel", self.accelerator, default.accelerator)
             .word("clock", self.clock, default.clock)
-            .text()
+            .of_group(match self.root {
+                Root::Initramfs => Group::LinuxGuest,
+                Root::Debian => Group::DebianGuest,
+            })
     }
 }
 

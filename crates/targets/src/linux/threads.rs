@@ -61,11 +61,10 @@ fn measured(plan: &wakeup::Plan, settings: &Settings) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Options, pieces};
+    use crate::options::Options;
 
     fn settings(options: &str) -> Settings {
-        let given = pieces(options).filter(|option| !option.is_empty());
-        Settings::read(Options::split("linux", given)).unwrap()
+        Settings::read(Options::of("linux", options)).unwrap()
     }
 
     fn wakeups(more: &str) -> Work {

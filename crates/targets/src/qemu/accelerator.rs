@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tare_guard::{Guard, Interrupt, OwnedChild};
+use tare_results::target::Clock;
 
 use super::qmp::Qmp;
-use super::{Boot, Clock, Guest, Machine, Qemu, end_early};
+use super::{Boot, Guest, Machine, Qemu, end_early};
 use crate::error::TargetError;
 use crate::instance::{Attendant, Ended, Ending, Instance, Watcher, describe_exit};
 use crate::measured::MeasuredFile;

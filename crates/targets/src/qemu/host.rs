@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use tare_guard::{Guard, default_state_dir};
+use tare_results::target::Clock;
 
+use super::Qemu;
 use super::accelerator::{Accelerator, Choice, try_kvm};
-use super::{Clock, Qemu};
 use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 use crate::memory;

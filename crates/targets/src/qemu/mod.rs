@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tare_guard::{Guard, OwnedChild};
+use tare_results::target::Clock;
 
 use self::accelerator::Accelerator;
 use self::qmp::Qmp;
@@ -223,26 +224,6 @@ impl Word for Machine {
     }
 }
 
-/// Says what the guest's time is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clock {
-    /// The host's.
-    Host,
-    /// A count of executed instructions: a run can then be repeated exactly.
-    Instructions,
-}
-
-impl Word for Clock {
-    const ALL: &'static [Self] = &[Self::Host, Self::Instructions];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Instructions => "instructions",
-        }
-    }
-}
-
 /// Describes a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest<'a> {
@@ -250,6 +231,7 @@ pub(crate) struct Guest<'a> {
     pub(crate) accelerator: Accelerator,
     pub(crate) cpus: u32,
     pub(crate) memory: Size,
+    /// By a count of executed instructions a run can be repeated exactly.
     pub(crate) clock: Clock,
     pub(crate) boot: Boot<'a>,
     /// Whether QEMU locks all of its memory, the guest's included.

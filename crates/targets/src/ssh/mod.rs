@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, OwnedChild, default_state_dir};
 use tare_host::CpuList;
+use tare_results::model::LoadPlace;
+use tare_results::target::TargetSpec;
 use tare_wire::cpus::Cpus;
 use tare_wire::plan;
 use tare_wire::wakeup;
@@ -38,7 +40,7 @@ use self::session::{Machine, Session};
 use crate::error::TargetError;
 use crate::instance::{Attendant, Instance, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Group, Job, LoadPlace, Program, Target};
+use crate::{Availability, Job, Program, Target};
 
 pub(crate) use self::settings::{FORM, Settings};
 
@@ -131,7 +133,7 @@ impl Ssh {
 }
 
 impl Target for Ssh {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -163,10 +165,6 @@ impl Target for Ssh {
             notice: Some(notice),
             ..Program::default()
         })
-    }
-
-    fn group(&self) -> Group {
-        Group::Remote
     }
 
     /// A load beside this machine's processes would disturb the network at most.

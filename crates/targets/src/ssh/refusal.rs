@@ -134,8 +134,7 @@ mod tests {
     use crate::options::Options;
 
     fn settings(options: &str) -> Settings {
-        let pieces = crate::options::pieces(options);
-        Settings::read(Options::split("ssh", pieces)).unwrap()
+        Settings::read(Options::of("ssh", options)).unwrap()
     }
 
     /// What OpenSSH 9.2 says.

@@ -12,7 +12,7 @@ use tare_testkit::sshd::Sshd;
 
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
-use crate::options::{Options, pieces};
+use crate::options::Options;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -39,7 +39,7 @@ impl Bench {
     }
 
     fn target(&self, options: &str) -> Ssh {
-        let settings = Settings::read(Options::split("ssh", pieces(options))).unwrap();
+        let settings = Settings::read(Options::of("ssh", options)).unwrap();
         Ssh {
             state_dir: Some(self.folder.path().join("state")),
             ..Ssh::new(settings)
@@ -196,7 +196,7 @@ fn a_machine_that_is_not_there_is_told() {
     let Some(bench) = Bench::new("") else { return };
     let options = bench.sshd.options();
     drop(bench.sshd);
-    let settings = Settings::read(Options::split("ssh", pieces(&options))).unwrap();
+    let settings = Settings::read(Options::of("ssh", &options)).unwrap();
     let target = Ssh {
         state_dir: Some(bench.folder.path().join("state")),
         ..Ssh::new(settings)

@@ -5,6 +5,8 @@
 
 use std::path::{self, Path, PathBuf};
 
+use tare_results::target::{Group, TargetSpec};
+
 use crate::error::TargetError;
 use crate::options::{Canonical, Options};
 
@@ -61,7 +63,7 @@ impl Settings {
     ///
     /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
     /// value, or for a missing host.
-    pub(crate) fn read(mut options: Options<'_>) -> Result<Self, TargetError> {
+    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
         let host = options.text(
             "host",
             "[USER@]HOST",
@@ -99,7 +101,7 @@ impl Settings {
     }
 
     /// Returns the target's canonical form.
-    pub(super) fn canonical(&self) -> String {
+    pub(super) fn canonical(&self) -> TargetSpec {
         let identity = self.identity.as_deref().map(Path::display);
         let dir = (self.dir != DEFAULT_DIR).then_some(&self.dir);
         let canonical = Canonical::new(NAME)
@@ -113,7 +115,7 @@ impl Settings {
             .fold(canonical, |canonical, option| {
                 canonical.option("option", Some(option))
             })
-            .text()
+            .of_group(Group::Remote)
     }
 
     /// Returns the words that name the machine to any of OpenSSH's programs, for a remedy:
@@ -245,8 +247,8 @@ mod tests {
                 dir,
                 options: values.iter().map(|value| format!("Ciphers={value}")).collect(),
             };
-            let text = settings.canonical();
-            prop_assert_eq!(spec::parse(&text).unwrap().spec(), text);
+            let spec = settings.canonical();
+            prop_assert_eq!(spec::parse(&spec.text).unwrap().spec(), spec);
         }
     }
 }

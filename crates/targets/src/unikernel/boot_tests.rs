@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt};
 use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_results::target::Clock;
 use tare_testkit::skip;
 
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
-use crate::qemu::Clock;
 use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -38,8 +38,7 @@ impl Bench {
     fn new(image: &str, options: &str) -> Option<Self> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = options.split(',').filter(|option| !option.is_empty());
-        let settings = Settings::read(Options::split("unikernel", given)).unwrap();
+        let settings = Settings::read(Options::of("unikernel", options)).unwrap();
         let state = tempfile::tempdir().unwrap();
         let target = Unikernel {
             image: MeasuredFile::image(image),

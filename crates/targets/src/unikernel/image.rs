@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use tare_guard::Guard;
+use tare_results::target;
 use tare_wire::image;
 use tare_wire::work::Work;
 
@@ -34,14 +35,13 @@ impl Image {
     ///
     /// Returns [`TargetError`] for an option that the target `unikernel` would not take either.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let mut parts = text.split(',');
-        let name = parts.next().unwrap_or_default();
+        let (name, options) = target::split(text);
         let image = if name.contains('/') {
-            MeasuredFile::at(Path::new(name))
+            MeasuredFile::at(Path::new(&name))
         } else {
-            MeasuredFile::image(name)
+            MeasuredFile::image(&name)
         };
-        let settings = Settings::read(Options::split(NAME, parts))?;
+        let settings = Settings::read(Options::new(NAME, options))?;
         Ok(Self {
             machine: Unikernel::of(settings, image),
         })

@@ -21,6 +21,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use tare_guard::Guard;
+use tare_results::target::TargetSpec;
 use tare_wire::image as words;
 use tare_wire::work::Work;
 
@@ -34,7 +35,7 @@ use crate::options::Size;
 use crate::qemu::accelerator::Accelerator;
 use crate::qemu::host::{self, Host};
 use crate::qemu::{Boot, Guest, Pin};
-use crate::{Availability, Group, Job, Program, Target};
+use crate::{Availability, Job, Program, Target};
 
 pub use self::image::Image;
 pub(crate) use self::settings::Settings;
@@ -116,7 +117,7 @@ impl Unikernel {
 }
 
 impl Target for Unikernel {
-    fn spec(&self) -> String {
+    fn spec(&self) -> TargetSpec {
         self.settings.canonical()
     }
 
@@ -140,10 +141,6 @@ impl Target for Unikernel {
             notice: host.notice.clone(),
             kernel: None,
         })
-    }
-
-    fn group(&self) -> Group {
-        Group::Unikernel
     }
 
     fn resources(&self, words: &str) -> Option<String> {

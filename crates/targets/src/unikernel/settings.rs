@@ -1,11 +1,12 @@
 //! The options of the target `unikernel`.
 
+use tare_results::target::{Clock, Group, TargetSpec};
 use tare_wire::image;
 
 use crate::error::TargetError;
 use crate::options::{Canonical, Options, Size, Word};
+use crate::qemu::Machine;
 use crate::qemu::accelerator::Choice;
-use crate::qemu::{Clock, Machine};
 
 pub(super) const NAME: &str = "unikernel";
 
@@ -50,7 +51,7 @@ impl Settings {
     ///
     /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
     /// value or contradicts another one.
-    pub(crate) fn read(mut options: Options<'_>) -> Result<Self, TargetError> {
+    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
         let default = Self::default();
         let irq = options.word("irq")?.unwrap_or(default.irq);
         let timer_hz = options.number("timer-hz", 1..=image::MAX_TIMER_HZ)?;
@@ -90,7 +91,7 @@ impl Settings {
     }
 
     /// Returns the target's canonical form.
-    pub(super) fn canonical(&self) -> String {
+    pub(super) fn canonical(&self) -> TargetSpec {
         let default = Self::default();
         let number = |value: u32, default: u32| (value != default).then_some(value);
         Canonical::new(NAME)
@@ -101,7 +102,7 @@ impl Settings {
             .word("machine", self.machine, default.machine)
             .word("accel", self.accelerator, default.accelerator)
             .word("clock", self.clock, default.clock)
-            .text()
+            .of_group(Group::Unikernel)
     }
 }
 

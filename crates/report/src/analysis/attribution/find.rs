@@ -1,12 +1,12 @@
 //! Finds the pairs of cells that tell what the operating system adds, and divides by them.
 
 use tare_results::model::{Cell, Plan, Program};
+use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, over_runs};
 
 use super::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
 use crate::analysis::figures::{Interval, Observed};
 use crate::analysis::summary::{CellFigures, CellSummary, Combination};
-use crate::groups::{Group, option};
 use crate::panels::{Panel, panels};
 
 /// Is by what ratio the thresholds of two cells of `gap` may differ: each converts the same duration by its
@@ -24,8 +24,8 @@ pub(in crate::analysis) struct Source<'a> {
 /// Divides what was lost, for each load by the first workload that both targets have.
 pub(in crate::analysis) fn find(source: &Source<'_>) -> Attribution {
     let mut found = Attribution::default();
-    let asked = |is: &dyn Fn(&str) -> bool| source.plan.cells.iter().any(|c| is(&c.target));
-    if !asked(&|target| Group::of(target) == Group::Process) || !asked(&is_reference) {
+    let asked = |is: fn(&TargetSpec) -> bool| source.plan.cells.iter().any(|c| is(&c.target));
+    if !asked(is_process) || !asked(is_reference) {
         found.refused.push(Refused {
             load: None,
             reason: Refusal::NoPair,
@@ -49,27 +49,29 @@ pub(in crate::analysis) fn find(source: &Source<'_>) -> Attribution {
     found
 }
 
+fn is_process(target: &TargetSpec) -> bool {
+    target.group == Group::Process
+}
+
 /// Says whether a target loses only what is taken from below any operating system.
-fn is_reference(target: &str) -> bool {
-    Group::of(target) == Group::Unikernel && option(target, "irq") == Some("off")
+fn is_reference(target: &TargetSpec) -> bool {
+    target.group == Group::Unikernel && target.option("irq") == Some("off")
 }
 
 impl Source<'_> {
     /// Divides what each target lost under one load.
     fn divide(&self, load: &str, panels: &[&Panel<'_>], found: &mut Attribution) {
-        let planned = |is: &dyn Fn(&str) -> bool| {
+        let planned = |is: fn(&TargetSpec) -> bool| {
             let mut cells = self.plan.cells.iter().filter(|cell| cell.load == load);
             cells.any(|cell| is(&cell.target))
         };
-        let is_process = |target: &str| Group::of(target) == Group::Process;
-        if !planned(&is_reference) {
+        if !planned(is_reference) {
             return;
         }
-        let mut targets: Vec<&str> = Vec::new();
+        let mut targets: Vec<&TargetSpec> = Vec::new();
         for (_, member) in panels.iter().flat_map(|panel| &panel.members) {
-            let is_known = targets.contains(&member.target.as_str());
-            if !is_known && is_divided(&member.target, load) {
-                targets.push(&member.target);
+            if !targets.contains(&&member.spec) && is_divided(&member.spec, load) {
+                targets.push(&member.spec);
             }
         }
         let mut refuse = |reason| {
@@ -96,7 +98,7 @@ impl Source<'_> {
                 None => {}
             }
         }
-        if planned(&is_process) && !has_process {
+        if planned(is_process) && !has_process {
             refuse(Refusal::NotMeasured);
         }
     }
@@ -123,7 +125,7 @@ impl Source<'_> {
             return Err(Refusal::NotMeasured);
         };
         let below = self.program(second).and_then(accelerator);
-        let is_guest = Group::of(&target.target).is_guest();
+        let is_guest = target.group.is_guest();
         if is_guest && self.program(first).and_then(accelerator) != below {
             return Err(Refusal::NotMeasured);
         }
@@ -141,6 +143,7 @@ impl Source<'_> {
             workload: target.workload.clone(),
             size: target.size,
             target: target.target.clone(),
+            group: target.group,
             reference: reference.target.clone(),
             is_bound: below.is_some() && !is_guest,
             blocks: pairs.iter().map(|(block, _)| *block).collect(),
@@ -189,20 +192,19 @@ fn accelerator(program: &Program) -> Option<&str> {
 
 /// Says whether the time that a target loses is divided. A load inside of a guest disturbs something else than
 /// one beside the reference.
-fn is_divided(target: &str, load: &str) -> bool {
-    match Group::of(target) {
-        Group::Process => true,
-        Group::LinuxGuest | Group::DebianGuest => load == "idle",
-        _ => false,
-    }
+fn is_divided(target: &TargetSpec, load: &str) -> bool {
+    is_process(target) || target.group.is_linux_guest() && load == "idle"
 }
 
 /// Finds a target in a panel, and its reference: one that was not emulated if there is one, then the plainest.
-fn pair_of<'a>(panel: &Panel<'a>, target: &str) -> Option<(&'a Combination, &'a Combination)> {
+fn pair_of<'a>(
+    panel: &Panel<'a>,
+    target: &TargetSpec,
+) -> Option<(&'a Combination, &'a Combination)> {
     let members = || panel.members.iter().map(|(_, member)| *member);
-    let measured = members().find(|member| member.target == target)?;
+    let measured = members().find(|member| member.spec == *target)?;
     let reference = members()
-        .filter(|member| is_reference(&member.target))
+        .filter(|member| is_reference(&member.spec))
         .min_by_key(|member| (member.emulated, member.target.len()))?;
     Some((measured, reference))
 }

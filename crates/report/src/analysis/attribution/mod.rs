@@ -18,6 +18,7 @@ mod find;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tare_results::target::Group;
 
 use super::figures::{Interval, Observed};
 
@@ -43,6 +44,8 @@ pub struct Split {
     pub size: Option<u64>,
     /// The target with an operating system: `process`.
     pub target: String,
+    /// The group that it belongs to.
+    pub group: Group,
     /// The target without one: `unikernel,irq=off`.
     pub reference: String,
     /// Whether the kernel of this machine is below the reference but not below the target: then

@@ -48,7 +48,7 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     }
     let target = spec::parse("process")?;
     if let Availability::Unusable { why, remedy } = target.availability() {
-        let target = target.spec();
+        let target = target.spec().text;
         return Err(CommandError::Unavailable {
             target,
             why,
