@@ -1,6 +1,7 @@
 //! The tables of wake-ups.
 
 use maud::{Markup, html};
+use tare_stats::STUDENT_RUNS;
 
 use crate::analysis::{Interval, Spread};
 use crate::wakeup::table::{self, COLUMNS, Line};
@@ -92,7 +93,7 @@ fn intervals(combinations: &[&WakeupCombination]) -> Markup {
         ("resp.\np99.9", |s| s.p99_9.ns),
         ("resp.\np99.99", |s| s.p99_99.ns),
     ];
-    if combinations.iter().all(|c| c.runs < 2) {
+    if combinations.iter().all(|c| c.runs < STUDENT_RUNS) {
         return html! {};
     }
     let mut table = Table::new(["µs, at 95 %"]);
