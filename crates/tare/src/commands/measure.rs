@@ -11,7 +11,7 @@ use tare_experiments::plan::Frame;
 use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
-use tare_results::model::{self, CellPlan, Outcome, Plan, SettingPlan};
+use tare_results::model::{self, CellPlan, Plan, SettingPlan};
 use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, LoadPlace, engine, spec};
 use tare_wire::wakeup;
@@ -230,7 +230,8 @@ fn exceeds(folder: &RunFolder) -> bool {
     let mut cells = folder.plan().cells.iter();
     cells.any(|plan| match folder.state(plan.id) {
         CellState::Done(cell) => {
-            matches!(&cell.outcome, Outcome::Woken(woken) if !woken.exceeded.is_empty())
+            let record = cell.outcome.record();
+            record.is_some_and(|record| !record.exceeded.is_empty())
         }
         _ => false,
     })
