@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use tare_results::model::Measurement;
+use tare_results::model::Labels;
 
 use crate::spin::{Spin, spins};
 use crate::verdict::Verdicts;
-use crate::{Result, measurements, median, noise, tare};
+use crate::{Measurement, Result, measurements, median, noise, tare};
 
 /// Measures the three costs against their bounds.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
@@ -27,13 +27,14 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         "21",
     ];
     let gap = spins(&noise(scratch, "gap", &arguments)?)?;
-    let over_read = |cost: f64, spin: &Spin| cost / spin.measurement.calibration.bare_read_cycles;
+    let over_read =
+        |cost: f64, spin: &Spin| cost / spin.measurement.program.calibration.bare_read_cycles;
     println!(
         "       one unrolled rdtsc: {:.2} cycles; an iteration of gap, interruptions included: \
          {:.3} of that",
         median(
             gap.iter()
-                .map(|s| s.measurement.calibration.bare_read_cycles)
+                .map(|s| s.measurement.program.calibration.bare_read_cycles)
         ),
         median(gap.iter().map(|s| over_read(s.whole_iteration(), s)))
     );
@@ -56,7 +57,7 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
             workload[0],
             median(
                 runs.iter()
-                    .map(|m| m.calibration.fenced_region_cycles as f64)
+                    .map(|m| m.program.calibration.fenced_region_cycles as f64)
             ),
             median(ratios.clone())
         );
@@ -76,8 +77,8 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
 /// Returns the cycles between the end of one sample and the start of the next, over what an empty
 /// region reads as.
 fn over_region(m: &Measurement) -> f64 {
-    let between = (m.batch.wall_cycles() - m.batch.sum_cycles) as f64;
-    between / m.batch.repetitions as f64 / m.calibration.fenced_region_cycles as f64
+    let between = (m.head.length() - m.head.sum) as f64;
+    between / m.head.n as f64 / m.program.calibration.fenced_region_cycles as f64
 }
 
 /// Folds, analyses and reports 100 million samples.
@@ -94,10 +95,12 @@ fn hundred_million(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     ];
     let folder = noise(scratch, "many", &arguments)?;
     let runs = measurements(&folder);
-    let samples: u64 = runs.iter().map(|m| m.batch.repetitions).sum();
+    let samples: u64 = runs.iter().map(|m| m.head.n).sum();
     let folded: f64 = runs
         .iter()
-        .map(|m| m.batch.fold_cycles as f64 / m.frequencies[0].hz)
+        .filter_map(|m| m.record.value("fold time", &Labels::default()))
+        .zip(runs.iter().map(|m| m.program.frequencies[0].hz))
+        .map(|(cycles, hz)| cycles / hz)
         .sum();
     let path = folder
         .path()

@@ -57,17 +57,17 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         let with = measure("with")?;
         let bursts = hog.end()?;
 
-        let batch = &with.measurement.batch;
+        let head = &with.measurement.head;
         let inside: Vec<&Burst> = bursts
             .iter()
             .filter(|burst| {
-                let end = burst.span.end.wrapping_sub(batch.first_tsc);
-                burst.span.start >= batch.first_tsc && end < batch.wall_cycles()
+                let end = burst.span.end.wrapping_sub(head.first);
+                burst.span.start >= head.first && end < head.length()
             })
             .collect();
         let spans: Vec<Span> = inside.iter().map(|burst| burst.span).collect();
         let found = with.trace.overlap(&spans)?;
-        let hz = with.measurement.frequencies[0].hz;
+        let hz = with.measurement.program.frequencies[0].hz;
         let cpu_cycles: f64 = inside.iter().map(|b| b.cpu_ns as f64 * hz / 1e9).sum();
         let ratio = found.gap_cycles as f64 / cpu_cycles;
         let rise = 100.0 * (with.trace.share_lost() - without.trace.share_lost());

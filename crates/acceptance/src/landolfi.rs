@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tare_results::model::{CellPlan, LatencyCount, Outcome, WakeupSamples};
+use tare_results::model::{CellPlan, Event, Record, Samples};
 use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
@@ -20,10 +20,10 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let first = deterministic(scratch.path(), "first")?;
     let mut longest_us = BTreeMap::new();
     for plan in &first.plan().cells {
-        let samples = woken(&first, plan)?;
+        let (record, _) = woken(&first, plan)?;
         longest_us.insert(
             plan.target.text.clone(),
-            longest_under_load_us(plan, &samples),
+            longest_under_load_us(plan, &record),
         );
     }
     let is_real_time = |target: &str| target.contains("kernel=debian-rt");
@@ -45,8 +45,8 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         let mut others = second.plan().cells.iter();
         let same = others.find(|other| other.target == plan.target);
         let same = same.ok_or("the second run lacks a target")?;
-        let (one, other) = (woken(&first, plan)?, woken(&second, same)?);
-        differing += usize::from(one.raw != other.raw || one.counts != other.counts);
+        let (one, other) = (woken(&first, plan)?.1, woken(&second, same)?.1);
+        differing += usize::from(differ(&one, &other));
     }
     verdicts.at_most("guests whose second run differed", differing as f64, 0.0);
     Ok(())
@@ -68,24 +68,37 @@ fn reproduce(scratch: &Path, name: &str, options: &[&str]) -> Result<RunFolder> 
 }
 
 /// Returns the wake-ups of a cell.
-fn woken(folder: &RunFolder, plan: &CellPlan) -> Result<WakeupSamples> {
-    match folder.state(plan.id) {
-        CellState::Done(cell) if matches!(cell.outcome, Outcome::Woken(_)) => {
-            Ok(folder.samples(plan.id)?.wakeups)
-        }
-        _ => Err(format!("{}: not measured", plan.target).into()),
+fn woken(folder: &RunFolder, plan: &CellPlan) -> Result<(Record, Samples)> {
+    if let CellState::Done(cell) = folder.state(plan.id)
+        && let Some(record) = cell.outcome.record()
+    {
+        return Ok((record.clone(), folder.samples(plan.id)?));
     }
+    Err(format!("{}: not measured", plan.target).into())
+}
+
+/// Says whether wake-ups that should be the same are not. When the first one was due differs from run to run.
+fn differ(one: &Samples, other: &Samples) -> bool {
+    let latency = |event: &Event| (event.index, event.value);
+    let sets = one.sets.iter().zip(&other.sets);
+    let mut sets = sets.map(|(a, b)| {
+        a.counts == b.counts && a.raw.iter().map(latency).eq(b.raw.iter().map(latency))
+    });
+    one.sets.len() != other.sets.len() || !sets.all(|same| same)
 }
 
 /// Returns the greatest latency of all phases but the idle ones.
-fn longest_under_load_us(plan: &CellPlan, samples: &WakeupSamples) -> f64 {
-    let is_idle = |phase: u32| {
+fn longest_under_load_us(plan: &CellPlan, record: &Record) -> f64 {
+    let is_idle = |phase: u64| {
         plan.phases
             .get(phase as usize)
             .is_none_or(|load| load == "idle")
     };
-    let is_meant = |row: &&LatencyCount| !row.between && !is_idle(row.phase);
-    let under_load = samples.counts.iter().filter(is_meant);
-    let longest_ns = under_load.map(|row| row.latency_ns).max().unwrap_or(0);
+    let sets = record.sets.iter();
+    let under_load = sets.filter(|head| {
+        let labels = &head.labels;
+        labels.get("between").is_none() && labels.number("phase").is_some_and(|p| !is_idle(p))
+    });
+    let longest_ns = under_load.map(|head| head.max).max().unwrap_or(0);
     longest_ns as f64 / 1e3
 }

@@ -11,13 +11,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tare_results::model::{LatencyCount, Outcome, WakeupThread};
-use tare_results::{CellState, RunFolder};
+use tare_results::RunFolder;
+use tare_results::model::{Count, Labels};
 use tare_targets::measured::MeasuredFile;
 
 use crate::hog::{last_cpu, wait_for_quiet};
 use crate::verdict::Verdicts;
-use crate::{Result, median, tare};
+use crate::{Measurement, Result, median, tare};
 
 const PAIRS: usize = 5;
 const SECONDS: u32 = 10;
@@ -178,15 +178,11 @@ fn cyclictest(cpu: usize) -> Result<Seen> {
 /// Runs `tare wakeup` the same way.
 fn wakeup(name: &str, cpu: usize, scratch: &Path) -> Result<Seen> {
     let folder = measured(name, cpu, SECONDS, scratch)?;
-    let (_, counts) = latencies(&folder)?;
-    let mut per_ns = BTreeMap::new();
-    for LatencyCount {
-        latency_ns, count, ..
-    } in counts
-    {
-        *per_ns.entry(latency_ns).or_default() += count;
-    }
-    Seen::of(&per_ns, (0, 0))
+    let plan = folder.plan().cells.first().ok_or("the plan is empty")?;
+    let samples = folder.samples(plan.id)?;
+    let counts = samples.sets.iter().flat_map(|set| &set.counts);
+    let per_ns = counts.map(|Count { value, count }| (*value, *count));
+    Seen::of(&per_ns.collect(), (0, 0))
 }
 
 fn measured(name: &str, cpu: usize, seconds: u32, scratch: &Path) -> Result<RunFolder> {
@@ -203,29 +199,24 @@ fn measured(name: &str, cpu: usize, seconds: u32, scratch: &Path) -> Result<RunF
     Ok(RunFolder::open(&path)?)
 }
 
-/// Returns the thread and the counts of the only cell.
-fn latencies(folder: &RunFolder) -> Result<(WakeupThread, Vec<LatencyCount>)> {
+/// Returns the only cell, in which one thread measured.
+fn only(folder: &RunFolder) -> Result<Measurement> {
     let plan = folder.plan().cells.first().ok_or("the plan is empty")?;
-    let CellState::Done(cell) = folder.state(plan.id) else {
-        return Err("the cell failed".into());
-    };
-    let Outcome::Woken(wakeups) = cell.outcome else {
-        return Err("the cell holds no wake-ups".into());
-    };
-    let thread = wakeups.threads.into_iter().next();
-    let samples = folder.samples(plan.id)?;
-    Ok((thread.ok_or("no thread measured")?, samples.wakeups.counts))
+    Ok(Measurement::of(folder, plan.id).ok_or("the cell failed")?)
 }
 
 /// Looks at what recording costs a wake-up, and how much a day takes on the disk.
 ///
 /// Counts per value grow with the number of values, not of wake-ups; lists and bins have a limit. So a day is bounded
-/// by what one value, one peak, one raw wake-up takes, and by the plan's limits.
+/// by what one value, one event, one raw wake-up takes, and by the plan's limits.
 fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let short = measured("short", cpu, 10, scratch)?;
     let long = measured("long", cpu, 40, scratch)?;
-    let (thread, _) = latencies(&long)?;
-    let share = 100.0 * thread.recording_ns as f64 / (1e3 * f64::from(INTERVAL_US));
+    let Measurement { head, record, .. } = only(&long)?;
+    let thread = Labels::of([("thread", "0")]);
+    let recording_ns = record.value("recording time", &thread);
+    let recording_ns = recording_ns.ok_or("the thread did not tell what recording costs")?;
+    let share = 100.0 * recording_ns / (1e3 * f64::from(INTERVAL_US));
     verdicts.at_most("recording one wake-up, % of a period of 100 µs", share, 2.0);
 
     let sizes = [sizes(&short)?, sizes(&long)?];
@@ -237,16 +228,16 @@ fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let words = tare_wire::wakeup::Plan::parse(plan.words.split_whitespace())
         .map_err(|error| error.to_string())?;
     let of = |file: &str| sizes[1].get(file).copied().unwrap_or(0) as f64;
-    let raw_bytes = of("raw.parquet") / thread.raw_kept.max(1) as f64;
-    // Peaks are stored as raw ones are; on a quiet machine there are too few to tell their size from.
+    let raw_bytes = of("raw.parquet") / head.raw.max(1) as f64;
+    // Events are stored as raw ones are; on a quiet machine there are too few to tell their size from.
     let lists = raw_bytes * (words.raw as f64 + words.capacity as f64).min(2.0 * DAY_WAKEUPS);
     // As if every further value were new: from 10 s to 40 s the tail has filled up in the same way.
-    let growth = (of("latencies.parquet")
-        - sizes[0].get("latencies.parquet").copied().unwrap_or(0) as f64)
+    let growth = (of("counts.parquet")
+        - sizes[0].get("counts.parquet").copied().unwrap_or(0) as f64)
         .max(0.0)
         / 30.0;
-    let counts = of("latencies.parquet") + growth * 24.0 * 3_600.0;
-    let day = lists + counts + of("bins.parquet");
+    let counts = of("counts.parquet") + growth * 24.0 * 3_600.0;
+    let day = lists + counts + of("envelope.parquet");
     verdicts.at_most(
         "a day at 100 µs, MB on the disk at most",
         day / 1e6,

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use tare_results::model::{Measurement, Outcome};
+use tare_results::model::{Outcome, Program, Record, SetHead};
 use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
@@ -111,17 +111,36 @@ fn noise(scratch: &Path, name: &str, arguments: &[&str]) -> Result<RunFolder> {
     Ok(RunFolder::open(&path)?)
 }
 
+/// A cell with one set that one program measured.
+#[derive(Debug)]
+struct Measurement {
+    program: Program,
+    head: SetHead,
+    record: Record,
+}
+
+impl Measurement {
+    /// Takes what was measured of a cell, if something was.
+    fn of(folder: &RunFolder, cell: u32) -> Option<Self> {
+        let CellState::Done(cell) = folder.state(cell) else {
+            return None;
+        };
+        let Outcome::Done { record, .. } = cell.outcome else {
+            return None;
+        };
+        Some(Self {
+            program: record.program()?.clone(),
+            head: record.sets.first()?.clone(),
+            record: *record,
+        })
+    }
+}
+
 /// Returns what was measured, cell by cell.
 fn measurements(folder: &RunFolder) -> Vec<Measurement> {
     let cells = folder.plan().cells.iter();
     cells
-        .filter_map(|plan| match folder.state(plan.id) {
-            CellState::Done(cell) => match cell.outcome {
-                Outcome::Done(measurement) => Some(*measurement),
-                Outcome::Woken(_) | Outcome::Failed { .. } => None,
-            },
-            _ => None,
-        })
+        .filter_map(|plan| Measurement::of(folder, plan.id))
         .collect()
 }
 

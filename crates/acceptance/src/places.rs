@@ -4,7 +4,6 @@
 //! container, the unikernel: each cell must be done, and done means that the target has found the
 //! place from inside as it was asked for.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use tare_results::CellState;
@@ -57,18 +56,13 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     for plan in &folder.plan().cells {
         let (state, facts) = match folder.state(plan.id) {
             CellState::Done(cell) => match cell.outcome {
-                Outcome::Done(measured) => {
+                Outcome::Done { record, .. } => {
                     done += 1;
-                    let facts: BTreeMap<_, _> = measured
-                        .facts
-                        .into_iter()
-                        .map(|fact| (fact.name, fact.value))
-                        .collect();
-                    let fact = |name: &str| facts.get(name).cloned().unwrap_or_default();
-                    let told = [fact("kernel release"), fact("preemption model")].join(" ");
-                    ("done", told)
+                    let fact = |name: &str| record.program()?.fact(name);
+                    let told = ["kernel release", "preemption model"].map(fact);
+                    ("done", told.map(Option::unwrap_or_default).join(" "))
                 }
-                Outcome::Woken(_) => ("other", "it measured wake-ups".to_owned()),
+                Outcome::LeftOut { reason } => ("left out", reason),
                 Outcome::Failed { reason } => ("failed", reason),
             },
             _ => ("missing", String::new()),

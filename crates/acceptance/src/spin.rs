@@ -1,10 +1,9 @@
 //! The cells of `gap` with their gaps.
 
 use tare_results::RunFolder;
-use tare_results::model::Measurement;
 use tare_stats::{Gap, Trace, Unkept};
 
-use crate::{Result, measurements};
+use crate::{Measurement, Result, measurements};
 
 /// Is one spin of `gap`.
 #[derive(Debug)]
@@ -18,8 +17,8 @@ pub struct Spin {
 impl Spin {
     /// Returns the cycles of an iteration, interruptions included.
     pub fn whole_iteration(&self) -> f64 {
-        let batch = &self.measurement.batch;
-        batch.wall_cycles() as f64 / batch.repetitions as f64
+        let head = &self.measurement.head;
+        head.length() as f64 / head.n as f64
     }
 }
 
@@ -30,26 +29,27 @@ pub fn spins(folder: &RunFolder) -> Result<Vec<Spin>> {
     for (cell, measurement) in folder.plan().cells.iter().zip(measurements) {
         let gaps: Vec<Gap> = folder
             .samples(cell.id)?
-            .delays
+            .sets
             .iter()
-            .map(|delay| Gap {
-                index: delay.index,
-                start: delay.start_tsc,
-                length: delay.cycles,
+            .flat_map(|set| &set.events)
+            .map(|gap| Gap {
+                index: gap.index,
+                start: gap.at,
+                length: gap.value,
             })
             .collect();
-        let batch = &measurement.batch;
+        let head = &measurement.head;
         let listed: u64 = gaps.iter().map(|gap| gap.length).sum();
-        let quiet_cycles = batch.wall_cycles() - listed - batch.unkept_cycles;
-        let quiet = batch.repetitions - batch.delays_seen;
+        let quiet_cycles = head.length() - listed - head.unkept_sum;
+        let quiet = head.n - head.seen;
         let spin = tare_stats::Spin {
-            iterations: batch.repetitions,
-            wall_cycles: batch.wall_cycles(),
+            iterations: head.n,
+            wall_cycles: head.length(),
             typical_cycles: quiet_cycles as f64 / quiet as f64,
             unkept: Unkept {
-                count: batch.delays_seen - batch.delays_kept,
-                cycles: batch.unkept_cycles,
-                longest_cycles: batch.unkept_longest_cycles,
+                count: head.seen - head.kept,
+                cycles: head.unkept_sum,
+                longest_cycles: head.unkept_max,
             },
         };
         spins.push(Spin {

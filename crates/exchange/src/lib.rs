@@ -16,4 +16,4 @@ pub mod import;
 pub mod latencies;
 
 pub use error::ExchangeError;
-pub use latencies::Latencies;
+pub use latencies::{Latencies, Thread};

@@ -15,78 +15,107 @@ use tare_exchange::export::cyclictest::{
 };
 use tare_exchange::export::{csv, hgrm::hgrm};
 use tare_exchange::import::Tool;
-use tare_results::model::{LatencyCount, Wakeup, WakeupSamples, WakeupThread};
+use tare_results::model::{
+    Count, Event, Fact, Labels, Record, Samples, SetHead, SetSamples, Unit as TimeUnit, Value,
+};
 use tare_stats::{Counts, missed_by};
 
 const INTERVAL_NS: u64 = 100_000;
 
-/// Makes a thread of latencies in ns, as the agent reports it: all long ones listed, none kept raw.
-fn thread(number: u32, all: &[u64], samples: &mut WakeupSamples) -> WakeupThread {
-    let mut activation = 0;
-    let threshold_ns = 50_000;
+/// When the first activation was due.
+const ORIGIN_NS: u64 = 1_000_000_000;
+
+/// Adds a thread of latencies in ns to a cell, as the agent reports it: all long ones listed, none kept raw.
+fn thread(number: u32, all: &[u64], (record, samples): &mut (Record, Samples)) {
+    let labels = Labels::default().with("thread", number);
+    let mut index = 0;
+    let threshold = 50_000;
     let mut missed = 0;
-    for latency_ns in all {
-        if *latency_ns >= threshold_ns {
-            samples.peaks.push(Wakeup {
-                thread: number,
-                activation,
-                latency_ns: *latency_ns,
-            });
+    let mut events = Vec::new();
+    for value in all {
+        if *value >= threshold {
+            let at = ORIGIN_NS + index * INTERVAL_NS;
+            let value = *value;
+            events.push(Event { index, at, value });
         }
-        let skipped = missed_by(*latency_ns, INTERVAL_NS);
-        activation += 1 + skipped;
+        let skipped = missed_by(*value, INTERVAL_NS);
+        index += 1 + skipped;
         missed += skipped;
     }
     let counts = Counts::from_samples(all.to_vec());
-    samples
-        .counts
-        .extend(counts.iter().map(|(latency_ns, count)| LatencyCount {
-            thread: number,
-            phase: 0,
-            between: false,
-            latency_ns,
-            count,
-        }));
-    WakeupThread {
-        number,
-        tid: 1_234 + number,
-        cpu: Some(number),
-        policy: "fifo".to_owned(),
-        priority: 95,
-        interval_ns: INTERVAL_NS,
-        woken: counts.total(),
-        missed,
-        min_ns: counts.min().unwrap_or(0),
-        max_ns: counts.max().unwrap_or(0),
-        sum_ns: u64::try_from(counts.sum()).unwrap(),
-        threshold_ns,
-        peaks_seen: counts.count_above(threshold_ns - 1),
-        peaks_kept: counts.count_above(threshold_ns - 1),
-        uncounted: 0,
-        uncounted_ns: 0,
-        uncounted_max_ns: 0,
-        bin_ns: INTERVAL_NS,
-        raw_kept: 0,
-        recording_ns: 30,
-    }
+    record.sets.push(SetHead {
+        measure: "latency".to_owned(),
+        labels: labels.clone(),
+        unit: TimeUnit::Ns,
+        n: counts.total(),
+        sum: u64::try_from(counts.sum()).unwrap(),
+        min: counts.min().unwrap_or(0),
+        max: counts.max().unwrap_or(0),
+        first: ORIGIN_NS,
+        last: ORIGIN_NS + index * INTERVAL_NS,
+        period: INTERVAL_NS,
+        threshold,
+        seen: events.len() as u64,
+        kept: events.len() as u64,
+        ..SetHead::default()
+    });
+    let rows = counts.iter();
+    samples.sets.push(SetSamples {
+        counts: rows.map(|(value, count)| Count { value, count }).collect(),
+        events,
+        ..SetSamples::default()
+    });
+    record.values.push(Value {
+        measure: "missed".to_owned(),
+        labels: labels.clone(),
+        unit: String::new(),
+        value: missed as f64,
+    });
+    let facts = [
+        ("thread id", 1_234 + number),
+        ("CPU", number),
+        ("priority", 95),
+    ];
+    let program = &mut record.programs[0];
+    program.facts.extend(facts.map(|(name, value)| Fact {
+        name: name.to_owned(),
+        labels: labels.clone(),
+        value: value.to_string(),
+    }));
+}
+
+/// Makes a cell that has no thread yet.
+fn no_thread() -> (Record, Samples) {
+    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let mut program = common::record(&made, 0).programs[0].clone();
+    program.facts.clear();
+    let record = Record {
+        programs: vec![program],
+        ..Record::default()
+    };
+    (record, Samples::default())
+}
+
+/// Makes one thread.
+fn one_thread(all: &[u64]) -> Vec<Latencies> {
+    let mut cell = no_thread();
+    thread(0, all, &mut cell);
+    Latencies::of_cell(&cell.0, &cell.1).unwrap()
 }
 
 /// Makes two threads; the first one was held up for 2.5 ms once.
-fn two() -> (Vec<WakeupThread>, WakeupSamples) {
-    let mut samples = WakeupSamples::default();
+fn two() -> (Record, Samples) {
+    let mut cell = no_thread();
     let mut first = vec![3_999, 4_000, 5_500, 4_100, 7_000];
     first.extend([2_500_000, 4_999, 60_000]);
-    let second = vec![9_000, 2_000, 2_001];
-    let threads = vec![
-        thread(0, &first, &mut samples),
-        thread(1, &second, &mut samples),
-    ];
-    (threads, samples)
+    thread(0, &first, &mut cell);
+    thread(1, &[9_000, 2_000, 2_001], &mut cell);
+    cell
 }
 
 fn two_latencies() -> Vec<Latencies> {
-    let (threads, samples) = two();
-    Latencies::of_threads(&threads, &samples).unwrap()
+    let (record, samples) = two();
+    Latencies::of_cell(&record, &samples).unwrap()
 }
 
 fn style(size: u64, all: bool) -> Histogram {
@@ -178,7 +207,7 @@ fn status_lines_are_cyclictest_s() {
 
 #[test]
 fn what_broke_what_spiked_and_what_was_seen_are_listed_as_there() {
-    let (threads, samples) = two();
+    let threads = two_latencies();
     assert_eq!(
         breaks(&threads, Some((1, 9_999)), Unit::Micros),
         "# Thread Ids: 01234 01235\n# Break thread: 1235\n# Break value: 9\n"
@@ -188,12 +217,12 @@ fn what_broke_what_spiked_and_what_was_seen_are_listed_as_there() {
         "# Thread Ids: 01234 01235\n"
     );
     // Activations 5 and, after 24 missed ones, 31 from 1 s on.
-    let spiked = spikes(&threads, &samples, 1_000_000_000, 59, 10, Unit::Micros);
+    let spiked = spikes(&threads, 59, 10, Unit::Micros);
     assert_eq!(
         spiked,
         "\nT: 0 Spike:    2500: TS:      1003000\nT: 0 Spike:      60: TS:      1003160\nspikes = 2\n\n"
     );
-    assert!(spikes(&threads, &samples, 0, 59, 1, Unit::Micros).contains("spikes = 1"));
+    assert!(spikes(&threads, 59, 1, Unit::Micros).contains("spikes = 1"));
     let all = [77_000, 69_000, 70_000, 61_000];
     assert_eq!(
         values(0, &all[..2], 1, Unit::Micros),
@@ -280,35 +309,61 @@ fn percentiles_are_those_of_hdrhistogram() {
 
 #[test]
 fn tables_have_a_line_for_each_row() {
-    let (threads, samples) = two();
-    let made = Tool::Cyclictest.read(QUIET).unwrap();
-    let made = imported(&made);
-    let mut wakeups = common::wakeups(&made, 0).clone();
-    wakeups.threads = threads;
-    insta::assert_snapshot!(csv::histogram(&samples));
-    let response = csv::response_histogram(&wakeups, &samples).unwrap();
+    let (record, samples) = two();
+    insta::assert_snapshot!(csv::histogram(&record, &samples));
+    let response = csv::response_histogram(&record, &samples).unwrap();
     assert_eq!(response.lines().count(), 1 + 8 + 24 + 3);
+}
 
+#[test]
+fn phases_have_their_number_and_what_was_before_their_load_has_none() {
+    let set = |labels: &str| SetHead {
+        labels: Labels::parse(labels).unwrap(),
+        first: ORIGIN_NS,
+        period: INTERVAL_NS,
+        ..SetHead::default()
+    };
+    let labels = [
+        "thread=0 phase=0",
+        "thread=0 phase=1",
+        "thread=0 phase=1 between=yes",
+    ];
+    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let record = Record {
+        programs: common::record(&made, 0).programs.clone(),
+        sets: labels.map(set).into(),
+        ..Record::default()
+    };
+    let kept = |indices: &[u64]| {
+        let event = |index: &u64| Event {
+            index: *index,
+            at: ORIGIN_NS + index * INTERVAL_NS,
+            value: 5,
+        };
+        SetSamples {
+            counts: vec![Count { value: 5, count: 1 }],
+            raw: indices.iter().map(event).collect(),
+            ..SetSamples::default()
+        }
+    };
+    let samples = Samples {
+        instances: Vec::new(),
+        sets: vec![kept(&[0, 2]), kept(&[9]), kept(&[3])],
+    };
+    assert_eq!(
+        csv::raw(&record, &samples),
+        "thread,activation,planned_ns,phase,latency_ns\n0,0,0,0,5\n0,2,200000,0,5\n0,3,300000,,5\n0,9,900000,1,5\n"
+    );
+    assert_eq!(
+        csv::histogram(&record, &samples),
+        "thread,phase,latency_ns,count\n0,0,5,1\n0,1,5,1\n0,,5,1\n"
+    );
     let mut cell = made.cells[0].0.clone();
     cell.plan.load = "1s:idle;dd,x".to_owned();
     cell.plan.phases = vec!["idle".to_owned(), "cpus=0,1:dd".to_owned()];
     cell.plan.phase_seconds = Some(0.000_25);
-    let raw = WakeupSamples {
-        raw: [0, 2, 3, 9]
-            .map(|activation| Wakeup {
-                thread: 0,
-                activation,
-                latency_ns: 5,
-            })
-            .to_vec(),
-        ..WakeupSamples::default()
-    };
     assert_eq!(
-        csv::raw(&cell, &wakeups, &raw),
-        "thread,activation,planned_ns,phase,between,latency_ns\n0,0,0,0,0,5\n0,2,200000,0,0,5\n0,3,300000,1,0,5\n0,9,900000,1,0,5\n"
-    );
-    assert_eq!(
-        csv::events(&cell, &wakeups),
+        csv::events(&cell, &record),
         "phase,load,start_ns,started_ns,stopping_ns,stopped_ns\n0,idle,0,,,\n1,\"cpus=0,1:dd\",250000,,,\n"
     );
 }
@@ -373,9 +428,7 @@ proptest! {
     fn the_places_of_long_latencies_follow_from_what_was_missed(
         all in prop::collection::vec(prop_oneof![1_000_u64..90_000, 1_000_u64..1_000_000], 1..80),
     ) {
-        let mut samples = WakeupSamples::default();
-        let threads = [thread(0, &all, &mut samples)];
-        let latencies = &Latencies::of_threads(&threads, &samples).unwrap()[0];
+        let latencies = &one_thread(&all)[0];
         let is_above = |(_, ns): &(u64, &u64)| **ns >= 60_000;
         let expected: Vec<u64> = (0..).zip(&all).filter(is_above).map(|(cycle, _)| cycle).collect();
         prop_assert_eq!(latencies.first_above(60_000, usize::MAX), expected);
@@ -388,9 +441,7 @@ proptest! {
         all in prop::collection::vec(1_000_u64..90_000, 1..80),
         size in 100_u64..150,
     ) {
-        let mut samples = WakeupSamples::default();
-        let threads = [thread(0, &all, &mut samples)];
-        let latencies = Latencies::of_threads(&threads, &samples).unwrap();
+        let latencies = one_thread(&all);
         let text = histogram(&latencies, &style(size, false));
         let made = imported(&Tool::Cyclictest.read(&text).unwrap());
         let again = histogram(&common::latencies(&made, 0), &style(size, false));

@@ -5,7 +5,7 @@ mod common;
 use std::process::Command;
 
 use common::{
-    JSON, LIVE, OSLAT, OSLAT_JSON, OSNOISE, QUIET, TIMERLAT, imported, latencies, wakeups,
+    JSON, LIVE, OSLAT, OSLAT_JSON, OSNOISE, QUIET, TIMERLAT, imported, latencies, threads,
     without_cycles,
 };
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ fn status_lines_tell_interval_priority_and_id() {
 fn json_tells_what_the_text_does_and_the_interval() {
     let foreign = Tool::Cyclictest.read(JSON).unwrap();
     let run = imported(&foreign);
-    let threads = &wakeups(&run, 0).threads;
+    let threads = threads(&run, 0);
     assert_eq!(foreign.tool, "cyclictest 2.40");
     assert!(foreign.started.is_some());
     let value: serde_json::Value = serde_json::from_str(JSON).unwrap();
@@ -65,7 +65,7 @@ fn what_cyclictest_leaves_out_follows_from_its_latencies() {
                 # Avg Latencies: 00250\n# Max Latencies: 02500\n# Histogram Overflows: 00010\n";
     let foreign = Tool::Cyclictest.read(text).unwrap();
     let made = imported(&foreign);
-    let thread = &wakeups(&made, 0).threads[0];
+    let thread = &threads(&made, 0)[0];
     assert_eq!(
         (thread.woken, thread.uncounted, thread.missed),
         (100, 10, 0)
@@ -91,18 +91,14 @@ fn oslat_s_turns_are_latencies_of_which_none_can_be_missed() {
     assert_eq!(text.tool, "oslat 2.40");
     let (text, json) = (imported(&text), imported(&json));
     assert_eq!(text.cells[0].0.plan.target, "oslat");
-    for (a, b) in wakeups(&text, 0)
-        .threads
-        .iter()
-        .zip(&wakeups(&json, 0).threads)
-    {
+    for (a, b) in threads(&text, 0).iter().zip(&threads(&json, 0)) {
         assert_eq!(
             (a.woken, a.max_ns, a.uncounted),
             (b.woken, b.max_ns, b.uncounted)
         );
         assert_eq!((a.missed, a.cpu), (0, b.cpu));
     }
-    let first = &wakeups(&text, 0).threads[0];
+    let first = &threads(&text, 0)[0];
     // 132 turns of 16 µs or more, of which the longest was longer.
     assert_eq!((first.uncounted, first.max_ns), (132, 20_044_000));
 }
@@ -123,13 +119,13 @@ fn each_kind_of_timerlat_s_columns_is_a_cell() {
             "rtla-timerlat-user"
         ]
     );
-    let thread = &wakeups(&made, 0).threads[1];
+    let thread = &threads(&made, 0)[1];
     assert_eq!(
         (thread.cpu, thread.woken, thread.max_ns),
         (Some(1), 10_000, 31_000)
     );
     let made = imported(&Tool::Rtla.read(OSNOISE).unwrap());
-    let noise = &wakeups(&made, 0).threads[1];
+    let noise = &threads(&made, 0)[1];
     assert_eq!((noise.woken, noise.uncounted, noise.missed), (3_322, 2, 0));
 }
 
@@ -177,7 +173,7 @@ fn the_installed_tools_are_read() {
     match ran("oslat", "-D 1 -c 0 -b 32") {
         Some(text) => {
             let made = imported(&Tool::Oslat.read(&text).unwrap());
-            assert!(wakeups(&made, 0).threads[0].woken > 0);
+            assert!(threads(&made, 0)[0].woken > 0);
         }
         None => skip("oslat", "it does not run here"),
     }

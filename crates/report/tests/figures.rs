@@ -402,13 +402,14 @@ fn cells_without_figures_are_named_and_the_others_kept() {
     );
     run.failed(1, "docker", "prime", "the daemon does not run; start it");
     run.missing(2, "process", "prime");
+    run.left_out(2, "docker", "prime", "the rate before was too much");
     // A list that is out of order contradicts itself.
     let mut gaps = regular_gaps(from(1_300));
     gaps.samples.events.reverse();
     run.done(2, "process", "gap", None, gaps);
     let analysis = run.data().analyse();
     let summary = analysis.summary();
-    assert_eq!((summary.planned, summary.done), (4, 1));
+    assert_eq!((summary.planned, summary.done), (5, 1));
     let states: Vec<_> = summary
         .not_measured
         .iter()
@@ -419,12 +420,24 @@ fn cells_without_figures_are_named_and_the_others_kept() {
         [
             (2, State::Failed),
             (3, State::Missing),
-            (4, State::Contradictory)
+            (4, State::LeftOut),
+            (5, State::Contradictory)
         ]
+    );
+    let said = |text: &str| summary.verdict.cautions.iter().any(|c| c.starts_with(text));
+    assert!(
+        said("3 of 5 cells have no figures"),
+        "{:?}",
+        summary.verdict.cautions
+    );
+    let text = tare_report::terminal::render(&analysis, 120, false);
+    assert!(
+        text.contains("left out: the rate before was too much"),
+        "{text}"
     );
     assert!(summary.not_measured[0].reason.contains("start it"));
     assert!(
-        summary.not_measured[2]
+        summary.not_measured[3]
             .reason
             .contains("measure the cell again")
     );

@@ -96,7 +96,7 @@ fn a_damaged_cell_is_named_and_the_others_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let run = write(&path, &small());
-    let damaged = path.join("cells/0001/delays.parquet");
+    let damaged = path.join("cells/0001/events.parquet");
     let mut content = fs::read(&damaged).unwrap();
     content[10] ^= 1;
     fs::write(&damaged, content).unwrap();
@@ -106,6 +106,6 @@ fn a_damaged_cell_is_named_and_the_others_are_reported() {
     assert_eq!(summary.done, 3);
     let cell = &summary.not_measured[0];
     assert_eq!(cell.id, 1);
-    assert!(cell.reason.contains("delays.parquet"), "{}", cell.reason);
+    assert!(cell.reason.contains("events.parquet"), "{}", cell.reason);
     assert!(cell.reason.contains("--resume"), "{}", cell.reason);
 }

@@ -10,7 +10,9 @@ use tare_host::{Machine, Source};
 use tare_report::RunData;
 use tare_report::wakeup::WakeupCombination;
 use tare_report::{Analysis, analyse, html, live, terminal, write_all};
-use tare_results::model::{Achieved, LeftTool, Load, LoadPlace, Trace, TraceEvent, TraceKind};
+use tare_results::model::{
+    Achieved, Counter, LeftTool, Load, LoadPlace, Trace, TraceEvent, TraceKind,
+};
 use tare_results::{CellState, MachineRecord, RunFolder};
 
 const INTERVAL: u64 = 100_000;
@@ -367,6 +369,57 @@ fn an_option_that_stands_in_a_value_counts_no_instructions() {
         let shown = terminal::render(&analysis, 100, false);
         assert_eq!(shown.contains("(instructions)"), counted, "{target}");
     }
+}
+
+#[test]
+fn clocks_and_counters_are_looked_at_as_those_of_noise_are() {
+    let mut run = Run::new(1);
+    let unikernel = Schedule {
+        target: "unikernel",
+        ..Schedule::default()
+    };
+    let cell = run.woken(1, unikernel, |_, _, n| if n == 5 { 100_000 } else { 4_000 });
+    let program = measured(cell);
+    program.counters = vec![Counter {
+        name: "timer interrupts".to_owned(),
+        count: 10_000,
+    }];
+    program.frequencies[1].hz *= 1.5;
+    // Its latencies are in ns, whoever tells the TSC's frequency.
+    let cell = run.woken(1, Schedule::default(), |_, _, _| 4_000);
+    measured(cell).frequencies.clear();
+    let analysis = run.data().analyse();
+    let ids: Vec<&str> = analysis.alarms().iter().map(|alarm| alarm.id()).collect();
+    assert_eq!(ids, ["tsc-frequency-contradicted"]);
+    let mut combinations = analysis.summary().wakeups.iter();
+    let combination = combinations.find(|c| c.target == "unikernel").unwrap();
+    let counter = &combination.counters[0];
+    assert_eq!((counter.count, counter.delays), (10_000, 1));
+    assert_eq!(counter.per_second.unwrap().median, 10_000.0);
+    let page = html::render(&analysis);
+    assert!(page.contains(
+        "<td>timer interrupts</td><td>10,000</td><td>10,000</td><td>1 late wake-up</td>"
+    ));
+}
+
+#[test]
+fn what_was_woken_before_a_load_had_begun_is_in_no_phase() {
+    let mut run = Run::new(1);
+    let schedule = Schedule {
+        loads: &["idle", "dd"],
+        ..Schedule::default()
+    };
+    let cell = run.woken(1, schedule, |_, phase, _| [4_000, 250_000][phase]);
+    // As if dd had never begun in its phase.
+    let head = &mut record(cell).sets[1];
+    head.labels = head.labels.clone().with("between", "yes");
+    let analysis = run.data().analyse();
+    let combination = only(&analysis);
+    let woken: Vec<u64> = combination.phases.iter().map(|phase| phase.woken).collect();
+    assert_eq!(woken, [10_000, 0]);
+    let thread = &combination.each[0].threads[0];
+    assert_eq!((thread.max_ns, thread.missed), (250_000, 6_666));
+    assert_eq!(thread.woken, 10_000 + 3_334);
 }
 
 #[test]

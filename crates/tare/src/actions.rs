@@ -210,9 +210,9 @@ impl<'a> Actions<'a> {
         let mut sh = Command::new("/bin/sh");
         sh.arg("-c")
             .arg(command)
-            .env("TARE_LATENCY_NS", exceeded.latency_ns.to_string())
-            .env("TARE_THREAD", exceeded.thread.to_string())
-            .env("TARE_ACTIVATION", exceeded.activation.to_string())
+            .env("TARE_LATENCY_NS", exceeded.value.to_string())
+            .env("TARE_THREAD", exceeded.set.to_string())
+            .env("TARE_ACTIVATION", exceeded.index.to_string())
             .stdin(Stdio::null())
             .stdout(output);
         match self.guard.spawn(&mut sh) {

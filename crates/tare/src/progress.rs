@@ -34,7 +34,7 @@ pub struct Progress<'a> {
     number: usize,
     of: usize,
     begun: Instant,
-    /// What the threads of the running cell told last.
+    /// What the sets of the running cell told last.
     live: BTreeMap<u32, Live>,
     /// What is done about a latency above a limit.
     actions: Actions<'a>,
@@ -108,16 +108,16 @@ impl Observer for Progress<'_> {
     }
 
     fn live(&mut self, _plan: &CellPlan, live: &Live) {
-        self.live.insert(live.thread, *live);
+        self.live.insert(live.set, *live);
     }
 
     fn exceeded(&mut self, plan: &CellPlan, exceeded: &Exceeded) {
-        let latency = microseconds(exceeded.latency_ns);
+        let latency = microseconds(exceeded.value);
         let text = format!(
             "{}: a latency of {latency} above the limit: activation {} of thread {}",
             plan.label(),
-            exceeded.activation,
-            exceeded.thread
+            exceeded.index,
+            exceeded.set
         );
         let (actions, terminal) = (&mut self.actions, self.terminal);
         let mut act = || {
@@ -133,17 +133,17 @@ impl Observer for Progress<'_> {
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
         self.remaining.finished(&cell.plan, self.begun.elapsed());
         self.live.clear();
-        self.latest = match (&cell.outcome, samples) {
-            (Outcome::Done(_) | Outcome::Woken(_), Some(samples)) => live(cell, samples),
-            _ => format!("{}: failed", cell.plan.label()),
-        };
+        let label = cell.plan.label();
         let failed = match &cell.outcome {
-            Outcome::Failed { reason } => Some(format!(
-                "cell {} ({}) failed: {reason}",
-                cell.plan.id,
-                cell.plan.label()
-            )),
-            Outcome::Done(_) | Outcome::Woken(_) => None,
+            Outcome::Failed { reason } => {
+                self.latest = format!("{label}: failed");
+                Some(format!("cell {} ({label}) failed: {reason}", cell.plan.id))
+            }
+            Outcome::Done { .. } | Outcome::LeftOut { .. } => {
+                let none = Samples::default();
+                self.latest = live(cell, samples.unwrap_or(&none));
+                None
+            }
         };
         match (&self.bar, failed) {
             (Some(bar), None) => bar.inc(1),
@@ -160,18 +160,18 @@ impl Observer for Progress<'_> {
     }
 }
 
-/// Says what the threads of a cell have seen so far.
+/// Says what the sets of a cell have seen so far.
 fn so_far(live: &BTreeMap<u32, Live>) -> String {
     let all = || live.values();
-    let woken: u64 = all().map(|thread| thread.woken).sum();
-    let missed: u64 = all().map(|thread| thread.missed).sum();
-    let sum_ns: u64 = all().map(|thread| thread.sum_ns).sum();
-    let max_ns = all().map(|thread| thread.max_ns).max().unwrap_or_default();
+    let n: u64 = all().map(|set| set.n).sum();
+    let missed: u64 = all().map(|set| set.missed).sum();
+    let sum: u64 = all().map(|set| set.sum).sum();
+    let max = all().map(|set| set.max).max().unwrap_or_default();
     format!(
         "mean {}, max {}, {missed} of {} missed",
-        microseconds(sum_ns / woken.max(1)),
-        microseconds(max_ns),
-        woken + missed
+        microseconds(sum / n.max(1)),
+        microseconds(max),
+        n + missed
     )
 }
 
@@ -223,22 +223,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_threads_have_seen_is_told_together() {
-        let live = |thread, woken, missed, sum_ns, max_ns| Live {
-            thread,
+    fn what_sets_have_seen_is_told_together() {
+        let live = |set, n, missed, sum, max| Live {
+            set,
             tid: 1,
-            woken,
+            n,
             missed,
-            min_ns: 1,
-            last_ns: 1,
-            sum_ns,
-            max_ns,
+            min: 1,
+            last: 1,
+            sum,
+            max,
         };
-        let threads = [
+        let sets = [
             live(0, 100, 2, 500_000, 40_000),
             live(1, 300, 0, 300_000, 12_345),
         ];
-        let live = threads.into_iter().map(|thread| (thread.thread, thread));
+        let live = sets.into_iter().map(|live| (live.set, live));
         assert_eq!(
             so_far(&live.collect()),
             "mean 2.0 µs, max 40.0 µs, 2 of 402 missed"

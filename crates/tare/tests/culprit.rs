@@ -59,8 +59,9 @@ fn judged(run: &Path) -> (Vec<Blame>, Vec<String>) {
         let text = fs::read(folder.unwrap().path().join("cell.json")).unwrap();
         let cell: Cell = serde_json::from_slice(&text).unwrap();
         notices.extend(cell.notices);
-        if let Outcome::Woken(wakeups) = cell.outcome {
-            blames.extend(wakeups.worst.iter().map(blame));
+        if let Some(record) = cell.outcome.record() {
+            // The only thread's.
+            blames.extend(record.traces.iter().map(|trace| blame(trace, 0)));
         }
     }
     (blames, notices)

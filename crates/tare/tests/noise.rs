@@ -24,9 +24,11 @@ fn a_run_leaves_plan_machine_cells_tables_and_report() {
     for cell in 1..=6 {
         for file in [
             "cell.json",
+            "instances.parquet",
             "counts.parquet",
-            "delays.parquet",
+            "events.parquet",
             "envelope.parquet",
+            "raw.parquet",
         ] {
             let name = format!("cells/{cell:04}/{file}");
             assert!(names.contains(&name), "{name} in {names:?}");

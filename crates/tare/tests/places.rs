@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use common::{Bench, is_root, skip};
+use tare_results::model::{Cell, Labels};
 
 const TARGETS: [&str; 9] = [
     "process",
@@ -44,17 +45,16 @@ fn half_of_all_places_stand_in_one_report_by_group() {
     let mut preemption = Vec::new();
     for cell in 1..=TARGETS.len() {
         let cell = read(&format!("cells/{cell:04}/cell.json"));
-        let outcome = &cell["outcome"];
-        assert_eq!(outcome["batch"]["result"], 8, "{cell}");
-        let target = cell["plan"]["target"]["text"].as_str().unwrap();
-        let facts = outcome["facts"].as_array().unwrap();
-        let model = facts.iter().find(|fact| fact["name"] == "preemption model");
+        let cell: Cell = serde_json::from_value(cell).unwrap();
+        let record = cell.outcome.record().unwrap();
+        assert_eq!(record.value("result", &Labels::default()), Some(8.0));
+        let target = cell.plan.target.text.as_str();
+        let model = record.programs[0].fact("preemption model");
         if let (true, Some(model)) = (target.starts_with("linux"), model) {
-            preemption.push(model["value"].as_str().unwrap().to_owned());
+            preemption.push(model.to_owned());
         }
-        let daemons = cell["daemons"].as_array().unwrap();
-        let with_engine = daemons.iter().any(|daemon| daemon == "dockerd");
-        assert!(with_engine || target != "docker", "{cell}");
+        let with_engine = cell.daemons.iter().any(|daemon| daemon == "dockerd");
+        assert!(with_engine || target != "docker", "{cell:?}");
     }
     preemption.sort();
     assert_eq!(preemption, ["full", "rt", "voluntary", "voluntary"]);

@@ -7,6 +7,8 @@ use std::{fs, thread};
 
 use common::{Bench, wait_for};
 use rustix::process::Signal;
+use tare_results::model::Labels;
+use tare_results::{CellState, RunFolder};
 use tare_testkit::sshd::Sshd;
 
 /// Starts a sshd; None if there is none here.
@@ -39,19 +41,26 @@ fn here_and_another_machine_stand_in_one_report() {
         .expect(0, &["process", "measured on "]);
     sshd.wait_until_clean();
     let mut notices = 0;
-    for cell in 1..=4 {
-        let path = bench.work().join(format!("run/cells/{cell:04}/cell.json"));
-        let cell: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        assert_eq!(cell["outcome"]["batch"]["result"], 8, "{cell}");
-        notices += usize::from(cell["notices"].to_string().contains("measured on "));
-        let events = &cell["events"];
-        for pair in ["planned_ns", "started_ns", "ready_ns", "exited_ns"].windows(2) {
-            assert!(
-                events[pair[0]].as_u64() <= events[pair[1]].as_u64(),
-                "{events}"
-            );
-        }
+    let run = RunFolder::open(&bench.work().join("run")).unwrap();
+    for id in 1..=4 {
+        let CellState::Done(cell) = run.state(id) else {
+            panic!("{:?}", run.state(id));
+        };
+        let record = cell.outcome.record().unwrap();
+        assert_eq!(record.value("result", &Labels::default()), Some(8.0));
+        let told = cell
+            .notices
+            .iter()
+            .any(|text| text.contains("measured on "));
+        notices += usize::from(told);
+        let times = run.samples(id).unwrap().instances[0];
+        let times = [
+            times.planned_ns,
+            times.started_ns,
+            times.ready_ns,
+            times.exited_ns,
+        ];
+        assert!(times.is_sorted() && times[0] > 0, "{times:?}");
     }
     assert_eq!(notices, 2);
 }

@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 
 use common::{Bench, skip};
+use tare_results::model::{Cell, Labels};
 
 #[test]
 fn process_and_unikernel_do_the_same_work_and_stand_in_one_report() {
@@ -30,16 +31,17 @@ fn process_and_unikernel_do_the_same_work_and_stand_in_one_report() {
     for cell in 1..=3 {
         let path = bench.work().join(format!("run/cells/{cell:04}/cell.json"));
         let text = fs::read_to_string(path).unwrap();
-        let cell: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let outcome = &cell["outcome"];
-        assert_eq!(outcome["batch"]["result"], 8, "{cell}");
-        assert_eq!(outcome["batch"]["work"], 84);
-        let agent = &outcome["agent"];
+        let cell: Cell = serde_json::from_str(&text).unwrap();
+        let record = cell.outcome.record().unwrap();
+        for (measure, expected) in [("result", 8.0), ("work", 84.0)] {
+            assert_eq!(record.value(measure, &Labels::default()), Some(expected));
+        }
+        let agent = &record.programs[0].agent;
         assert_eq!(
-            agent["accelerator"].is_string(),
-            agent["environment"] == "unikernel"
+            agent.accelerator.is_some(),
+            agent.environment == "unikernel"
         );
-        environments.push(agent["environment"].as_str().unwrap().to_owned());
+        environments.push(agent.environment.clone());
     }
     environments.sort();
     assert_eq!(environments, ["linux", "unikernel", "unikernel"]);

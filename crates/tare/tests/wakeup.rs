@@ -9,14 +9,25 @@ use std::process::Command;
 
 use common::{Bench, Ran, files, is_root, processes_with, skip, wait_for};
 use rustix::process::Signal;
-use serde_json::Value;
+use tare_results::model::{Cell, Labels, Record};
 
 /// Is a short measurement that any machine can do: woken 100 times.
 const SHORT: &str = "wakeup -i 1000 -l 100 --policy other";
 
-fn cell(run: &Path, id: u32) -> Value {
+fn cell(run: &Path, id: u32) -> Cell {
     let text = fs::read(run.join(format!("cells/{id:04}/cell.json"))).unwrap();
     serde_json::from_slice(&text).unwrap()
+}
+
+/// Reads what was measured in a cell.
+fn record(run: &Path, id: u32) -> Record {
+    let outcome = cell(run, id).outcome;
+    outcome.record().expect("it was measured").clone()
+}
+
+/// Returns what was told of the first thread.
+fn told<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
+    record.programs[0].fact_of(name, &Labels::of([("thread", "0")]))
 }
 
 /// Says whether threads can have real-time priorities here, as far as the command sees it.
@@ -103,13 +114,13 @@ fn a_run_keeps_what_every_activation_came_to() {
         ],
     );
     for id in 1..=2 {
-        let cell = cell(&bench.work().join("run"), id);
-        let outcome = &cell["outcome"];
-        assert_eq!(outcome["status"], "woken", "{cell}");
-        let thread = &outcome["threads"][0];
-        assert_eq!(thread["policy"], "other");
-        assert_eq!(thread["woken"], 100, "{thread}");
-        assert!(thread["max_ns"].as_u64() >= thread["min_ns"].as_u64());
+        let record = record(&bench.work().join("run"), id);
+        assert_eq!(told(&record, "scheduling policy"), Some("other"));
+        let [head] = &record.sets[..] else {
+            panic!("{record:?}");
+        };
+        assert_eq!((head.measure.as_str(), head.n), ("latency", 100));
+        assert!(head.max >= head.min);
     }
     bench.run("report run").expect(0, &["report.html"]);
     assert_eq!(files(&bench.scratch()), Vec::<String>::new());
@@ -124,16 +135,17 @@ fn a_thread_of_real_time_priority_is_measured() {
     bench
         .run("wakeup -i 1000 -D 0.5 -p 80 --runs 1 --output run")
         .expect(0, &["a thread under SCHED_FIFO at priority 80"]);
-    let cell = cell(&bench.work().join("run"), 1);
-    let thread = &cell["outcome"]["threads"][0];
-    assert_eq!(
-        (&thread["policy"], &thread["priority"]),
-        (&"fifo".into(), &80.into())
-    );
+    let record = record(&bench.work().join("run"), 1);
+    assert_eq!(told(&record, "scheduling policy"), Some("fifo"));
+    assert_eq!(told(&record, "priority"), Some("80"));
     // Every activation is there, woken or missed, but for those after a stall at the very end.
-    let count = |key: &str| thread[key].as_u64().unwrap();
-    assert!((1..=500).contains(&count("woken")), "{thread}");
-    assert!(count("woken") + count("missed") <= 500, "{thread}");
+    let woken = record.sets[0].n;
+    let missed = record.value("missed", &Labels::of([("thread", "0")]));
+    assert!((1..=500).contains(&woken), "{woken}");
+    assert!(
+        woken as f64 + missed.unwrap() <= 500.0,
+        "{woken}, {missed:?}"
+    );
 }
 
 #[test]
@@ -142,15 +154,10 @@ fn a_thread_on_each_cpu_is_measured() {
     bench
         .run(&format!("{SHORT} -S --runs 1 --output run"))
         .expect(0, &["every CPU that tare may use is measured"]);
-    let cell = cell(&bench.work().join("run"), 1);
-    let threads = cell["outcome"]["threads"].as_array().unwrap();
+    let record = record(&bench.work().join("run"), 1);
     let cpus = rustix::thread::sched_getaffinity(None).unwrap().count();
-    assert_eq!(threads.len(), cpus as usize);
-    assert!(
-        threads
-            .iter()
-            .all(|thread| thread["interval_ns"] == 1_000_000)
-    );
+    assert_eq!(record.sets.len(), cpus as usize);
+    assert!(record.sets.iter().all(|head| head.period == 1_000_000));
 }
 
 #[test]
@@ -176,12 +183,12 @@ fn a_late_wake_up_ends_the_measurement_with_its_own_exit_code_and_acts() {
         .split_whitespace()
         .map(|word| word.parse().unwrap())
         .collect();
-    let cell = cell(&bench.work().join("run"), 1);
-    let exceeded = &cell["outcome"]["exceeded"][0];
-    let told = ["latency_ns", "thread", "activation"].map(|key| exceeded[key].as_u64().unwrap());
+    let record = record(&bench.work().join("run"), 1);
+    let exceeded = record.exceeded[0];
+    let told = [exceeded.value, exceeded.set.into(), exceeded.index];
     assert_eq!(words, told);
     // It stopped long before its sixty seconds were over.
-    assert!(cell["outcome"]["threads"][0]["woken"].as_u64().unwrap() < 60_000);
+    assert!(record.sets[0].n < 60_000);
     bench.run("report run").expect(0, &[]);
 }
 
@@ -235,9 +242,9 @@ fn a_deadline_thread_runs_on_any_cpu_unless_one_is_named() {
         return skip("SCHED_DEADLINE", ran.err.trim());
     }
     ran.expect(0, &["a thread under SCHED_DEADLINE on any CPU"]);
-    let thread = &cell(&bench.work().join("run"), 1)["outcome"]["threads"][0];
-    assert_eq!(thread["policy"], "deadline");
-    assert!(thread["cpu"].is_null(), "{thread}");
+    let record = record(&bench.work().join("run"), 1);
+    assert_eq!(told(&record, "scheduling policy"), Some("deadline"));
+    assert_eq!(told(&record, "CPU"), None);
 }
 
 #[test]
@@ -259,9 +266,9 @@ fn measuring_goes_on_after_a_late_wake_up_if_asked_to() {
         3,
         &["more times while the command of --on-threshold still ran"],
     );
-    let cell = cell(&run, 1);
-    assert_eq!(cell["outcome"]["threads"][0]["woken"], 100, "{cell}");
-    assert!(cell["outcome"]["exceeded"].as_array().unwrap().len() > 1);
+    let record = record(&run, 1);
+    assert_eq!(record.sets[0].n, 100);
+    assert!(record.exceeded.len() > 1);
     // It ran on, so it was started once, and did not outlive the run.
     assert_eq!(
         fs::read_to_string(bench.work().join("log")).unwrap(),
@@ -283,7 +290,7 @@ fn an_interrupted_run_is_resumed_as_it_was_planned() {
     );
     bench.run("wakeup --resume run").expect(0, &["1 cell"]);
     let [first, second] = [1, 2].map(|id| cell(&bench.work().join("run"), id));
-    assert_eq!(first["plan"]["words"], second["plan"]["words"]);
+    assert_eq!(first.plan.words, second.plan.words);
 }
 
 #[test]

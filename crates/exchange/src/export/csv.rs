@@ -5,22 +5,19 @@
 
 use std::fmt::Write as _;
 
-use tare_results::model::{Cell, LatencyCount, LoadPhase, LoadPlace, WakeupSamples, Wakeups};
+use tare_results::model::{Cell, LoadPhase, LoadPlace, Record, Samples, SetHead, SetSamples};
 use tare_results::target::Group;
 use tare_stats::{Counts, Response, StatsError};
 
 /// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up came before the load of
 /// its phase began, while the one before still had to end.
 #[must_use]
-pub fn histogram(samples: &WakeupSamples) -> String {
+pub fn histogram(record: &Record, samples: &Samples) -> String {
     let mut text = HISTOGRAM.to_owned();
-    for row in &samples.counts {
-        let (thread, phase, between) = key(row);
-        let _ = writeln!(
-            text,
-            "{thread},{phase},{between},{},{}",
-            row.latency_ns, row.count
-        );
+    for (head, set) in sets(record, samples) {
+        for row in &set.counts {
+            let _ = writeln!(text, "{},{},{}", key(head), row.value, row.count);
+        }
     }
     text
 }
@@ -32,19 +29,12 @@ pub fn histogram(samples: &WakeupSamples) -> String {
 /// # Errors
 ///
 /// As [`Response::new`].
-pub fn response_histogram(
-    wakeups: &Wakeups,
-    samples: &WakeupSamples,
-) -> Result<String, StatsError> {
+pub fn response_histogram(record: &Record, samples: &Samples) -> Result<String, StatsError> {
     let mut text = HISTOGRAM.to_owned();
-    let same = |a: &_, b: &_| key(a) == key(b);
-    for rows in samples.counts.chunk_by(same) {
-        let (thread, phase, between) = key(&rows[0]);
-        let interval_ns = wakeups.threads.iter().find(|t| t.number == thread);
-        let interval_ns = interval_ns.map_or(0, |t| t.interval_ns);
-        let counts = Counts::from_pairs(rows.iter().map(|row| (row.latency_ns, row.count)))?;
-        for (latency, count) in Response::new(&counts, interval_ns)?.expand()?.iter() {
-            let _ = writeln!(text, "{thread},{phase},{between},{latency},{count}");
+    for (head, set) in sets(record, samples) {
+        let counts = Counts::from_pairs(set.counts.iter().map(|row| (row.value, row.count)))?;
+        for (latency, count) in Response::new(&counts, head.period)?.expand()?.iter() {
+            let _ = writeln!(text, "{},{latency},{count}", key(head));
         }
     }
     Ok(text)
@@ -53,35 +43,40 @@ pub fn response_histogram(
 /// The first line of a histogram.
 const HISTOGRAM: &str = "thread,phase,between,latency_ns,count\n";
 
-fn key(row: &LatencyCount) -> (u32, u32, u8) {
-    (row.thread, row.phase, row.between.into())
+fn sets<'a>(
+    record: &'a Record,
+    samples: &'a Samples,
+) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> {
+    record.sets.iter().zip(&samples.sets)
+}
+
+/// Returns thread and phase of a set as fields, and whether it is from before the load of the phase began.
+fn key(head: &SetHead) -> String {
+    let labels = &head.labels;
+    let of = |label| labels.get(label).unwrap_or("0");
+    let between = u8::from(labels.get("between").is_some());
+    format!("{},{},{between}", of("thread"), of("phase"))
 }
 
 /// Writes one line for each wake-up that was kept: `thread,activation,planned_ns,phase,between,latency_ns`.
 ///
-/// Activations left out were missed.
+/// Activations left out were missed. The phase is that of [`histogram`].
 #[must_use]
-pub fn raw(cell: &Cell, wakeups: &Wakeups, samples: &WakeupSamples) -> String {
+pub fn raw(record: &Record, samples: &Samples) -> String {
     let mut text = "thread,activation,planned_ns,phase,between,latency_ns\n".to_owned();
-    let phase_ns = cell.plan.phase_seconds.map(phase_ns);
-    let last_phase = (cell.plan.phases.len() as u64).saturating_sub(1);
-    for wakeup in &samples.raw {
-        let thread = wakeups.threads.iter().find(|t| t.number == wakeup.thread);
-        let interval_ns = thread.map_or(0, |t| t.interval_ns);
-        let planned_ns = wakeup.activation.saturating_mul(interval_ns);
-        let phase = phase_ns.and_then(|length| planned_ns.checked_div(length));
-        let phase = phase.unwrap_or(0).min(last_phase);
-        let between = cell.load.as_ref();
-        let between = between.is_some_and(|load| load.is_between(&cell.plan, planned_ns));
-        let _ = writeln!(
-            text,
-            "{},{},{planned_ns},{phase},{},{}",
-            wakeup.thread,
-            wakeup.activation,
-            u8::from(between),
-            wakeup.latency_ns
-        );
+    let mut rows = Vec::new();
+    for (head, set) in sets(record, samples) {
+        let key = key(head);
+        let (thread, phase) = key.split_once(',').unwrap_or_default();
+        for event in &set.raw {
+            let planned_ns = event.at.wrapping_sub(head.first);
+            let (index, value) = (event.index, event.value);
+            let row = format!("{thread},{index},{planned_ns},{phase},{value}\n");
+            rows.push((head.labels.number("thread"), index, row));
+        }
     }
+    rows.sort();
+    text.extend(rows.into_iter().map(|(_, _, row)| row));
     text
 }
 
@@ -90,18 +85,19 @@ pub fn raw(cell: &Cell, wakeups: &Wakeups, samples: &WakeupSamples) -> String {
 /// `start_ns` is when it was due. The others say when its tools were started, told to end and had ended; they are
 /// empty where nothing tells, or where another clock than that of the wake-ups does.
 #[must_use]
-pub fn events(cell: &Cell, wakeups: &Wakeups) -> String {
+pub fn events(cell: &Cell, record: &Record) -> String {
     let mut text = "phase,load,start_ns,started_ns,stopping_ns,stopped_ns\n".to_owned();
     let length = cell.plan.phase_seconds.map_or(0, phase_ns);
+    let origin_ns = record.sets.first().map_or(0, |head| head.first);
     let loads: Vec<&str> = match &cell.plan.phases[..] {
         [] => vec![cell.plan.load.as_str()],
         phases => phases.iter().map(String::as_str).collect(),
     };
     for (number, load) in (0_u32..).zip(loads) {
         let start = length.saturating_mul(number.into());
-        let seen = seen(cell, wakeups, number);
+        let seen = seen(cell, record, number);
         let relative = |at: fn(&LoadPhase) -> u64| match seen {
-            Some(phase) => (i128::from(at(phase)) - i128::from(wakeups.origin_ns)).to_string(),
+            Some(phase) => (i128::from(at(phase)) - i128::from(origin_ns)).to_string(),
             None => String::new(),
         };
         let _ = writeln!(
@@ -117,9 +113,9 @@ pub fn events(cell: &Cell, wakeups: &Wakeups) -> String {
 }
 
 /// Returns when a phase was, if the clock that tells is the one of the wake-ups.
-fn seen<'a>(cell: &'a Cell, wakeups: &Wakeups, number: u32) -> Option<&'a LoadPhase> {
+fn seen<'a>(cell: &'a Cell, record: &Record, number: u32) -> Option<&'a LoadPhase> {
     let load = cell.load.as_ref()?;
-    let agent = &wakeups.agent;
+    let agent = &record.program()?.agent;
     let is_elsewhere = agent.accelerator.is_some()
         || agent.environment != "linux"
         || cell.plan.target.group == Group::Remote;

@@ -5,8 +5,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use tare_host::{Machine, Source};
 use tare_results::model::{
-    Agent, Calibration, Cell, CellPlan, Events, Fact, LatencyBin, LatencyCount, Outcome, Plan,
-    Preparation, SCHEMA, Samples, WakeupSamples, WakeupThread, Wakeups,
+    Agent, Bin, Calibration, Cell, CellPlan, Count, Fact, Instance, Labels, Outcome, Plan,
+    Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples, Unit, Value,
 };
 use tare_results::target::TargetSpec;
 use tare_results::{MachineRecord, RunFolder};
@@ -96,36 +96,47 @@ fn cell(
     interval_us: Option<u64>,
     now: Timestamp,
 ) -> Result<(Cell, Samples), ExchangeError> {
-    let mut samples = WakeupSamples::default();
-    let mut threads = Vec::new();
+    let mut samples = Samples {
+        instances: vec![Instance::default()],
+        sets: Vec::new(),
+    };
+    let mut record = Record::default();
+    let mut facts = facts(foreign);
     for (number, column) in (0..).zip(&series.threads) {
         let interval_ns = interval_ns(foreign, series, column, interval_us)?;
         let sums = Sums::of(column).map_err(|problem| {
             ExchangeError::NotOutput(format!("{} {number}: {problem}", series.name))
         })?;
-        threads.push(thread(number, column, interval_ns, &sums));
-        samples
-            .counts
-            .extend(column.counts.iter().map(|(us, count)| LatencyCount {
-                thread: number,
-                phase: 0,
-                between: false,
-                latency_ns: us * US,
-                count: *count,
-            }));
-        if sums.woken > 0 {
-            samples.bins.push(LatencyBin {
-                thread: number,
-                bin: 0,
-                count: sums.woken,
-                sum_ns: sums.sum_ns,
-                min_ns: sums.min_ns,
-                max_ns: sums.max_ns,
-            });
-        }
+        let labels = Labels::default().with("thread", number);
+        record.sets.push(head(&labels, column, interval_ns, &sums));
+        record.values.push(Value {
+            measure: "missed".to_owned(),
+            labels: labels.clone(),
+            unit: String::new(),
+            value: missed(column, interval_ns) as f64,
+        });
+        facts.extend(of_thread(&labels, column, interval_ns));
+        let counts = column.counts.iter();
+        let envelope = (sums.woken > 0).then_some(Bin {
+            bin: 0,
+            n: sums.woken,
+            sum: sums.sum_ns,
+            min: sums.min_ns,
+            max: sums.max_ns,
+        });
+        samples.sets.push(SetSamples {
+            counts: counts
+                .map(|(us, count)| Count {
+                    value: us * US,
+                    count: *count,
+                })
+                .collect(),
+            envelope: envelope.into_iter().collect(),
+            ..SetSamples::default()
+        });
     }
-    let plan = plan(foreign, series, id, &threads);
-    let wakeups = Wakeups {
+    let plan = plan(foreign, series, id, &record.sets);
+    record.programs.push(Program {
         agent: Agent {
             version: foreign.tool.clone(),
             environment: "linux".to_owned(),
@@ -135,7 +146,7 @@ fn cell(
             kernel: None,
         },
         preparation: Preparation {
-            cpu: threads.first().and_then(|thread| thread.cpu),
+            cpu: series.threads.first().and_then(|column| column.cpu),
             buffer_bytes: 0,
             locked: false,
             latency_held: false,
@@ -143,25 +154,17 @@ fn cell(
         calibration: UNKNOWN,
         frequencies: Vec::new(),
         counters: Vec::new(),
-        facts: facts(foreign),
-        origin_ns: 0,
-        threads,
-        exceeded: Vec::new(),
-        worst: Vec::new(),
-    };
+        facts,
+    });
     let cell = Cell {
         schema: SCHEMA,
         plan,
+        invocation: foreign.started.unwrap_or(now),
         started_at: foreign.started.unwrap_or(now),
-        events: Events::default(),
-        outcome: Outcome::Woken(Box::new(wakeups)),
+        outcome: Outcome::done(record),
         notices: notices(foreign, series),
         load: None,
         daemons: Vec::new(),
-    };
-    let samples = Samples {
-        wakeups: samples,
-        ..Samples::default()
     };
     Ok((cell, samples))
 }
@@ -198,7 +201,6 @@ fn interval_ns(
 /// Is what the figures of a thread add up to, in ns.
 struct Sums {
     woken: u64,
-    counted_ns: u64,
     uncounted_ns: u64,
     sum_ns: u64,
     min_ns: u64,
@@ -242,7 +244,6 @@ impl Sums {
         let uncounted_ns = uncounted_ns(column, woken, counted_ns, max).ok_or_else(many)?;
         Ok(Self {
             woken,
-            counted_ns,
             uncounted_ns,
             sum_ns: counted_ns.checked_add(uncounted_ns).ok_or_else(many)?,
             min_ns: if woken == 0 { 0 } else { min * US },
@@ -273,57 +274,81 @@ fn uncounted_ns(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Optio
     us.clamp(least, most.max(least)).checked_mul(US)
 }
 
-fn thread(number: u32, column: &Column, interval_ns: u64, sums: &Sums) -> WakeupThread {
+fn head(labels: &Labels, column: &Column, interval_ns: u64, sums: &Sums) -> SetHead {
+    let length = interval_ns.saturating_mul(sums.woken.max(1));
+    SetHead {
+        measure: "latency".to_owned(),
+        labels: labels.clone(),
+        unit: Unit::Ns,
+        n: sums.woken,
+        sum: sums.sum_ns,
+        min: sums.min_ns,
+        max: sums.max_ns,
+        last: length,
+        period: interval_ns,
+        threshold: sums.max_ns.saturating_add(1),
+        uncounted: column.over,
+        uncounted_sum: sums.uncounted_ns,
+        uncounted_max: if column.over > 0 { sums.max_ns } else { 0 },
+        bin: length,
+        ..SetHead::default()
+    }
+}
+
+/// Returns how many activations were missed, as each latency and the interval tell.
+fn missed(column: &Column, interval_ns: u64) -> u64 {
     let missed = column
         .counts
         .iter()
         .map(|(us, count)| missed_by(us * US, interval_ns).saturating_mul(*count));
     let missed_beyond = missed_by(column.limit.saturating_mul(US), interval_ns);
-    let priority = column.priority.unwrap_or(0);
-    let policy = match column.priority {
+    missed.fold(
+        missed_beyond.saturating_mul(column.over),
+        u64::saturating_add,
+    )
+}
+
+/// Returns the policy of a thread, as its priority tells.
+fn policy(column: &Column) -> &'static str {
+    match column.priority {
         None => "unknown",
         Some(0) => "other",
         Some(_) => "fifo",
-    };
-    WakeupThread {
-        number,
-        tid: column.tid,
-        cpu: column.cpu,
-        policy: policy.to_owned(),
-        priority,
-        interval_ns,
-        woken: sums.woken,
-        missed: missed.fold(
-            missed_beyond.saturating_mul(column.over),
-            u64::saturating_add,
-        ),
-        min_ns: sums.min_ns,
-        max_ns: sums.max_ns,
-        sum_ns: sums.counted_ns + sums.uncounted_ns,
-        threshold_ns: sums.max_ns.saturating_add(1),
-        peaks_seen: 0,
-        peaks_kept: 0,
-        uncounted: column.over,
-        uncounted_ns: sums.uncounted_ns,
-        uncounted_max_ns: if column.over > 0 { sums.max_ns } else { 0 },
-        bin_ns: interval_ns.saturating_mul(sums.woken.max(1)),
-        raw_kept: 0,
-        recording_ns: 0,
     }
 }
 
-fn plan(foreign: &Foreign, series: &Series, id: u32, threads: &[WakeupThread]) -> CellPlan {
-    let first = threads.first();
-    let interval_ns = first.map_or(US, |thread| thread.interval_ns);
-    let woken = first.map_or(0, |thread| thread.woken);
+/// Returns what is known of a thread.
+fn of_thread(labels: &Labels, column: &Column, interval_ns: u64) -> Vec<Fact> {
+    let some = |number: u32| (number > 0).then(|| number.to_string());
+    let told = [
+        ("thread id", some(column.tid)),
+        ("CPU", column.cpu.map(|cpu| cpu.to_string())),
+        ("priority", some(column.priority.unwrap_or(0))),
+        ("interval", Some(format!("{interval_ns} ns"))),
+        ("scheduling policy", Some(policy(column).to_owned())),
+    ];
+    let told = told.into_iter().filter_map(|(name, value)| {
+        Some(Fact {
+            name: name.to_owned(),
+            labels: labels.clone(),
+            value: value?,
+        })
+    });
+    told.collect()
+}
+
+fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPlan {
+    let first = series.threads.first();
+    let interval_ns = sets.first().map_or(US, |head| head.period);
+    let woken = sets.first().map_or(0, |head| head.n);
     let duration_ns = foreign
         .duration_ns
         .unwrap_or_else(|| interval_ns.saturating_mul(woken.max(1)));
     let seconds = duration_ns as f64 / 1e9;
     let plan = tare_wire::wakeup::Plan {
-        threads: u32::try_from(threads.len()).unwrap_or(u32::MAX),
-        priority: first.map_or(0, |thread| thread.priority),
-        policy: match first.map(|thread| thread.policy.as_str()) {
+        threads: u32::try_from(sets.len()).unwrap_or(u32::MAX),
+        priority: first.and_then(|column| column.priority).unwrap_or(0),
+        policy: match first.map(policy) {
             Some("fifo") => tare_wire::wakeup::Policy::Fifo,
             _ => tare_wire::wakeup::Policy::Other,
         },
@@ -352,10 +377,12 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, threads: &[WakeupThread]) -
 fn facts(foreign: &Foreign) -> Vec<Fact> {
     let command = foreign.command.as_ref().map(|command| Fact {
         name: "command".to_owned(),
+        labels: Labels::default(),
         value: command.clone(),
     });
     let told = foreign.facts.iter().map(|(name, value)| Fact {
         name: name.clone(),
+        labels: Labels::default(),
         value: value.clone(),
     });
     command.into_iter().chain(told).collect()

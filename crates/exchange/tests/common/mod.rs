@@ -3,9 +3,9 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use jiff::Timestamp;
-use tare_exchange::Latencies;
 use tare_exchange::import::{Foreign, Imported, run};
-use tare_results::model::{Outcome, Wakeups};
+use tare_exchange::{Latencies, Thread};
+use tare_results::model::Record;
 
 pub const QUIET: &str = include_str!("../samples/cyclictest-quiet.txt");
 pub const LIVE: &str = include_str!("../samples/cyclictest-live.txt");
@@ -21,18 +21,20 @@ pub fn imported(foreign: &Foreign) -> Imported {
     run(foreign, Some(1_000), vec!["tare".to_owned()], now).unwrap()
 }
 
-/// Returns the facts of a cell.
-pub fn wakeups(imported: &Imported, cell: usize) -> &Wakeups {
-    match &imported.cells[cell].0.outcome {
-        Outcome::Woken(wakeups) => wakeups,
-        other => panic!("{other:?}"),
-    }
+/// Returns the record of a cell.
+pub fn record(imported: &Imported, cell: usize) -> &Record {
+    imported.cells[cell].0.outcome.record().unwrap()
+}
+
+/// Returns the threads of a cell.
+pub fn threads(imported: &Imported, cell: usize) -> Vec<Thread> {
+    let latencies = latencies(imported, cell).into_iter();
+    latencies.map(|latencies| latencies.thread).collect()
 }
 
 /// Returns the latencies of a cell, as exports take them.
 pub fn latencies(imported: &Imported, cell: usize) -> Vec<Latencies> {
-    let samples = &imported.cells[cell].1.wakeups;
-    Latencies::of_threads(&wakeups(imported, cell).threads, samples).unwrap()
+    Latencies::of_cell(record(imported, cell), &imported.cells[cell].1).unwrap()
 }
 
 /// Leaves out what an import can't know: at which cycles latencies were beyond the histogram.

@@ -45,14 +45,7 @@ pub(super) fn program() -> Program {
     use tare_results::model::{Agent, Calibration, Preparation};
 
     Program {
-        agent: Agent {
-            version: String::new(),
-            environment: "linux".to_owned(),
-            sha256: String::new(),
-            emulated: false,
-            accelerator: None,
-            kernel: None,
-        },
+        agent: Agent::default(),
         preparation: Preparation {
             cpu: None,
             buffer_bytes: 0,

@@ -306,7 +306,7 @@ pub struct Counter {
 }
 
 /// Who ran the measured code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
     /// Its version.
     pub version: String,

@@ -662,17 +662,6 @@ mod tests {
         lines
     }
 
-    fn agent() -> Agent {
-        Agent {
-            version: String::new(),
-            environment: String::new(),
-            sha256: "0".repeat(64),
-            emulated: false,
-            accelerator: None,
-            kernel: None,
-        }
-    }
-
     fn receive(lines: &[Vec<u8>]) -> Result<Received, Incomplete> {
         let mut receiver = Receiver::default();
         for line in lines {
@@ -685,7 +674,7 @@ mod tests {
     fn whole_records_become_the_facts_of_a_cell() {
         let received = receive(&lines()).unwrap();
         assert_eq!(received.notices, ["cold"]);
-        let (record, samples, _) = received.into_record(agent(), Instance::default(), &[]);
+        let (record, samples, _) = received.into_record(Agent::default(), Instance::default(), &[]);
         assert_eq!(record.sets[0].measure, "duration");
         assert_eq!(record.programs[0].agent.version, "1.2.3");
         assert_eq!(samples.sets[0].counts[1].value, 5_000);

@@ -420,19 +420,9 @@ mod tests {
         }
     }
 
-    fn agent() -> Agent {
-        Agent {
-            version: String::new(),
-            environment: String::new(),
-            sha256: String::new(),
-            emulated: false,
-            accelerator: None,
-            kernel: None,
-        }
-    }
-
     fn divided(received: Received, phases: &[Phase]) -> (Record, Samples) {
-        let (record, samples, _) = received.into_record(agent(), Instance::default(), phases);
+        let (record, samples, _) =
+            received.into_record(Agent::default(), Instance::default(), phases);
         (record, samples)
     }
 

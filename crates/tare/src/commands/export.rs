@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use tare_exchange::export::cyclictest::{Head, Histogram, System, Unit, histogram, json};
 use tare_exchange::export::{csv, hgrm::hgrm};
 use tare_exchange::{ExchangeError, Latencies};
-use tare_results::model::{Cell, Outcome, WakeupSamples, Wakeups};
+use tare_results::model::{Cell, Record, Samples, SetHead};
 use tare_results::{CellState, RunFolder};
 use tare_stats::{Counts, StatsError};
+use tare_wire::wakeup;
 
 use super::clean_up;
 use super::run_folder::RUNS;
@@ -68,6 +69,7 @@ fn chosen(folder: &RunFolder, arguments: &ExportArguments) -> Result<Vec<Cell>, 
     let plans = folder.plan().cells.iter();
     let wanted = plans.filter(|plan| {
         (arguments.cell.is_empty() || arguments.cell.contains(&plan.id))
+            && plan.experiment == wakeup::NAME
             && arguments
                 .target
                 .as_ref()
@@ -75,7 +77,7 @@ fn chosen(folder: &RunFolder, arguments: &ExportArguments) -> Result<Vec<Cell>, 
     });
     let cells: Vec<Cell> = wanted
         .filter_map(|plan| match folder.state(plan.id) {
-            CellState::Done(cell) if matches!(cell.outcome, Outcome::Woken(_)) => Some(*cell),
+            CellState::Done(cell) if cell.outcome.record().is_some() => Some(*cell),
             _ => None,
         })
         .collect();
@@ -99,24 +101,24 @@ fn content(
     arguments: &ExportArguments,
     terminal: &Terminal,
 ) -> Result<String, CommandError> {
-    let Outcome::Woken(wakeups) = &cell.outcome else {
+    let Some(record) = cell.outcome.record() else {
         return Ok(String::new());
     };
-    let samples = folder.samples(cell.plan.id)?.wakeups;
-    warn(cell, wakeups, arguments.format, terminal);
-    let made = make(folder, cell, wakeups, &samples, arguments);
+    let samples = folder.samples(cell.plan.id)?;
+    warn(cell, record, arguments.format, terminal);
+    let made = make(folder, cell, record, &samples, arguments);
     Ok(made.map_err(ExchangeError::from)?)
 }
 
 fn make(
     folder: &RunFolder,
     cell: &Cell,
-    wakeups: &Wakeups,
-    samples: &WakeupSamples,
+    record: &Record,
+    samples: &Samples,
     arguments: &ExportArguments,
 ) -> Result<String, StatsError> {
     let latencies = || {
-        let all = Latencies::of_threads(&wakeups.threads, samples)?;
+        let all = Latencies::of_cell(record, samples)?;
         match arguments.response {
             true => all.iter().map(Latencies::response).collect(),
             false => Ok(all),
@@ -129,27 +131,28 @@ fn make(
             let all = false;
             histogram(&latencies()?, &Histogram { size, unit, all })
         }
-        Format::CyclictestJson => json(&head(folder, cell, wakeups), &latencies()?, size, unit)?,
+        Format::CyclictestJson => {
+            let head = head(folder, cell, record, samples);
+            json(&head, &latencies()?, size, unit)?
+        }
         Format::Hgrm => {
             let latencies = latencies()?;
             hgrm(&Counts::merge_all(
                 latencies.iter().map(|thread| &thread.counts),
             )?)
         }
-        Format::Csv if arguments.response => csv::response_histogram(wakeups, samples)?,
-        Format::Csv => csv::histogram(samples),
-        Format::Raw => csv::raw(cell, wakeups, samples),
-        Format::Events => csv::events(cell, wakeups),
+        Format::Csv if arguments.response => csv::response_histogram(record, samples)?,
+        Format::Csv => csv::histogram(record, samples),
+        Format::Raw => csv::raw(record, samples),
+        Format::Events => csv::events(cell, record),
     })
 }
 
 /// Says what is not in the text although it was measured.
-fn warn(cell: &Cell, wakeups: &Wakeups, format: Format, terminal: &Terminal) {
-    let sum = |of: fn(&tare_results::model::WakeupThread) -> u64| {
-        wakeups.threads.iter().map(of).fold(0, u64::saturating_add)
-    };
-    let (woken, raw) = (sum(|t| t.woken), sum(|t| t.raw_kept));
-    let uncounted = sum(|t| t.uncounted);
+fn warn(cell: &Cell, record: &Record, format: Format, terminal: &Terminal) {
+    let sum = |of: fn(&SetHead) -> u64| record.sets.iter().map(of).fold(0, u64::saturating_add);
+    let (woken, raw) = (sum(|head| head.n), sum(|head| head.raw));
+    let uncounted = sum(|head| head.uncounted);
     let id = cell.plan.id;
     match format {
         Format::Raw if raw < woken => terminal.warn(&format!(
@@ -163,16 +166,14 @@ fn warn(cell: &Cell, wakeups: &Wakeups, format: Format, terminal: &Terminal) {
     }
 }
 
-fn head(folder: &RunFolder, cell: &Cell, wakeups: &Wakeups) -> Head {
-    let fact = |name: &str| {
-        let mut facts = wakeups.facts.iter();
-        let fact = facts.find(|fact| fact.name == name);
-        fact.map(|fact| fact.value.clone())
-    };
-    let events = &cell.events;
-    let lasted = events
-        .exited_ns
-        .map_or(0, |ns| ns.saturating_sub(events.started_ns));
+fn head(folder: &RunFolder, cell: &Cell, record: &Record, samples: &Samples) -> Head {
+    let program = record.program();
+    let fact = |name: &str| Some(program?.fact(name)?.to_owned());
+    let (version, environment) = program.map_or(("", ""), |program| {
+        (&program.agent.version, &program.agent.environment)
+    });
+    let instance = samples.instances.first();
+    let lasted = instance.map_or(0, |times| times.exited_ns.saturating_sub(times.started_ns));
     let lasted = SignedDuration::from_nanos(i64::try_from(lasted).unwrap_or(i64::MAX));
     let end = cell
         .started_at
@@ -180,12 +181,12 @@ fn head(folder: &RunFolder, cell: &Cell, wakeups: &Wakeups) -> Head {
         .unwrap_or(Timestamp::MAX);
     Head {
         command: folder.plan().command.join(" "),
-        version: format!("tare {}", wakeups.agent.version),
+        version: format!("tare {version}"),
         start: cell.started_at,
         end,
         return_code: exit::DONE,
         system: System {
-            sysname: match wakeups.agent.environment.as_str() {
+            sysname: match environment {
                 "linux" => "Linux".to_owned(),
                 other => other.to_owned(),
             },

@@ -11,7 +11,7 @@ use tare_experiments::plan::Frame;
 use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
-use tare_results::model::{CellPlan, Outcome, Plan, SettingPlan};
+use tare_results::model::{CellPlan, Plan, SettingPlan};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, engine, spec};
@@ -226,7 +226,8 @@ fn exceeds(folder: &RunFolder) -> bool {
     let mut cells = folder.plan().cells.iter();
     cells.any(|plan| match folder.state(plan.id) {
         CellState::Done(cell) => {
-            matches!(&cell.outcome, Outcome::Woken(woken) if !woken.exceeded.is_empty())
+            let record = cell.outcome.record();
+            record.is_some_and(|record| !record.exceeded.is_empty())
         }
         _ => false,
     })

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use tare_results::model::{Agent, Outcome};
+use tare_results::model::Record;
 use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_targets::spec;
 
@@ -32,8 +32,9 @@ pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError
         // All cells of a target were made by one program, or this would have refused before.
         if !compared.contains(&plan.target)
             && let CellState::Done(cell) = folder.state(plan.id)
-            && let Some(then) = agent(&cell.outcome)
+            && let Some(program) = cell.outcome.record().and_then(Record::program)
         {
+            let then = &program.agent;
             let now = spec::of(&plan.target)?.program()?;
             same("agent or image", &then.sha256, &now.sha256)?;
             same("accelerator", &then.accelerator, &now.accelerator)?;
@@ -42,14 +43,6 @@ pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError
         }
     }
     Ok(folder)
-}
-
-fn agent(outcome: &Outcome) -> Option<&Agent> {
-    match outcome {
-        Outcome::Done(measurement) => Some(&measurement.agent),
-        Outcome::Woken(wakeups) => Some(&wakeups.agent),
-        Outcome::Failed { .. } => None,
-    }
 }
 
 fn same<T: PartialEq>(what: &str, then: &T, now: &T) -> Result<(), CommandError> {

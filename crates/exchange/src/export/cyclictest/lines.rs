@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use tare_results::model::{WakeupSamples, WakeupThread};
-
 use super::{Unit, mean};
-use crate::latencies::Latencies;
+use crate::latencies::{Latencies, Thread};
 
 /// Is the least latency that cyclictest shows before the first wake-up, in its unit.
 const NOTHING_YET: u64 = 1_000_000;
@@ -115,17 +113,15 @@ pub fn status_lines(threads: &[Latencies], last_ns: impl Fn(u32) -> u64, unit: U
 
 /// Returns what `-b` adds at the end: the threads, and which of them was late, if one was.
 #[must_use]
-pub fn breaks(threads: &[WakeupThread], broke: Option<(u32, u64)>, unit: Unit) -> String {
+pub fn breaks(threads: &[Latencies], broke: Option<(u32, u64)>, unit: Unit) -> String {
     let mut text = "# Thread Ids:".to_owned();
-    for thread in threads {
+    let mut all = threads.iter().map(|latencies| &latencies.thread);
+    for thread in all.clone() {
         let _ = write!(text, " {:05}", thread.tid);
     }
     text.push('\n');
     if let Some((thread, latency_ns)) = broke {
-        let tid = threads
-            .iter()
-            .find(|t| t.number == thread)
-            .map_or(0, |t| t.tid);
+        let tid = all.find(|t| t.number == thread).map_or(0, |t| t.tid);
         let value = unit.of(latency_ns);
         let _ = writeln!(text, "# Break thread: {tid}\n# Break value: {value}");
     }
@@ -135,26 +131,15 @@ pub fn breaks(threads: &[WakeupThread], broke: Option<(u32, u64)>, unit: Unit) -
 /// Returns what `--spike` adds at the end: every wake-up later than `trigger`, with the time at which it ran, µs of
 /// CLOCK_MONOTONIC; `nodes` of them at most.
 #[must_use]
-pub fn spikes(
-    threads: &[WakeupThread],
-    samples: &WakeupSamples,
-    origin_ns: u64,
-    trigger: u64,
-    nodes: usize,
-    unit: Unit,
-) -> String {
+pub fn spikes(threads: &[Latencies], trigger: u64, nodes: usize, unit: Unit) -> String {
     let mut spikes: Vec<(u64, u32, u64)> = Vec::new();
-    for peak in &samples.peaks {
-        let value = unit.of(peak.latency_ns);
-        let Some(thread) = threads.iter().find(|t| t.number == peak.thread) else {
-            continue;
-        };
-        if value > trigger {
-            let planned_ns = peak.activation.saturating_mul(thread.interval_ns);
-            let ran_ns = origin_ns
-                .saturating_add(planned_ns)
-                .saturating_add(peak.latency_ns);
-            spikes.push((ran_ns / 1_000, peak.thread, value));
+    for latencies in threads {
+        for event in &latencies.events {
+            let value = unit.of(event.value);
+            if value > trigger {
+                let ran_ns = event.at.saturating_add(event.value);
+                spikes.push((ran_ns / 1_000, latencies.thread.number, value));
+            }
         }
     }
     spikes.sort_unstable();
@@ -223,7 +208,7 @@ fn line(state: &State, figures: Figures, unit: Unit) -> String {
 }
 
 /// Returns the least latency of a thread, as cyclictest shows it.
-pub(super) fn least(thread: &WakeupThread, unit: Unit) -> u64 {
+pub(super) fn least(thread: &Thread, unit: Unit) -> u64 {
     if thread.woken == 0 {
         NOTHING_YET
     } else {

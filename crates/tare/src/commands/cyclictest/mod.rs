@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tare_exchange::Latencies;
 use tare_guard::{Guard, Interrupt, default_state_dir};
-use tare_results::model::{Samples, WakeupSamples};
-use tare_results::receive::{Incomplete, Measured, Received, Receiver, Seen, WakeupFacts};
+use tare_results::model::{Agent, Instance, Record};
+use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_targets::instance::{Ending, Watcher};
 use tare_targets::{Availability, Job, spec};
 
@@ -108,30 +108,19 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
 
 /// Is what was measured.
 struct Taken {
-    facts: WakeupFacts,
-    samples: WakeupSamples,
+    record: Record,
     threads: Vec<Latencies>,
 }
 
 impl Taken {
     fn of(received: Received) -> Result<Self, CommandError> {
-        let Measured::Wakeups(facts) = received.measured else {
-            let why = "the agent measured something else: is it of another version?";
-            return Err(CommandError::Measurement(why.to_owned()));
-        };
-        let Samples {
-            wakeups: samples, ..
-        } = received.samples;
-        let threads = Latencies::of_threads(&facts.threads, &samples);
+        let (record, samples, _) = received.into_record(Agent::default(), Instance::default(), &[]);
+        let threads = Latencies::of_cell(&record, &samples);
         let mut threads = threads.map_err(tare_exchange::ExchangeError::from)?;
         for thread in &mut threads {
             thread.node = thread.thread.cpu.and_then(summary::node);
         }
-        Ok(Self {
-            facts,
-            samples,
-            threads,
-        })
+        Ok(Self { record, threads })
     }
 }
 

@@ -79,17 +79,17 @@ impl<'a> Screen<'a> {
 
     /// Takes the state of a thread.
     pub fn take(&mut self, live: &Live) {
-        let place = usize::try_from(live.thread).unwrap_or(usize::MAX);
+        let place = usize::try_from(live.set).unwrap_or(usize::MAX);
         let Some(state) = self.threads.get_mut(place) else {
             return;
         };
         *state = State {
             tid: live.tid,
-            woken: live.woken,
-            min_ns: live.min_ns,
-            last_ns: live.last_ns,
-            mean_ns: live.sum_ns.checked_div(live.woken).unwrap_or(0),
-            max_ns: live.max_ns,
+            woken: live.n,
+            min_ns: live.min,
+            last_ns: live.last,
+            mean_ns: live.sum.checked_div(live.n).unwrap_or(0),
+            max_ns: live.max,
             ..*state
         };
         let max = self.threads.iter().map(|state| state.max_ns).max();
@@ -122,13 +122,12 @@ impl<'a> Screen<'a> {
     /// Returns the status lines of the threads after their end.
     pub fn final_lines(&self, taken: &Taken) -> String {
         let last_ns = |number: u32| {
-            let thread = taken.facts.threads.iter().find(|t| t.number == number);
-            let has_all = thread.is_some_and(|thread| thread.raw_kept == thread.woken);
-            let raw = taken.samples.raw.iter().rev();
-            let last = raw.filter(|_| has_all).find(|row| row.thread == number);
+            let mut threads = taken.threads.iter();
+            let thread = threads.find(|latencies| latencies.thread.number == number);
+            let last = thread.filter(|latencies| latencies.has_all_raw());
             let told = self.threads.iter().find(|state| state.number == number);
-            match last {
-                Some(row) => row.latency_ns,
+            match last.and_then(|latencies| latencies.raw.last()) {
+                Some(event) => event.value,
                 None => told.map_or(0, |state| state.last_ns),
             }
         };

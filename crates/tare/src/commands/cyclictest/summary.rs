@@ -48,33 +48,21 @@ impl Summary {
         let unit = settings.unit;
         let mut text = String::new();
         if let Some(reduction) = settings.verbose {
-            for thread in &taken.facts.threads {
-                let raw = taken
-                    .samples
-                    .raw
-                    .iter()
-                    .filter(|row| row.thread == thread.number);
-                let raw: Vec<u64> = raw.map(|row| row.latency_ns).collect();
-                text += &values(thread.number, &raw, reduction, unit);
+            for latencies in &taken.threads {
+                let raw: Vec<u64> = latencies.raw.iter().map(|event| event.value).collect();
+                text += &values(latencies.thread.number, &raw, reduction, unit);
             }
         } else if settings.quiet && settings.histogram.is_none() {
             text += &screen.final_lines(taken);
         }
         if settings.breaks {
-            let first = taken.facts.exceeded.first();
-            let broke = first.map(|exceeded| (exceeded.thread, exceeded.latency_ns));
-            text += &breaks(&taken.facts.threads, broke, unit);
+            // Without phases each thread has one set, in their order.
+            let first = taken.record.exceeded.first();
+            let broke = first.map(|exceeded| (exceeded.set, exceeded.value));
+            text += &breaks(&taken.threads, broke, unit);
         }
         if let Some((trigger, nodes)) = settings.spike {
-            let (facts, samples) = (&taken.facts, &taken.samples);
-            text += &spikes(
-                &facts.threads,
-                samples,
-                facts.origin_ns,
-                trigger,
-                nodes,
-                unit,
-            );
+            text += &spikes(&taken.threads, trigger, nodes, unit);
         }
         if let Some(style) = &settings.histogram {
             let histogram = histogram(&taken.threads, style);
