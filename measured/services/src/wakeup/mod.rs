@@ -31,9 +31,9 @@
 //!
 //! # When the method lies
 //!
-//! Recording runs between the wake-up and the next sleep. It takes
-//! [`recording_ns`](tare_wire::record::Thread::recording_ns) and brings some cache lines in, which the
-//! disturbed system lost; nothing of that lies within a latency, because the clock is read first.
+//! Recording runs between the wake-up and the next sleep. It takes [`Recorder::recording_ns`] and brings some
+//! cache lines in, which the disturbed system lost; nothing of that lies within a latency, because the clock is
+//! read first.
 
 mod counts;
 mod pace;

@@ -33,6 +33,13 @@ impl Phases {
         phases
     }
 
+    /// Returns when each phase begins, counted from the origin.
+    pub(super) fn begins(&self) -> impl ExactSizeIterator<Item = u64> {
+        let number = self.last as u32 + 1;
+        let length_ns = self.length_ns;
+        (0..number).map(move |phase| u64::from(phase) * length_ns)
+    }
+
     /// Goes back to the first phase.
     pub(super) fn restart(&mut self) {
         self.enter(0);

@@ -96,16 +96,16 @@ impl Progress {
 impl Snapshot {
     /// Puts the figures into a record.
     #[must_use]
-    pub fn record(&self, thread: u32, tid: u32) -> Live {
+    pub fn record(&self, set: u32, tid: u32) -> Live {
         Live {
-            thread,
+            set,
             tid,
-            woken: self.woken,
+            n: self.woken,
             missed: self.missed,
-            min_ns: self.min_ns,
-            last_ns: self.last_ns,
-            sum_ns: self.sum_ns,
-            max_ns: self.max_ns,
+            min: self.min_ns,
+            last: self.last_ns,
+            sum: self.sum_ns,
+            max: self.max_ns,
         }
     }
 }
