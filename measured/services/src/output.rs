@@ -68,16 +68,25 @@ impl Output {
                 break;
             };
             let _ = value.push_str(cut(told, FACT));
-            self.put(
-                platform,
-                &Record::Fact(Fact {
-                    name,
-                    labels: "",
-                    value: &value,
-                }),
-            )?;
+            self.fact(platform, name, &value)?;
         }
         Ok(())
+    }
+
+    /// Writes a fact about the place as a whole.
+    pub fn fact(
+        &mut self,
+        platform: &mut impl Platform,
+        name: &str,
+        value: &str,
+    ) -> Result<(), WriteError> {
+        let labels = "";
+        let fact = Fact {
+            name,
+            labels,
+            value,
+        };
+        self.put(platform, &Record::Fact(fact))
     }
 
     /// Writes numbers that are not sampled, each with its measure and unit; a mere number has no unit.

@@ -14,6 +14,8 @@ const RUNNING_AT: usize = 4;
 pub struct Decoded {
     /// Number of the thread.
     pub thread: u32,
+    /// Its id in the kernel.
+    pub tid: u32,
     /// Number of the activation.
     pub activation: u64,
     /// How late it was.
@@ -49,11 +51,13 @@ pub type Named = (&'static str, u64, String);
 /// Reads a copy. `find` says to which tracepoint an identifier belongs, and whether its records have a stack. Records of events that are not known are passed over.
 pub fn decode<'a>(
     thread: u32,
+    tid: u32,
     kept: &Kept<'_>,
     find: impl Fn(u64) -> Option<(&'a Tracepoint, bool)>,
 ) -> Decoded {
     let mut decoded = Decoded {
         thread,
+        tid,
         activation: kept.activation,
         latency_ns: kept.latency_ns,
         complete: kept.complete,

@@ -111,11 +111,11 @@ impl Keeper {
     }
 
     /// Finds out what a copy means.
-    pub(super) fn decode(&self, kept: &Kept<'_>, tracepoints: &[Tracepoint]) -> Decoded {
+    pub(super) fn decode(&self, tid: u32, kept: &Kept<'_>, tracepoints: &[Tracepoint]) -> Decoded {
         let find = |identifier| {
             let (place, with_stack) = self.ring.event_of(identifier)?;
             Some((tracepoints.get(place)?, with_stack))
         };
-        decode::decode(self.thread, kept, find)
+        decode::decode(self.thread, tid, kept, find)
     }
 }

@@ -93,20 +93,21 @@ impl Flight {
         Ok((flight, keepers))
     }
 
-    /// Finds out what the keepers hold: the worst wake-ups of all threads. Ends recording.
-    pub fn finish(self, keepers: &[Keeper]) -> Trace {
+    /// Finds out what the keepers hold, each given with its thread's id in the kernel: the worst wake-ups of all
+    /// threads. Ends recording.
+    pub fn finish(self, keepers: &[(u32, Keeper)]) -> Trace {
         for ring in &self.rings {
             ring.stop();
         }
         let mut kept: Vec<_> = keepers
             .iter()
-            .flat_map(|keeper| keeper.kept().map(move |kept| (keeper, kept)))
+            .flat_map(|(tid, keeper)| keeper.kept().map(move |kept| (*tid, keeper, kept)))
             .collect();
-        kept.sort_by_key(|(_, kept)| (Reverse(kept.latency_ns), kept.activation));
+        kept.sort_by_key(|(_, _, kept)| (Reverse(kept.latency_ns), kept.activation));
         kept.truncate(self.worst);
         Trace::new(
             kept.into_iter()
-                .map(|(keeper, kept)| keeper.decode(&kept, &self.tracepoints)),
+                .map(|(tid, keeper, kept)| keeper.decode(tid, &kept, &self.tracepoints)),
         )
     }
 }

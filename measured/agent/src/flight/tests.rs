@@ -15,6 +15,9 @@ use super::*;
 
 const INTERVAL_NS: u64 = 1_000_000;
 
+/// The id that the records give the thread.
+const TID: u32 = 4_321;
+
 /// Is what the records of a measurement say.
 #[derive(Default)]
 struct Told {
@@ -28,12 +31,12 @@ impl Told {
         let mut told = Self::default();
         let put = |record: &Record<'_>| -> Result<(), Infallible> {
             match record {
-                Record::Worst(worst) => {
+                Record::Trace(worst) => {
+                    assert_eq!(worst.tid, TID);
                     assert_eq!(worst.place as usize, told.worst.len());
                     told.events.push(Vec::new());
-                    let (latency, complete) = (worst.latency_ns, worst.complete);
                     told.worst
-                        .push((worst.thread, worst.activation, latency, complete));
+                        .push((worst.set, worst.index, worst.value, worst.complete));
                 }
                 Record::TraceEvents(list) => told.rows(list.rows),
                 Record::Name(name) => {
@@ -112,7 +115,7 @@ fn measure(flight: Flight, mut keeper: Keeper, wakeups: u64) -> Told {
         }
         activation = (now_ns() - origin) / INTERVAL_NS + 1;
     }
-    Told::new(&flight.finish(&[keeper]))
+    Told::new(&flight.finish(&[(TID, keeper)]))
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
     }
     assert!(!keeper.is_candidate(9));
     assert!(keeper.is_candidate(10));
-    let told = Told::new(&flight.finish(&[keeper]));
+    let told = Told::new(&flight.finish(&[(TID, keeper)]));
     let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
     assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
 }
@@ -192,7 +195,7 @@ fn what_was_overwritten_is_not_taken_for_complete() {
     }
     let latency = now_ns() - planned;
     keeper.keep(0, planned, latency);
-    let told = Told::new(&flight.finish(&[keeper]));
+    let told = Told::new(&flight.finish(&[(TID, keeper)]));
     assert!(!told.worst[0].3);
     let events = &told.events[0];
     assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());

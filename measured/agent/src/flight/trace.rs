@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use tare_wire::packed::Packer;
-use tare_wire::record::{List, Name, Record, Worst};
+use tare_wire::record::{self, List, Name, Record};
 use tare_wire::trace::{Kind, zigzag};
 
 use super::decode::{Decoded, Event};
@@ -61,11 +61,12 @@ impl Trace {
         let mut used = BTreeSet::new();
         for (place, decoded) in (0..).zip(&self.worst) {
             let rows = self.rows(decoded);
-            put(&Record::Worst(Worst {
+            put(&Record::Trace(record::Trace {
                 place,
-                thread: decoded.thread,
-                activation: decoded.activation,
-                latency_ns: decoded.latency_ns,
+                set: decoded.thread,
+                index: decoded.activation,
+                value: decoded.latency_ns,
+                tid: decoded.tid,
                 events: u32::try_from(rows.len()).unwrap_or(u32::MAX),
                 complete: decoded.complete,
             }))?;

@@ -42,8 +42,8 @@ use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Wanted};
 use tare_services::wakeup::{Identity, Recorder, arena_bytes};
 use tare_wire::cpus::Cpus;
-use tare_wire::record::{Begins, Fact, Record};
-use tare_wire::wakeup::{LEAD_NS, Plan};
+use tare_wire::record::{Begins, LEAD_NS, Record};
+use tare_wire::wakeup::Plan;
 
 use self::clock::now_ns;
 use self::placing::Place;
@@ -151,7 +151,7 @@ impl Ready {
         }
         watched?;
         let flight = self.flight.and_then(Result::ok);
-        report(plan, self.threads, flight, platform, output)
+        report(plan, self.threads, flight, origin_ns, platform, output)
     }
 
     /// Says what the reader of the figures should know.
@@ -201,6 +201,7 @@ fn report(
     plan: &Plan,
     threads: Vec<Thread>,
     flight: Option<Flight>,
+    origin_ns: u64,
     platform: &mut impl Platform,
     output: &mut Output,
 ) -> Result<(), Trouble> {
@@ -215,8 +216,8 @@ fn report(
             priority: thread.scheduling.priority(),
         };
         let (recorder, keeper) = thread.join();
-        recorder.report(identity, platform, output)?;
-        keepers.extend(keeper);
+        recorder.report(identity, origin_ns, platform, output)?;
+        keepers.extend(keeper.map(|keeper| (identity.tid, keeper)));
     }
     if let Some(flight) = flight {
         let trace = flight.finish(&keepers);
@@ -230,7 +231,7 @@ fn report(
         output.notice(platform, &text)?;
     }
     for (name, value) in &facts {
-        output.put(platform, &Record::Fact(Fact { name, value }))?;
+        output.fact(platform, name, value)?;
     }
     Ok(())
 }
@@ -251,7 +252,7 @@ fn second_opinion(
     match flight::timerlat::run(cpu, plan.interval_ns) {
         Ok(facts) => {
             for (name, value) in facts.iter().flatten() {
-                output.put(platform, &Record::Fact(Fact { name, value }))?;
+                output.fact(platform, name, value)?;
             }
         }
         Err(source) => {

@@ -130,9 +130,9 @@ impl<'a> Watch<'a> {
         for thread in self.threads {
             while let Some(exceeding) = thread.voice.exceedings.take() {
                 let exceeded = Exceeded {
-                    thread: thread.number,
-                    activation: exceeding.activation,
-                    latency_ns: exceeding.latency_ns,
+                    set: thread.number,
+                    index: exceeding.activation,
+                    value: exceeding.latency_ns,
                 };
                 output.put(platform, &Record::Exceeded(exceeded))?;
                 has_told = true;
