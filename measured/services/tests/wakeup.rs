@@ -109,9 +109,9 @@ fn report(recorder: Recorder) -> Report {
     let expected = [
         "thread id; thread=3; 7",
         "CPU; thread=3; 1",
+        "scheduling policy; thread=3; fifo",
         "priority; thread=3; 95",
         &interval,
-        "scheduling policy; thread=3; fifo",
     ];
     assert_eq!(facts, expected);
     report

@@ -1,5 +1,7 @@
 //! Writes what a recorder kept.
 
+use core::fmt;
+
 use tare_wire::record::{Fact, Record, Set, Unit};
 use tare_wire::rows::{Count, Part, Sample};
 
@@ -129,26 +131,26 @@ impl Identity<'_> {
         platform: &mut impl Platform,
         output: &mut Output,
     ) -> Result<(), WriteError> {
-        let number = |number: Option<u32>| Some(text(&number?));
-        let some = |number| (number > 0).then_some(number);
-        let numbers = [
-            ("thread id", number(some(self.tid))),
-            ("CPU", number(self.cpu)),
-            ("priority", number(some(self.priority))),
-            ("interval", Some(text(&format_args!("{interval_ns} ns")))),
-            ("scheduling policy", Some(text(&self.policy))),
-        ];
-        for (name, value) in numbers {
-            let Some(value) = value else { continue };
-            let value = &value;
+        let mut put = |name, value: &dyn fmt::Display| {
+            let value = &text(&value);
             let fact = Fact {
                 name,
                 labels,
                 value,
             };
-            output.put(platform, &Record::Fact(fact))?;
+            output.put(platform, &Record::Fact(fact))
+        };
+        if self.tid > 0 {
+            put("thread id", &self.tid)?;
         }
-        Ok(())
+        if let Some(cpu) = self.cpu {
+            put("CPU", &cpu)?;
+        }
+        put("scheduling policy", &self.policy)?;
+        if self.priority > 0 {
+            put("priority", &self.priority)?;
+        }
+        put("interval", &format_args!("{interval_ns} ns"))
     }
 }
 
