@@ -102,18 +102,18 @@ fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Measures some wake-ups of the calling thread, and returns what was recorded.
-fn measure(flight: Flight, mut keeper: Keeper, wakeups: u64) -> Told {
+/// Takes some samples of the calling thread, and returns what was recorded.
+fn measure(flight: Flight, mut keeper: Keeper, samples: u64) -> Told {
     let origin = now_ns() + INTERVAL_NS;
-    let mut activation = 0;
-    for _ in 0..wakeups {
-        let planned = origin + activation * INTERVAL_NS;
-        sleep_until(planned);
-        let latency = now_ns() - planned;
-        if keeper.is_candidate(latency) {
-            keeper.keep(activation, planned, latency);
+    let mut index = 0;
+    for _ in 0..samples {
+        let due = origin + index * INTERVAL_NS;
+        sleep_until(due);
+        let value = now_ns() - due;
+        if keeper.is_candidate(value) {
+            keeper.keep(index, due, value);
         }
-        activation = (now_ns() - origin) / INTERVAL_NS + 1;
+        index = (now_ns() - origin) / INTERVAL_NS + 1;
     }
     Told::new(&flight.finish(&[(TID, keeper)]))
 }
@@ -145,7 +145,7 @@ fn the_way_of_a_wake_up_is_told() {
 /// interrupt's vector.
 fn usual_way(
     tid: u32,
-    latency_ns: u64,
+    value_ns: u64,
     complete: bool,
     events: &[(i64, Kind, u64, u64)],
 ) -> Option<u64> {
@@ -162,7 +162,7 @@ fn usual_way(
         && expired.2 == 1
         && expired.0 >= 0
         && is_ours(switched.3)
-        && switched.0 <= latency_ns as i64;
+        && switched.0 <= value_ns as i64;
     is_whole.then_some(entry.2)
 }
 
@@ -171,9 +171,9 @@ fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
     let Some((flight, mut keeper)) = prepared(2) else {
         return;
     };
-    for (activation, latency) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
-        if keeper.is_candidate(latency) {
-            keeper.keep(activation, now_ns() - latency, latency);
+    for (index, value) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
+        if keeper.is_candidate(value) {
+            keeper.keep(index, now_ns() - value, value);
         }
     }
     assert!(!keeper.is_candidate(9));
@@ -188,13 +188,13 @@ fn what_was_overwritten_is_not_taken_for_complete() {
     let Some((flight, mut keeper)) = prepared(1) else {
         return;
     };
-    let planned = now_ns();
+    let due = now_ns();
     // Each sleep leaves some hundred bytes of events; a copy holds 64 KiB.
     for _ in 0..1_000 {
         thread::sleep(Duration::from_micros(1));
     }
-    let latency = now_ns() - planned;
-    keeper.keep(0, planned, latency);
+    let value = now_ns() - due;
+    keeper.keep(0, due, value);
     let told = Told::new(&flight.finish(&[(TID, keeper)]));
     assert!(!told.worst[0].3);
     let events = &told.events[0];
