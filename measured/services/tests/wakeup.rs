@@ -321,9 +321,9 @@ proptest! {
         let (mut wakeups, mut missed) = (vec![], 0);
         let mut latencies = latencies.into_iter().cycle();
         while let (Some(due), Some(latency_ns)) = (pace.due(), latencies.next()) {
-            recorder.record(due.activation, latency_ns);
-            wakeups.push((due.activation, latency_ns));
-            let before = pace.woke(due.planned_ns + latency_ns);
+            recorder.record(due.index, latency_ns);
+            wakeups.push((due.index, latency_ns));
+            let before = pace.woke(due.at_ns + latency_ns);
             recorder.missed(before);
             missed += before;
         }
@@ -400,7 +400,7 @@ fn another_thread_sees_how_far_one_is() {
     });
     let mut woken = 0;
     while woken < 10_000 {
-        let seen = progress.snapshot().woken;
+        let seen = progress.snapshot().n;
         assert!(seen >= woken);
         woken = seen;
     }
@@ -410,6 +410,6 @@ fn another_thread_sees_how_far_one_is() {
         (seen.min_ns, seen.max_ns, seen.last_ns),
         (500, 10_499, 10_499)
     );
-    assert_eq!((seen.woken, seen.missed), (10_000, 3));
+    assert_eq!((seen.n, seen.missed), (10_000, 3));
     assert_eq!(seen.sum_ns, 10_000 * 500 + 9_999 * 10_000 / 2);
 }

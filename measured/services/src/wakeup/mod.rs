@@ -8,9 +8,9 @@
 //! # fn measure(mut pace: Pace, recorder: &mut Recorder, sleep_until: impl Fn(u64), now: impl Fn() -> u64) {
 //! let origin_ns = now();
 //! while let Some(due) = pace.due() {
-//!     sleep_until(origin_ns + due.planned_ns);
+//!     sleep_until(origin_ns + due.at_ns);
 //!     let now_ns = now() - origin_ns;
-//!     recorder.record(due.activation, now_ns.saturating_sub(due.planned_ns));
+//!     recorder.record(due.index, now_ns.saturating_sub(due.at_ns));
 //!     recorder.missed(pace.woke(now_ns));
 //! }
 //! # }

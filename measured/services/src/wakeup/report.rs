@@ -57,7 +57,7 @@ impl Recorder {
             measure: "latency",
             labels,
             unit: Unit::Ns,
-            n: totals.woken,
+            n: totals.n,
             sum: totals.sum_ns,
             min: totals.min_ns,
             max: totals.max_ns,

@@ -321,14 +321,14 @@ impl Shared<'_> {
             if self.ends.load(Ordering::Relaxed) {
                 return;
             }
-            let planned = origin + self.to_tsc.convert(due.planned_ns);
+            let planned = origin + self.to_tsc.convert(due.at_ns);
             let woke = alarm.sleep_until(planned);
             let latency_ns = self.to_ns.convert(woke - planned);
-            recorder.record(due.activation, latency_ns);
-            recorder.missed(pace.woke(due.planned_ns + latency_ns));
+            recorder.record(due.index, latency_ns);
+            recorder.missed(pace.woke(due.at_ns + latency_ns));
             if self.plan.above_ns.is_some_and(|above| latency_ns > above) {
                 if let Some(place) = job.exceeded.get_mut(job.exceeded_kept) {
-                    place.index = due.activation;
+                    place.index = due.index;
                     place.value = latency_ns;
                     job.exceeded_kept += 1;
                 }

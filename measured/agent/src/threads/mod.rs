@@ -1,8 +1,8 @@
-//! Wake-ups on Linux: threads that sleep until absolute times, as cyclictest's do.
+//! Measuring threads on Linux: they sleep until absolute times, as cyclictest's do.
 //!
 //! The order is fixed, because measuring must never wait for recording. All memory is mapped, touched and locked;
 //! the threads are started, pinned and scheduled, and measure what their own sleep and recording cost; only then
-//! is the time of the first activation chosen and told. From then on a thread does nothing but sleep, read the clock
+//! is the time of the first sample chosen and told. From then on a thread does nothing but sleep, read the clock
 //! and record, until it is over; no other thread has to run for that. Everything else is written afterwards.
 //!
 //! # When the method lies
@@ -16,7 +16,7 @@
 //! * [`watch`]: what the thread that started them does meanwhile; [`shared`]: what they share; [`signals`];
 //! * [`placing`], [`scheduling`]: where they run, under which policy;
 //! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
-//! * [`facts`]: what a reader of a latency wants to know of the place;
+//! * [`facts`]: what a reader of the figures wants to know of the place;
 //! * [`trouble`]: what can keep a measurement from being made.
 
 mod begin;
@@ -56,7 +56,7 @@ use self::watch::Watch;
 use crate::flight::{self, Flight, Keeper};
 use crate::init;
 
-/// Is how many times a wake-up's cost must fit into the interval so that nothing is remarked.
+/// How many times a sleep's cost must fit into the interval so that nothing is remarked.
 const COMFORT: u64 = 2;
 
 /// Runs the plan and writes the records of everything that happened.
@@ -169,7 +169,7 @@ impl Ready {
         if self.place.shares {
             notices.push(format!(
                 "threads measure on every CPU that the watching thread may use ({}): what it writes meanwhile \
-                 comes late, and its own wake-ups disturb",
+                 comes late, and its own work disturbs",
                 self.place.cpus
             ));
         }
@@ -226,7 +226,7 @@ fn report(
     }
     if lost > 0 {
         let text = format!(
-            "{lost} latencies above the limit came too fast to be told at once; they are counted"
+            "{lost} values above the limit came too fast to be told at once; they are counted"
         );
         output.notice(platform, &text)?;
     }
@@ -236,7 +236,7 @@ fn report(
     Ok(())
 }
 
-/// Lets the kernel measure wake-ups, too, where it can and nobody else has to do with it.
+/// Lets the kernel's own tracer measure, too, where it can and nobody else has to do with it.
 fn second_opinion(
     plan: &Plan,
     platform: &mut impl Platform,
@@ -292,11 +292,11 @@ fn start(
         let recorder = Recorder::new(plan, number, memory);
         let thread = Thread::start(plan, number, (recorder, keepers.next()), shared)?;
         let interval_ns = plan.interval_of(number);
-        let (wake_up_ns, recording_ns) = (thread.wake_up.least_ns, thread.recording_ns);
-        if interval_ns <= wake_up_ns + recording_ns {
+        let (sleep_ns, recording_ns) = (thread.sleep.least_ns, thread.recording_ns);
+        if interval_ns <= sleep_ns + recording_ns {
             return Err(Trouble::TooShort {
                 interval_ns,
-                wake_up_ns,
+                sleep_ns,
                 recording_ns,
             });
         }
@@ -304,12 +304,12 @@ fn start(
     }
     placing::leaves_room(plan, place, |number| {
         let thread = &threads[number as usize];
-        thread.wake_up.least_ns + thread.recording_ns
+        thread.sleep.least_ns + thread.recording_ns
     })?;
     Ok(threads)
 }
 
 /// Returns what a period of a thread takes of its CPU as a rule.
 fn taken_ns(thread: &Thread) -> u64 {
-    thread.wake_up.median_ns + thread.recording_ns
+    thread.sleep.median_ns + thread.recording_ns
 }
