@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tare_results::model::{CellPlan, Outcome, WakeupSamples};
+use tare_results::model::{CellPlan, LatencyCount, Outcome, WakeupSamples};
 use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
@@ -81,7 +81,8 @@ fn longest_under_load_us(plan: &CellPlan, samples: &WakeupSamples) -> f64 {
             .get(phase as usize)
             .is_none_or(|load| load == "idle")
     };
-    let under_load = samples.counts.iter().filter(|row| !is_idle(row.phase));
+    let is_meant = |row: &&LatencyCount| !row.between && !is_idle(row.phase);
+    let under_load = samples.counts.iter().filter(is_meant);
     let longest_ns = under_load.map(|row| row.latency_ns).max().unwrap_or(0);
     longest_ns as f64 / 1e3
 }

@@ -43,6 +43,7 @@ fn thread(number: u32, all: &[u64], samples: &mut WakeupSamples) -> WakeupThread
         .extend(counts.iter().map(|(latency_ns, count)| LatencyCount {
             thread: number,
             phase: 0,
+            between: false,
             latency_ns,
             count,
         }));
@@ -304,7 +305,7 @@ fn tables_have_a_line_for_each_row() {
     };
     assert_eq!(
         csv::raw(&cell, &wakeups, &raw),
-        "thread,activation,planned_ns,phase,latency_ns\n0,0,0,0,5\n0,2,200000,0,5\n0,3,300000,1,5\n0,9,900000,1,5\n"
+        "thread,activation,planned_ns,phase,between,latency_ns\n0,0,0,0,0,5\n0,2,200000,0,0,5\n0,3,300000,1,0,5\n0,9,900000,1,0,5\n"
     );
     assert_eq!(
         csv::events(&cell, &wakeups),

@@ -211,8 +211,11 @@ impl Places {
         if matches!(&ended, Ok(ended) if ended.how == Ending::Stopped) {
             return None;
         }
-        let (receiver, ready_ns) = (listener.receiver, listener.ready_ns);
+        let (mut receiver, ready_ns) = (listener.receiver, listener.ready_ns);
         let load = loaded.stop();
+        if let (Ok(Some(load)), Some(phase_ns)) = (&load, plan.phase_ns()) {
+            receiver.count_apart(load.slots_apart(phase_ns));
+        }
         events.ready_ns = ready_ns;
         events.exited_ns = ended.as_ref().ok().map(|ended| ended.exited_ns);
         let (outcome, samples, notices) = match judge(plan, ended, receiver, place) {

@@ -28,7 +28,7 @@ pub(crate) enum Loaded {
         /// The load, as the target is told.
         text: String,
         /// What comes of it.
-        receiver: LoadReceiver,
+        receiver: Box<LoadReceiver>,
     },
 }
 
@@ -56,7 +56,7 @@ impl Loaded {
         if target.load_place() == LoadPlace::Inside {
             return Ok(Self::Inside {
                 text: plan.load.clone(),
-                receiver: LoadReceiver::default(),
+                receiver: Box::default(),
             });
         }
         let work = Work::parse(plan.words.split_whitespace());

@@ -3,7 +3,7 @@
 //! The lines may come over a pipe of their own, or out of a guest among those of the measured code: the two
 //! streams are numbered apart, so what is not the load's is skipped.
 
-use tare_results::model::{self, Achieved, LoadPhase, LoadPlace};
+use tare_results::model::{self, Achieved, LeftTool, LoadPhase, LoadPlace};
 use tare_wire::PROTOCOL;
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
@@ -18,6 +18,7 @@ pub struct LoadReceiver {
     ended: bool,
     achieved: Vec<Achieved>,
     phases: Vec<LoadPhase>,
+    left: Vec<LeftTool>,
     notices: Vec<String>,
     trouble: Option<LoadError>,
 }
@@ -80,6 +81,7 @@ impl LoadReceiver {
             achieved: self.achieved,
             notices: self.notices,
             phases: self.phases,
+            left: self.left,
         })
     }
 
@@ -98,9 +100,11 @@ impl LoadReceiver {
             Record::Phase(it) => self.phases.push(LoadPhase {
                 number: it.number,
                 load: it.load.to_owned(),
+                due_ns: it.due_ns,
                 started_ns: it.started_ns,
                 stopping_ns: it.stopping_ns,
                 stopped_ns: it.stopped_ns,
+                last_tool: it.last_tool.map(str::to_owned),
                 achieved: Vec::new(),
             }),
             Record::Achieved(it) => {
@@ -114,6 +118,13 @@ impl LoadReceiver {
                     ns: it.ns,
                 });
             }
+            Record::Left(it) => self.left.push(LeftTool {
+                tool: it.tool.to_owned(),
+                pid: it.pid,
+                phase: it.phase,
+                until: it.until,
+                ended: it.ended,
+            }),
             Record::Notice(it) => self.notices.push(it.text.to_owned()),
             Record::Failure(it) => {
                 let text = it.text.to_owned();

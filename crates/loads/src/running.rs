@@ -105,7 +105,8 @@ impl Running {
         self.child.pid()
     }
 
-    /// Ends the load and returns what it did.
+    /// Ends the load and returns what it did. What the kernel does not let be killed, as the driver told, is left to the
+    /// guard, which tries again when it is closed and keeps its journal for `tare clean` if that fails.
     ///
     /// # Errors
     ///
@@ -114,6 +115,15 @@ impl Running {
         self.child.stop_group(STOP_LIMIT)?;
         self.output.read()?;
         let load = self.output.receiver.finish(LoadPlace::Beside);
+        if load
+            .as_ref()
+            .is_ok_and(|load| load.left.iter().any(|tool| !tool.ended))
+        {
+            self.child.leave_to_guard();
+            self.group.map(OwnedCgroup::leave_to_guard);
+            self.scratch.leave_to_guard();
+            return load;
+        }
         drop(self.child);
         if let Some(group) = self.group {
             group.remove()?;

@@ -181,6 +181,7 @@ fn describe(cell: &mut Cell, load: &str, is_guest: bool, random: &mut Rng) {
     let (block, target) = (cell.plan.block, cell.plan.target.clone());
     if load == "dd" {
         cell.load = Some(Load {
+            left: Vec::new(),
             place: if is_guest && target.starts_with("linux") {
                 LoadPlace::Inside
             } else {

@@ -138,6 +138,7 @@ fn wrote(amount: u64, place: LoadPlace) -> Option<Load> {
     Some(Load {
         place,
         phases: Vec::new(),
+        left: Vec::new(),
         achieved: vec![
             Achieved {
                 what: "bytes written".to_owned(),

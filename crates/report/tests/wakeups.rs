@@ -10,7 +10,9 @@ use tare_host::{Machine, Source};
 use tare_report::RunData;
 use tare_report::wakeup::WakeupCombination;
 use tare_report::{Analysis, analyse, html, live, terminal, write_all};
-use tare_results::model::{Achieved, Load, LoadPlace, TraceEvent, TraceKind, WorstWakeup};
+use tare_results::model::{
+    Achieved, LeftTool, Load, LoadPlace, TraceEvent, TraceKind, WorstWakeup,
+};
 use tare_results::{CellState, MachineRecord, RunFolder};
 
 const INTERVAL: u64 = 100_000;
@@ -32,6 +34,89 @@ fn only(analysis: &Analysis) -> &WakeupCombination {
         panic!("there is one combination");
     };
     only
+}
+
+/// Has loads of 1 s, of which `du` began 0.2 s late and `tar` was skipped, and wake-ups that are late only meanwhile.
+fn held_up(run: &mut Run, block: u32, late_ns: &[u64]) {
+    let schedule = Schedule {
+        loads: &["idle", "dd", "du", "dd+ping", "tar"],
+        late_ns,
+        ..Schedule::default()
+    };
+    let between = |n| (20_000..22_000).contains(&n) || (40_000..47_000).contains(&n);
+    let cell = run.woken(block, schedule, |_, _, n| match n {
+        21_000 if late_ns[2] > 0 => 1_500_000,
+        n if between(n) && late_ns[2] > 0 => 70_000,
+        _ => 5_000,
+    });
+    if late_ns[2] > 0 {
+        cell.load.as_mut().unwrap().left.push(LeftTool {
+            tool: "dd".to_owned(),
+            pid: 123,
+            phase: 1,
+            until: 3,
+            ended: true,
+        });
+    }
+}
+
+#[test]
+fn what_falls_between_phases_is_in_no_phase_and_told() {
+    const LATE: [u64; 5] = [0, 1_000_000, 200_000_000, 0, 700_000_000];
+    let mut run = Run::new(1);
+    held_up(&mut run, 1, &LATE);
+    let analysis = run.data().analyse();
+    let figures = only(&analysis);
+    let of = |number: usize| &figures.phases[number];
+    // A millisecond is not worth speaking of.
+    assert_eq!((of(1).woken, of(1).between_woken), (10_000, 0));
+    // A quarter of the phase: the first slot after 0.2 s begins there.
+    assert_eq!((of(2).woken, of(2).missed), (7_500, 0));
+    assert_eq!((of(2).between_woken, of(2).between_missed), (2_486, 14));
+    assert_eq!(of(2).service.unwrap().max.highest, 5_000.0);
+    assert_eq!((of(4).woken, of(4).between_woken), (0, 10_000));
+    assert!(of(4).service.is_none() && of(4).response.is_none());
+    let why = "its load was skipped, because dd of the load before (dd+ping) took that long to end";
+    assert_eq!(of(4).absent.as_deref(), Some(why));
+    assert!(figures.average_max.is_none());
+    let worst = &figures.worst[0];
+    assert_eq!(
+        (worst.latency_ns, worst.load.as_str()),
+        (1_500_000, "end of dd")
+    );
+
+    let text = terminal::render(&analysis, 200, false);
+    let page = html::render(&analysis)
+        .replace(['\u{a0}', '\u{202f}'], " ")
+        .replace("<wbr>", "");
+    let csv = tare_report::wakeup::csv::file(&analysis.summary().wakeups).unwrap();
+    for said in [
+        "phase 2 (du) of cell 1 by 200 ms, because dd of the load before (dd) took that long to end",
+        "486 wake-ups from before that are counted apart",
+        "phase 4 (tar) of cell 1 by 700 ms, because dd of the load before (dd+ping)",
+        "dd (process 123) of phase 1 in cell 1 ran on beside phases 2 to 3 and ended before the cell did",
+        "tar, absent",
+    ] {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(said), "{said}: {text}");
+        assert!(page.contains(said), "{said}");
+    }
+    let row = csv.lines().nth(5).unwrap();
+    assert!(row.contains(",tar,,,"), "{row}");
+    assert!(row.ends_with(&format!(",0,0,10000,0,\"{why}\"")), "{row}");
+}
+
+#[test]
+fn a_phase_that_one_run_lacks_has_the_figures_of_the_others() {
+    let mut run = Run::new(2);
+    held_up(&mut run, 1, &[0, 0, 200_000_000, 0, 700_000_000]);
+    held_up(&mut run, 2, &[0; 5]);
+    let analysis = run.data().analyse();
+    let tar = &only(&analysis).phases[4];
+    assert_eq!(tar.absent, None);
+    assert_eq!((tar.woken, tar.between_woken), (10_000, 10_000));
+    assert_eq!(tar.service.unwrap().count, 10_000);
+    assert!(only(&analysis).average_max.is_some());
 }
 
 #[test]
@@ -437,6 +522,7 @@ fn the_page_shows_wake_ups_before_what_the_loads_did() {
         achieved: vec![achieved],
         notices: Vec::new(),
         phases: Vec::new(),
+        left: Vec::new(),
     });
     let page = html::render(&data.analyse());
     let at = |part: &str| {

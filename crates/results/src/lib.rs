@@ -21,6 +21,7 @@ mod layout;
 mod lock;
 mod machine;
 pub mod model;
+mod phases;
 mod rate;
 pub mod receive;
 mod record;

@@ -197,6 +197,24 @@ pub struct Load {
     /// When each phase was and what it achieved, where loads ran one after the other. `achieved` is empty then.
     #[serde(default)]
     pub phases: Vec<LoadPhase>,
+    /// Tools that could not be ended in their time, and were left running.
+    #[serde(default)]
+    pub left: Vec<LeftTool>,
+}
+
+/// A tool of a load that could not be ended in its time, and was left running: the kernel did not let it be killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftTool {
+    /// The tool.
+    pub tool: String,
+    /// Its process, in its own kernel.
+    pub pid: u32,
+    /// Number of the phase that it belongs to, from 0.
+    pub phase: u32,
+    /// Number of the last phase that began while it was still there: its own if none did.
+    pub until: u32,
+    /// Whether it had ended when the load did. If not, it ends as soon as its kernel lets it.
+    pub ended: bool,
 }
 
 /// Says when one phase of a load was, and what it achieved.
@@ -206,12 +224,17 @@ pub struct LoadPhase {
     pub number: u32,
     /// The load, as written on the command line.
     pub load: String,
-    /// When its tools were started, by the CLOCK_MONOTONIC of the kernel that they ran under.
+    /// When it was due, by the CLOCK_MONOTONIC of the kernel that its tools ran under.
+    pub due_ns: u64,
+    /// When its tools were started; when it was skipped, if more than half of the phase had passed by then.
     pub started_ns: u64,
     /// When they were told to end.
     pub stopping_ns: u64,
-    /// When the last one had ended.
+    /// When the last one had ended or was left running.
     pub stopped_ns: u64,
+    /// The tool that ended last; null without tools.
+    #[serde(default)]
+    pub last_tool: Option<String>,
     /// How much it did.
     pub achieved: Vec<Achieved>,
 }
@@ -630,7 +653,8 @@ pub struct Samples {
 /// Holds the latencies of a wake-up measurement, as its Parquet files do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WakeupSamples {
-    /// Exact counts per latency, ascending within each thread and phase.
+    /// Exact counts per latency, ascending within each thread and phase; those from before the phase's load began come
+    /// behind.
     pub counts: Vec<LatencyCount>,
     /// Wake-ups at or above the threshold, in order of time within each thread.
     pub peaks: Vec<Wakeup>,
@@ -647,6 +671,8 @@ pub struct LatencyCount {
     pub thread: u32,
     /// Number of the phase, from 0.
     pub phase: u32,
+    /// Whether it was planned in the phase before the phase's load began, while the one before still had to end.
+    pub between: bool,
     /// The latency.
     pub latency_ns: u64,
     /// How many wake-ups have it.

@@ -52,17 +52,17 @@ fn each_format_is_written_to_standard_output_a_file_or_a_folder() {
         ("hgrm --cell 1", "Percentile TotalCount 1/(1-Percentile)"),
         (
             "csv --cell 2",
-            "thread,phase,latency_ns,count\n0,0,0,8214\n",
+            "thread,phase,between,latency_ns,count\n0,0,0,0,8214\n",
         ),
-        ("csv --target rtla-timerlat-irq", "0,0,1000,1700\n"),
-        ("csv --cell 2 --response", "0,0,0,8214\n"),
+        ("csv --target rtla-timerlat-irq", "0,0,0,1000,1700\n"),
+        ("csv --cell 2 --response", "0,0,0,0,8214\n"),
         (
             "events --cell 1",
             "phase,load,start_ns,started_ns,stopping_ns,stopped_ns\n0,idle,0,,,\n",
         ),
         (
             "raw --cell 1",
-            "thread,activation,planned_ns,phase,latency_ns\n",
+            "thread,activation,planned_ns,phase,between,latency_ns\n",
         ),
         ("cyclictest-json --cell 3", "\"num_threads\": 2"),
     ] {

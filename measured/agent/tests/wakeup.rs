@@ -13,6 +13,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use tare_wire::record::Exceeded;
+use tare_wire::wakeup::SLOTS;
 
 use self::woken::{Agent, Woken};
 
@@ -32,7 +33,7 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
         assert_eq!((thread.policy.as_str(), thread.priority), ("other", 0));
         assert!(thread.tid > 0 && thread.cpu.is_none());
         assert!(thread.recording_ns < 1_000_000);
-        assert_eq!(thread.set.parts, 3);
+        assert_eq!(thread.set.parts, 3 * SLOTS);
     }
     woken.check_lists();
     let at = |kind| woken.kinds.iter().position(|seen| *seen == kind);

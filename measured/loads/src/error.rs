@@ -158,20 +158,8 @@ pub enum Trouble {
         /// How, and what it said.
         how: String,
     },
-    /// A tool can't be killed.
-    Stuck {
-        /// The tools.
-        tools: String,
-    },
     /// Nobody told when the phases begin.
     NeverBegun,
-    /// A phase was over before it could begin.
-    PhaseLost {
-        /// The load of the phase, as written.
-        load: String,
-        /// What held it up, as the rest of a sentence.
-        because: String,
-    },
     /// The system refuses something.
     System {
         /// What was tried, as in "can't …".
@@ -232,17 +220,8 @@ impl fmt::Display for Trouble {
                 limit >> 20
             ),
             Self::Ended { tool, how } => write!(f, "the load's {tool} {how}"),
-            Self::Stuck { tools } => write!(
-                f,
-                "the load's {tools} can't be killed: the kernel waits for a device (state D in ps)"
-            ),
             Self::NeverBegun => f.write_str(
                 "the load was not told when its first phase begins: the measurement did not get that far",
-            ),
-            Self::PhaseLost { load, because } => write!(
-                f,
-                "the phase of the load '{load}' was over before it could begin, because {because}: make \
-                 the phases longer"
             ),
             Self::System { what, source } => write!(f, "the load can't {what}: {source}"),
         }

@@ -30,6 +30,12 @@ pub(crate) fn cpu_ticks(pid: Pid) -> u64 {
     stat(pid.as_raw_pid()).map_or(0, |stat| stat.cpu_ticks)
 }
 
+/// Returns the name of a process; None if it has gone.
+pub(crate) fn name(pid: Pid) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid())).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
 /// Returns the processes of a group.
 pub(crate) fn of_group(group: Pid) -> Vec<Pid> {
     select(|stat| stat.group == group.as_raw_pid())

@@ -9,7 +9,7 @@ use tare_services::wakeup::{Identity, Pace, Recorder, Snapshot, arena_bytes};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
 use tare_wire::record::{Record, Set, Unit};
 use tare_wire::rows;
-use tare_wire::wakeup::Plan;
+use tare_wire::wakeup::{Plan, SLOTS, slot_begin_ns};
 
 /// Keeps the lines; nothing else is asked of it.
 #[derive(Default)]
@@ -191,9 +191,12 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
     let duration_ns = plan.duration_ns.unwrap();
     let threshold_ns = plan.threshold_ns.unwrap_or(interval_ns);
     let phase_ns = (duration_ns / u64::from(plan.phases)).max(1);
-    let begins: Vec<u64> = (0..plan.phases.into())
-        .map(|phase| phase * phase_ns)
-        .collect();
+    let slots = if plan.phases > 1 { SLOTS } else { 1 };
+    let begins_of = |phase| {
+        let begin = move |slot| u64::from(phase) * phase_ns + slot_begin_ns(phase_ns, slot);
+        (0..slots).map(begin)
+    };
+    let begins: Vec<u64> = (0..plan.phases).flat_map(begins_of).collect();
     let mut set = Set {
         number: NUMBER,
         unit: Unit::Ns,
@@ -203,7 +206,7 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
         period: interval_ns,
         threshold: threshold_ns,
         bin: duration_ns.div_ceil(plan.bins.into()),
-        parts: plan.phases,
+        parts: plan.phases * slots,
         ..Set::default()
     };
     let mut report = Report {

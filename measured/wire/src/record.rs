@@ -91,10 +91,13 @@ pub enum Record<'a> {
     Phase(Phase<'a>),
     /// Parts of time into which a set's counts are divided, if there are several: rows of (set, begin of the part − begin
     /// of the part before), a row for each part, the first one 0. Begins are counted from the set's first sample, and
-    /// start from 0 in every record and with every other set. A sample belongs to the last part that begins no later
-    /// than the sample was due; the last part has no end.
+    /// start from 0 in every record and with every other set; they don't fall. A sample belongs to the last part that
+    /// begins no later than the sample was due; the last part has no end.
     #[serde(borrow)]
     Parts(List<'a>),
+    /// Says which tool of a load could not be ended in its time.
+    #[serde(borrow)]
+    Left(Left<'a>),
 }
 
 impl Record<'_> {
@@ -127,6 +130,7 @@ impl Record<'_> {
             Self::Name(_) => "name",
             Self::Phase(_) => "phase",
             Self::Parts(_) => "parts",
+            Self::Left(_) => "left",
         }
     }
 }
@@ -419,19 +423,38 @@ pub struct Name<'a> {
     pub name: &'a str,
 }
 
-/// Says when one phase of a load was.
+/// Says when one phase of a load was. All times are CLOCK_MONOTONIC in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase<'a> {
     /// Number of the phase, from 0.
     pub number: u32,
     /// The load, as written.
     pub load: &'a str,
-    /// When its tools were started, CLOCK_MONOTONIC in ns.
+    /// When it was due.
+    pub due_ns: u64,
+    /// When its tools were started; when it was skipped, if more than half of the phase had passed by then.
     pub started_ns: u64,
     /// When they were told to end.
     pub stopping_ns: u64,
-    /// When the last one had ended.
+    /// When the last one had ended or was left running.
     pub stopped_ns: u64,
+    /// The tool that ended last.
+    pub last_tool: Option<&'a str>,
+}
+
+/// Says which tool of a load could not be ended in its time, and was left running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Its process, in its own kernel.
+    pub pid: u32,
+    /// Number of the phase that it belongs to, from 0.
+    pub phase: u32,
+    /// Number of the last phase that began while it was still there: its own if none did.
+    pub until: u32,
+    /// Whether it had ended when the load did.
+    pub ended: bool,
 }
 
 /// Ends the sequence, so that a lost tail is noticed.

@@ -5,18 +5,20 @@
 
 use std::fmt::Write as _;
 
-use tare_results::model::{Cell, LoadPhase, LoadPlace, WakeupSamples, Wakeups};
+use tare_results::model::{Cell, LatencyCount, LoadPhase, LoadPlace, WakeupSamples, Wakeups};
 use tare_stats::{Counts, Response, StatsError};
 
-/// Writes the exact counts: `thread,phase,latency_ns,count`.
+/// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up came before the load of
+/// its phase began, while the one before still had to end.
 #[must_use]
 pub fn histogram(samples: &WakeupSamples) -> String {
-    let mut text = "thread,phase,latency_ns,count\n".to_owned();
+    let mut text = HISTOGRAM.to_owned();
     for row in &samples.counts {
+        let (thread, phase, between) = key(row);
         let _ = writeln!(
             text,
-            "{},{},{},{}",
-            row.thread, row.phase, row.latency_ns, row.count
+            "{thread},{phase},{between},{},{}",
+            row.latency_ns, row.count
         );
     }
     text
@@ -33,30 +35,33 @@ pub fn response_histogram(
     wakeups: &Wakeups,
     samples: &WakeupSamples,
 ) -> Result<String, StatsError> {
-    let mut text = "thread,phase,latency_ns,count\n".to_owned();
+    let mut text = HISTOGRAM.to_owned();
     let same = |a: &_, b: &_| key(a) == key(b);
     for rows in samples.counts.chunk_by(same) {
-        let (thread, phase) = key(&rows[0]);
+        let (thread, phase, between) = key(&rows[0]);
         let interval_ns = wakeups.threads.iter().find(|t| t.number == thread);
         let interval_ns = interval_ns.map_or(0, |t| t.interval_ns);
         let counts = Counts::from_pairs(rows.iter().map(|row| (row.latency_ns, row.count)))?;
         for (latency, count) in Response::new(&counts, interval_ns)?.expand()?.iter() {
-            let _ = writeln!(text, "{thread},{phase},{latency},{count}");
+            let _ = writeln!(text, "{thread},{phase},{between},{latency},{count}");
         }
     }
     Ok(text)
 }
 
-fn key(row: &tare_results::model::LatencyCount) -> (u32, u32) {
-    (row.thread, row.phase)
+/// The first line of a histogram.
+const HISTOGRAM: &str = "thread,phase,between,latency_ns,count\n";
+
+fn key(row: &LatencyCount) -> (u32, u32, u8) {
+    (row.thread, row.phase, row.between.into())
 }
 
-/// Writes one line for each wake-up that was kept: `thread,activation,planned_ns,phase,latency_ns`.
+/// Writes one line for each wake-up that was kept: `thread,activation,planned_ns,phase,between,latency_ns`.
 ///
 /// Activations left out were missed.
 #[must_use]
 pub fn raw(cell: &Cell, wakeups: &Wakeups, samples: &WakeupSamples) -> String {
-    let mut text = "thread,activation,planned_ns,phase,latency_ns\n".to_owned();
+    let mut text = "thread,activation,planned_ns,phase,between,latency_ns\n".to_owned();
     let phase_ns = cell.plan.phase_seconds.map(phase_ns);
     let last_phase = (cell.plan.phases.len() as u64).saturating_sub(1);
     for wakeup in &samples.raw {
@@ -65,10 +70,15 @@ pub fn raw(cell: &Cell, wakeups: &Wakeups, samples: &WakeupSamples) -> String {
         let planned_ns = wakeup.activation.saturating_mul(interval_ns);
         let phase = phase_ns.and_then(|length| planned_ns.checked_div(length));
         let phase = phase.unwrap_or(0).min(last_phase);
+        let between = cell.load.as_ref();
+        let between = between.is_some_and(|load| load.is_between(&cell.plan, planned_ns));
         let _ = writeln!(
             text,
-            "{},{},{planned_ns},{phase},{}",
-            wakeup.thread, wakeup.activation, wakeup.latency_ns
+            "{},{},{planned_ns},{phase},{},{}",
+            wakeup.thread,
+            wakeup.activation,
+            u8::from(between),
+            wakeup.latency_ns
         );
     }
     text

@@ -108,6 +108,7 @@ fn cell(
             .extend(column.counts.iter().map(|(us, count)| LatencyCount {
                 thread: number,
                 phase: 0,
+                between: false,
                 latency_ns: us * US,
                 count: *count,
             }));

@@ -6,6 +6,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tare_results::model::LeftTool;
 
 use crate::format::Numbers;
 use crate::words;
@@ -128,15 +129,38 @@ pub enum Alarm {
         /// In which cells.
         cells: Vec<u32>,
     },
-    /// A phase began without its load.
+    /// Loads began late in their phases, because the one before had to end.
     LateLoad {
-        /// In which cells.
-        cells: Vec<u32>,
-        /// The load that came latest.
-        load: String,
-        /// The share of its phase that had gone by then.
-        share: f64,
+        /// Phases, the latest first.
+        phases: Vec<LatePhase>,
+        /// Wake-ups that came before the loads began.
+        woken: u64,
     },
+    /// Loads were not started, since most of their phases had passed.
+    SkippedLoad {
+        /// Phases, the latest first.
+        phases: Vec<LatePhase>,
+    },
+    /// Tools could not be killed in their time, and ran on.
+    LeftTool {
+        /// Each with its cell.
+        tools: Vec<(u32, LeftTool)>,
+    },
+}
+
+/// A phase whose load began late, or never.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatePhase {
+    /// The cell.
+    pub cell: u32,
+    /// Number of the phase, from 0.
+    pub number: u32,
+    /// Its load.
+    pub load: String,
+    /// How late.
+    pub late_ns: u64,
+    /// Why, as the rest of a sentence.
+    pub because: String,
 }
 
 /// Says what a timer's step is coarse for.
@@ -194,6 +218,8 @@ impl Alarm {
             Self::BeyondTheEnd { .. } => "missed-beyond-end",
             Self::IdleStates { .. } => "woken-from-idle",
             Self::LateLoad { .. } => "load-late",
+            Self::SkippedLoad { .. } => "load-skipped",
+            Self::LeftTool { .. } => "load-left-running",
         }
     }
 
@@ -214,7 +240,9 @@ impl Alarm {
             | Self::RecordingCost { .. }
             | Self::Throttled { .. }
             | Self::IdleStates { .. }
-            | Self::LateLoad { .. } => Severity::Warning,
+            | Self::LateLoad { .. }
+            | Self::SkippedLoad { .. }
+            | Self::LeftTool { .. } => Severity::Warning,
             Self::NotLocked { .. }
             | Self::LatencyNotHeld { .. }
             | Self::OrdinaryTask { .. }
@@ -401,13 +429,28 @@ impl fmt::Display for Alarm {
                  wake-ups, and leaving one lengthens each. Run as root, or give access to that file.",
                 name_cells(cells)
             ),
-            Self::LateLoad { cells, load, share } => write!(
+            Self::LateLoad { phases, woken } => write!(
                 f,
-                "In {} a load came later than its phase; {load} at worst, when {} of the phase had gone: the \
-                 phase's figures hold that much without the load. Make the phases longer.",
-                name_cells(cells),
-                Numbers::PLAIN.percent(*share)
+                "Loads began late in their phases: {}. {} wake-ups from before that are counted apart \
+                 (between phases) and are in no figure of a phase. Make the phases longer.",
+                name_late(phases),
+                count(*woken)
             ),
+            Self::SkippedLoad { phases } => write!(
+                f,
+                "Loads were skipped, since more than half of their phase had passed before they could begin: \
+                 {}. These phases are absent. Make the phases longer.",
+                name_late(phases)
+            ),
+            Self::LeftTool { tools } => {
+                let tools: Vec<String> = tools.iter().map(name_left).collect();
+                write!(
+                    f,
+                    "The kernel did not let tools of loads be killed (a device or a frozen control group holds \
+                     them): {}. Figures of those phases hold what it did there.",
+                    tools.join("; ")
+                )
+            }
             Self::LatencyNotHeld { cells } => write!(
                 f,
                 "/dev/cpu_dma_latency was not held in {}, so cores next to the measured one could \
@@ -422,6 +465,51 @@ impl fmt::Display for Alarm {
 /// Writes cell numbers in short: `cells 1–4, 7`.
 pub(crate) fn name_cells(cells: &[u32]) -> String {
     words::numbered("cell", cells)
+}
+
+/// Names the latest of several phases.
+fn name_late(phases: &[LatePhase]) -> String {
+    let Some((first, rest)) = phases.split_first() else {
+        return String::new();
+    };
+    let mut text = format!(
+        "phase {} ({}) of cell {} by {}, because {}",
+        first.number,
+        first.load,
+        first.cell,
+        Numbers::PLAIN.ns(first.late_ns as f64, None),
+        first.because
+    );
+    if !rest.is_empty() {
+        let mut cells: Vec<u32> = rest.iter().map(|phase| phase.cell).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        text.push_str(&format!(
+            ", and {} more in {}",
+            rest.len(),
+            name_cells(&cells)
+        ));
+    }
+    text
+}
+
+/// Says beside what a tool ran on.
+fn name_left((cell, left): &(u32, LeftTool)) -> String {
+    let beside = match left.until.saturating_sub(left.phase) {
+        0 => "beside no other phase".to_owned(),
+        1 => format!("beside phase {}", left.until),
+        _ => format!("beside phases {} to {}", left.phase + 1, left.until),
+    };
+    let end = match left.ended {
+        true => "ended before the cell did",
+        false => {
+            "was still there after the cell: it ends as soon as its kernel lets it, and `tare clean` removes what is left"
+        }
+    };
+    format!(
+        "{} (process {}) of phase {} in cell {cell} ran on {beside} and {end}",
+        left.tool, left.pid, left.phase
+    )
 }
 
 /// Names the first of several.

@@ -26,7 +26,7 @@ use tare_results::{CellState, MachineRecord, ResultsError, RunFolder};
 use tare_stats::Counts;
 
 pub(crate) use alarm::name_cells;
-pub use alarm::{Alarm, AlarmFigure, Coarse, Severity};
+pub use alarm::{Alarm, AlarmFigure, Coarse, LatePhase, Severity};
 pub use attribution::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
 pub use combine::{
     CombinedDurations, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare, CombinedTimed,

@@ -1,19 +1,15 @@
 //! What bears on whether wake-up latencies may be believed.
 
-use tare_results::model::{Cell, LoadPlace, Outcome};
+use tare_results::model::Cell;
 
 use super::blame::Culprit;
 use super::combine::{Clock, WakeupCombination};
-use super::run::phase_ns;
+use super::late;
 use super::worst::WorstFigure;
 use crate::analysis::{Alarm, Instance};
-use crate::groups::Group;
 
 /// Is the share of an interval from which on recording is said to cost much.
 const COSTLY: f64 = 0.02;
-
-/// Is the share of a phase by which its load may start late without a word.
-const LATE: f64 = 0.05;
 
 /// Finds what bears on the figures of wake-ups.
 pub(crate) fn find(
@@ -84,14 +80,7 @@ pub(crate) fn find(
     if !asleep.is_empty() {
         alarms.push(Alarm::IdleStates { cells: asleep });
     }
-    let late: Vec<(u32, String, f64)> = cells.iter().filter_map(|(cell, _)| late(cell)).collect();
-    if let Some((_, load, share)) = late.iter().max_by(|a, b| a.2.total_cmp(&b.2)) {
-        alarms.push(Alarm::LateLoad {
-            cells: late.iter().map(|(id, ..)| *id).collect(),
-            load: load.clone(),
-            share: *share,
-        });
-    }
+    alarms.extend(late::find(combinations, cells));
     alarms
 }
 
@@ -102,31 +91,9 @@ fn is_throttled(worst: &WorstFigure) -> bool {
 
 /// Returns how many activations the last wake-ups missed that were not planned any more.
 fn beyond_the_end(combination: &WakeupCombination) -> u64 {
-    let derived: u64 = combination.phases.iter().map(|phase| phase.missed).sum();
+    let phases = combination.phases.iter();
+    let derived: u64 = phases
+        .map(|phase| phase.missed + phase.between_missed)
+        .sum();
     derived.saturating_sub(combination.missed)
-}
-
-/// Finds the load of a cell that started latest in its phase, with how much of the phase had gone.
-fn late(cell: &Cell) -> Option<(u32, String, f64)> {
-    let Outcome::Woken(woken) = &cell.outcome else {
-        return None;
-    };
-    let load = cell.load.as_ref()?;
-    // Clocks of two kernels can't be compared.
-    let same_kernel = load.place == LoadPlace::Inside
-        || matches!(
-            Group::of(&cell.plan.target),
-            Group::Process | Group::Container
-        );
-    let length = phase_ns(&cell.plan).filter(|_| same_kernel)?;
-    let shares = load
-        .phases
-        .iter()
-        .filter(|phase| !phase.achieved.is_empty());
-    let shares = shares.map(|phase| {
-        let due = woken.origin_ns as f64 + f64::from(phase.number) * length;
-        (phase, (phase.started_ns as f64 - due) / length)
-    });
-    let (phase, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (share > LATE).then(|| (cell.plan.id, phase.load.clone(), share))
 }

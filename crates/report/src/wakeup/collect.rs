@@ -76,14 +76,17 @@ impl Collector {
         let Some(group) = self.groups.iter_mut().find(|g| g.plan.repeats(plan)) else {
             return Err("the plan does not have it".to_owned());
         };
-        let contribution = run::analyse(plan, woken, &samples.wakeups)?;
+        let contribution = run::analyse(plan, woken, &samples.wakeups, cell.load.as_ref())?;
         group.pictures.count(contribution.counts)?;
         group.runs.push(contribution.run);
         let picture = RunPicture::new(plan, woken, &samples.wakeups);
         group.pictures.runs.push(picture);
-        group
-            .worst
-            .append(&mut worst::find(plan, woken, &samples.wakeups));
+        group.worst.append(&mut worst::find(
+            plan,
+            woken,
+            &samples.wakeups,
+            cell.load.as_ref(),
+        ));
         worst::keep_worst(&mut group.worst);
         let facts = &mut group.facts;
         if let Some(instance) = Instance::of(cell) {
@@ -144,7 +147,7 @@ impl Repeated {
         let (plan, facts, runs) = (self.plan, self.facts, self.runs);
         let threads = || runs.iter().flat_map(|run| &run.threads);
         let phases: Vec<_> = runs.iter().map(|run| run.phases.as_slice()).collect();
-        let averages: Option<Vec<f64>> = runs.iter().map(|run| run.average_max_ns).collect();
+        let averages: Vec<f64> = runs.iter().filter_map(|run| run.average_max_ns).collect();
         let cost =
             |thread: &run::ThreadRun| thread.recording_ns as f64 / thread.interval_ns.max(1) as f64;
         let slowest = threads().max_by(|a, b| cost(a).total_cmp(&cost(b)));
@@ -176,7 +179,7 @@ impl Repeated {
             recording_share: slowest.map_or(0.0, cost),
             phases: combine::phases(&phases),
             threads: combine::threads(&runs),
-            average_max: averages.and_then(|averages| super::latency::tail(&averages)),
+            average_max: super::latency::tail(&averages),
             worst: self.worst,
             target: plan.target,
             load: plan.load,

@@ -62,7 +62,7 @@ pub struct WakeupCombination {
     pub phases: Vec<WakeupPhase>,
     /// Figures of each thread; empty if there is one only, whose figures are `phases`.
     pub threads: Vec<ThreadPhases>,
-    /// The maximum, averaged over the phases of each run, as landolfi-2018 gives it; null if a phase has no wake-up.
+    /// The maximum, averaged over the phases of each run, as landolfi-2018 gives it; null if no run has figures of every phase.
     pub average_max: Option<Spread<f64>>,
     /// The worst wake-ups of all runs, worst first.
     pub worst: Vec<WorstFigure>,
@@ -87,13 +87,19 @@ pub struct WakeupPhase {
     pub number: u32,
     /// The load.
     pub load: String,
-    /// Wake-ups of all runs that were planned in it.
+    /// Wake-ups of all runs that were planned in it, after its load began.
     pub woken: u64,
     /// Activations that these wake-ups missed.
     pub missed: u64,
+    /// Wake-ups of all runs that were planned in it before its load began. They are in no figure.
+    pub between_woken: u64,
+    /// Activations that these wake-ups missed.
+    pub between_missed: u64,
+    /// Why it has no figure; null if a run has some.
+    pub absent: Option<String>,
     /// Share of the activations that were missed; null if there were none.
     pub missed_share: Option<Spread<f64>>,
-    /// Latencies of the wake-ups, as cyclictest defines them; null if a run has no wake-up in this phase.
+    /// Latencies of the wake-ups, as cyclictest defines them, of the runs that have some in this phase; null if none has.
     pub service: Option<LatencySpread>,
     /// Latencies of all activations, each missed one with what it waited; null likewise.
     pub response: Option<LatencySpread>,
@@ -155,23 +161,29 @@ pub(super) fn phases(runs: &[&[PhaseRun]]) -> Vec<WakeupPhase> {
 }
 
 fn phase(first: &PhaseRun, runs: &[&PhaseRun]) -> WakeupPhase {
-    let shares: Option<Vec<f64>> = runs
+    let shares: Vec<f64> = runs
         .iter()
-        .map(|run| {
+        .filter_map(|run| {
             let all = run.woken + run.missed;
             (all > 0).then(|| run.missed as f64 / all as f64)
         })
         .collect();
     let all = |of: fn(&PhaseRun) -> Option<super::Latencies>| {
-        let found: Option<Vec<_>> = runs.iter().map(|run| of(run)).collect();
-        LatencySpread::of(&found?)
+        let found: Vec<_> = runs.iter().filter_map(|run| of(run)).collect();
+        LatencySpread::of(&found)
     };
     WakeupPhase {
         number: first.number,
         load: first.load.clone(),
         woken: runs.iter().map(|run| run.woken).sum(),
         missed: runs.iter().map(|run| run.missed).sum(),
-        missed_share: shares.and_then(|shares| Spread::of(&shares)),
+        between_woken: runs.iter().map(|run| run.between_woken).sum(),
+        between_missed: runs.iter().map(|run| run.between_missed).sum(),
+        absent: first
+            .absent
+            .clone()
+            .filter(|_| runs.iter().all(|run| run.absent.is_some())),
+        missed_share: Spread::of(&shares),
         service: all(|run| run.service),
         response: all(|run| run.response),
     }

@@ -9,7 +9,7 @@ pub const FILE: &str = "wakeup-phases.csv";
 /// Is the first line.
 pub const HEADER: &str = "target,load,traced,emulated,run,phase,phase_load,max_us,mean_us,sd_us,min_us,p50_us,\
 p99_us,p99_9_us,p99_99_us,response_mean_us,response_sd_us,response_p50_us,response_p99_us,response_p99_9_us,\
-response_p99_99_us,woken,missed";
+response_p99_99_us,woken,missed,between_woken,between_missed,absent";
 
 /// Returns the file; `None` if no wake-ups were measured.
 ///
@@ -35,7 +35,14 @@ pub fn file(combinations: &[WakeupCombination]) -> Option<String> {
                 ];
                 fields.extend(columns(phase.service.as_ref(), true));
                 fields.extend(columns(phase.response.as_ref(), false));
-                fields.extend([phase.woken.to_string(), phase.missed.to_string()]);
+                let counted = [
+                    phase.woken,
+                    phase.missed,
+                    phase.between_woken,
+                    phase.between_missed,
+                ];
+                fields.extend(counted.map(|count| count.to_string()));
+                fields.push(quoted(phase.absent.as_deref().unwrap_or_default()));
                 text.push_str(&fields.join(","));
                 text.push('\n');
             }

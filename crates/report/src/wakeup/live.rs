@@ -10,7 +10,7 @@ const N: Numbers = Numbers::PLAIN;
 
 /// Says in one short line what a cell has shown, or why it cannot.
 pub(crate) fn live(cell: &Cell, woken: &Wakeups, samples: &Samples) -> String {
-    let found = match run::analyse(&cell.plan, woken, &samples.wakeups) {
+    let found = match run::analyse(&cell.plan, woken, &samples.wakeups, cell.load.as_ref()) {
         Ok(contribution) => contribution.run,
         Err(reason) => return reason,
     };

@@ -5,6 +5,7 @@
 //! stall of a hundred intervals counts a hundred times ("coordinated omission" is the name of not doing so).
 //!
 //! - `run`: one cell; `combine`: its repetitions; `latency`: what a distribution says;
+//! - `late`: loads that began late in their phase, and tools that ran on;
 //! - `worst`: the worst wake-ups one by one;
 //! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the way back;
 //! - [`blame`] names the culprit;
@@ -22,6 +23,7 @@ pub mod compare;
 pub mod csv;
 #[cfg(test)]
 mod known_answers;
+mod late;
 mod latency;
 pub(crate) mod live;
 pub mod parts;

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{CellPlan, LatencyCount, WakeupSamples, WakeupThread, Wakeups};
+use tare_results::model::{CellPlan, LatencyCount, Load, WakeupSamples, WakeupThread, Wakeups};
 use tare_stats::{Counts, Response, StatsError};
 
+use super::late;
 use super::latency::Latencies;
 
 /// Holds the figures of one cell.
@@ -29,10 +30,16 @@ pub struct PhaseRun {
     pub number: u32,
     /// The load.
     pub load: String,
-    /// Wake-ups that were planned in it.
+    /// Wake-ups that were planned in it, after its load began.
     pub woken: u64,
     /// Activations that these wake-ups missed.
     pub missed: u64,
+    /// Wake-ups that were planned in it before its load began, while the one before had to end. They are in no figure.
+    pub between_woken: u64,
+    /// Activations that these wake-ups missed.
+    pub between_missed: u64,
+    /// Why it has no figure; null if it has.
+    pub absent: Option<String>,
     /// Latencies of the wake-ups; null without any.
     pub service: Option<Latencies>,
     /// Latencies of all activations, each missed one with what it waited; null without any.
@@ -92,6 +99,7 @@ pub(crate) fn analyse(
     plan: &CellPlan,
     woken: &Wakeups,
     samples: &WakeupSamples,
+    load: Option<&Load>,
 ) -> Result<Contribution, String> {
     let loads = loads(plan);
     let told = |error: StatsError| error.to_string();
@@ -106,22 +114,46 @@ pub(crate) fn analyse(
             loads.len()
         ));
     }
-    let mut counts: Vec<Vec<(u64, Counts)>> = vec![Vec::new(); loads.len()];
-    for thread in &woken.threads {
-        for (number, counts) in (0..).zip(&mut counts) {
+    let counted = |between| -> Result<Vec<Vec<(u64, Counts)>>, StatsError> {
+        let of = |number, thread: &WakeupThread| {
             let own = samples
                 .counts
                 .iter()
-                .filter(|row| is_of(row, thread, number));
-            let own = Counts::from_pairs(own.map(|row| (row.latency_ns, row.count)));
-            counts.push((thread.interval_ns, own.map_err(told)?));
-        }
-    }
-    let phases: Vec<PhaseRun> = (0..)
-        .zip(loads.iter().zip(&counts))
-        .map(|(number, (load, counts))| phase(number, load, counts))
-        .collect::<Result<_, _>>()
-        .map_err(told)?;
+                .filter(|row| is_of(row, thread, number) && row.between == between);
+            let own = Counts::from_pairs(own.map(|row| (row.latency_ns, row.count)))?;
+            Ok((thread.interval_ns, own))
+        };
+        let phases = 0..loads.len() as u32;
+        phases
+            .map(|number| {
+                woken
+                    .threads
+                    .iter()
+                    .map(|thread| of(number, thread))
+                    .collect()
+            })
+            .collect()
+    };
+    let (counts, between) = (counted(false).map_err(told)?, counted(true).map_err(told)?);
+    // Of all threads or of one.
+    let figures = |threads: std::ops::Range<usize>| -> Result<Vec<PhaseRun>, StatsError> {
+        let phases = (0..).zip(&loads).zip(counts.iter().zip(&between));
+        phases
+            .map(|((number, name), (own, between))| {
+                let figures = phase(
+                    number,
+                    name,
+                    &own[threads.clone()],
+                    &between[threads.clone()],
+                )?;
+                Ok(PhaseRun {
+                    absent: (figures.woken == 0).then(|| late::absent(plan, load, number)),
+                    ..figures
+                })
+            })
+            .collect()
+    };
+    let phases = figures(0..woken.threads.len()).map_err(told)?;
     let longest: Option<Vec<f64>> = phases
         .iter()
         .map(|phase| Some(phase.service?.max_ns as f64))
@@ -129,14 +161,11 @@ pub(crate) fn analyse(
     let several = woken.threads.len() > 1;
     let mut threads = Vec::new();
     for (place, thread) in woken.threads.iter().enumerate() {
-        let own = || (0..).zip(loads.iter().zip(&counts));
-        let phases = own()
-            .filter(|_| several)
-            .map(|(number, (load, counts))| phase(number, load, &counts[place..=place]));
-        let derived: u64 = own()
-            .map(|(_, (_, counts))| missed(&counts[place..=place]))
-            .sum::<Result<u64, _>>()
-            .map_err(told)?;
+        let own = figures(place..place + 1).map_err(told)?;
+        let derived: u64 = own
+            .iter()
+            .map(|phase| phase.missed + phase.between_missed)
+            .sum();
         if derived < thread.missed && thread.uncounted == 0 {
             return Err(format!(
                 "its thread {} missed {} activations, but its latencies account for {derived} only; \
@@ -153,7 +182,7 @@ pub(crate) fn analyse(
             uncounted: thread.uncounted,
             max_ns: thread.max_ns,
             recording_ns: thread.recording_ns,
-            phases: phases.collect::<Result<_, _>>().map_err(told)?,
+            phases: if several { own } else { Vec::new() },
         });
     }
     Ok(Contribution {
@@ -180,7 +209,12 @@ fn response(counts: &[(u64, Counts)]) -> Result<Response<'_>, StatsError> {
     Response::of(counts.iter().map(|(interval, counts)| (counts, *interval)))
 }
 
-fn phase(number: u32, load: &str, counts: &[(u64, Counts)]) -> Result<PhaseRun, StatsError> {
+fn phase(
+    number: u32,
+    load: &str,
+    counts: &[(u64, Counts)],
+    between: &[(u64, Counts)],
+) -> Result<PhaseRun, StatsError> {
     let response = response(counts)?;
     let service = Counts::merge_all(counts.iter().map(|(_, counts)| counts))?;
     Ok(PhaseRun {
@@ -188,6 +222,9 @@ fn phase(number: u32, load: &str, counts: &[(u64, Counts)]) -> Result<PhaseRun, 
         load: load.to_owned(),
         woken: service.total(),
         missed: response.missed(),
+        between_woken: between.iter().map(|(_, counts)| counts.total()).sum(),
+        between_missed: missed(between)?,
+        absent: None,
         service: Latencies::service(&service),
         response: Latencies::response(&response),
     })

@@ -119,7 +119,11 @@ pub(crate) fn phases(
             before = Some(heading);
         }
         for (number, phase) in combination.phases.iter().enumerate() {
-            lines.push(Line::Row(phase_name(combination, phase), cells(phase)));
+            let mut name = phase_name(combination, phase);
+            if phase.absent.is_some() {
+                name.push_str(", absent");
+            }
+            lines.push(Line::Row(name, cells(phase)));
             for thread in combination.threads.iter().take(THREADS) {
                 let Some(own) = thread.phases.get(number) else {
                     continue;

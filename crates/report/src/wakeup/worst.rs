@@ -5,10 +5,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{CellPlan, WakeupSamples, Wakeups, WorstWakeup};
+use tare_results::model::{CellPlan, Load, WakeupSamples, Wakeups, WorstWakeup};
 use tare_stats::missed_by;
 
 use super::blame::{Blame, blame};
+use super::late::ending;
 use super::run::{loads, phase_ns};
 
 /// Is how many of the worst wake-ups are named.
@@ -31,7 +32,7 @@ pub struct WorstFigure {
     pub within_ns: u64,
     /// Number of the phase, from 0.
     pub phase: u32,
-    /// The load.
+    /// The load; if it was planned before that began, the one that still had to end.
     pub load: String,
     /// How late it was.
     pub latency_ns: u64,
@@ -42,7 +43,12 @@ pub struct WorstFigure {
 }
 
 /// Finds the worst wake-ups of a cell, worst first.
-pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) -> Vec<WorstFigure> {
+pub(super) fn find(
+    plan: &CellPlan,
+    woken: &Wakeups,
+    samples: &WakeupSamples,
+    load: Option<&Load>,
+) -> Vec<WorstFigure> {
     let loads = loads(plan);
     let phase_ns = phase_ns(plan);
     let mut found: Vec<WorstFigure> = Vec::new();
@@ -64,7 +70,11 @@ pub(super) fn find(plan: &CellPlan, woken: &Wakeups, samples: &WakeupSamples) ->
                 at_ns,
                 within_ns,
                 phase: phase as u32,
-                load: loads.get(phase).cloned().unwrap_or_default(),
+                load: load
+                    .filter(|load| load.is_between(plan, at_ns))
+                    .map(|load| ending(load, phase as u32))
+                    .or_else(|| loads.get(phase).cloned())
+                    .unwrap_or_default(),
                 latency_ns,
                 missed: missed_by(latency_ns, thread.interval_ns),
                 blame: traced(activation).map(blame),

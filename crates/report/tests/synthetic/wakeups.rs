@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use tare_results::CellState;
 use tare_results::model::{
-    Cell, CellPlan, Fact, LatencyBin, LatencyCount, Outcome, Samples, Wakeup, WakeupSamples,
-    WakeupThread, Wakeups, WorstWakeup,
+    Cell, CellPlan, Fact, LatencyBin, LatencyCount, Load, LoadPhase, LoadPlace, Outcome, Samples,
+    Wakeup, WakeupSamples, WakeupThread, Wakeups, WorstWakeup,
 };
 
 use super::{Run, cell};
@@ -20,6 +20,8 @@ pub struct Schedule<'a> {
     /// The loads one after the other, or the only one.
     pub loads: &'a [&'a str],
     pub interval_ns: u64,
+    /// How late each phase's load began; they are not told of if this is empty.
+    pub late_ns: &'a [u64],
     /// Activations in each phase.
     pub activations: u64,
     pub threads: u32,
@@ -35,6 +37,7 @@ impl Default for Schedule<'_> {
         Self {
             target: "process",
             loads: &["idle"],
+            late_ns: &[],
             interval_ns: 100_000,
             activations: 10_000,
             threads: 1,
@@ -56,11 +59,16 @@ impl Run {
         mut latency: impl FnMut(u32, usize, u64) -> u64,
     ) -> &mut Cell {
         let plan = self.wakeup_plan(block, schedule);
+        let load = load(schedule);
+        let is_between = |planned_ns| {
+            let load = load.as_ref();
+            load.is_some_and(|load| load.is_between(&plan, planned_ns))
+        };
         let mut samples = WakeupSamples::default();
         let threads = (0..schedule.threads)
             .map(|thread| {
                 let latency = |phase, activation| latency(thread, phase, activation);
-                walk(schedule, thread, latency, &mut samples)
+                walk(schedule, thread, latency, is_between, &mut samples)
             })
             .collect();
         let mut woken = self.wakeups(threads);
@@ -71,7 +79,10 @@ impl Run {
             });
         }
         let outcome = Outcome::Woken(Box::new(woken));
-        let cell = Box::new(cell(plan, outcome));
+        let cell = Box::new(Cell {
+            load,
+            ..cell(plan, outcome)
+        });
         let samples = Samples {
             wakeups: samples,
             ..Samples::default()
@@ -160,10 +171,35 @@ pub fn trace(cell: &mut Cell, worst: WorstWakeup) {
     woken(cell).worst.push(worst);
 }
 
+/// Says when the loads of a schedule were; each held up the next one by its `dd`.
+fn load(schedule: Schedule<'_>) -> Option<Load> {
+    let phase_ns = schedule.activations * schedule.interval_ns;
+    let due_ns = |number: usize| 1_000_000_000 + number as u64 * phase_ns;
+    let late_ns = |number: usize| schedule.late_ns.get(number).copied().unwrap_or(0);
+    let phase = |(number, load): (usize, &&str)| LoadPhase {
+        number: number as u32,
+        load: (*load).to_owned(),
+        due_ns: due_ns(number),
+        started_ns: due_ns(number) + late_ns(number),
+        stopping_ns: due_ns(number + 1),
+        stopped_ns: due_ns(number + 1) + late_ns(number + 1),
+        last_tool: load.contains("dd").then(|| "dd".to_owned()),
+        achieved: Vec::new(),
+    };
+    (!schedule.late_ns.is_empty()).then(|| Load {
+        place: LoadPlace::Beside,
+        achieved: Vec::new(),
+        notices: Vec::new(),
+        phases: schedule.loads.iter().enumerate().map(phase).collect(),
+        left: Vec::new(),
+    })
+}
+
 fn walk(
     schedule: Schedule<'_>,
     number: u32,
     mut latency: impl FnMut(usize, u64) -> u64,
+    is_between: impl Fn(u64) -> bool,
     samples: &mut WakeupSamples,
 ) -> WakeupThread {
     let interval = schedule.interval_ns;
@@ -192,7 +228,7 @@ fn walk(
         raw_kept: 0,
         recording_ns: 90,
     };
-    let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, bool, u64), u64> = BTreeMap::new();
     let mut bins: BTreeMap<u32, LatencyBin> = BTreeMap::new();
     let mut raw = 0;
     let mut activation = 0;
@@ -208,7 +244,9 @@ fn walk(
         thread.min_ns = thread.min_ns.min(latency_ns);
         thread.max_ns = thread.max_ns.max(latency_ns);
         thread.sum_ns += latency_ns;
-        *counts.entry((phase as u32, latency_ns)).or_default() += 1;
+        *counts
+            .entry((phase as u32, is_between(activation * interval), latency_ns))
+            .or_default() += 1;
         if latency_ns >= interval {
             thread.peaks_seen += 1;
             thread.peaks_kept += 1;
@@ -239,14 +277,15 @@ fn walk(
         activation = next;
     }
     let rows = counts.into_iter();
-    samples
-        .counts
-        .extend(rows.map(|((phase, latency_ns), count)| LatencyCount {
+    samples.counts.extend(
+        rows.map(|((phase, between, latency_ns), count)| LatencyCount {
             thread: number,
             phase,
+            between,
             latency_ns,
             count,
-        }));
+        }),
+    );
     samples.bins.extend(bins.into_values());
     thread
 }

@@ -43,6 +43,8 @@ pub struct Receiver {
     other: VecDeque<String>,
     trouble: Option<Incomplete>,
     ended: bool,
+    /// How many slots of each phase were before its load began.
+    apart: Vec<u32>,
 }
 
 /// Is what a line was, as far as the one who waits for it needs to know.
@@ -213,6 +215,12 @@ impl Receiver {
         self.preparation.as_ref()
     }
 
+    /// Takes note of how many slots of each phase of wake-ups were before its load began
+    /// ([`Load::slots_apart`](crate::model::Load::slots_apart)).
+    pub fn count_apart(&mut self, slots: Vec<u32>) {
+        self.apart = slots;
+    }
+
     /// Returns the facts of the cell.
     ///
     /// # Errors
@@ -239,12 +247,11 @@ impl Receiver {
                 (Measured::Batch(batch), samples)
             }
             (None, Some(collector)) => {
-                let (facts, wakeups) =
-                    collector
-                        .finish()
-                        .map_err(|Malformed| Incomplete::Contradiction {
-                            what: "the trace events do not fit to the wake-ups".to_owned(),
-                        })?;
+                let (facts, wakeups) = collector.finish(&self.apart).map_err(|Malformed| {
+                    Incomplete::Contradiction {
+                        what: "the trace events do not fit to the wake-ups".to_owned(),
+                    }
+                })?;
                 let samples = Samples {
                     wakeups,
                     ..self.samples
@@ -325,7 +332,7 @@ impl Receiver {
                 Ok(())
             }
             // A load's, which has a stream of its own.
-            Record::Going | Record::Achieved(_) | Record::Phase(_) => {
+            Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Left(_) => {
                 let what = format!("a {} record among them", record.kind());
                 self.trouble(Incomplete::Contradiction { what });
                 Ok(())

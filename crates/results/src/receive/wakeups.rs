@@ -5,9 +5,9 @@ use tare_wire::record;
 use tare_wire::trace::{Kind, Task, unzigzag};
 
 use crate::model::{
-    Exceeded, LatencyBin, LatencyCount, TraceEvent, TraceKind, Wakeup, WakeupSamples, WakeupThread,
-    WorstWakeup,
+    Exceeded, LatencyBin, TraceEvent, TraceKind, Wakeup, WakeupSamples, WakeupThread, WorstWakeup,
 };
+use crate::phases::{SlotCount, assign};
 
 /// Is what an instance reported of its wake-ups, besides the samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +30,7 @@ type RawEvent = (u64, i64, Kind, u64, u64);
 pub(super) struct Collector {
     pub facts: WakeupFacts,
     pub samples: WakeupSamples,
+    counts: Vec<SlotCount>,
     events: Vec<RawEvent>,
     /// How many events each of the worst was said to have.
     due: Vec<u32>,
@@ -74,16 +75,16 @@ impl Collector {
         let mut of = (0, 0);
         let mut latency_ns: u64 = 0;
         for row in rows.rows::<4>() {
-            let [thread, phase, step, count] = row?;
-            let (thread, phase) = (narrow(thread)?, narrow(phase)?);
-            if of != (thread, phase) {
-                of = (thread, phase);
+            let [thread, slot, step, count] = row?;
+            let (thread, slot) = (narrow(thread)?, narrow(slot)?);
+            if of != (thread, slot) {
+                of = (thread, slot);
                 latency_ns = 0;
             }
             latency_ns = latency_ns.checked_add(step).ok_or(Malformed)?;
-            self.samples.counts.push(LatencyCount {
+            self.counts.push(SlotCount {
                 thread,
-                phase,
+                slot,
                 latency_ns,
                 count,
             });
@@ -163,12 +164,16 @@ impl Collector {
             .push((name.of.to_owned(), name.number, name.name.to_owned()));
     }
 
-    /// Puts names to the numbers of the trace events.
+    /// Puts names to the numbers of the trace events, and slots to their phases: of each, the first `apart` were before its
+    /// load began.
     ///
     /// # Errors
     ///
     /// Returns [`Malformed`] if an event belongs to no wake-up or to no event, or some are missing.
-    pub(super) fn finish(mut self) -> Result<(WakeupFacts, WakeupSamples), Malformed> {
+    pub(super) fn finish(
+        mut self,
+        apart: &[u32],
+    ) -> Result<(WakeupFacts, WakeupSamples), Malformed> {
         for (place, at_ns, kind, a, b) in std::mem::take(&mut self.events) {
             let place = usize::try_from(place).map_err(|_| Malformed)?;
             let thread = self.facts.worst.get(place).ok_or(Malformed)?.thread;
@@ -193,6 +198,7 @@ impl Collector {
         if self.due.iter().any(|due| *due > 0) {
             return Err(Malformed);
         }
+        self.samples.counts = assign(self.counts, apart);
         Ok((self.facts, self.samples))
     }
 
@@ -346,7 +352,7 @@ mod tests {
             (8, Kind::Switch, task(55, 120), task(12, 4)),
             (8, Kind::Frame, 0xffff, 0),
         ];
-        let (facts, _) = collector(6, &rows).finish().unwrap();
+        let (facts, _) = collector(6, &rows).finish(&[]).unwrap();
         let events = &facts.worst[0].events;
         assert_eq!(events.len(), 4);
         assert_eq!(events[0].at_ns, -3);
@@ -386,15 +392,15 @@ mod tests {
     #[test]
     fn events_that_are_missing_or_too_many_or_hang_on_nothing_are_malformed() {
         let row = (0, Kind::TimerEntry, 236, 0);
-        assert!(collector(1, &[row]).finish().is_ok());
-        assert_eq!(collector(2, &[row]).finish(), Err(Malformed));
-        assert_eq!(collector(1, &[row, row]).finish(), Err(Malformed));
+        assert!(collector(1, &[row]).finish(&[]).is_ok());
+        assert_eq!(collector(2, &[row]).finish(&[]), Err(Malformed));
+        assert_eq!(collector(1, &[row, row]).finish(&[]), Err(Malformed));
         assert_eq!(
-            collector(1, &[(0, Kind::Frame, 0xffff, 0)]).finish(),
+            collector(1, &[(0, Kind::Frame, 0xffff, 0)]).finish(&[]),
             Err(Malformed)
         );
         assert_eq!(
-            collector(1, &[(0, Kind::FromUser, 0, 0)]).finish(),
+            collector(1, &[(0, Kind::FromUser, 0, 0)]).finish(&[]),
             Err(Malformed)
         );
     }

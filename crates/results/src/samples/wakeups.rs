@@ -8,6 +8,7 @@ impl Row for LatencyCount {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("thread", Width::U32, |row| u64::from(row.thread)),
         Column::new("phase", Width::U32, |row| u64::from(row.phase)),
+        Column::new("between", Width::U32, |row| u64::from(row.between)),
         Column::new("latency_ns", Width::U64, |row| row.latency_ns),
         Column::new("count", Width::U64, |row| row.count),
     ];
@@ -17,8 +18,9 @@ impl Row for LatencyCount {
             // The columns are ones of 32 bits, so nothing is cut off.
             thread: values(0) as u32,
             phase: values(1) as u32,
-            latency_ns: values(2),
-            count: values(3),
+            between: values(2) != 0,
+            latency_ns: values(3),
+            count: values(4),
         }
     }
 }
@@ -106,7 +108,8 @@ pub(crate) fn check(
 fn check_counts(thread: &WakeupThread, counts: &[LatencyCount]) -> Result<(), String> {
     let number = thread.number;
     let own = || counts.iter().filter(|row| row.thread == number);
-    let rising = own().is_sorted_by(|a, b| (a.phase, a.latency_ns) < (b.phase, b.latency_ns));
+    let key = |row: &LatencyCount| (row.phase, row.between, row.latency_ns);
+    let rising = own().is_sorted_by(|a, b| key(a) < key(b));
     if !rising {
         return Err(format!(
             "is damaged: the latencies of thread {number} do not rise within their phases"

@@ -29,6 +29,9 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// are left then, and an emulated CPU that ends the 2,400 processes of hackbench is slow at that.
 const STOP_LIMIT: Duration = Duration::from_secs(180);
 
+/// How long what the driver had to leave may take to end after it: it was killed, and waited for.
+const LEFT_LIMIT: Duration = Duration::from_secs(2);
+
 /// Is where the tools of loads are.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -111,7 +114,7 @@ impl Load {
                 Err(error) => return Err(self.failed(&format!("did not end: {error}"))),
             }
         }
-        children::wait_for_all(STOP_LIMIT);
+        children::wait_for_all(LEFT_LIMIT);
         Ok(())
     }
 

@@ -27,6 +27,7 @@ struct Read {
     achieved: Vec<(String, u64)>,
     notices: Vec<String>,
     phases: Vec<Phase>,
+    left: Vec<Left>,
     failure: Option<String>,
 }
 
@@ -35,11 +36,23 @@ struct Read {
 struct Phase {
     number: u32,
     load: String,
+    due_ns: u64,
     started_ns: u64,
     stopping_ns: u64,
     stopped_ns: u64,
+    last_tool: Option<String>,
     /// What is counted in it.
     counted: Vec<String>,
+}
+
+/// Is a tool that was left running.
+#[derive(Debug)]
+struct Left {
+    tool: String,
+    pid: u32,
+    phase: u32,
+    until: u32,
+    ended: bool,
 }
 
 impl Read {
@@ -68,10 +81,19 @@ impl Read {
                 Record::Phase(it) => read.phases.push(Phase {
                     number: it.number,
                     load: it.load.to_owned(),
+                    due_ns: it.due_ns,
                     started_ns: it.started_ns,
                     stopping_ns: it.stopping_ns,
                     stopped_ns: it.stopped_ns,
+                    last_tool: it.last_tool.map(str::to_owned),
                     counted: Vec::new(),
+                }),
+                Record::Left(it) => read.left.push(Left {
+                    tool: it.tool.to_owned(),
+                    pid: it.pid,
+                    phase: it.phase,
+                    until: it.until,
+                    ended: it.ended,
                 }),
                 Record::Failure(it) => read.failure = Some(it.text.to_owned()),
                 _ => {}

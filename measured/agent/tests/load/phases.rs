@@ -130,28 +130,127 @@ fn a_load_that_nobody_tells_when_to_begin_says_so() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+/// Returns a load by a shell, as it stands in a schedule.
+fn shell(script: &str) -> String {
+    format!("command:sh -c '{script}'").replace(';', ";;")
+}
+
+/// Returns how late a phase began, as a share of its length.
+fn late(phase: &Phase, length_ns: u64) -> f64 {
+    (phase.started_ns - phase.due_ns) as f64 / length_ns as f64
+}
+
 #[test]
-fn a_phase_that_the_one_before_holds_up_is_told() {
+fn a_phase_that_the_one_before_holds_up_begins_late_or_is_skipped() {
     let slow = |seconds: &str| {
         let script = format!("trap \"sleep {seconds}; exit 0\" TERM; while :; do sleep 0.1; done");
-        format!("command:sh -c '{script}'").replace(';', ";;")
+        shell(&script)
     };
-    let late = run(&format!("2s:{};idle", slow("0.5")), "");
-    let said = "late, because the load 'command:sh";
+    // The next phase waits for a quarter of its length, at least 1 s.
+    let read = run(&format!("4s:{};idle;idle", slow("0.5")), "");
+    let [_, held_up, next] = &read.phases[..] else {
+        panic!("{read:?}");
+    };
     assert!(
-        late.notices
-            .iter()
-            .any(|text| text.starts_with("phase 1 (idle) began ") && text.contains(said)),
-        "{late:?}"
+        held_up.started_ns >= held_up.due_ns + 500_000_000,
+        "{read:?}"
     );
-    let lost = run(&format!("1s:{};du;idle", slow("3")), "")
-        .failure
-        .unwrap();
+    assert_eq!(read.phases[0].last_tool.as_deref(), Some("sh"));
+    assert!(next.started_ns >= next.due_ns && read.left.is_empty());
+
+    let read = run(&format!("1s:{};du;idle;idle;idle", slow("0.9")), "");
+    let du = &read.phases[1];
+    assert!(late(du, 1_000_000_000) > 0.5, "{read:?}");
+    assert_eq!(
+        (du.stopped_ns, du.counted.len()),
+        (du.started_ns, 0),
+        "{read:?}"
+    );
+    assert_eq!(read.phases.len(), 5);
+}
+
+#[test]
+fn a_tool_whose_write_blocks_and_that_ignores_the_request_to_end_is_killed() {
+    let begun = Instant::now();
+    let script = "trap \"\" TERM; mkfifo f; exec 3<>f; dd if=/dev/zero >&3 2>&3";
+    let read = run(&format!("1s:{};idle;idle;idle;idle", shell(script)), "");
+    assert_eq!(read.failure, None);
+    assert_eq!(read.phases.len(), 5, "{read:?}");
+    assert!(read.phases[1].started_ns >= read.phases[1].due_ns + 1_000_000_000);
+    let said = "sh did not end within 1 s after it was asked to, and was killed";
     assert!(
-        lost.starts_with("the phase of the load 'du' was over before it could begin, because"),
-        "{lost}"
+        read.notices.iter().any(|text| text.contains(said)),
+        "{read:?}"
     );
-    assert!(lost.ends_with("took so long to end: make the phases longer"));
+    assert!(read.left.is_empty(), "{read:?}");
+    // Five phases, and what each end may take: nothing waits for the pipe.
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+/// Is a control group that can be frozen. What is frozen can't be killed in version 1.
+struct Freezer(std::path::PathBuf);
+
+impl Freezer {
+    fn make(name: &str) -> Option<Self> {
+        let path = Path::new("/sys/fs/cgroup/freezer").join(name);
+        if let Err(error) = fs::create_dir(&path) {
+            skip("frozen", &format!("{}: {error}", path.display()));
+            return None;
+        }
+        Some(Self(path))
+    }
+
+    fn procs(&self) -> String {
+        fs::read_to_string(self.0.join("cgroup.procs")).unwrap()
+    }
+
+    fn thaw(&self) {
+        fs::write(self.0.join("freezer.state"), "THAWED").unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while fs::remove_dir(&self.0).is_err() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_can_t_be_killed_is_left_and_told_and_ends_as_soon_as_it_can() {
+    let name = format!("tare-test-{}", std::process::id());
+    let Some(freezer) = Freezer::make(&name) else {
+        return;
+    };
+    let group = freezer.0.display();
+    let script =
+        format!("echo $$ >{group}/cgroup.procs; echo FROZEN >{group}/freezer.state; sleep 1000");
+    let begun = Instant::now();
+    let read = run(&format!("1s:idle;{};du;idle;idle;idle", shell(&script)), "");
+    assert_eq!(read.failure, None);
+    // Six phases, 2 s for the tool, 10 s at the end.
+    assert!(
+        begun.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(read.phases.len(), 6, "{read:?}");
+    let [left] = &read.left[..] else {
+        panic!("{read:?}");
+    };
+    assert_eq!(
+        (left.tool.as_str(), left.phase, left.ended),
+        ("sh", 1, false)
+    );
+    assert!((2..=5).contains(&left.until), "{read:?}");
+    assert_eq!(read.phases[1].last_tool.as_deref(), Some("sh"));
+    assert!(late(&read.phases[2], 1_000_000_000) > 0.5, "{read:?}");
+    assert_eq!(freezer.procs().trim(), left.pid.to_string());
+    freezer.thaw();
+    wait_for("its end", || freezer.procs().is_empty());
 }
 
 #[test]

@@ -8,19 +8,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, wait};
 
 use super::child::Running;
+use super::left::{Leftovers, Patience, kill_children};
 use super::signals::{self, Signals};
 use crate::error::Trouble;
 use crate::processes;
 use crate::task::{Ended, Ends, Task};
-
-/// Is how long a tool may take to end when it is asked to. `dd` may have to write a file out first.
-const GRACE: Duration = Duration::from_secs(30);
-
-/// Is how long a killed process may take to be gone.
-const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Is how long a tool may take to listen.
 const LISTEN_LIMIT: Duration = Duration::from_secs(5);
@@ -37,6 +32,8 @@ pub(super) struct Crew {
     file_limit: Option<u64>,
     /// CPU time of children that had ended before the first tool was started.
     cpu_before_ns: u64,
+    /// Whether nothing is left to end.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -63,6 +60,7 @@ impl Crew {
             folder: folder.to_owned(),
             file_limit,
             cpu_before_ns: children_cpu_ns(),
+            ended: false,
         }
     }
 
@@ -141,62 +139,71 @@ impl Crew {
         Ok(())
     }
 
-    /// Counts what was done, asks every tool to end, and waits until all have. Returns what could not be counted.
-    pub(super) fn stop(&mut self, signals: &mut Signals) -> Result<Vec<String>, Trouble> {
+    /// Counts what was done, asks every tool to end, kills those that don't, and leaves those that can't be killed.
+    pub(super) fn stop(
+        &mut self,
+        signals: &mut Signals,
+        patience: Patience,
+        left: &mut Leftovers,
+        phase: u32,
+    ) -> Result<Stopped, Trouble> {
         for member in &mut self.members {
             member.begin_end(member.task.stop);
         }
         for member in &mut self.members {
             member.look_at_killed();
         }
-        let mut notices = Vec::new();
-        let killed_at = Instant::now() + GRACE;
+        let mut stopped = Stopped::default();
+        let killed_at = Instant::now() + patience.asked;
+        let left_at = killed_at + patience.killed;
         let mut killed = false;
         while self.members.iter().any(|member| member.running.is_some()) {
             let now = Instant::now();
-            if now > killed_at + KILL_LIMIT {
-                let running = self
-                    .members
-                    .iter()
-                    .filter(|member| member.running.is_some());
-                let tools: Vec<&str> = running.map(|member| member.task.program.as_str()).collect();
-                let tools = tools.join(", ");
-                return Err(Trouble::Stuck { tools });
+            let running = self.members.iter_mut();
+            let running = running.filter(|member| member.running.is_some());
+            if now > left_at {
+                for member in running {
+                    if let Some(running) = member.running.take() {
+                        left.add(running.pid, &member.task.program, phase);
+                        stopped.last_tool = Some(member.task.program.clone());
+                    }
+                }
+                break;
             }
             if !killed && now > killed_at {
                 killed = true;
-                for running in self
-                    .members
-                    .iter_mut()
-                    .filter_map(|member| member.running.as_mut())
-                {
-                    running.signal(Signal::KILL);
+                for member in running {
+                    member.begin_end(Signal::KILL);
+                    stopped.notices.push(format!(
+                        "{} did not end within {} s after it was asked to, and was killed; what it did last is not counted",
+                        member.task.program,
+                        patience.asked.as_secs_f64()
+                    ));
                 }
-                let seconds = GRACE.as_secs();
-                notices.push(format!(
-                    "not all tools ended within {seconds} s after they were asked to; what those that were killed did last \
-                     is not counted"
-                ));
             }
-            let next = if killed {
-                killed_at + KILL_LIMIT
-            } else {
-                killed_at
-            };
+            let next = if killed { left_at } else { killed_at };
             self.sleep(signals, Some(next + Duration::from_millis(1)))?;
             for end in self.reap()? {
                 let member = &mut self.members[end.member];
                 if let Err(why) = member.note(&end) {
-                    notices.push(format!("{} {why}", member.task.program));
+                    let notice = format!("{} {why}", member.task.program);
+                    stopped.notices.push(notice);
                 }
+                stopped.last_tool = Some(member.task.program.clone());
             }
         }
-        Ok(notices)
+        Ok(stopped)
     }
 
-    /// Kills whatever is left of the tools and of what they started, and waits until all of it is gone.
-    pub(super) fn end_rest(&mut self) -> Result<(), Trouble> {
-        let deadline = Instant::now() + KILL_LIMIT;
+    /// Kills what the tools have started, and waits until all of it is gone; leaves what can't be killed.
+    pub(super) fn end_rest(
+        &mut self,
+        limit: Duration,
+        left: &mut Leftovers,
+        phase: u32,
+    ) -> Result<(), Trouble> {
+        self.ended = true;
+        let deadline = Instant::now() + limit;
         loop {
             for member in &mut self.members {
                 if let Some(running) = &mut member.running {
@@ -204,9 +211,7 @@ impl Crew {
                 }
             }
             // Orphans become children when their parent is reaped: look again until there are none.
-            for child in processes::children(getpid()) {
-                let _ = kill_process(child, Signal::KILL);
-            }
+            let children = kill_children(|child| !left.has(child));
             loop {
                 match wait(WaitOptions::NOHANG) {
                     Ok(Some((pid, _))) => {
@@ -214,14 +219,18 @@ impl Crew {
                             member.running.take_if(|running| running.pid == pid);
                         }
                     }
+                    Ok(None) if children.is_empty() => return Ok(()),
                     Ok(None) => break,
                     Err(Errno::CHILD) => return Ok(()),
                     Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
                 }
             }
             if Instant::now() > deadline {
-                let tools = "tools".to_owned();
-                return Err(Trouble::Stuck { tools });
+                for child in kill_children(|child| !left.has(child)) {
+                    let tool = processes::name(child).unwrap_or_default();
+                    left.add(child, &tool, phase);
+                }
+                return Ok(());
             }
             thread::sleep(Duration::from_millis(2));
         }
@@ -323,8 +332,10 @@ impl Crew {
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        // Does nothing after an orderly end. What can't be killed now can't be killed at all.
-        let _ = self.end_rest();
+        // After an orderly end somebody else cares for what was left. What can't be killed now can't be killed at all.
+        if !self.ended && !self.members.is_empty() {
+            let _ = self.end_rest(Patience::LAST.killed, &mut Leftovers::default(), 0);
+        }
     }
 }
 
@@ -390,6 +401,15 @@ impl Member {
         let tool = self.task.program.clone();
         Trouble::Ended { tool, how }
     }
+}
+
+/// What came of ending the tools.
+#[derive(Debug, Default)]
+pub(super) struct Stopped {
+    /// What could not be counted.
+    pub(super) notices: Vec<String>,
+    /// The tool that ended last, or was left.
+    pub(super) last_tool: Option<String>,
 }
 
 /// Is the end of a member's tool.

@@ -6,12 +6,14 @@
 //! * [`prepare`]: what is done before anything disturbs;
 //! * [`shift`]: one load while its tools run; [`crew`]: its tools; [`child`]: one execution of one;
 //! * [`phases`]: the loads of a schedule one after the other; [`begin`]: when the first one begins;
+//! * [`left`]: how long tools may take to end, and who is left running;
 //! * [`folder`], [`signals`], [`clock`], [`options`], [`report`]: what these need.
 //!
 //! # Nothing outlives it
 //!
 //! Each tool is in a process group of its own. The driver is the subreaper of all descendants: whatever loses its parent
-//! becomes the driver's child, and at the end every child is killed and waited for. If the driver itself is killed, the
+//! becomes the driver's child, and at the end every child is killed and waited for; what can't be killed is told, and
+//! its pending SIGKILL ends it later. If the driver itself is killed, the
 //! kernel kills the tools (`PR_SET_PDEATHSIG`); what they had started ends by itself or is found by the
 //! mark of the laboratory's guard. If the driver's parent dies, the driver gets SIGTERM and ends everything in order.
 
@@ -20,6 +22,7 @@ mod child;
 mod clock;
 mod crew;
 mod folder;
+mod left;
 mod options;
 mod phases;
 mod prepare;
@@ -33,6 +36,7 @@ use std::time::Instant;
 use tare_wire::record::{Failure, Hello, Notice, Record};
 
 use crate::error::Trouble;
+use left::{Leftovers, Patience};
 use options::Options;
 use prepare::Prepared;
 use report::Reporter;
@@ -85,6 +89,7 @@ fn drive(options: &Options, reporter: &mut Reporter) -> Result<(), Trouble> {
         reporter.put(&Record::Notice(Notice { text }));
     }
     let path = folder.path();
+    let mut left = Leftovers::default();
     match options.schedule.phase_ns() {
         Some(phase_ns) => phases::run(
             phase_ns,
@@ -92,15 +97,22 @@ fn drive(options: &Options, reporter: &mut Reporter) -> Result<(), Trouble> {
             options.begin,
             path,
             &mut signals,
+            &mut left,
             reporter,
         )?,
         None => {
             for load in prepared {
-                endless(load, options, path, &mut signals, reporter)?;
+                endless(load, options, path, &mut signals, &mut left, reporter)?;
             }
         }
     }
-    folder.remove()
+    left.end();
+    left.report(reporter);
+    match folder.remove() {
+        // They may still write there; whoever gave the folder removes it.
+        Err(_) if left.remain() => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Runs one load until somebody asks for the end.
@@ -109,6 +121,7 @@ fn endless(
     options: &Options,
     folder: &Path,
     signals: &mut Signals,
+    left: &mut Leftovers,
     reporter: &mut Reporter,
 ) -> Result<(), Trouble> {
     let mut shift = Shift::start(load.tasks, signals, folder, load.limit)?;
@@ -120,7 +133,7 @@ fn endless(
         let time = options.seconds;
         shift.go_on(time.and_then(|time| Instant::now().checked_add(time)))?;
     }
-    let done = shift.stop()?;
+    let done = shift.stop(Patience::LAST, left, 0)?;
     for text in &done.notices {
         reporter.put(&Record::Notice(Notice { text }));
     }

@@ -8,6 +8,7 @@ use tare_wire::record::{Achieved, Record};
 use super::clock::now_ns;
 use super::crew::Crew;
 use super::folder;
+use super::left::{Leftovers, Patience};
 use super::report::Reporter;
 use super::signals::Signals;
 use crate::error::Trouble;
@@ -49,8 +50,10 @@ pub(super) struct Done {
     pub(super) started_ns: u64,
     /// When they were told to end.
     pub(super) stopping_ns: u64,
-    /// When the last of them had ended.
+    /// When the last of them had ended or was left.
     pub(super) stopped_ns: u64,
+    /// The tool that ended last.
+    pub(super) last_tool: Option<String>,
     /// What was done while they were kept going.
     totals: Vec<(String, u64)>,
     /// CPU time until all had ended, in ns.
@@ -115,20 +118,26 @@ impl<'a> Shift<'a> {
         Ok(())
     }
 
-    /// Ends the tools and all that they have started.
-    pub(super) fn stop(mut self) -> Result<Done, Trouble> {
+    /// Ends the tools and all that they have started; leaves what can't be ended in its time.
+    pub(super) fn stop(
+        mut self,
+        patience: Patience,
+        left: &mut Leftovers,
+        phase: u32,
+    ) -> Result<Done, Trouble> {
         let stopping_ns = now_ns();
-        let notices = self.crew.stop(self.signals);
-        let rest = self.crew.end_rest();
-        let notices = notices?;
+        let stopped = self.crew.stop(self.signals, patience, left, phase);
+        let rest = self.crew.end_rest(patience.killed, left, phase);
+        let stopped = stopped?;
         rest?;
         Ok(Done {
             started_ns: self.started_ns,
             stopping_ns,
             stopped_ns: now_ns(),
+            last_tool: stopped.last_tool,
             totals: self.crew.totals(),
             cpu_ns: self.crew.cpu_ns(),
-            notices,
+            notices: stopped.notices,
         })
     }
 
@@ -153,6 +162,20 @@ impl<'a> Shift<'a> {
 }
 
 impl Done {
+    /// Is what came of a load that was not started, since its time had passed.
+    pub(super) fn skipped() -> Self {
+        let now_ns = now_ns();
+        Self {
+            started_ns: now_ns,
+            stopping_ns: now_ns,
+            stopped_ns: now_ns,
+            last_tool: None,
+            totals: Vec::new(),
+            cpu_ns: None,
+            notices: Vec::new(),
+        }
+    }
+
     /// Reports what was done.
     pub(super) fn report(&self, reporter: &mut Reporter) {
         let mut achieved = |what: &str, amount, ns| {

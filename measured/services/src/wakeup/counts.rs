@@ -1,4 +1,4 @@
-//! Exact counts per phase and latency.
+//! Exact counts per slot of a phase and latency.
 //!
 //! A hash table with open addressing, made before the first wake-up: one entry for each
 //! value that occurred, so that a few stalls of some ms cost no more room than as many short latencies, and a
@@ -11,13 +11,13 @@ use crate::arena::{Arena, Zeroed};
 const MOST_SLOTS: usize = 1 << 20;
 /// Is the least number of entries.
 const LEAST_SLOTS: usize = 64;
-/// Is how many bits of a key hold the latency; the phase stands above.
-const LATENCY_BITS: u32 = 56;
+/// Is how many bits of a key hold the latency; the slot stands above.
+const LATENCY_BITS: u32 = 52;
 
 /// Is how many bits of a key tell its place within a group of 256 bytes.
 const GROUP_BITS: u32 = 4;
 
-/// Is a phase and a latency as one number, in the order of phases and then of latencies; never 0.
+/// Is a slot and a latency as one number, in the order of slots and then of latencies; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 
@@ -40,11 +40,11 @@ pub(super) struct Counts {
 }
 
 impl Key {
-    /// Makes a key. None if the latency is beyond 2 years.
+    /// Makes a key. None if the latency is beyond 52 days.
     #[inline]
-    pub(super) fn new(phase: u64, latency_ns: u64) -> Option<Self> {
+    pub(super) fn new(slot: u64, latency_ns: u64) -> Option<Self> {
         let fits = latency_ns < (1 << LATENCY_BITS) - 1;
-        fits.then(|| Self(phase << LATENCY_BITS | (latency_ns + 1)))
+        fits.then(|| Self(slot << LATENCY_BITS | (latency_ns + 1)))
     }
 
     /// Reads a key back from its number.
@@ -56,7 +56,7 @@ impl Key {
         self.0
     }
 
-    pub(super) fn phase(self) -> u64 {
+    pub(super) fn slot(self) -> u64 {
         self.0 >> LATENCY_BITS
     }
 
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn a_key_gives_back_what_it_was_made_of() {
-        for (phase, latency) in [(0, 0), (0, 1), (99, 60_000_000_000), (1, (1 << 56) - 2)] {
-            let key = Key::new(phase, latency).unwrap();
-            assert_eq!((key.phase(), key.latency_ns()), (phase, latency));
+        for (slot, latency) in [(0, 0), (0, 1), (699, 60_000_000_000), (1, (1 << 52) - 2)] {
+            let key = Key::new(slot, latency).unwrap();
+            assert_eq!((key.slot(), key.latency_ns()), (slot, latency));
             assert_ne!(key.number(), 0);
         }
-        assert_eq!(Key::new(0, (1 << 56) - 1), None);
+        assert_eq!(Key::new(0, (1 << 52) - 1), None);
         assert!(Key::new(0, u64::MAX).is_none());
         assert!(Key::new(1, 0) > Key::new(0, 1_000_000));
     }
@@ -199,14 +199,14 @@ mod tests {
         fn counts_are_those_of_a_map(keys in prop::collection::vec((0_u64..3, 0_u64..500), 0..2_000)) {
             let mut counts = counts(keys.len() as u64);
             let mut model = BTreeMap::new();
-            for (phase, latency) in keys {
-                let key = Key::new(phase, latency).unwrap();
+            for (slot, latency) in keys {
+                let key = Key::new(slot, latency).unwrap();
                 prop_assert!(counts.add(key));
-                *model.entry((phase, latency)).or_insert(0) += 1;
+                *model.entry((slot, latency)).or_insert(0) += 1;
             }
             let counted: Vec<_> = counts
                 .into_sorted()
-                .map(|(key, count)| ((key.phase(), key.latency_ns()), count))
+                .map(|(key, count)| ((key.slot(), key.latency_ns()), count))
                 .collect();
             prop_assert_eq!(counted, model.into_iter().collect::<Vec<_>>());
         }

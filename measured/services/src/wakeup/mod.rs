@@ -19,13 +19,13 @@
 //! * [`Pace`]: which activation is due next, which were missed, when it is over;
 //! * [`Recorder`]: keeps every latency, in memory that was taken and touched before;
 //! * [`Progress`]: what another thread may read meanwhile;
-//! * `counts`: exact counts per phase and value.
+//! * `counts`: exact counts per slot and value.
 //!
 //! # What is kept
 //!
-//! Every latency is counted by its whole number of ns and its phase, without rounding. Each one at
-//! or above the threshold is listed with its activation, the first ones are listed as they were, and an
-//! envelope keeps the greatest one of each stretch of time. Only if more different values come than
+//! Every latency is counted by its whole number of ns and the slot of its phase ([`tare_wire::wakeup::SLOTS`]),
+//! without rounding. Each one at or above the threshold is listed with its activation, the first ones are listed
+//! as they were, and an envelope keeps the greatest one of each stretch of time. Only if more different values come than
 //! there is room for, and the list of those above the threshold is full as well, a latency is not
 //! counted; how many those were, their sum and the greatest are known even then.
 //!
@@ -37,10 +37,10 @@
 
 mod counts;
 mod pace;
-mod phases;
 mod progress;
 mod recorder;
 mod report;
+mod slots;
 
 pub use self::pace::{Due, Pace};
 pub use self::progress::{Progress, Snapshot};

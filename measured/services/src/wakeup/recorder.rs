@@ -3,8 +3,8 @@
 use tare_wire::wakeup::Plan;
 
 use super::counts::{Counts, Key};
-use super::phases::{Phases, total_ns};
 use super::progress::Progress;
+use super::slots::{Slots, total_ns};
 use crate::arena::{Arena, Zeroed};
 use crate::envelope::{Bin, Filler};
 
@@ -19,7 +19,7 @@ pub struct Recorder {
     pub(super) threshold_ns: u64,
     pub(super) progress: &'static Progress,
     pub(super) counts: Counts,
-    pub(super) phases: Phases,
+    pub(super) slots: Slots,
     pub(super) envelope: Filler<'static>,
     pub(super) raw: Kept,
     pub(super) peaks: Kept,
@@ -116,7 +116,7 @@ impl Recorder {
             threshold_ns: plan.threshold_ns.unwrap_or(interval_ns),
             progress: &progress[0],
             counts: Counts::new(plan.activations(thread), &mut arena),
-            phases: Phases::new(plan),
+            slots: Slots::new(plan),
             envelope: Filler::new(0, total_ns(plan), arena.take(bins(plan))),
             raw: Kept::new(&mut arena, capacity(plan, thread, plan.raw)),
             peaks: Kept::new(&mut arena, capacity(plan, thread, plan.capacity)),
@@ -159,10 +159,10 @@ impl Recorder {
             tally.unkept_ns = tally.unkept_ns.saturating_add(latency_ns);
             tally.unkept_max_ns = tally.unkept_max_ns.max(latency_ns);
         }
-        let phase = self.phases.advance(planned_ns);
+        let slot = self.slots.advance(planned_ns);
         // What finds no room in the table gets its count from the list, if it stands there.
         let is_counted =
-            Key::new(phase, latency_ns).is_some_and(|key| self.counts.add(key) || is_listed);
+            Key::new(slot, latency_ns).is_some_and(|key| self.counts.add(key) || is_listed);
         if !is_counted {
             let tally = &mut self.tally;
             tally.uncounted += 1;
@@ -206,7 +206,7 @@ impl Recorder {
     fn clear(&mut self) {
         self.progress.clear();
         self.counts.clear();
-        self.phases.restart();
+        self.slots.restart();
         self.envelope.clear();
         self.raw.length = 0;
         self.peaks.length = 0;

@@ -76,7 +76,7 @@ impl Recorder {
             backwards: 0,
             bin: self.envelope.width(),
             raw: self.raw.kept().len() as u64,
-            parts: self.phases.begins().len() as u32,
+            parts: self.slots.begins().len() as u32,
         }
     }
 
@@ -89,7 +89,7 @@ impl Recorder {
             time: due_ns(wakeup),
             value: wakeup.latency_ns,
         };
-        let begins = self.phases.begins();
+        let begins = self.slots.begins();
         if begins.len() > 1 {
             output.parts(platform, begins.map(|begin| Part { set, begin }))?;
         }
@@ -101,8 +101,8 @@ impl Recorder {
         let listed = self.peaks.into_kept();
         let mut uncounted = 0;
         for at in 0..listed.len() {
-            let phase = self.phases.of(due_ns(&listed[at]));
-            let key = Key::new(phase, listed[at].latency_ns);
+            let slot = self.slots.of(due_ns(&listed[at]));
+            let key = Key::new(slot, listed[at].latency_ns);
             if let Some(key) = key.filter(|key| !self.counts.contains(*key)) {
                 // The write never overtakes the read.
                 listed[uncounted].activation = key.number();
@@ -115,7 +115,7 @@ impl Recorder {
             .map(|(number, count)| (Key::from_number(number), count));
         let counts = merged(self.counts.into_sorted(), listed).map(|(key, count)| Count {
             set,
-            part: key.phase() as u32,
+            part: key.slot() as u32,
             value: key.latency_ns(),
             count,
         });
