@@ -16,7 +16,7 @@ mod facts;
 mod flight;
 mod init;
 mod linux;
-mod wakeup;
+mod threads;
 
 use std::process::ExitCode;
 
@@ -104,7 +104,7 @@ fn run(work: &Work) -> ExitCode {
     let mut linux = linux::Linux::new();
     let ran = match work {
         Work::Batch(plan) => bench::run(plan, &mut linux).map_err(|stop| stop.to_string()),
-        Work::Wakeup(plan) => wakeup::run(plan, &mut linux).map_err(|trouble| trouble.to_string()),
+        Work::Wakeup(plan) => threads::run(plan, &mut linux).map_err(|trouble| trouble.to_string()),
     };
     match ran {
         Ok(()) => ExitCode::SUCCESS,

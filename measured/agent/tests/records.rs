@@ -1,35 +1,67 @@
 //! The records that the agent prints, as a reader of the wire sees them.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{Batch, Record};
+use tare_wire::record::{Record, Set, Unit};
+use tare_wire::rows;
 
-/// Is what a test wants to know of one execution.
+/// What a test wants to know of one execution.
 #[derive(Default)]
 struct Read {
     kinds: Vec<&'static str>,
-    batch: Option<Batch>,
+    /// The set, and its measure.
+    set: Set<'static>,
+    measure: String,
+    /// Numbers that are not sampled, by what they are and their unit.
+    values: BTreeMap<(String, String), f64>,
     counted: u64,
     counted_cycles: u64,
+    /// The least and the greatest value that was counted.
+    counted_range: Option<(u64, u64)>,
     listed: u64,
+    least_listed: Option<u64>,
     window: u64,
+    /// The latest time of a sample that is listed or kept.
+    latest: u64,
     enveloped: u64,
     facts: Vec<String>,
     failure: Option<String>,
 }
 
+impl Read {
+    fn value(&self, measure: &str, unit: &str) -> f64 {
+        self.values[&(measure.to_owned(), unit.to_owned())]
+    }
+}
+
 #[test]
 fn prime_accounts_for_every_repetition() {
     let read = measured("workload=prime limit=22 repetitions=20000 window=50");
-    let batch = read.batch.unwrap();
-    assert_eq!((batch.result, batch.work), (8, 84));
-    assert_eq!(read.counted, 20_000);
-    assert_eq!(read.counted_cycles, batch.sum_cycles);
+    let set = read.set;
+    assert_eq!(
+        (read.measure.as_str(), set.unit),
+        ("duration", Unit::Cycles)
+    );
+    assert_eq!(
+        (read.value("result", ""), read.value("work", "")),
+        (8.0, 84.0)
+    );
+    assert_eq!(read.value("threshold", "cycles"), 400.0);
+    assert!(read.value("fold time", "cycles") > 0.0);
+    assert_eq!((set.n, set.parts, set.period), (20_000, 1, 0));
+    assert_eq!(set.squares_below, None);
+    assert_eq!(set.threshold, set.sum / set.n + 401);
+    assert_eq!((read.counted, read.counted_cycles), (20_000, set.sum));
+    assert_eq!(read.counted_range, Some((set.min, set.max)));
     assert_eq!(read.enveloped, 20_000);
-    assert_eq!(read.listed, batch.delays_kept);
-    assert_eq!(read.window, 50);
-    assert!(batch.sum_cycles < batch.last_tsc - batch.first_tsc);
+    assert_eq!(read.listed, set.kept);
+    assert!(read.least_listed.is_none_or(|least| least >= set.threshold));
+    assert_eq!((read.window, set.raw), (50, 50));
+    assert!(set.sum < set.last - set.first);
+    // Times count from the first sample on.
+    assert!(read.latest < set.last - set.first);
     assert_eq!(read.kinds.first(), Some(&"hello"));
     assert_eq!(read.kinds.last(), Some(&"end"));
 }
@@ -41,7 +73,7 @@ fn facts_about_the_place_follow_the_batch() {
         assert!(read.facts.iter().any(|fact| fact == name), "{name}");
     }
     let at = |kind| read.kinds.iter().position(|seen| *seen == kind);
-    assert!(at("fact") > at("batch"));
+    assert!(at("fact") > at("set"));
 }
 
 #[test]
@@ -50,7 +82,7 @@ fn copy_accounts_for_every_repetition_with_both_timings() {
         let read = measured(&format!(
             "workload=copy size=100 repetitions=5000 timing={timing}"
         ));
-        assert_eq!(read.batch.unwrap().work, 100);
+        assert_eq!(read.value("work", ""), 100.0);
         assert_eq!(read.counted, 5_000);
     }
 }
@@ -58,15 +90,17 @@ fn copy_accounts_for_every_repetition_with_both_timings() {
 #[test]
 fn gap_lists_each_gap_and_says_when_the_list_is_full() {
     let read = measured("workload=gap repetitions=100000 threshold=1 capacity=500");
-    let batch = read.batch.unwrap();
+    let set = read.set;
+    assert_eq!((read.measure.as_str(), set.n), ("gap", 100_000));
+    assert_eq!((set.kept, read.listed, read.counted), (500, 500, 500));
+    assert!(set.seen > 500);
+    assert_eq!((set.min, set.threshold, set.squares_below), (0, 1, Some(0)));
+    assert_eq!(read.value("threshold", "cycles"), 1.0);
+    let longest = read.counted_range.unwrap().1;
+    assert_eq!(set.max, longest.max(set.unkept_max));
     assert_eq!(
-        (batch.delays_kept, read.listed, read.counted),
-        (500, 500, 500)
-    );
-    assert!(batch.delays_seen > 500);
-    assert_eq!(
-        read.counted_cycles + batch.unkept_cycles,
-        batch.sum_cycles,
+        read.counted_cycles + set.unkept_sum,
+        set.sum,
         "with a threshold of one tick every tick is in a gap"
     );
 }
@@ -130,22 +164,43 @@ fn read(output: &Output) -> Read {
         assert_eq!(sequence, expected);
         read.kinds.push(record.kind());
         match record {
-            Record::Batch(batch) => read.batch = Some(batch),
+            Record::Set(set) => {
+                assert_eq!((set.number, set.labels), (0, ""));
+                read.measure = set.measure.to_owned();
+                read.set = Set {
+                    measure: "",
+                    labels: "",
+                    ..set
+                };
+            }
+            Record::Value(value) => {
+                let of = (value.measure.to_owned(), value.unit.to_owned());
+                read.values.insert(of, value.value);
+            }
             Record::Counts(list) => {
-                let mut value = 0;
-                for row in list.rows.rows::<2>() {
-                    let [step, count] = row.unwrap();
-                    value += step;
-                    read.counted += count;
-                    read.counted_cycles += value * count;
+                for row in rows::counts(list).map(Result::unwrap) {
+                    read.counted += row.count;
+                    read.counted_cycles += row.value * row.count;
+                    let (least, greatest) = read.counted_range.unwrap_or((u64::MAX, 0));
+                    read.counted_range = Some((least.min(row.value), greatest.max(row.value)));
                 }
             }
-            Record::Delays(list) => read.listed += list.rows.rows::<3>().count() as u64,
-            Record::Window(list) => read.window += list.rows.rows::<3>().count() as u64,
-            Record::Envelope(list) => {
-                for row in list.rows.rows::<5>() {
-                    read.enveloped += row.unwrap()[1];
+            Record::Events(list) => {
+                for sample in rows::samples(list, |_| Some(0)).map(Result::unwrap) {
+                    read.listed += 1;
+                    read.latest = read.latest.max(sample.time);
+                    let least = read.least_listed.unwrap_or(u64::MAX);
+                    read.least_listed = Some(least.min(sample.value));
                 }
+            }
+            Record::Raw(list) => {
+                for sample in rows::samples(list, |_| Some(0)).map(Result::unwrap) {
+                    read.window += 1;
+                    read.latest = read.latest.max(sample.time);
+                }
+            }
+            Record::Envelope(list) => {
+                read.enveloped += rows::bins(list).map(|bin| bin.unwrap().n).sum::<u64>();
             }
             Record::Fact(fact) => read.facts.push(fact.name.to_owned()),
             Record::Failure(failure) => read.failure = Some(failure.text.to_owned()),

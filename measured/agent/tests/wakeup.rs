@@ -12,6 +12,8 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use tare_wire::record::Exceeded;
+use tare_wire::wakeup::SLOTS;
 
 use self::woken::{Agent, Woken};
 
@@ -27,10 +29,11 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
     let woken = Woken::of(&words);
     assert_eq!(woken.threads.len(), 2);
     for (thread, activations) in woken.threads.iter().zip([300, 150]) {
-        assert_eq!(thread.woken + thread.missed, activations, "{thread:?}");
+        assert_eq!(thread.set.n + thread.missed, activations, "{thread:?}");
         assert_eq!((thread.policy.as_str(), thread.priority), ("other", 0));
         assert!(thread.tid > 0 && thread.cpu.is_none());
         assert!(thread.recording_ns < 1_000_000);
+        assert_eq!(thread.set.parts, 3 * SLOTS);
     }
     woken.check_lists();
     let at = |kind| woken.kinds.iter().position(|seen| *seen == kind);
@@ -40,7 +43,7 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
         "calibration",
         "begins",
         "live",
-        "thread",
+        "set",
         "fact",
         "end",
     ];
@@ -65,7 +68,7 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
 #[test]
 fn so_many_loops_are_so_many_wakeups() {
     let woken = Woken::of(&format!("{EASY} loops=20"));
-    assert_eq!(woken.threads[0].woken, 20);
+    assert_eq!(woken.threads[0].set.n, 20);
     woken.check_lists();
 }
 
@@ -126,26 +129,20 @@ fn a_stall_shows_in_full_and_every_activation_in_it_is_missed() {
     assert_eq!(status, Some(0));
     woken.check_lists();
     let thread = &woken.threads[0];
-    assert!(thread.max_ns >= STALL_NS / 10 * 9, "{thread:?}");
-    assert_eq!(thread.woken + thread.missed, 6_000);
+    assert!(thread.set.max >= STALL_NS / 10 * 9, "{thread:?}");
+    assert_eq!(thread.set.n + thread.missed, 6_000);
     // What was due while it was late is missed, no more and no less: the numbers jump by that.
     let mut missed = 0;
     for pair in woken.raw.windows(2) {
-        let [(_, activation, latency_ns), (_, next, _)] = *pair else {
-            unreachable!()
-        };
-        let late = latency_ns.div_ceil(INTERVAL_NS).max(1);
-        assert_eq!(next, activation + late, "late by {latency_ns} ns");
+        let [woken, next] = *pair else { unreachable!() };
+        let late = woken.value.div_ceil(INTERVAL_NS).max(1);
+        assert_eq!(next.index, woken.index + late, "late by {} ns", woken.value);
         missed += late - 1;
     }
     assert!(missed >= STALL_NS / INTERVAL_NS / 10 * 9, "{missed}");
     assert!(thread.missed >= missed);
-    let longest = woken
-        .peaks
-        .iter()
-        .map(|(_, _, latency_ns)| *latency_ns)
-        .max();
-    assert_eq!(longest, Some(thread.max_ns));
+    let longest = woken.peaks.iter().map(|peak| peak.value).max();
+    assert_eq!(longest, Some(thread.set.max));
 }
 
 #[test]
@@ -153,14 +150,23 @@ fn a_latency_above_the_limit_is_told_at_once_and_ends_the_measurement() {
     // Every latency is above 1 ns.
     let woken = Woken::of(&format!("{EASY} duration=1000s above=1ns threads=2"));
     assert!(!woken.exceeded.is_empty());
-    let (thread, activation, latency_ns) = woken.exceeded[0];
-    assert!(woken.raw.contains(&(thread, activation, latency_ns)));
-    assert!(woken.threads.iter().all(|thread| thread.woken < 1_000));
+    let raw = |woken: &Woken| {
+        let samples = woken.raw.iter();
+        samples
+            .map(|sample| Exceeded {
+                set: sample.set,
+                index: sample.index,
+                value: sample.value,
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(raw(&woken).contains(&woken.exceeded[0]));
+    assert!(woken.threads.iter().all(|thread| thread.set.n < 1_000));
     woken.check_lists();
 
     let woken = Woken::of(&format!("{EASY} loops=50 above=1ns go-on=yes"));
     assert_eq!(woken.exceeded.len(), 50);
-    assert_eq!(woken.exceeded, woken.raw);
+    assert_eq!(woken.exceeded, raw(&woken));
 }
 
 #[test]
@@ -175,7 +181,7 @@ fn a_signal_ends_it_early_and_what_was_measured_is_reported() {
         let (status, woken) = agent.finish();
         assert_eq!(status, Some(0), "{signal:?}");
         let thread = &woken.threads[0];
-        assert!(thread.woken > 0 && thread.woken + thread.missed < 1_000_000);
+        assert!(thread.set.n > 0 && thread.set.n + thread.missed < 1_000_000);
         assert_eq!(woken.kinds.last(), Some(&"end"));
         woken.check_lists();
     }

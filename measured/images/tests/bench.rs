@@ -4,14 +4,17 @@ mod common;
 
 use common::{DONE, Ended, FAILED, Guest, MACHINES};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{Batch, Record};
+use tare_wire::record::{Record, Set};
+use tare_wire::rows;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
-/// Is what a test wants to know of one guest.
+/// What a test wants to know of one guest.
 #[derive(Debug, Default)]
 struct Read {
-    batch: Batch,
+    set: Set<'static>,
+    result: f64,
+    work: f64,
     /// Durations with their counts.
     counts: Vec<(u64, u64)>,
     timer_interrupts: Option<u64>,
@@ -42,7 +45,7 @@ fn prime_counts_the_same_as_on_linux_on_every_machine() {
         let Some(ended) = guest.boot() else { return };
         assert_eq!(ended.status, DONE, "{}", ended.text);
         let read = read(&ended);
-        assert_eq!((read.batch.result, read.batch.work), (8, 84));
+        assert_eq!((read.result, read.work), (8.0, 84.0));
         assert_eq!(
             read.counts.iter().map(|(_, count)| count).sum::<u64>(),
             10_000
@@ -60,7 +63,7 @@ fn copy_runs_with_both_timings() {
         let Some(ended) = guest(&words).boot() else {
             return;
         };
-        assert_eq!(read(&ended).batch.work, 1_000);
+        assert_eq!(read(&ended).work, 1_000.0);
     }
 }
 
@@ -80,20 +83,17 @@ fn with_interrupts_there_are_delays_exactly_as_often_as_the_timer_fired() {
         return;
     };
     let quiet = read(&quiet);
-    assert_eq!(
-        (quiet.batch.delays_seen, quiet.timer_interrupts),
-        (0, Some(0))
-    );
+    assert_eq!((quiet.set.seen, quiet.timer_interrupts), (0, Some(0)));
     for hz in [250, 1_000, 20_000] {
         let words = format!("{words} irq=on timer-hz={hz}");
         let ticking = read(&deterministic(&words).boot().unwrap());
-        let expected = quiet.batch.sum_cycles * hz / 1_000_000_000;
+        let expected = quiet.set.sum * hz / 1_000_000_000;
         let fired = ticking.timer_interrupts.unwrap();
         assert!(
             fired.abs_diff(expected) <= 1 + expected / 4,
             "{hz}: {fired} for {expected}"
         );
-        assert_eq!(ticking.batch.delays_seen, fired, "{hz}");
+        assert_eq!(ticking.set.seen, fired, "{hz}");
     }
 }
 
@@ -126,7 +126,7 @@ fn the_plan_chooses_the_cpu() {
         };
         let Some(ended) = guest.boot() else { return };
         assert_eq!(ended.status, DONE, "{machine}: {}", ended.text);
-        assert_eq!(read(&ended).batch.result, 8);
+        assert_eq!(read(&ended).result, 8.0);
     }
 }
 
@@ -169,14 +169,18 @@ fn read(ended: &Ended) -> Read {
         };
         read.last = record.kind();
         match record {
-            Record::Batch(batch) => read.batch = batch,
-            Record::Counts(list) => {
-                let mut value = 0;
-                for row in list.rows.rows::<2>() {
-                    let [step, count] = row.unwrap();
-                    value += step;
-                    read.counts.push((value, count));
+            Record::Set(set) => {
+                read.set = Set {
+                    measure: "",
+                    labels: "",
+                    ..set
                 }
+            }
+            Record::Value(value) if value.measure == "result" => read.result = value.value,
+            Record::Value(value) if value.measure == "work" => read.work = value.value,
+            Record::Counts(list) => {
+                let counts = rows::counts(list).map(Result::unwrap);
+                read.counts.extend(counts.map(|row| (row.value, row.count)));
             }
             Record::Counter(counter) if counter.name == "timer interrupts" => {
                 read.timer_interrupts = Some(counter.count);

@@ -4,38 +4,33 @@ mod common;
 
 use common::{DONE, Ended, FAILED, Guest};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{Exceeded, Record};
-use tare_wire::wakeup::SLOTS;
+use tare_wire::record::{Exceeded, Record, Set};
+use tare_wire::rows::{self, Count, Part};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
-/// Is one thread's sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    cpu: Option<u32>,
-    interval_ns: u64,
-    woken: u64,
-    missed: u64,
-    min_ns: u64,
-    max_ns: u64,
-    sum_ns: u64,
-    peaks: u64,
-    raw: u64,
-}
-
-/// Is what a test wants to know of one guest.
+/// What a test wants to know of one guest.
 #[derive(Debug, Default)]
 struct Read {
     origin_ns: Option<u64>,
-    threads: Vec<Sums>,
-    /// Rows of (thread, slot, latency, count).
-    counts: Vec<[u64; 4]>,
+    threads: Vec<Thread>,
+    counts: Vec<Count>,
+    /// When parts begin.
+    parts: Vec<Part>,
     exceeded: Vec<Exceeded>,
     timer_interrupts: u64,
     timer: Option<String>,
     notices: Vec<String>,
     failure: Option<String>,
     last: &'static str,
+}
+
+/// What is told of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    set: Set<'static>,
+    missed: u64,
+    cpu: Option<u32>,
 }
 
 fn guest(words: &str) -> Guest {
@@ -73,11 +68,12 @@ fn every_activation_is_woken_for_or_missed_on_every_machine() {
         let [thread] = read.threads[..] else {
             panic!("{read:?}")
         };
-        assert_eq!(thread.woken + thread.missed, 300, "{machine}: {thread:?}");
-        assert!(thread.woken > 0 && thread.raw == thread.woken);
-        let counted: u64 = read.counts.iter().map(|row| row[3]).sum();
-        let sum: u64 = read.counts.iter().map(|row| row[2] * row[3]).sum();
-        assert_eq!((counted, sum), (thread.woken, thread.sum_ns));
+        let set = thread.set;
+        assert_eq!(set.n + thread.missed, 300, "{machine}: {thread:?}");
+        assert!(set.n > 0 && set.raw == set.n);
+        let counted: u64 = read.counts.iter().map(|row| row.count).sum();
+        let sum: u64 = read.counts.iter().map(|row| row.value * row.count).sum();
+        assert_eq!((counted, sum), (set.n, set.sum));
         assert!(read.timer_interrupts > 0, "{machine}");
         assert_eq!(read.last, "end");
     }
@@ -105,14 +101,15 @@ fn where_instructions_are_time_no_activation_is_missed_and_each_has_its_interrup
     let [thread] = read.threads[..] else {
         panic!("{read:?}")
     };
-    assert_eq!((thread.woken, thread.missed, thread.raw), (1_000, 0, 10));
-    assert!(thread.max_ns < 100_000, "{thread:?}");
+    let set = thread.set;
+    assert_eq!((set.n, thread.missed, set.raw), (1_000, 0, 10));
+    assert!(set.max < 100_000, "{thread:?}");
+    assert_eq!(set.parts as usize, read.parts.len());
     for phase in 0..4 {
-        let of_phase = read
-            .counts
-            .iter()
-            .filter(|row| row[1] / u64::from(SLOTS) == phase);
-        assert_eq!(of_phase.map(|row| row[3]).sum::<u64>(), 250, "{phase}");
+        let phase_ns = phase * 25_000_000..(phase + 1) * 25_000_000;
+        let is_of_phase = |row: &&Count| phase_ns.contains(&read.parts[row.part as usize].begin);
+        let of_phase = read.counts.iter().filter(is_of_phase);
+        assert_eq!(of_phase.map(|row| row.count).sum::<u64>(), 250, "{phase}");
     }
     // One that comes early is followed by another for the rest.
     assert!((1_000..=2_000).contains(&read.timer_interrupts));
@@ -126,7 +123,7 @@ fn a_tick_shares_the_timer() {
         return;
     };
     let read = read(&ended);
-    assert_eq!(read.threads[0].woken, 100);
+    assert_eq!(read.threads[0].set.n, 100);
     // Up to the last wake-up; a tick may fall together with one, and one that comes early is followed by
     // another.
     assert!(
@@ -149,9 +146,9 @@ fn each_thread_has_a_cpu_of_its_own() {
         let threads = read(&ended).threads;
         let cpus: Vec<_> = threads.iter().map(|thread| thread.cpu).collect();
         assert_eq!(cpus, expected.map(Some), "{cpu}");
-        let due: Vec<_> = threads.iter().map(|t| t.woken + t.missed).collect();
+        let due: Vec<_> = threads.iter().map(|t| t.set.n + t.missed).collect();
         assert_eq!(due, [100, 67], "{cpu}");
-        assert_eq!(threads[1].interval_ns, 3_000_000);
+        assert_eq!(threads[1].set.period, 3_000_000);
     }
 }
 
@@ -173,19 +170,19 @@ fn a_latency_above_the_limit_ends_it_unless_it_is_to_go_on() {
         return;
     };
     let stopped = read(&ended);
-    assert_eq!(stopped.threads[0].woken, 1);
+    assert_eq!(stopped.threads[0].set.n, 1);
     let [exceeded] = stopped.exceeded[..] else {
         panic!("{stopped:?}")
     };
-    assert_eq!(exceeded.activation, 0);
-    assert_eq!(exceeded.latency_ns, stopped.threads[0].max_ns);
+    assert_eq!((exceeded.set, exceeded.index), (0, 0));
+    assert_eq!(exceeded.value, stopped.threads[0].set.max);
 
     let ended = deterministic(&format!("{words} go-on=yes")).boot().unwrap();
     let went_on = read(&ended);
-    assert_eq!(went_on.threads[0].woken, 500);
+    assert_eq!(went_on.threads[0].set.n, 500);
     // The first ones are listed.
     assert_eq!(went_on.exceeded.len(), 64);
-    assert!(went_on.exceeded.is_sorted_by_key(|one| one.activation));
+    assert!(went_on.exceeded.is_sorted_by_key(|one| one.index));
 }
 
 #[test]
@@ -193,7 +190,7 @@ fn loops_end_it_too() {
     let Some(ended) = deterministic("interval=1ms loops=20").boot() else {
         return;
     };
-    assert_eq!(read(&ended).threads[0].woken, 20);
+    assert_eq!(read(&ended).threads[0].set.n, 20);
 }
 
 #[test]
@@ -236,30 +233,30 @@ fn read(ended: &Ended) -> Read {
         read.last = record.kind();
         match record {
             Record::Begins(begins) => read.origin_ns = Some(begins.origin_ns),
-            Record::Thread(thread) => {
-                assert_eq!((thread.policy, thread.priority), ("interrupt", 0));
-                read.threads.push(Sums {
-                    cpu: thread.cpu,
-                    interval_ns: thread.interval_ns,
-                    woken: thread.woken,
-                    missed: thread.missed,
-                    min_ns: thread.min_ns,
-                    max_ns: thread.max_ns,
-                    sum_ns: thread.sum_ns,
-                    peaks: thread.peaks_kept,
-                    raw: thread.raw_kept,
+            Record::Set(set) => {
+                assert_eq!(set.labels, format!("thread={}", read.threads.len()));
+                assert_eq!(Some(set.first), read.origin_ns);
+                let set = Set {
+                    measure: "",
+                    labels: "",
+                    ..set
+                };
+                read.threads.push(Thread {
+                    set,
+                    ..Thread::default()
                 });
             }
-            Record::LatencyCounts(list) => {
-                let mut before = (u64::MAX, 0, 0);
-                for row in list.rows.rows::<4>() {
-                    let [thread, slot, step, count] = row.unwrap();
-                    let goes_on = (before.0, before.1) == (thread, slot);
-                    let base = if goes_on { before.2 } else { 0 };
-                    before = (thread, slot, base + step);
-                    read.counts.push([thread, slot, base + step, count]);
-                }
+            Record::Value(value) if value.measure == "missed" => {
+                read.threads.last_mut().unwrap().missed = value.value as u64;
             }
+            Record::Fact(fact) if fact.name == "CPU" => {
+                read.threads.last_mut().unwrap().cpu = fact.value.parse().ok();
+            }
+            Record::Fact(fact) if fact.name == "scheduling policy" => {
+                assert_eq!(fact.value, "interrupt");
+            }
+            Record::Counts(list) => read.counts.extend(rows::counts(list).map(Result::unwrap)),
+            Record::Parts(list) => read.parts.extend(rows::parts(list).map(Result::unwrap)),
             Record::Exceeded(exceeded) => read.exceeded.push(exceeded),
             Record::Counter(counter) if counter.name == "timer interrupts" => {
                 read.timer_interrupts = counter.count;

@@ -5,8 +5,8 @@ use core::fmt::{self, Write};
 use heapless::String;
 use tare_wire::line::{Encoder, TooLong};
 use tare_wire::packed::Packer;
-use tare_wire::record::{End, Fact, List, Notice, Record};
-use tare_workloads::gap::Gap;
+use tare_wire::record::{End, Fact, List, Notice, Record, Value};
+use tare_wire::rows::{self, Count, Part, Sample};
 
 use crate::envelope::Bin;
 use crate::platform::{Platform, WriteError};
@@ -15,7 +15,7 @@ use crate::platform::{Platform, WriteError};
 const TEXT: usize = 1_000;
 
 /// Is how long the value of a fact can be: a kernel's command line, as a rule.
-const VALUE: usize = 2_100;
+const FACT: usize = 2_100;
 
 /// Puts a text together without allocation.
 pub fn text(content: &impl fmt::Display) -> String<TEXT> {
@@ -63,104 +63,109 @@ impl Output {
     pub fn facts(&mut self, platform: &mut impl Platform) -> Result<(), WriteError> {
         for number in 0.. {
             // A copy, because writing takes the platform, too.
-            let mut value = String::<VALUE>::new();
+            let mut value = String::<FACT>::new();
             let Some((name, told)) = platform.fact(number) else {
                 break;
             };
-            let _ = value.push_str(cut(told, VALUE));
-            self.put(
-                platform,
-                &Record::Fact(Fact {
-                    name,
-                    value: &value,
-                }),
-            )?;
+            let _ = value.push_str(cut(told, FACT));
+            self.fact(platform, name, &value)?;
         }
         Ok(())
     }
 
-    /// Writes counts per value, ascending.
+    /// Writes a fact about the place as a whole.
+    pub fn fact(
+        &mut self,
+        platform: &mut impl Platform,
+        name: &str,
+        value: &str,
+    ) -> Result<(), WriteError> {
+        let labels = "";
+        let fact = Fact {
+            name,
+            labels,
+            value,
+        };
+        self.put(platform, &Record::Fact(fact))
+    }
+
+    /// Writes numbers that are not sampled, each with its measure and unit; a mere number has no unit.
+    pub fn values(
+        &mut self,
+        platform: &mut impl Platform,
+        labels: &str,
+        values: &[(&str, &str, u64)],
+    ) -> Result<(), WriteError> {
+        for &(measure, unit, value) in values {
+            let value = Value {
+                measure,
+                labels,
+                unit,
+                value: value as f64,
+            };
+            self.put(platform, &Record::Value(value))?;
+        }
+        Ok(())
+    }
+
+    /// Writes counts per value, by rising set, part and value.
     pub fn counts(
         &mut self,
         platform: &mut impl Platform,
-        counts: impl Iterator<Item = (u64, u64)>,
+        counts: impl Iterator<Item = Count>,
     ) -> Result<(), WriteError> {
-        let mut before = 0;
-        self.list(
-            platform,
-            |list| Record::Counts(list),
-            counts,
-            |(value, count), first| {
-                let base = if first { 0 } else { before };
-                before = value;
-                [value - base, count]
-            },
-        )
+        self.list(platform, |list| Record::Counts(list), counts, Count::pack)
     }
 
-    /// Writes delays in order of time, relative to the batch's first stamp.
-    pub fn delays(
+    /// Writes samples at or above the threshold of a set with such a period, by rising index.
+    pub fn events(
         &mut self,
         platform: &mut impl Platform,
-        first_tsc: u64,
-        delays: &[Gap],
+        period: u64,
+        samples: impl Iterator<Item = Sample>,
     ) -> Result<(), WriteError> {
-        let mut before = (0, first_tsc);
-        self.list(
-            platform,
-            |list| Record::Delays(list),
-            delays.iter(),
-            |delay, first| {
-                let (index, start) = if first { (0, first_tsc) } else { before };
-                before = (delay.index, delay.start);
-                [
-                    delay.index - index,
-                    delay.start.wrapping_sub(start),
-                    delay.length,
-                ]
-            },
-        )
+        let pack = |sample: Sample, before| sample.pack(before, period);
+        self.list(platform, |list| Record::Events(list), samples, pack)
     }
 
-    /// Writes raw samples, relative to the batch's first stamp.
-    pub fn window(
+    /// Writes samples of a set with such a period as they were, by rising index.
+    pub fn raw(
         &mut self,
         platform: &mut impl Platform,
-        first_tsc: u64,
-        samples: impl Iterator<Item = Gap>,
+        period: u64,
+        samples: impl Iterator<Item = Sample>,
     ) -> Result<(), WriteError> {
-        self.list(
-            platform,
-            |list| Record::Window(list),
-            samples,
-            |sample, _| {
-                [
-                    sample.index,
-                    sample.start.wrapping_sub(first_tsc),
-                    sample.length,
-                ]
-            },
-        )
+        let pack = |sample: Sample, before| sample.pack(before, period);
+        self.list(platform, |list| Record::Raw(list), samples, pack)
     }
 
     /// Writes the bins that hold samples.
     pub fn envelope(
         &mut self,
         platform: &mut impl Platform,
+        set: u32,
         bins: &[Bin],
     ) -> Result<(), WriteError> {
-        let filled = (0_u64..).zip(bins).filter(|(_, bin)| bin.count > 0);
-        let mut before = 0;
-        self.list(
-            platform,
-            |list| Record::Envelope(list),
-            filled,
-            |(number, bin), first| {
-                let base = if first { 0 } else { before };
-                before = number;
-                [number - base, bin.count, bin.sum, bin.shortest, bin.longest]
-            },
-        )
+        let filled = (0..).zip(bins).filter(|(_, bin)| bin.count > 0);
+        let rows = filled.map(|(number, bin)| rows::Bin {
+            set,
+            number,
+            n: bin.count,
+            sum: bin.sum,
+            min: bin.shortest,
+            max: bin.longest,
+        });
+        let pack = |row: rows::Bin, _| row.pack();
+        self.list(platform, |list| Record::Envelope(list), rows, pack)
+    }
+
+    /// Writes where parts begin.
+    pub fn parts(
+        &mut self,
+        platform: &mut impl Platform,
+        parts: impl Iterator<Item = Part>,
+    ) -> Result<(), WriteError> {
+        self.list(platform, |list| Record::Parts(list), parts, Part::pack)
     }
 
     /// Ends the sequence.
@@ -169,25 +174,25 @@ impl Output {
         self.put(platform, &Record::End(End { records }))
     }
 
-    /// Packs rows into as few records as hold them. `row` is told whether a row is the first of
-    /// its record, where differences start anew.
-    pub fn list<T: Clone, const N: usize>(
+    /// Packs rows into as few records as hold them, each by the row before it in the same record.
+    fn list<T: Copy, const N: usize>(
         &mut self,
         platform: &mut impl Platform,
         record: impl Fn(List<'_>) -> Record<'_>,
         items: impl Iterator<Item = T>,
-        mut row: impl FnMut(T, bool) -> [u64; N],
+        pack: impl Fn(T, Option<T>) -> [u64; N],
     ) -> Result<(), WriteError> {
         let mut packer = Packer::default();
+        let mut before = None;
         for item in items {
-            let first = packer.is_empty();
-            if !packer.push(row(item.clone(), first)) {
+            if !packer.push(pack(item, before)) {
                 let rows = packer.packed();
                 self.put(platform, &record(List { rows }))?;
                 packer.clear();
-                let fits = packer.push(row(item, true));
+                let fits = packer.push(pack(item, None));
                 debug_assert!(fits, "an empty record holds any row");
             }
+            before = Some(item);
         }
         if packer.is_empty() {
             return Ok(());

@@ -7,7 +7,8 @@ use tare_services::output::Output;
 use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
 use tare_services::wakeup::{Identity, Pace, Recorder, Snapshot, arena_bytes};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{Record, Thread};
+use tare_wire::record::{Record, Set, Unit};
+use tare_wire::rows;
 use tare_wire::wakeup::{Plan, SLOTS, slot_begin_ns};
 
 /// Keeps the lines; nothing else is asked of it.
@@ -62,25 +63,22 @@ impl Platform for Lines {
     }
 }
 
-/// Is what a report says of one thread.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What a report says of one thread.
+#[derive(Debug, Default, PartialEq)]
 struct Report {
+    /// Rows of (part, latency, count).
     counts: Vec<(u64, u64, u64)>,
     peaks: Vec<(u64, u64)>,
     raw: Vec<(u64, u64)>,
     bins: Vec<[u64; 5]>,
-    woken: u64,
+    /// When each part begins, counted from the first activation; empty if there is one.
+    parts: Vec<u64>,
+    set: Set<'static>,
     missed: u64,
-    extremes_ns: (u64, u64),
-    sum_ns: u64,
-    peaks_seen: u64,
-    uncounted: u64,
-    uncounted_ns: u64,
-    uncounted_max_ns: u64,
-    bin_ns: u64,
 }
 
 const NUMBER: u32 = 3;
+const ORIGIN_NS: u64 = 5_000_000_000;
 
 /// Writes the records and reads them again.
 fn report(recorder: Recorder) -> Report {
@@ -92,78 +90,97 @@ fn report(recorder: Recorder) -> Report {
     };
     let mut lines = Lines::default();
     recorder
-        .report(identity, &mut lines, &mut Output::default())
+        .report(identity, ORIGIN_NS, &mut lines, &mut Output::default())
         .unwrap();
     let mut report = Report::default();
+    let mut facts = vec![];
     let mut room = [0; MAX_PAYLOAD];
     for line in lines.0.split(|byte| *byte == b'\n') {
-        if let Line::Record { record, .. } = decode(line, &mut room) {
-            report.read(&record);
+        match decode(line, &mut room) {
+            Line::Record {
+                record: Record::Fact(fact),
+                ..
+            } => facts.push([fact.name, fact.labels, fact.value].join("; ")),
+            Line::Record { record, .. } => report.read(&record),
+            other => assert_eq!(other, Line::Other),
         }
     }
+    let interval = format!("interval; thread=3; {} ns", report.set.period);
+    let expected = [
+        "thread id; thread=3; 7",
+        "CPU; thread=3; 1",
+        "scheduling policy; thread=3; fifo",
+        "priority; thread=3; 95",
+        &interval,
+    ];
+    assert_eq!(facts, expected);
     report
 }
 
 impl Report {
     fn read(&mut self, record: &Record<'_>) {
-        match record {
-            Record::Thread(thread) => self.sums(thread),
-            Record::LatencyCounts(list) => {
-                let mut before = (u64::MAX, 0);
-                for row in list.rows.rows::<4>() {
-                    let [thread, slot, step, count] = row.unwrap();
-                    assert_eq!(thread, NUMBER.into());
-                    let base = if before.0 == slot { before.1 } else { 0 };
-                    before = (slot, base + step);
-                    self.counts.push((slot, base + step, count));
+        let period = self.set.period;
+        let samples = |list| {
+            let samples = rows::samples(list, move |set| (set == NUMBER).then_some(period));
+            samples.map(move |sample| {
+                let sample = sample.unwrap();
+                assert_eq!(sample.time, sample.index * period);
+                (sample.index, sample.value)
+            })
+        };
+        match *record {
+            Record::Set(set) => {
+                assert_eq!((set.measure, set.labels), ("latency", "thread=3"));
+                self.set = Set {
+                    measure: "",
+                    labels: "",
+                    ..set
+                };
+            }
+            Record::Value(value) => {
+                assert_eq!(value.labels, "thread=3");
+                match value.measure {
+                    "missed" => self.missed = value.value as u64,
+                    other => assert_eq!((other, value.unit), ("recording time", "ns")),
                 }
             }
-            Record::Peaks(list) => {
-                let rows = list.rows.rows::<3>().map(Result::unwrap);
-                self.peaks.extend(rows.map(|[_, n, ns]| (n, ns)));
-            }
-            Record::RawLatencies(list) => {
-                let mut activation = 0;
-                for row in list.rows.rows::<3>() {
-                    let [_, step, latency_ns] = row.unwrap();
-                    activation += step;
-                    self.raw.push((activation, latency_ns));
+            Record::Counts(list) => {
+                for row in rows::counts(list) {
+                    let row = row.unwrap();
+                    assert_eq!(row.set, NUMBER);
+                    self.counts.push((row.part.into(), row.value, row.count));
                 }
             }
-            Record::LatencyEnvelope(list) => {
-                let rows = list.rows.rows::<6>().map(Result::unwrap);
-                self.bins.extend(rows.map(|[_, rest @ ..]| rest));
+            Record::Parts(list) => {
+                let parts = rows::parts(list).map(Result::unwrap);
+                self.parts.extend(parts.map(|part| part.begin));
             }
-            other => panic!("{other:?}"),
+            Record::Events(list) => self.peaks.extend(samples(list)),
+            Record::Raw(list) => self.raw.extend(samples(list)),
+            Record::Envelope(list) => {
+                let bins = rows::bins(list).map(|bin| bin.unwrap().pack());
+                self.bins.extend(bins.map(|[_, rest @ ..]| rest));
+            }
+            ref other => panic!("{other:?}"),
         }
-    }
-
-    fn sums(&mut self, thread: &Thread<'_>) {
-        assert_eq!((thread.number, thread.tid), (NUMBER, 7));
-        self.woken = thread.woken;
-        self.missed = thread.missed;
-        self.extremes_ns = (thread.min_ns, thread.max_ns);
-        self.sum_ns = thread.sum_ns;
-        self.peaks_seen = thread.peaks_seen;
-        self.uncounted = thread.uncounted;
-        self.uncounted_ns = thread.uncounted_ns;
-        self.uncounted_max_ns = thread.uncounted_max_ns;
-        self.bin_ns = thread.bin_ns;
     }
 
     /// Checks what must fit together in every report: the laboratory refuses it otherwise.
     fn check(&self) {
         let counted: u64 = self.counts.iter().map(|(_, _, count)| count).sum();
-        assert_eq!(counted + self.uncounted, self.woken);
+        assert_eq!(counted + self.set.uncounted, self.set.n);
         let sum: u64 = self.counts.iter().map(|(_, ns, count)| ns * count).sum();
-        assert_eq!(sum + self.uncounted_ns, self.sum_ns);
+        assert_eq!(sum + self.set.uncounted_sum, self.set.sum);
         assert!(self.counts.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
-        assert_eq!(self.bins.iter().map(|bin| bin[1]).sum::<u64>(), self.woken);
-        assert_eq!(self.bins.iter().map(|bin| bin[2]).sum::<u64>(), self.sum_ns);
+        assert_eq!(self.bins.iter().map(|bin| bin[1]).sum::<u64>(), self.set.n);
+        assert_eq!(
+            self.bins.iter().map(|bin| bin[2]).sum::<u64>(),
+            self.set.sum
+        );
         for list in [&self.peaks, &self.raw] {
             assert!(list.is_sorted_by(|a, b| a.0 < b.0));
             let last = list.last().map_or(0, |(activation, _)| activation + 1);
-            assert!(last <= self.woken + self.missed);
+            assert!(last <= self.set.n + self.missed);
         }
     }
 }
@@ -174,10 +191,26 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
     let duration_ns = plan.duration_ns.unwrap();
     let threshold_ns = plan.threshold_ns.unwrap_or(interval_ns);
     let phase_ns = (duration_ns / u64::from(plan.phases)).max(1);
+    let slots = if plan.phases > 1 { SLOTS } else { 1 };
+    let begins_of = |phase| {
+        let begin = move |slot| u64::from(phase) * phase_ns + slot_begin_ns(phase_ns, slot);
+        (0..slots).map(begin)
+    };
+    let begins: Vec<u64> = (0..plan.phases).flat_map(begins_of).collect();
+    let mut set = Set {
+        number: NUMBER,
+        unit: Unit::Ns,
+        min: u64::MAX,
+        first: ORIGIN_NS,
+        last: ORIGIN_NS,
+        period: interval_ns,
+        threshold: threshold_ns,
+        bin: duration_ns.div_ceil(plan.bins.into()),
+        parts: plan.phases * slots,
+        ..Set::default()
+    };
     let mut report = Report {
         missed,
-        bin_ns: duration_ns.div_ceil(plan.bins.into()),
-        extremes_ns: (u64::MAX, 0),
         ..Report::default()
     };
     let mut counts = BTreeMap::<(u64, u64), u64>::new();
@@ -185,39 +218,40 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
     let mut known = BTreeSet::new();
     for &(activation, latency_ns) in wakeups {
         let planned_ns = activation * interval_ns;
-        let phase = (planned_ns / phase_ns).min(u64::from(plan.phases) - 1);
-        let begun = |slot: &u32| phase * phase_ns + slot_begin_ns(phase_ns, *slot) <= planned_ns;
-        let slot = match plan.phases {
-            1 => 0,
-            _ => (0..SLOTS).filter(begun).count() as u64 - 1,
-        };
-        let slot = phase * u64::from(SLOTS) + slot;
-        report.woken += 1;
-        report.sum_ns += latency_ns;
-        let (min, max) = report.extremes_ns;
-        report.extremes_ns = (min.min(latency_ns), max.max(latency_ns));
+        let part = begins
+            .iter()
+            .rposition(|begin| *begin <= planned_ns)
+            .unwrap() as u64;
+        set.n += 1;
+        set.sum += latency_ns;
+        set.min = set.min.min(latency_ns);
+        set.max = set.max.max(latency_ns);
+        set.last = ORIGIN_NS + planned_ns + latency_ns;
         if report.raw.len() < plan.raw.min(plan.activations(NUMBER)) as usize {
             report.raw.push((activation, latency_ns));
         }
         let mut is_listed = false;
         if latency_ns >= threshold_ns {
-            report.peaks_seen += 1;
+            set.seen += 1;
             is_listed = report.peaks.len() < plan.capacity.min(plan.activations(NUMBER)) as usize;
             if is_listed {
                 report.peaks.push((activation, latency_ns));
+            } else {
+                set.unkept_max = set.unkept_max.max(latency_ns);
+                set.unkept_sum += latency_ns;
             }
         }
         if known.len() < room {
-            known.insert((slot, latency_ns));
+            known.insert((part, latency_ns));
         }
-        if known.contains(&(slot, latency_ns)) || is_listed {
-            *counts.entry((slot, latency_ns)).or_default() += 1;
+        if known.contains(&(part, latency_ns)) || is_listed {
+            *counts.entry((part, latency_ns)).or_default() += 1;
         } else {
-            report.uncounted += 1;
-            report.uncounted_ns += latency_ns;
-            report.uncounted_max_ns = report.uncounted_max_ns.max(latency_ns);
+            set.uncounted += 1;
+            set.uncounted_sum += latency_ns;
+            set.uncounted_max = set.uncounted_max.max(latency_ns);
         }
-        let bin = (planned_ns / report.bin_ns).min(u64::from(plan.bins) - 1);
+        let bin = (planned_ns / set.bin).min(u64::from(plan.bins) - 1);
         let bin = bins.entry(bin).or_insert([0, 0, u64::MAX, 0]);
         *bin = [
             bin[0] + 1,
@@ -227,12 +261,18 @@ fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Repor
         ];
     }
     let rows = counts.into_iter();
-    report.counts = rows.map(|((slot, ns), n)| (slot, ns, n)).collect();
+    report.counts = rows.map(|((part, ns), n)| (part, ns, n)).collect();
     let bins = bins.into_iter();
     report.bins = bins.map(|(n, [a, b, c, d])| [n, a, b, c, d]).collect();
-    if report.woken == 0 {
-        report.extremes_ns = (0, 0);
+    if begins.len() > 1 {
+        report.parts = begins;
     }
+    if set.n == 0 {
+        set.min = 0;
+    }
+    set.kept = report.peaks.len() as u64;
+    set.raw = report.raw.len() as u64;
+    report.set = set;
     report
 }
 
@@ -284,9 +324,9 @@ proptest! {
         let (mut wakeups, mut missed) = (vec![], 0);
         let mut latencies = latencies.into_iter().cycle();
         while let (Some(due), Some(latency_ns)) = (pace.due(), latencies.next()) {
-            recorder.record(due.activation, latency_ns);
-            wakeups.push((due.activation, latency_ns));
-            let before = pace.woke(due.planned_ns + latency_ns);
+            recorder.record(due.index, latency_ns);
+            wakeups.push((due.index, latency_ns));
+            let before = pace.woke(due.at_ns + latency_ns);
             recorder.missed(before);
             missed += before;
         }
@@ -363,7 +403,7 @@ fn another_thread_sees_how_far_one_is() {
     });
     let mut woken = 0;
     while woken < 10_000 {
-        let seen = progress.snapshot().woken;
+        let seen = progress.snapshot().n;
         assert!(seen >= woken);
         woken = seen;
     }
@@ -373,6 +413,6 @@ fn another_thread_sees_how_far_one_is() {
         (seen.min_ns, seen.max_ns, seen.last_ns),
         (500, 10_499, 10_499)
     );
-    assert_eq!((seen.woken, seen.missed), (10_000, 3));
+    assert_eq!((seen.n, seen.missed), (10_000, 3));
     assert_eq!(seen.sum_ns, 10_000 * 500 + 9_999 * 10_000 / 2);
 }

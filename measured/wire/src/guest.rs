@@ -29,7 +29,7 @@ pub const ROOT_SERIAL: &str = "tare-root";
 pub const IN_SYSTEM: &str = "guest";
 
 /// Is the variable that names the descriptor by which a measuring process tells the load in its guest when the first
-/// wake-up is due.
+/// sample is due.
 pub const BEGIN_FD: &str = "TARE_BEGIN_FD";
 
 /// Is the file that lists the modules to load, one file name a line, in order.

@@ -91,8 +91,8 @@ pub enum Record<'a> {
     Phase(Phase<'a>),
     /// Parts of time into which a set's counts are divided, if there are several: rows of (set, begin of the part − begin
     /// of the part before), a row for each part, the first one 0. Begins are counted from the set's first sample, and
-    /// start from 0 in every record and with every other set. A sample belongs to the last part that begins no later
-    /// than the sample was due; the last part has no end.
+    /// start from 0 in every record and with every other set; they don't fall. A sample belongs to the last part that
+    /// begins no later than the sample was due; the last part has no end.
     #[serde(borrow)]
     Parts(List<'a>),
     /// Says which tool of a load could not be ended in its time.

@@ -1,4 +1,4 @@
-//! What the kernel did around a late wake-up: kinds of trace events, by number.
+//! What the kernel did around a sample: kinds of trace events, by number.
 //!
 //! An event is a row of numbers in [`crate::record::Record::TraceEvents`]; the names behind the numbers come in
 //! [`crate::record::Name`].

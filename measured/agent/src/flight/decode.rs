@@ -9,16 +9,18 @@ use super::tracepoint::{Point, Tracepoint};
 /// Is where every event says which thread was running: `common_pid`.
 const RUNNING_AT: usize = 4;
 
-/// Is what the kernel did around one wake-up.
+/// What the kernel did around one sample.
 #[derive(Debug)]
 pub struct Decoded {
     /// Number of the thread.
     pub thread: u32,
-    /// Number of the activation.
-    pub activation: u64,
+    /// Its id in the kernel.
+    pub tid: u32,
+    /// Number of the sample.
+    pub index: u64,
     /// How late it was.
-    pub latency_ns: u64,
-    /// Whether the events reach back to the planned time.
+    pub value_ns: u64,
+    /// Whether the events reach back to the time at which it was due.
     pub complete: bool,
     /// The events until the thread read the clock, in order of time.
     pub events: Vec<Event>,
@@ -31,7 +33,7 @@ pub struct Decoded {
 /// Is one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Time after the planned wake-up.
+    /// Time after the sample was due.
     pub at_ns: i64,
     /// What happened.
     pub kind: Kind,
@@ -49,13 +51,15 @@ pub type Named = (&'static str, u64, String);
 /// Reads a copy. `find` says to which tracepoint an identifier belongs, and whether its records have a stack. Records of events that are not known are passed over.
 pub fn decode<'a>(
     thread: u32,
+    tid: u32,
     kept: &Kept<'_>,
     find: impl Fn(u64) -> Option<(&'a Tracepoint, bool)>,
 ) -> Decoded {
     let mut decoded = Decoded {
         thread,
-        activation: kept.activation,
-        latency_ns: kept.latency_ns,
+        tid,
+        index: kept.index,
+        value_ns: kept.value_ns,
         complete: kept.complete,
         events: Vec::new(),
         names: Vec::new(),
@@ -67,11 +71,11 @@ pub fn decode<'a>(
         let Some((tracepoint, with_stack)) = find(identifier) else {
             continue;
         };
-        let at_ns = time.cast_signed() - kept.planned_ns.cast_signed();
+        let at_ns = time.cast_signed() - kept.due_ns.cast_signed();
         let Some((stack, raw)) = split(body, with_stack) else {
             continue;
         };
-        if at_ns > kept.latency_ns.cast_signed() {
+        if at_ns > kept.value_ns.cast_signed() {
             continue;
         }
         let Some((kind, a, b)) = values(tracepoint, raw, &mut decoded.names) else {

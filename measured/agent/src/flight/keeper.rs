@@ -1,4 +1,4 @@
-//! The copies of the kernel's buffer that one thread keeps: of its worst wake-ups so far.
+//! The copies of the kernel's buffer that one thread keeps: of its worst samples so far.
 
 use std::sync::Arc;
 
@@ -6,51 +6,51 @@ use super::decode::{self, Decoded};
 use super::ring::{Copied, Ring};
 use super::tracepoint::Tracepoint;
 
-/// Is how much of the buffer is copied for one wake-up at most: about a thousand events.
+/// How much of the buffer is copied for one sample at most: about a thousand events.
 pub const MOST_COPIED: usize = 64 << 10;
 
-/// Is how long before the planned time the events begin, so that they show what was going on then.
+/// How long before a sample was due the events begin, so that they show what was going on then.
 const BEFORE_NS: u64 = 50_000;
 
-/// Keeps what the kernel did around the worst wake-ups of one thread.
+/// Keeps what the kernel did around the worst samples of one thread.
 pub struct Keeper {
     thread: u32,
     ring: Arc<Ring>,
     places: Vec<Place>,
     used: usize,
-    /// From which latency on a wake-up is among the worst.
+    /// From which value on a sample is among the worst.
     above_ns: u64,
     /// Which one it would take the place of.
     least: usize,
     bytes: Vec<u8>,
 }
 
-/// Says of which wake-up a copy is.
+/// Says of which sample a copy is.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    activation: u64,
-    planned_ns: u64,
-    latency_ns: u64,
+    index: u64,
+    due_ns: u64,
+    value_ns: u64,
     copied: Copied,
 }
 
-/// Is one of the worst wake-ups, with what was copied for it.
+/// One of the worst samples, with what was copied for it.
 #[derive(Clone, Copy)]
 pub struct Kept<'a> {
-    /// Number of the activation.
-    pub activation: u64,
-    /// When it was planned, CLOCK_MONOTONIC.
-    pub planned_ns: u64,
+    /// Number of the sample.
+    pub index: u64,
+    /// When it was due, CLOCK_MONOTONIC.
+    pub due_ns: u64,
     /// How late it was.
-    pub latency_ns: u64,
-    /// Whether the copy reaches back to the planned time.
+    pub value_ns: u64,
+    /// Whether the copy reaches back to the time at which it was due.
     pub complete: bool,
     /// The kernel's records.
     pub bytes: &'a [u8],
 }
 
 impl Keeper {
-    /// Makes room for the `worst` wake-ups of a thread; the room is touched.
+    /// Makes room for the `worst` samples of a thread; the room is touched.
     pub(super) fn new(thread: u32, ring: Arc<Ring>, worst: usize) -> Self {
         Self {
             thread,
@@ -64,15 +64,15 @@ impl Keeper {
         }
     }
 
-    /// Says whether a wake-up is among the worst so far.
+    /// Says whether a sample is among the worst so far.
     #[inline]
-    pub fn is_candidate(&self, latency_ns: u64) -> bool {
-        latency_ns > self.above_ns || self.used < self.places.len()
+    pub fn is_candidate(&self, value_ns: u64) -> bool {
+        value_ns > self.above_ns || self.used < self.places.len()
     }
 
-    /// Keeps what the kernel did around the wake-up that the calling thread has just had. Makes no system call and
+    /// Keeps what the kernel did around the sample that the calling thread has just taken. Makes no system call and
     /// takes no memory; copies at most [`MOST_COPIED`] bytes.
-    pub fn keep(&mut self, activation: u64, planned_ns: u64, latency_ns: u64) {
+    pub fn keep(&mut self, index: u64, due_ns: u64, value_ns: u64) {
         let place = if self.used < self.places.len() {
             self.used
         } else {
@@ -82,17 +82,17 @@ impl Keeper {
             return;
         };
         self.places[place] = Place {
-            activation,
-            planned_ns,
-            latency_ns,
-            copied: self.ring.newest(planned_ns.saturating_sub(BEFORE_NS), into),
+            index,
+            due_ns,
+            value_ns,
+            copied: self.ring.newest(due_ns.saturating_sub(BEFORE_NS), into),
         };
         self.used = self.used.max(place + 1);
         if self.used == self.places.len() {
             let places = self.places.iter().enumerate();
-            let least = places.min_by_key(|(_, place)| place.latency_ns);
+            let least = places.min_by_key(|(_, place)| place.value_ns);
             if let Some((at, place)) = least {
-                (self.least, self.above_ns) = (at, place.latency_ns);
+                (self.least, self.above_ns) = (at, place.value_ns);
             }
         }
     }
@@ -102,20 +102,20 @@ impl Keeper {
         let copies = self.bytes.chunks_exact(MOST_COPIED);
         let used = self.places[..self.used].iter().zip(copies);
         used.map(|(place, bytes)| Kept {
-            activation: place.activation,
-            planned_ns: place.planned_ns,
-            latency_ns: place.latency_ns,
+            index: place.index,
+            due_ns: place.due_ns,
+            value_ns: place.value_ns,
             complete: place.copied.complete,
             bytes: &bytes[..place.copied.bytes],
         })
     }
 
     /// Finds out what a copy means.
-    pub(super) fn decode(&self, kept: &Kept<'_>, tracepoints: &[Tracepoint]) -> Decoded {
+    pub(super) fn decode(&self, tid: u32, kept: &Kept<'_>, tracepoints: &[Tracepoint]) -> Decoded {
         let find = |identifier| {
             let (place, with_stack) = self.ring.event_of(identifier)?;
             Some((tracepoints.get(place)?, with_stack))
         };
-        decode::decode(self.thread, kept, find)
+        decode::decode(self.thread, tid, kept, find)
     }
 }

@@ -1,14 +1,14 @@
-//! A flight recorder: what the kernel did on a measured CPU around the worst wake-ups.
+//! A flight recorder: what the kernel did on a measured CPU around the worst samples.
 //!
 //! The kernel writes its trace events into a ring in memory, one for each measured CPU; the newest overwrites the
-//! oldest (perf_event_open(2), `write_backward`). Right after a wake-up that is among the worst so far, the thread
+//! oldest (perf_event_open(2), `write_backward`). Right after a sample that is among the worst so far, the thread
 //! that was late copies the newest part of its CPU's ring aside, without a system call. What the copies mean is found
 //! out after the measurement.
 //!
 //! No setting of the kernel is changed, so nothing has to be undone: rings and events end with their file
 //! descriptors, and tracefs is looked at through a mount that is attached nowhere.
 //!
-//! Tracing costs time in the path of every wake-up: a traced latency is longer, and is labelled as traced.
+//! Tracing costs time in the path of every sample: a traced value is greater, and is labelled as traced.
 //!
 //! * [`tracefs`], [`tracepoint`]: which events there are, and what their bytes mean;
 //! * [`ring`]: the kernel's buffer of one CPU;
@@ -52,7 +52,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Starts recording for `threads`, given as their numbers and CPUs, to keep what was around the `worst` wake-ups.
+    /// Starts recording for `threads`, given as their numbers and CPUs, to keep what was around the `worst` samples.
     /// Also makes each of them its keeper.
     ///
     /// # Errors
@@ -93,20 +93,21 @@ impl Flight {
         Ok((flight, keepers))
     }
 
-    /// Finds out what the keepers hold: the worst wake-ups of all threads. Ends recording.
-    pub fn finish(self, keepers: &[Keeper]) -> Trace {
+    /// Finds out what the keepers hold, each given with its thread's id in the kernel: the worst samples of all
+    /// threads. Ends recording.
+    pub fn finish(self, keepers: &[(u32, Keeper)]) -> Trace {
         for ring in &self.rings {
             ring.stop();
         }
         let mut kept: Vec<_> = keepers
             .iter()
-            .flat_map(|keeper| keeper.kept().map(move |kept| (keeper, kept)))
+            .flat_map(|(tid, keeper)| keeper.kept().map(move |kept| (*tid, keeper, kept)))
             .collect();
-        kept.sort_by_key(|(_, kept)| (Reverse(kept.latency_ns), kept.activation));
+        kept.sort_by_key(|(_, _, kept)| (Reverse(kept.value_ns), kept.index));
         kept.truncate(self.worst);
         Trace::new(
             kept.into_iter()
-                .map(|(keeper, kept)| keeper.decode(&kept, &self.tracepoints)),
+                .map(|(tid, keeper, kept)| keeper.decode(tid, &kept, &self.tracepoints)),
         )
     }
 }

@@ -15,6 +15,9 @@ use super::*;
 
 const INTERVAL_NS: u64 = 1_000_000;
 
+/// The id that the records give the thread.
+const TID: u32 = 4_321;
+
 /// Is what the records of a measurement say.
 #[derive(Default)]
 struct Told {
@@ -28,12 +31,12 @@ impl Told {
         let mut told = Self::default();
         let put = |record: &Record<'_>| -> Result<(), Infallible> {
             match record {
-                Record::Worst(worst) => {
+                Record::Trace(worst) => {
+                    assert_eq!(worst.tid, TID);
                     assert_eq!(worst.place as usize, told.worst.len());
                     told.events.push(Vec::new());
-                    let (latency, complete) = (worst.latency_ns, worst.complete);
                     told.worst
-                        .push((worst.thread, worst.activation, latency, complete));
+                        .push((worst.set, worst.index, worst.value, worst.complete));
                 }
                 Record::TraceEvents(list) => told.rows(list.rows),
                 Record::Name(name) => {
@@ -99,20 +102,20 @@ fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Measures some wake-ups of the calling thread, and returns what was recorded.
-fn measure(flight: Flight, mut keeper: Keeper, wakeups: u64) -> Told {
+/// Takes some samples of the calling thread, and returns what was recorded.
+fn measure(flight: Flight, mut keeper: Keeper, samples: u64) -> Told {
     let origin = now_ns() + INTERVAL_NS;
-    let mut activation = 0;
-    for _ in 0..wakeups {
-        let planned = origin + activation * INTERVAL_NS;
-        sleep_until(planned);
-        let latency = now_ns() - planned;
-        if keeper.is_candidate(latency) {
-            keeper.keep(activation, planned, latency);
+    let mut index = 0;
+    for _ in 0..samples {
+        let due = origin + index * INTERVAL_NS;
+        sleep_until(due);
+        let value = now_ns() - due;
+        if keeper.is_candidate(value) {
+            keeper.keep(index, due, value);
         }
-        activation = (now_ns() - origin) / INTERVAL_NS + 1;
+        index = (now_ns() - origin) / INTERVAL_NS + 1;
     }
-    Told::new(&flight.finish(&[keeper]))
+    Told::new(&flight.finish(&[(TID, keeper)]))
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn the_way_of_a_wake_up_is_told() {
 /// interrupt's vector.
 fn usual_way(
     tid: u32,
-    latency_ns: u64,
+    value_ns: u64,
     complete: bool,
     events: &[(i64, Kind, u64, u64)],
 ) -> Option<u64> {
@@ -159,7 +162,7 @@ fn usual_way(
         && expired.2 == 1
         && expired.0 >= 0
         && is_ours(switched.3)
-        && switched.0 <= latency_ns as i64;
+        && switched.0 <= value_ns as i64;
     is_whole.then_some(entry.2)
 }
 
@@ -168,14 +171,14 @@ fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
     let Some((flight, mut keeper)) = prepared(2) else {
         return;
     };
-    for (activation, latency) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
-        if keeper.is_candidate(latency) {
-            keeper.keep(activation, now_ns() - latency, latency);
+    for (index, value) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
+        if keeper.is_candidate(value) {
+            keeper.keep(index, now_ns() - value, value);
         }
     }
     assert!(!keeper.is_candidate(9));
     assert!(keeper.is_candidate(10));
-    let told = Told::new(&flight.finish(&[keeper]));
+    let told = Told::new(&flight.finish(&[(TID, keeper)]));
     let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
     assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
 }
@@ -185,14 +188,14 @@ fn what_was_overwritten_is_not_taken_for_complete() {
     let Some((flight, mut keeper)) = prepared(1) else {
         return;
     };
-    let planned = now_ns();
+    let due = now_ns();
     // Each sleep leaves some hundred bytes of events; a copy holds 64 KiB.
     for _ in 0..1_000 {
         thread::sleep(Duration::from_micros(1));
     }
-    let latency = now_ns() - planned;
-    keeper.keep(0, planned, latency);
-    let told = Told::new(&flight.finish(&[keeper]));
+    let value = now_ns() - due;
+    keeper.keep(0, due, value);
+    let told = Told::new(&flight.finish(&[(TID, keeper)]));
     assert!(!told.worst[0].3);
     let events = &told.events[0];
     assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());

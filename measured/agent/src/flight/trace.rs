@@ -1,10 +1,10 @@
-//! The records of what the kernel did around the worst wake-ups.
+//! The records of what the kernel did around the worst samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use tare_wire::packed::Packer;
-use tare_wire::record::{List, Name, Record, Worst};
+use tare_wire::record::{self, List, Name, Record};
 use tare_wire::trace::{Kind, zigzag};
 
 use super::decode::{Decoded, Event};
@@ -19,7 +19,7 @@ const ENTRY: &str = "asm_";
 /// Begins the name of the function in which the CPU goes on to another thread.
 const SWITCH: &str = "__schedule";
 
-/// Is what the kernel did around the worst wake-ups, from the worst on.
+/// What the kernel did around the worst samples, from the worst on.
 pub struct Trace {
     worst: Vec<Decoded>,
     names: BTreeMap<(&'static str, u64), String>,
@@ -61,11 +61,12 @@ impl Trace {
         let mut used = BTreeSet::new();
         for (place, decoded) in (0..).zip(&self.worst) {
             let rows = self.rows(decoded);
-            put(&Record::Worst(Worst {
+            put(&Record::Trace(record::Trace {
                 place,
-                thread: decoded.thread,
-                activation: decoded.activation,
-                latency_ns: decoded.latency_ns,
+                set: decoded.thread,
+                index: decoded.index,
+                value: decoded.value_ns,
+                tid: decoded.tid,
                 events: u32::try_from(rows.len()).unwrap_or(u32::MAX),
                 complete: decoded.complete,
             }))?;
@@ -106,7 +107,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Makes rows of the events of a wake-up: time, kind and values.
+    /// Makes rows of the events of a sample: time, kind and values.
     fn rows(&self, decoded: &Decoded) -> Vec<[u64; 4]> {
         let mut rows = Vec::new();
         for event in &decoded.events {

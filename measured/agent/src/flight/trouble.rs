@@ -49,7 +49,7 @@ pub enum Trouble {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the culprits of late wake-ups are not recorded: ")?;
+        f.write_str("the kernel's events around the worst samples are not recorded: ")?;
         match self {
             Self::Tracefs(source) => write!(
                 f,
@@ -84,7 +84,7 @@ impl fmt::Display for Trouble {
             ),
             Self::TooMuch { bytes } => write!(
                 f,
-                "that many threads and wake-ups would take {} MiB; trace fewer",
+                "that many threads and samples would take {} MiB; trace fewer",
                 bytes >> 20
             ),
         }

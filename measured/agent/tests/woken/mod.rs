@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{self, Record};
+use tare_wire::record::{Exceeded, List, Record, Set, Unit};
+use tare_wire::rows::{self, Bin, Count, Sample};
 
 /// Is how long an agent may take to end: only against hanging.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -89,41 +90,33 @@ impl Drop for Agent {
     }
 }
 
-/// Is what an agent reports.
+/// What an agent reports.
 #[derive(Debug, Default)]
 pub struct Woken {
     pub kinds: Vec<&'static str>,
     pub ready_ns: Option<u64>,
     pub origin_ns: Option<u64>,
     pub threads: Vec<Thread>,
-    /// Rows of (thread, slot, latency, count).
-    pub counts: Vec<[u64; 4]>,
-    /// Rows of (thread, activation, latency).
-    pub raw: Vec<(u64, u64, u64)>,
-    /// Rows of (thread, activation, latency).
-    pub peaks: Vec<(u64, u64, u64)>,
-    /// Rows of (thread, bin, wake-ups, sum, least, greatest).
-    pub bins: Vec<[u64; 6]>,
-    /// Rows of (thread, activation, latency).
-    pub exceeded: Vec<(u64, u64, u64)>,
+    pub counts: Vec<Count>,
+    pub raw: Vec<Sample>,
+    pub peaks: Vec<Sample>,
+    pub bins: Vec<Bin>,
+    pub exceeded: Vec<Exceeded>,
+    /// Facts of the place.
     pub facts: Vec<(String, String)>,
     pub failure: Option<String>,
 }
 
-/// Is the sums of one thread.
-#[derive(Debug)]
+/// What is told of one thread.
+#[derive(Debug, Default)]
 pub struct Thread {
+    pub set: Set<'static>,
+    pub missed: u64,
+    pub recording_ns: u64,
     pub tid: u32,
     pub cpu: Option<u32>,
     pub policy: String,
     pub priority: u32,
-    pub woken: u64,
-    pub missed: u64,
-    pub min_ns: u64,
-    pub max_ns: u64,
-    pub sum_ns: u64,
-    pub peaks_kept: u64,
-    pub recording_ns: u64,
 }
 
 impl Woken {
@@ -139,31 +132,36 @@ impl Woken {
         Agent::start(words).finish().1
     }
 
-    /// Checks that every list says the same as the sums of the threads.
+    /// Checks that every list says the same as the heads of the sets.
     pub fn check_lists(&self) {
-        for (number, thread) in (0_u64..).zip(&self.threads) {
-            let counts = || self.counts.iter().filter(|row| row[0] == number);
-            assert_eq!(counts().map(|row| row[3]).sum::<u64>(), thread.woken);
-            let sum = counts().map(|row| row[2] * row[3]).sum::<u64>();
-            assert_eq!(sum, thread.sum_ns);
-            let latencies = || counts().map(|row| row[2]);
-            assert_eq!(latencies().min().unwrap_or(0), thread.min_ns);
-            assert_eq!(latencies().max().unwrap_or(0), thread.max_ns);
+        for thread in &self.threads {
+            let set = &thread.set;
+            let counts = || self.counts.iter().filter(|row| row.set == set.number);
+            assert_eq!(counts().map(|row| row.count).sum::<u64>(), set.n);
+            let sum = counts().map(|row| row.value * row.count).sum::<u64>();
+            assert_eq!(sum, set.sum);
+            let latencies = || counts().map(|row| row.value);
+            assert_eq!(latencies().min().unwrap_or(0), set.min);
+            assert_eq!(latencies().max().unwrap_or(0), set.max);
+            assert!(counts().all(|row| row.part < set.parts));
 
-            let bins = || self.bins.iter().filter(|row| row[0] == number);
-            assert_eq!(bins().map(|row| row[2]).sum::<u64>(), thread.woken);
-            assert_eq!(bins().map(|row| row[3]).sum::<u64>(), thread.sum_ns);
+            let bins = || self.bins.iter().filter(|bin| bin.set == set.number);
+            assert_eq!(bins().map(|bin| bin.n).sum::<u64>(), set.n);
+            assert_eq!(bins().map(|bin| bin.sum).sum::<u64>(), set.sum);
 
-            let raw = || self.raw.iter().filter(|row| row.0 == number);
-            assert_eq!(raw().count() as u64, thread.woken);
-            assert_eq!(raw().map(|row| row.2).sum::<u64>(), thread.sum_ns);
-            assert!(raw().is_sorted_by(|a, b| a.1 < b.1));
-            let last = raw().next_back().map_or(0, |row| row.1 + 1);
-            assert!(last <= thread.woken + thread.missed);
+            let raw = || self.raw.iter().filter(|sample| sample.set == set.number);
+            assert_eq!((raw().count() as u64, set.raw), (set.n, set.n));
+            assert_eq!(raw().map(|sample| sample.value).sum::<u64>(), set.sum);
+            assert!(raw().is_sorted_by(|a, b| a.index < b.index));
+            assert!(raw().all(|sample| sample.time == sample.index * set.period));
+            if let Some(last) = raw().next_back() {
+                assert!(last.index < set.n + thread.missed);
+                assert_eq!(set.last, set.first + last.time + last.value);
+            }
 
-            let peaks = || self.peaks.iter().filter(|row| row.0 == number);
-            assert_eq!(peaks().count() as u64, thread.peaks_kept);
-            assert!(peaks().all(|peak| self.raw.contains(peak)));
+            let peaks = || self.peaks.iter().filter(|peak| peak.set == set.number);
+            assert_eq!(peaks().count() as u64, set.kept);
+            assert!(peaks().all(|peak| peak.value >= set.threshold && self.raw.contains(peak)));
         }
     }
 
@@ -178,65 +176,69 @@ impl Woken {
     }
 
     fn record(&mut self, record: &Record<'_>) {
-        match record {
+        match *record {
             Record::Ready(ready) => self.ready_ns = ready.monotonic_ns,
             Record::Begins(begins) => self.origin_ns = Some(begins.origin_ns),
-            Record::Thread(thread) => self.threads.push(Thread::of(thread)),
-            Record::LatencyCounts(list) => {
-                let mut before = [0; 3];
-                for row in list.rows.rows::<4>() {
-                    let [thread, slot, step, count] = row.unwrap();
-                    let goes_on = before[..2] == [thread, slot];
-                    let latency_ns = if goes_on { before[2] + step } else { step };
-                    before = [thread, slot, latency_ns];
-                    self.counts.push([thread, slot, latency_ns, count]);
+            Record::Set(set) => {
+                assert_eq!((set.measure, set.unit), ("latency", Unit::Ns));
+                assert_eq!(set.labels, format!("thread={}", self.threads.len()));
+                assert_eq!(set.number, self.threads.len() as u32);
+                assert_eq!(Some(set.first), self.origin_ns);
+                self.threads.push(Thread {
+                    set: Set {
+                        measure: "",
+                        labels: "",
+                        ..set
+                    },
+                    ..Thread::default()
+                });
+            }
+            Record::Value(value) => {
+                let number = value.value as u64;
+                let thread = self.thread(value.labels);
+                match (value.measure, value.unit) {
+                    ("missed", "") => thread.missed = number,
+                    ("recording time", "ns") => thread.recording_ns = number,
+                    other => panic!("{other:?}"),
                 }
             }
-            Record::RawLatencies(list) => {
-                let mut before = (0, 0);
-                for row in list.rows.rows::<3>() {
-                    let [thread, step, latency_ns] = row.unwrap();
-                    let from = if before.0 == thread { before.1 } else { 0 };
-                    before = (thread, from + step);
-                    self.raw.push((thread, from + step, latency_ns));
-                }
+            Record::Counts(list) => self.counts.extend(rows::counts(list).map(Result::unwrap)),
+            Record::Raw(list) => {
+                self.raw.extend(samples(&self.threads, list));
             }
-            Record::Peaks(list) => {
-                for row in list.rows.rows::<3>() {
-                    self.peaks.push(row.unwrap().into());
-                }
+            Record::Events(list) => {
+                self.peaks.extend(samples(&self.threads, list));
             }
-            Record::LatencyEnvelope(list) => {
-                self.bins.extend(list.rows.rows::<6>().map(Result::unwrap));
-            }
-            Record::Exceeded(it) => {
-                let row = (it.thread.into(), it.activation, it.latency_ns);
-                self.exceeded.push(row);
-            }
-            Record::Fact(fact) => {
+            Record::Envelope(list) => self.bins.extend(rows::bins(list).map(Result::unwrap)),
+            Record::Exceeded(exceeded) => self.exceeded.push(exceeded),
+            Record::Fact(fact) if fact.labels.is_empty() => {
                 let fact = (fact.name.to_owned(), fact.value.to_owned());
                 self.facts.push(fact);
+            }
+            Record::Fact(fact) => {
+                let thread = self.thread(fact.labels);
+                match fact.name {
+                    "thread id" => thread.tid = fact.value.parse().unwrap(),
+                    "CPU" => thread.cpu = Some(fact.value.parse().unwrap()),
+                    "scheduling policy" => thread.policy = fact.value.to_owned(),
+                    "priority" => thread.priority = fact.value.parse().unwrap(),
+                    "interval" => assert_eq!(fact.value, format!("{} ns", thread.set.period)),
+                    other => panic!("{other}"),
+                }
             }
             Record::Failure(failure) => self.failure = Some(failure.text.to_owned()),
             _ => {}
         }
     }
+
+    /// Returns the thread of the labels, whose set came before.
+    fn thread(&mut self, labels: &str) -> &mut Thread {
+        let number = labels.strip_prefix("thread=").unwrap();
+        &mut self.threads[number.parse::<usize>().unwrap()]
+    }
 }
 
-impl Thread {
-    fn of(thread: &record::Thread<'_>) -> Self {
-        Self {
-            tid: thread.tid,
-            cpu: thread.cpu,
-            policy: thread.policy.to_owned(),
-            priority: thread.priority,
-            woken: thread.woken,
-            missed: thread.missed,
-            min_ns: thread.min_ns,
-            max_ns: thread.max_ns,
-            sum_ns: thread.sum_ns,
-            peaks_kept: thread.peaks_kept,
-            recording_ns: thread.recording_ns,
-        }
-    }
+fn samples(threads: &[Thread], list: List<'_>) -> impl Iterator<Item = Sample> {
+    let period_of = |set| Some(threads.get(set as usize)?.set.period);
+    rows::samples(list, period_of).map(Result::unwrap)
 }

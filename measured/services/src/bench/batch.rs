@@ -1,7 +1,8 @@
 //! Runs the workloads, folds what they left and writes it.
 
 use tare_wire::plan::{Plan, Timing, Workload};
-use tare_wire::record::{Batch, Record};
+use tare_wire::record::{Record, Set, Unit};
+use tare_wire::rows::{Count, Sample};
 use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 use tare_workloads::{copy, prime};
@@ -12,6 +13,9 @@ use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
+
+/// The number of the set: a batch has one, and the cell's plan says what distinguishes it.
+const SET: u32 = 0;
 
 /// Returns how many bytes of the arena [`run`] takes.
 pub fn arena_bytes(plan: &Plan) -> usize {
@@ -25,7 +29,7 @@ pub fn arena_bytes(plan: &Plan) -> usize {
     }
 }
 
-/// Runs the plan's workload and writes its batch.
+/// Runs the plan's workload and writes what came of it.
 pub fn run(
     plan: &Plan,
     platform: &mut impl Platform,
@@ -33,37 +37,61 @@ pub fn run(
     arena: &mut Arena,
     threshold_cycles: u64,
 ) -> Result<(), WriteError> {
-    let begun = Batch {
-        repetitions: plan.repetitions,
-        threshold_cycles,
+    let values = Values {
+        result: 0,
         work: 1,
-        ..Batch::default()
+        threshold_cycles,
+        fold_cycles: 0,
     };
     let repetitions = plan.repetitions as usize;
     match plan.workload {
-        Workload::Gap => spin(plan, platform, output, arena, begun),
+        Workload::Gap => spin(plan, platform, output, arena, values),
         Workload::Prime { limit } => {
             let stamps = arena.take::<Stamp>(repetitions);
             let (primes, counted) = count_primes(plan, platform, limit, stamps);
-            let begun = Batch {
+            let values = Values {
                 result: primes.into(),
                 work: prime::divisions(limit),
-                ..begun
+                ..values
             };
-            report(plan, platform, output, arena, stamps, begun)?;
+            report(plan, platform, output, arena, stamps, values)?;
             counted.write(platform, output)
         }
         Workload::Copy { size } => {
             let stamps = arena.take::<Stamp>(repetitions);
             let (a, c) = (arena.take(size as usize), arena.take(size as usize));
             let counted = copy_array(plan, platform, a, c, stamps);
-            let begun = Batch {
+            let values = Values {
                 work: size,
-                ..begun
+                ..values
             };
-            report(plan, platform, output, arena, stamps, begun)?;
+            report(plan, platform, output, arena, stamps, values)?;
             counted.write(platform, output)
         }
+    }
+}
+
+/// Numbers of a batch that are not sampled.
+struct Values {
+    /// What the work yielded: the number of primes; for others 0.
+    result: u64,
+    /// Elementary steps in one repetition: divisions, elements copied, timer reads.
+    work: u64,
+    /// Least delay above the mean that is listed; for `gap`, the least gap.
+    threshold_cycles: u64,
+    /// Time spent on folding the samples after the batch.
+    fold_cycles: u64,
+}
+
+impl Values {
+    fn write(self, platform: &mut impl Platform, output: &mut Output) -> Result<(), WriteError> {
+        let values = [
+            ("result", "", self.result),
+            ("work", "", self.work),
+            ("threshold", "cycles", self.threshold_cycles),
+            ("fold time", "cycles", self.fold_cycles),
+        ];
+        output.values(platform, "", &values)
     }
 }
 
@@ -129,54 +157,68 @@ fn report(
     output: &mut Output,
     arena: &mut Arena,
     stamps: &mut [Stamp],
-    begun: Batch,
+    mut values: Values,
 ) -> Result<(), WriteError> {
     let table = arena.take::<u32>(fold::TABLE);
     let list = arena.take::<Gap>(list_length(plan));
     let bins = arena.take::<Bin>(bins(plan));
-    let (first_tsc, last_tsc) = (stamps[0].start, stamps[stamps.len() - 1].end);
+    let (first, last) = (stamps[0].start, stamps[stamps.len() - 1].end);
 
     let begin = bare_rdtsc();
     let sums = fold::Sums::of(stamps);
-    let (envelope, delays) = fold::delays(stamps, &sums, begun.threshold_cycles, list, bins);
-    let mut fold_cycles = bare_rdtsc().wrapping_sub(begin);
-    // The counts are made in the stamps' place, so the window is written first.
-    output.window(platform, first_tsc, window(stamps, plan.window))?;
+    let threshold = sums.shortest_delay(values.threshold_cycles);
+    let (envelope, delays) = fold::delays(stamps, threshold, list, bins);
+    values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
+    let window = window(stamps, plan.window, first);
+    let set = Set {
+        number: SET,
+        measure: "duration",
+        unit: Unit::Cycles,
+        n: sums.count,
+        sum: sums.sum,
+        min: if sums.count > 0 { sums.shortest } else { 0 },
+        max: longest(&envelope),
+        first,
+        last,
+        threshold,
+        seen: delays.seen,
+        kept: delays.kept as u64,
+        unkept_max: delays.unkept_longest,
+        unkept_sum: delays.unkept_cycles,
+        backwards: sums.backwards,
+        bin: envelope.width,
+        raw: window.clone().count() as u64,
+        parts: 1,
+        ..Set::default()
+    };
+    put(platform, output, set)?;
+    // The counts are made in the stamps' place, so what is kept of these is written first.
+    output.raw(platform, set.period, window)?;
     let begin = bare_rdtsc();
     let counts = fold::count(stamps, sums.shortest, table);
-    fold_cycles += bare_rdtsc().wrapping_sub(begin);
-
-    let batch = Batch {
-        first_tsc,
-        last_tsc,
-        sum_cycles: sums.sum,
-        delays_seen: delays.seen,
-        delays_kept: delays.kept as u64,
-        unkept_longest: delays.unkept_longest,
-        unkept_cycles: delays.unkept_cycles,
-        backwards: sums.backwards,
-        bin_cycles: envelope.width,
-        fold_cycles,
-        ..begun
-    };
-    put(platform, output, batch)?;
-    output.counts(platform, counts.iter())?;
-    output.delays(platform, first_tsc, &list[..delays.kept])?;
-    output.envelope(platform, envelope.bins)
+    values.fold_cycles += bare_rdtsc().wrapping_sub(begin);
+    output.counts(platform, rows(counts.iter()))?;
+    let events = list[..delays.kept]
+        .iter()
+        .map(|delay| sample(*delay, first));
+    output.events(platform, set.period, events)?;
+    output.envelope(platform, set.number, envelope.bins)?;
+    values.write(platform, output)
 }
 
 /// Returns `length` consecutive samples around the middle of the batch.
-fn window(stamps: &[Stamp], length: u32) -> impl Iterator<Item = Gap> {
+fn window(stamps: &[Stamp], length: u32, first: u64) -> impl Iterator<Item = Sample> + Clone {
     let length = stamps.len().min(length as usize);
     let from = (stamps.len() - length) / 2;
     (from as u64..)
         .zip(&stamps[from..from + length])
-        .filter_map(|(index, stamp)| {
-            Some(Gap {
+        .filter_map(move |(index, stamp)| {
+            let gap = Gap {
                 index,
                 start: stamp.start,
                 length: fold::duration(*stamp)?,
-            })
+            };
+            Some(sample(gap, first))
         })
 }
 
@@ -185,24 +227,19 @@ fn spin(
     platform: &mut impl Platform,
     output: &mut Output,
     arena: &mut Arena,
-    begun: Batch,
+    mut values: Values,
 ) -> Result<(), WriteError> {
     let list = arena.take::<Gap>(list_length(plan));
     let bins = arena.take::<Bin>(bins(plan));
+    let threshold = values.threshold_cycles;
     let buffers = Buffers {
         gaps: list.as_mut_ptr(),
         capacity: list.len() as u64,
     };
     let mut totals = Totals::default();
     // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
-    let mut measured = |reads| unsafe {
-        tare_gap(
-            reads,
-            begun.threshold_cycles,
-            &raw const buffers,
-            &raw mut totals,
-        )
-    };
+    let mut measured =
+        |reads| unsafe { tare_gap(reads, threshold, &raw const buffers, &raw mut totals) };
     measured(plan.warmup);
     let ((), counted) = Counted::around(platform, || measured(plan.repetitions));
 
@@ -211,39 +248,73 @@ fn spin(
     let kept = fold::forwards(&mut list[..recorded]);
     let backwards = (recorded - kept) as u64;
     let list = &mut list[..kept];
-    let wall = totals.last.wrapping_sub(totals.first);
-    let envelope = Envelope::of_gaps(totals.first, wall, list, bins);
-    let batch = Batch {
-        first_tsc: totals.first,
-        last_tsc: totals.last,
-        sum_cycles: wall,
-        quiet_squares: Some(totals.quiet_squares),
-        delays_seen: totals.seen - backwards,
-        delays_kept: kept as u64,
+    let (first, last) = (totals.first, totals.last);
+    let wall = last.wrapping_sub(first);
+    let envelope = Envelope::of_gaps(first, wall, list, bins);
+    values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
+    let set = Set {
+        number: SET,
+        measure: "gap",
+        unit: Unit::Cycles,
+        n: plan.repetitions - backwards,
+        sum: wall,
+        max: longest(&envelope).max(totals.unkept_longest),
+        first,
+        last,
+        threshold,
+        seen: totals.seen - backwards,
+        kept: kept as u64,
+        unkept_max: totals.unkept_longest,
+        unkept_sum: totals.unkept_cycles,
+        squares_below: Some(totals.quiet_squares),
         backwards,
-        unkept_longest: totals.unkept_longest,
-        unkept_cycles: totals.unkept_cycles,
-        bin_cycles: envelope.width,
-        fold_cycles: bare_rdtsc().wrapping_sub(begin),
-        ..begun
+        bin: envelope.width,
+        parts: 1,
+        ..Set::default()
     };
-    put(platform, output, batch)?;
-    counted.write(platform, output)?;
-    output.delays(platform, totals.first, list)?;
-    output.envelope(platform, envelope.bins)?;
+    put(platform, output, set)?;
+    let events = list.iter().map(|gap| sample(*gap, first));
+    output.events(platform, set.period, events)?;
+    output.envelope(platform, set.number, envelope.bins)?;
     list.sort_unstable_by_key(|gap| gap.length);
-    output.counts(platform, fold::runs(list.iter().map(|gap| gap.length)))
+    let counts = fold::runs(list.iter().map(|gap| gap.length));
+    output.counts(platform, rows(counts))?;
+    values.write(platform, output)?;
+    counted.write(platform, output)
 }
 
-fn put(platform: &mut impl Platform, output: &mut Output, batch: Batch) -> Result<(), WriteError> {
-    if batch.backwards > 0 {
+fn put(platform: &mut impl Platform, output: &mut Output, set: Set<'_>) -> Result<(), WriteError> {
+    if set.backwards > 0 {
         output.notice(
             platform,
             "the TSC ran backwards during the batch: the CPUs' TSCs are not synchronised, or a \
              hypervisor moved the guest; the samples concerned are counted, but in no figure",
         )?;
     }
-    output.put(platform, &Record::Batch(batch))
+    output.put(platform, &Record::Set(set))
+}
+
+fn longest(envelope: &Envelope<'_>) -> u64 {
+    let bins = envelope.bins.iter().map(|bin| bin.longest);
+    bins.max().unwrap_or(0)
+}
+
+fn sample(gap: Gap, first: u64) -> Sample {
+    Sample {
+        set: SET,
+        index: gap.index,
+        time: gap.start.wrapping_sub(first),
+        value: gap.length,
+    }
+}
+
+fn rows(counts: impl Iterator<Item = (u64, u64)>) -> impl Iterator<Item = Count> {
+    counts.map(|(value, count)| Count {
+        set: SET,
+        part: 0,
+        value,
+        count,
+    })
 }
 
 fn list_length(plan: &Plan) -> usize {

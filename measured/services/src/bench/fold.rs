@@ -47,11 +47,11 @@ impl Sums {
         sums
     }
 
-    /// Returns the longest duration that is not yet a delay above `threshold`: a duration is one
+    /// Returns the shortest duration that is a delay above `threshold`: a duration is one
     /// if it exceeds mean + threshold, and durations are whole, so rounding down is exact.
-    fn bound(&self, threshold: u64) -> u64 {
+    pub fn shortest_delay(&self, threshold: u64) -> u64 {
         let mean = self.sum.checked_div(self.count).unwrap_or(0);
-        mean.saturating_add(threshold)
+        mean.saturating_add(threshold).saturating_add(1)
     }
 }
 
@@ -68,15 +68,13 @@ pub struct Delays {
     pub unkept_cycles: u64,
 }
 
-/// Lists the samples that exceed mean + threshold, and builds the envelope of all samples.
+/// Lists the samples of at least `shortest` ticks, and builds the envelope of all samples.
 pub fn delays<'a>(
     stamps: &[Stamp],
-    sums: &Sums,
-    threshold: u64,
+    shortest: u64,
     list: &mut [Gap],
     bins: &'a mut [Bin],
 ) -> (Envelope<'a>, Delays) {
-    let bound = sums.bound(threshold);
     let (Some(first), Some(last)) = (stamps.first(), stamps.last()) else {
         return (Envelope { width: 1, bins }, Delays::default());
     };
@@ -87,7 +85,7 @@ pub fn delays<'a>(
             continue;
         };
         filler.add(stamp.start, cycles);
-        if cycles > bound {
+        if cycles >= shortest {
             delays.seen += 1;
             if let Some(slot) = list.get_mut(delays.kept) {
                 *slot = Gap {
@@ -251,7 +249,12 @@ mod tests {
         let list_of = |threshold| {
             let mut list = vec![Gap::default(); 10];
             let mut bins = vec![Bin::default(); 4];
-            let (_, delays) = delays(&samples, &sums, threshold, &mut list, &mut bins);
+            let (_, delays) = delays(
+                &samples,
+                sums.shortest_delay(threshold),
+                &mut list,
+                &mut bins,
+            );
             list.truncate(delays.kept);
             list
         };
@@ -269,7 +272,7 @@ mod tests {
         let sums = Sums::of(&samples);
         let mut list = vec![Gap::default(); 10];
         let mut bins = vec![Bin::default(); 1];
-        let (_, delays) = delays(&samples, &sums, 50, &mut list, &mut bins);
+        let (_, delays) = delays(&samples, sums.shortest_delay(50), &mut list, &mut bins);
         assert_eq!(delays.seen, 1);
         assert_eq!(list[0].length, 151);
     }
@@ -280,7 +283,7 @@ mod tests {
         let sums = Sums::of(&samples);
         let mut list = vec![Gap::default(); 1];
         let mut bins = vec![Bin::default(); 2];
-        let (_, delays) = delays(&samples, &sums, 100, &mut list, &mut bins);
+        let (_, delays) = delays(&samples, sums.shortest_delay(100), &mut list, &mut bins);
         assert_eq!(
             delays,
             Delays {
@@ -300,7 +303,7 @@ mod tests {
         for n in [1, 2, 7, 1_000, 5_000] {
             let mut list = vec![];
             let mut bins = vec![Bin::default(); n];
-            let (envelope, _) = delays(&samples, &sums, 1_000, &mut list, &mut bins);
+            let (envelope, _) = delays(&samples, sums.shortest_delay(1_000), &mut list, &mut bins);
             let filled = envelope.bins.iter().filter(|bin| bin.count > 0);
             assert_eq!(envelope.bins.iter().map(|b| b.count).sum::<u64>(), 1_000);
             assert_eq!(envelope.bins.iter().map(|b| b.sum).sum::<u64>(), sums.sum);

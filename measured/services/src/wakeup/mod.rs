@@ -8,9 +8,9 @@
 //! # fn measure(mut pace: Pace, recorder: &mut Recorder, sleep_until: impl Fn(u64), now: impl Fn() -> u64) {
 //! let origin_ns = now();
 //! while let Some(due) = pace.due() {
-//!     sleep_until(origin_ns + due.planned_ns);
+//!     sleep_until(origin_ns + due.at_ns);
 //!     let now_ns = now() - origin_ns;
-//!     recorder.record(due.activation, now_ns.saturating_sub(due.planned_ns));
+//!     recorder.record(due.index, now_ns.saturating_sub(due.at_ns));
 //!     recorder.missed(pace.woke(now_ns));
 //! }
 //! # }
@@ -23,17 +23,17 @@
 //!
 //! # What is kept
 //!
-//! Every latency is counted by its whole number of ns and the slot of its phase ([`tare_wire::wakeup::SLOTS`]), without rounding. Each one at
-//! or above the threshold is listed with its activation, the first ones are listed as they were, and an
-//! envelope keeps the greatest one of each stretch of time. Only if more different values come than
+//! Every latency is counted by its whole number of ns and the slot of its phase ([`tare_wire::wakeup::SLOTS`]),
+//! without rounding. Each one at or above the threshold is listed with its activation, the first ones are listed
+//! as they were, and an envelope keeps the greatest one of each stretch of time. Only if more different values come than
 //! there is room for, and the list of those above the threshold is full as well, a latency is not
 //! counted; how many those were, their sum and the greatest are known even then.
 //!
 //! # When the method lies
 //!
-//! Recording runs between the wake-up and the next sleep. It takes
-//! [`recording_ns`](tare_wire::record::Thread::recording_ns) and brings some cache lines in, which the
-//! disturbed system lost; nothing of that lies within a latency, because the clock is read first.
+//! Recording runs between the wake-up and the next sleep. It takes [`Recorder::recording_ns`] and brings some
+//! cache lines in, which the disturbed system lost; nothing of that lies within a latency, because the clock is
+//! read first.
 
 mod counts;
 mod pace;

@@ -6,9 +6,9 @@ use tare_wire::wakeup::Plan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Its number, from 0.
-    pub activation: u64,
+    pub index: u64,
     /// Its planned time in ns, counted from the origin.
-    pub planned_ns: u64,
+    pub at_ns: u64,
 }
 
 /// Goes through the activations of one thread.
@@ -44,8 +44,8 @@ impl Pace {
     pub fn due(&self) -> Option<Due> {
         let goes_on = self.next < self.activations && self.wanted > 0;
         goes_on.then(|| Due {
-            activation: self.next,
-            planned_ns: self.next.saturating_mul(self.interval_ns),
+            index: self.next,
+            at_ns: self.next.saturating_mul(self.interval_ns),
         })
     }
 
@@ -87,10 +87,10 @@ mod tests {
         let (mut woken, mut missed) = (0, 0);
         let mut pace = Pace::new(plan, 0);
         while let Some(due) = pace.due() {
-            assert_eq!(due.planned_ns, due.activation * INTERVAL);
-            assert_eq!(due.activation, woken + missed);
+            assert_eq!(due.at_ns, due.index * INTERVAL);
+            assert_eq!(due.index, woken + missed);
             woken += 1;
-            missed += pace.woke(due.planned_ns + latency(due.activation));
+            missed += pace.woke(due.at_ns + latency(due.index));
         }
         (woken, missed)
     }
@@ -140,7 +140,7 @@ mod tests {
                 expected += 1;
             }
             prop_assert_eq!(missed, expected);
-            prop_assert_eq!(pace.due().unwrap().planned_ns, planned);
+            prop_assert_eq!(pace.due().unwrap().at_ns, planned);
         }
     }
 }

@@ -28,7 +28,7 @@ unsafe impl Zeroed for Progress {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Wake-ups.
-    pub woken: u64,
+    pub n: u64,
     /// Missed activations.
     pub missed: u64,
     /// Least latency; 0 before the first wake-up.
@@ -47,7 +47,7 @@ impl Progress {
     pub fn snapshot(&self) -> Snapshot {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Snapshot {
-            woken: read(&self.woken),
+            n: read(&self.woken),
             missed: read(&self.missed),
             min_ns: read(&self.min_ns),
             last_ns: read(&self.last_ns),
@@ -59,7 +59,7 @@ impl Progress {
     #[inline]
     pub(super) fn woke(&self, latency_ns: u64) {
         let before = self.snapshot();
-        let min_ns = if before.woken == 0 {
+        let min_ns = if before.n == 0 {
             latency_ns
         } else {
             before.min_ns.min(latency_ns)
@@ -69,7 +69,7 @@ impl Progress {
         write(&self.last_ns, latency_ns);
         write(&self.sum_ns, before.sum_ns.saturating_add(latency_ns));
         write(&self.max_ns, before.max_ns.max(latency_ns));
-        write(&self.woken, before.woken + 1);
+        write(&self.woken, before.n + 1);
     }
 
     #[inline]
@@ -96,16 +96,16 @@ impl Progress {
 impl Snapshot {
     /// Puts the figures into a record.
     #[must_use]
-    pub fn record(&self, thread: u32, tid: u32) -> Live {
+    pub fn record(&self, set: u32, tid: u32) -> Live {
         Live {
-            thread,
+            set,
             tid,
-            woken: self.woken,
+            n: self.n,
             missed: self.missed,
-            min_ns: self.min_ns,
-            last_ns: self.last_ns,
-            sum_ns: self.sum_ns,
-            max_ns: self.max_ns,
+            min: self.min_ns,
+            last: self.last_ns,
+            sum: self.sum_ns,
+            max: self.max_ns,
         }
     }
 }

@@ -31,9 +31,13 @@ pub struct Recorder {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub peaks_seen: u64,
+    pub unkept_max_ns: u64,
+    pub unkept_ns: u64,
     pub uncounted: u64,
     pub uncounted_ns: u64,
     pub uncounted_max_ns: u64,
+    /// When the last wake-up was, counted from the origin.
+    pub last_ns: u64,
 }
 
 /// Is one wake-up.
@@ -146,9 +150,15 @@ impl Recorder {
         self.progress.woke(latency_ns);
         self.envelope.add(planned_ns, latency_ns);
         self.raw.push(wakeup);
+        self.tally.last_ns = planned_ns.saturating_add(latency_ns);
         let is_peak = latency_ns >= self.threshold_ns;
         self.tally.peaks_seen += u64::from(is_peak);
         let is_listed = is_peak && self.peaks.push(wakeup);
+        if is_peak && !is_listed {
+            let tally = &mut self.tally;
+            tally.unkept_ns = tally.unkept_ns.saturating_add(latency_ns);
+            tally.unkept_max_ns = tally.unkept_max_ns.max(latency_ns);
+        }
         let slot = self.slots.advance(planned_ns);
         // What finds no room in the table gets its count from the list, if it stands there.
         let is_counted =

@@ -1,14 +1,17 @@
 //! Writes what a recorder kept.
 
-use tare_wire::record::{Record, Thread};
+use core::fmt;
+
+use tare_wire::record::{Fact, Record, Set, Unit};
+use tare_wire::rows::{Count, Part, Sample};
 
 use super::counts::Key;
 use super::recorder::{Recorder, Wakeup};
 use crate::bench::fold::runs;
-use crate::output::Output;
+use crate::output::{Output, text};
 use crate::platform::{Platform, WriteError};
 
-/// Says as what the measuring thread ran.
+/// As what a measuring thread ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// Its id in the kernel; 0 where there is none.
@@ -21,12 +24,9 @@ pub struct Identity<'a> {
     pub priority: u32,
 }
 
-#[expect(
-    clippy::redundant_closure,
-    reason = "a variant's constructor is not general over the lifetime of its list"
-)]
 impl Recorder {
-    /// Writes the sums of the thread and then its lists.
+    /// Writes the set of the thread with its lists, and what else is known of the thread, which began at `origin_ns` of
+    /// the place's clock.
     ///
     /// # Errors
     ///
@@ -34,100 +34,123 @@ impl Recorder {
     pub fn report(
         self,
         identity: Identity<'_>,
+        origin_ns: u64,
         platform: &mut impl Platform,
         output: &mut Output,
     ) -> Result<(), WriteError> {
-        output.put(platform, &Record::Thread(self.sums(identity)))?;
-        let thread = u64::from(self.thread);
-
-        let mut before = 0;
-        output.list(
-            platform,
-            |list| Record::RawLatencies(list),
-            self.raw.kept().iter(),
-            |wakeup, first| {
-                let base = if first { 0 } else { before };
-                before = wakeup.activation;
-                [thread, wakeup.activation - base, wakeup.latency_ns]
-            },
-        )?;
-        output.list(
-            platform,
-            |list| Record::Peaks(list),
-            self.peaks.kept().iter(),
-            |wakeup, _| [thread, wakeup.activation, wakeup.latency_ns],
-        )?;
-        let bins = (0_u64..).zip(self.envelope.done().bins);
-        output.list(
-            platform,
-            |list| Record::LatencyEnvelope(list),
-            bins.filter(|(_, bin)| bin.count > 0),
-            |(number, bin), _| {
-                [
-                    thread,
-                    number,
-                    bin.count,
-                    bin.sum,
-                    bin.shortest,
-                    bin.longest,
-                ]
-            },
-        )?;
-
-        let interval_ns = self.interval_ns;
-        let slot = |wakeup: &Wakeup| self.slots.of(wakeup.activation.saturating_mul(interval_ns));
-        let uncounted = self.peaks.into_kept();
-        let mut listed = 0;
-        for at in 0..uncounted.len() {
-            let key = Key::new(slot(&uncounted[at]), uncounted[at].latency_ns);
-            if let Some(key) = key.filter(|key| !self.counts.contains(*key)) {
-                // The write never overtakes the read.
-                uncounted[listed].activation = key.number();
-                listed += 1;
-            }
-        }
-        let uncounted = &mut uncounted[..listed];
-        uncounted.sort_unstable_by_key(|wakeup| wakeup.activation);
-        let listed = runs(uncounted.iter().map(|wakeup| wakeup.activation))
-            .map(|(number, count)| (Key::from_number(number), count));
-        let mut before = (0, 0);
-        output.list(
-            platform,
-            |list| Record::LatencyCounts(list),
-            merged(self.counts.into_sorted(), listed),
-            |(key, count), first| {
-                let goes_on = !first && before.0 == key.slot();
-                let base = if goes_on { before.1 } else { 0 };
-                before = (key.slot(), key.latency_ns());
-                [thread, key.slot(), key.latency_ns() - base, count]
-            },
-        )
+        let labels = text(&format_args!("thread={}", self.thread));
+        let set = self.set(&labels, origin_ns);
+        output.put(platform, &Record::Set(set))?;
+        let values = [
+            ("missed", "", self.progress.snapshot().missed),
+            ("recording time", "ns", self.recording_ns),
+        ];
+        output.values(platform, &labels, &values)?;
+        identity.write(&labels, set.period, platform, output)?;
+        self.lists(platform, output)
     }
 
-    fn sums<'a>(&self, identity: Identity<'a>) -> Thread<'a> {
+    fn set<'a>(&self, labels: &'a str, origin_ns: u64) -> Set<'a> {
         let totals = self.progress.snapshot();
-        Thread {
+        Set {
             number: self.thread,
-            tid: identity.tid,
-            cpu: identity.cpu,
-            policy: identity.policy,
-            priority: identity.priority,
-            interval_ns: self.interval_ns,
-            woken: totals.woken,
-            missed: totals.missed,
-            min_ns: totals.min_ns,
-            max_ns: totals.max_ns,
-            sum_ns: totals.sum_ns,
-            threshold_ns: self.threshold_ns,
-            peaks_seen: self.tally.peaks_seen,
-            peaks_kept: self.peaks.kept().len() as u64,
+            measure: "latency",
+            labels,
+            unit: Unit::Ns,
+            n: totals.n,
+            sum: totals.sum_ns,
+            min: totals.min_ns,
+            max: totals.max_ns,
+            first: origin_ns,
+            last: origin_ns.saturating_add(self.tally.last_ns),
+            period: self.interval_ns,
+            threshold: self.threshold_ns,
+            seen: self.tally.peaks_seen,
+            kept: self.peaks.kept().len() as u64,
+            unkept_max: self.tally.unkept_max_ns,
+            unkept_sum: self.tally.unkept_ns,
+            squares_below: None,
             uncounted: self.tally.uncounted,
-            uncounted_ns: self.tally.uncounted_ns,
-            uncounted_max_ns: self.tally.uncounted_max_ns,
-            bin_ns: self.envelope.width(),
-            raw_kept: self.raw.kept().len() as u64,
-            recording_ns: self.recording_ns,
+            uncounted_sum: self.tally.uncounted_ns,
+            uncounted_max: self.tally.uncounted_max_ns,
+            backwards: 0,
+            bin: self.envelope.width(),
+            raw: self.raw.kept().len() as u64,
+            parts: self.slots.begins().len() as u32,
         }
+    }
+
+    fn lists(self, platform: &mut impl Platform, output: &mut Output) -> Result<(), WriteError> {
+        let (set, period) = (self.thread, self.interval_ns);
+        let due_ns = |wakeup: &Wakeup| wakeup.activation.saturating_mul(period);
+        let sample = |wakeup: &Wakeup| Sample {
+            set,
+            index: wakeup.activation,
+            time: due_ns(wakeup),
+            value: wakeup.latency_ns,
+        };
+        let begins = self.slots.begins();
+        if begins.len() > 1 {
+            output.parts(platform, begins.map(|begin| Part { set, begin }))?;
+        }
+        output.raw(platform, period, self.raw.kept().iter().map(sample))?;
+        output.events(platform, period, self.peaks.kept().iter().map(sample))?;
+        output.envelope(platform, set, self.envelope.done().bins)?;
+
+        // What is listed, but found no room among the counts, is counted now.
+        let listed = self.peaks.into_kept();
+        let mut uncounted = 0;
+        for at in 0..listed.len() {
+            let slot = self.slots.of(due_ns(&listed[at]));
+            let key = Key::new(slot, listed[at].latency_ns);
+            if let Some(key) = key.filter(|key| !self.counts.contains(*key)) {
+                // The write never overtakes the read.
+                listed[uncounted].activation = key.number();
+                uncounted += 1;
+            }
+        }
+        let listed = &mut listed[..uncounted];
+        listed.sort_unstable_by_key(|wakeup| wakeup.activation);
+        let listed = runs(listed.iter().map(|wakeup| wakeup.activation))
+            .map(|(number, count)| (Key::from_number(number), count));
+        let counts = merged(self.counts.into_sorted(), listed).map(|(key, count)| Count {
+            set,
+            part: key.slot() as u32,
+            value: key.latency_ns(),
+            count,
+        });
+        output.counts(platform, counts)
+    }
+}
+
+impl Identity<'_> {
+    fn write(
+        &self,
+        labels: &str,
+        interval_ns: u64,
+        platform: &mut impl Platform,
+        output: &mut Output,
+    ) -> Result<(), WriteError> {
+        let mut put = |name, value: &dyn fmt::Display| {
+            let value = &text(&value);
+            let fact = Fact {
+                name,
+                labels,
+                value,
+            };
+            output.put(platform, &Record::Fact(fact))
+        };
+        if self.tid > 0 {
+            put("thread id", &self.tid)?;
+        }
+        if let Some(cpu) = self.cpu {
+            put("CPU", &cpu)?;
+        }
+        put("scheduling policy", &self.policy)?;
+        if self.priority > 0 {
+            put("priority", &self.priority)?;
+        }
+        put("interval", &format_args!("{interval_ns} ns"))
     }
 }
 

@@ -35,6 +35,19 @@ impl Slots {
         slots
     }
 
+    /// Returns when each slot begins, counted from the origin.
+    pub(super) fn begins(&self) -> impl ExactSizeIterator<Item = u64> {
+        let (phase_ns, last_phase) = (self.phase_ns, self.last_phase as u32);
+        let slots = if last_phase == 0 {
+            1
+        } else {
+            (last_phase + 1) * SLOTS
+        };
+        (0..slots).map(move |slot| {
+            u64::from(slot / SLOTS) * phase_ns + slot_begin_ns(phase_ns, slot % SLOTS)
+        })
+    }
+
     /// Goes back to the first slot.
     pub(super) fn restart(&mut self) {
         self.enter(0);

@@ -28,8 +28,8 @@ use tare_unikernel::timer::TimerError;
 use tare_unikernel::{cpu, memory, smp};
 use tare_wire::bounds::Refusal;
 use tare_wire::image::Settings;
-use tare_wire::record::{Begins, Counter, Exceeded, Fact, Record};
-use tare_wire::wakeup::{LEAD_NS, Plan};
+use tare_wire::record::{Begins, Counter, Exceeded, LEAD_NS, Record};
+use tare_wire::wakeup::Plan;
 
 use crate::machine::{self, Machine};
 
@@ -181,10 +181,10 @@ fn measure(
         unsafe { shared.job(thread) }.alarm.as_ref().err().copied()
     });
     let origin = cpu::tsc() + to_tsc.convert(LEAD_NS);
+    let origin_ns = to_ns.convert(origin - zero);
     if refused.is_some() {
         shared.ends.store(true, Ordering::Relaxed);
     } else {
-        let origin_ns = to_ns.convert(origin - zero);
         output.put(machine, &Record::Begins(Begins { origin_ns }))?;
         machine.flush()?;
     }
@@ -197,7 +197,7 @@ fn measure(
     match refused {
         Some(TimerError::NoFrequency) => Err(Stop::Place("the timer of the APIC does not count")),
         Some(TimerError::Rate) => Err(Stop::Place("the timer can't tick at the rate of timer-hz=")),
-        None => report(&shared, machine, output),
+        None => report(&shared, origin_ns, machine, output),
     }
 }
 
@@ -218,9 +218,9 @@ fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
             recorder: Some(Recorder::new(plan, thread, memory)),
             alarm: Err(TimerError::NoFrequency),
             exceeded: [Exceeded {
-                thread,
-                activation: 0,
-                latency_ns: 0,
+                set: thread,
+                index: 0,
+                value: 0,
             }; MOST_EXCEEDED],
             exceeded_kept: 0,
             counted: [0; 3],
@@ -321,15 +321,15 @@ impl Shared<'_> {
             if self.ends.load(Ordering::Relaxed) {
                 return;
             }
-            let planned = origin + self.to_tsc.convert(due.planned_ns);
+            let planned = origin + self.to_tsc.convert(due.at_ns);
             let woke = alarm.sleep_until(planned);
             let latency_ns = self.to_ns.convert(woke - planned);
-            recorder.record(due.activation, latency_ns);
-            recorder.missed(pace.woke(due.planned_ns + latency_ns));
+            recorder.record(due.index, latency_ns);
+            recorder.missed(pace.woke(due.at_ns + latency_ns));
             if self.plan.above_ns.is_some_and(|above| latency_ns > above) {
                 if let Some(place) = job.exceeded.get_mut(job.exceeded_kept) {
-                    place.activation = due.activation;
-                    place.latency_ns = latency_ns;
+                    place.index = due.index;
+                    place.value = latency_ns;
                     job.exceeded_kept += 1;
                 }
                 if !self.plan.go_on {
@@ -348,7 +348,12 @@ impl Shared<'_> {
     }
 }
 
-fn report(shared: &Shared<'_>, machine: &mut Machine, output: &mut Output) -> Result<(), Stop> {
+fn report(
+    shared: &Shared<'_>,
+    origin_ns: u64,
+    machine: &mut Machine,
+    output: &mut Output,
+) -> Result<(), Stop> {
     let mut counted = [0; 3];
     for thread in 0..shared.plan.threads {
         // SAFETY: all CPUs are done.
@@ -366,7 +371,7 @@ fn report(shared: &Shared<'_>, machine: &mut Machine, output: &mut Output) -> Re
             priority: 0,
         };
         if let Some(recorder) = job.recorder.take() {
-            recorder.report(identity, machine, output)?;
+            recorder.report(identity, origin_ns, machine, output)?;
         }
     }
     for ((name, _), count) in machine::counters().into_iter().zip(counted) {
@@ -380,7 +385,6 @@ fn report(shared: &Shared<'_>, machine: &mut Machine, output: &mut Output) -> Re
         )),
         None => output::text(&"TSC deadline"),
     };
-    let (name, value) = ("wake-up timer", value.as_str());
-    output.put(machine, &Record::Fact(Fact { name, value }))?;
+    output.fact(machine, "wake-up timer", &value)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the reader of a latency wants to know of the place, besides what every measurement tells.
+//! What the reader of the figures wants to know of the place, besides what every measurement tells.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ pub fn facts(threads: &[Thread]) -> Vec<Fact> {
             "RT throttling",
             Some(Throttling::find().map_or_else(|| "off".to_owned(), |t| t.in_short())),
         ),
-        ("cost of a wake-up", wake_up(threads)),
+        ("cost of a wake-up", sleep(threads)),
     ];
     all.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -72,8 +72,8 @@ fn step() -> String {
     }
 }
 
-fn wake_up(threads: &[Thread]) -> Option<String> {
-    let cost = threads.first()?.wake_up;
+fn sleep(threads: &[Thread]) -> Option<String> {
+    let cost = threads.first()?.sleep;
     let (least, median) = (cost.least_ns, cost.median_ns);
     Some(format!("{least} ns at least, {median} ns median"))
 }

@@ -10,9 +10,9 @@ use tare_wire::wakeup::{Plan, Policy};
 /// 95 % of a CPU in all, and a measuring thread needs little.
 const RESERVED_SHARE: u64 = 10;
 
-/// Is how many wake-ups' cost a SCHED_DEADLINE thread reserves for one: one that takes longer than what is
+/// How many sleeps' cost a SCHED_DEADLINE thread reserves for one: one that takes longer than what is
 /// reserved is stopped until the next period, and would measure that.
-const RESERVED_WAKE_UPS: u64 = 4;
+const RESERVED_SLEEPS: u64 = 4;
 
 /// Is what a thread asks of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub enum Scheduling {
 }
 
 impl Scheduling {
-    /// Returns what a thread of the plan asks for, if a wake-up costs `wake_up_ns`.
-    pub fn of(plan: &Plan, thread: u32, wake_up_ns: u64) -> Self {
+    /// Returns what a thread of the plan asks for, if a sleep costs `sleep_ns`.
+    pub fn of(plan: &Plan, thread: u32, sleep_ns: u64) -> Self {
         match plan.policy {
             Policy::Deadline => {
                 let period_ns = plan.interval_of(thread);
-                let least = wake_up_ns.saturating_mul(RESERVED_WAKE_UPS);
+                let least = sleep_ns.saturating_mul(RESERVED_SLEEPS);
                 Self::Deadline {
                     runtime_ns: (period_ns / RESERVED_SHARE).max(least).min(period_ns),
                     period_ns,
@@ -193,13 +193,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_reserves_a_share_and_at_least_some_wake_ups() {
+    fn a_deadline_reserves_a_share_and_at_least_some_sleeps() {
         let plan = Plan {
             policy: Policy::Deadline,
             priority: 0,
             ..Plan::new(1_000_000, 1)
         };
-        let reserved = |wake_up_ns| match Scheduling::of(&plan, 0, wake_up_ns) {
+        let reserved = |sleep_ns| match Scheduling::of(&plan, 0, sleep_ns) {
             Scheduling::Deadline { runtime_ns, .. } => runtime_ns,
             other => panic!("{other:?}"),
         };

@@ -12,7 +12,7 @@ use tare_services::wakeup::{Pace, Progress, Recorder};
 use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::{Plan, Policy};
 
-use super::clock::{WakeUpCost, now_ns, sleep_until};
+use super::clock::{SleepCost, now_ns, sleep_until};
 use super::placing;
 use super::refusal::Refusal;
 use super::scheduling::Scheduling;
@@ -40,8 +40,8 @@ pub struct Thread {
     /// How it is scheduled, as the kernel tells.
     pub scheduling: Scheduling,
     /// What a sleep and its end cost on its CPU, under its policy.
-    pub wake_up: WakeUpCost,
-    /// What recording one wake-up costs.
+    pub sleep: SleepCost,
+    /// What recording one sample costs.
     pub recording_ns: u64,
     /// How far it is.
     pub progress: &'static Progress,
@@ -50,14 +50,14 @@ pub struct Thread {
     handle: JoinHandle<Kept>,
 }
 
-/// Is what a thread has in the end: its latencies, and the kernel's events around the worst if they were asked for.
+/// What a thread has in the end: its samples, and the kernel's events around the worst if they were asked for.
 pub type Kept = (Recorder, Option<Keeper>);
 
 /// Is what a thread has found out before it measures.
 struct Started {
     tid: u32,
     scheduling: Scheduling,
-    wake_up: WakeUpCost,
+    sleep: SleepCost,
     recording_ns: u64,
 }
 
@@ -86,7 +86,7 @@ impl Thread {
             voice: Arc::clone(&voice),
         };
         let handle = Builder::new()
-            .name(format!("tare-wakeup/{number}"))
+            .name(format!("tare-measure/{number}"))
             .stack_size(STACK_BYTES)
             .spawn(move || measuring.run(&sender))
             .map_err(|source| Trouble::System {
@@ -112,7 +112,7 @@ impl Thread {
             tid: started.tid,
             cpu,
             scheduling: started.scheduling,
-            wake_up: started.wake_up,
+            sleep: started.sleep,
             recording_ns: started.recording_ns,
             progress,
             voice,
@@ -154,7 +154,7 @@ impl Measuring {
         (self.recorder, self.keeper)
     }
 
-    /// Makes everything ready that could otherwise disturb the first wake-ups.
+    /// Makes everything ready that could otherwise disturb the first samples.
     fn prepare(&mut self) -> Result<Started, Trouble> {
         let cpu = self.plan.cpu_of(self.number);
         if let Some(cpu) = cpu {
@@ -167,19 +167,19 @@ impl Measuring {
         // The slack of an ordinary thread's timers is time that it sleeps, not what waking it up costs.
         set_timer_slack(Some(NonZeroU64::MIN));
         // Under SCHED_DEADLINE it would be stopped in the middle of so many sleeps.
-        let before = (self.plan.policy == Policy::Deadline).then(WakeUpCost::measure);
+        let before = (self.plan.policy == Policy::Deadline).then(SleepCost::measure);
         let costs = before.map_or(0, |cost| cost.median_ns);
         let asked = Scheduling::of(&self.plan, self.number, costs);
         let refused = |errno| Trouble::Scheduling(Box::new(Refusal::explain(errno, asked, cpu)));
         asked.apply().map_err(refused)?;
         let scheduling = Scheduling::read().map_err(refused)?;
-        let wake_up = before.unwrap_or_else(WakeUpCost::measure);
+        let sleep = before.unwrap_or_else(SleepCost::measure);
         set_timer_slack(None);
         self.recorder.calibrate(now_ns);
         Ok(Started {
             tid: gettid().as_raw_nonzero().get().unsigned_abs(),
             scheduling,
-            wake_up,
+            sleep,
             recording_ns: self.recorder.recording_ns(),
         })
     }
@@ -191,37 +191,34 @@ impl Measuring {
         while let Some(due) = pace.due()
             && !self.shared.is_stopped()
         {
-            let planned_ns = origin_ns + due.planned_ns;
-            if !sleep_until(planned_ns) {
-                // A signal ended the sleep: either it is over, or the activation is still due.
+            let due_ns = origin_ns + due.at_ns;
+            if !sleep_until(due_ns) {
+                // A signal ended the sleep: either it is over, or the sample is still due.
                 continue;
             }
             let now_ns = now_ns();
-            // Neither timers nor the clock go back, but a latency below 0 would not be counted as one.
-            let latency_ns = now_ns.saturating_sub(planned_ns);
-            self.recorder.record(due.activation, latency_ns);
+            // Neither timers nor the clock go back, but a value below 0 would not be counted as one.
+            let value_ns = now_ns.saturating_sub(due_ns);
+            self.recorder.record(due.index, value_ns);
             self.recorder
                 .missed(pace.woke(now_ns.saturating_sub(origin_ns)));
             if let Some(keeper) = &mut self.keeper
-                && keeper.is_candidate(latency_ns)
+                && keeper.is_candidate(value_ns)
             {
-                keeper.keep(due.activation, planned_ns, latency_ns);
+                keeper.keep(due.index, due_ns, value_ns);
             }
-            if latency_ns > limit_ns {
-                self.exceeded(due.activation, latency_ns);
+            if value_ns > limit_ns {
+                self.exceeded(due.index, value_ns);
             }
         }
     }
 
     #[cold]
-    fn exceeded(&self, activation: u64, latency_ns: u64) {
+    fn exceeded(&self, index: u64, value_ns: u64) {
         if !self.plan.go_on {
             self.shared.stop();
         }
-        self.voice.exceedings.put(Exceeding {
-            activation,
-            latency_ns,
-        });
+        self.voice.exceedings.put(Exceeding { index, value_ns });
         self.shared.tell();
     }
 }

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// Is how many latencies above the limit one thread can tell before they are read.
+/// How many values above the limit one thread can tell before they are read.
 const ROOM: usize = 256;
 
 /// Is one for all threads.
 #[derive(Debug)]
 pub struct Shared {
-    /// The time of activation 0; the threads wait until it is known. None: there will be no measurement.
+    /// The time of the first sample; the threads wait until it is known. None: there will be no measurement.
     origin_ns: OnceLock<Option<u64>>,
     stop: AtomicBool,
     news: OwnedFd,
@@ -87,7 +87,7 @@ impl AsFd for Shared {
 /// Is what one thread says while it measures.
 #[derive(Debug, Default)]
 pub struct Voice {
-    /// Latencies above the limit.
+    /// Values above the limit.
     pub exceedings: Exceedings,
     ended: AtomicBool,
 }
@@ -104,19 +104,19 @@ impl Voice {
     }
 }
 
-/// Is a latency above the limit.
+/// A value above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeding {
-    /// Number of the activation.
-    pub activation: u64,
-    /// The latency.
-    pub latency_ns: u64,
+    /// Number of the sample.
+    pub index: u64,
+    /// The value.
+    pub value_ns: u64,
 }
 
-/// Takes latencies above the limit from one thread to one other, without waiting.
+/// Takes values above the limit from one thread to one other, without waiting.
 #[derive(Debug)]
 pub struct Exceedings {
-    /// Activation and latency in turn.
+    /// Index and value in turn.
     ring: Box<[[AtomicU64; 2]]>,
     /// How many were put in.
     written: AtomicU64,
@@ -148,9 +148,9 @@ impl Exceedings {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let [activation, latency] = &self.ring[(written % ROOM as u64) as usize];
-        activation.store(exceeding.activation, Ordering::Relaxed);
-        latency.store(exceeding.latency_ns, Ordering::Relaxed);
+        let [index, value] = &self.ring[(written % ROOM as u64) as usize];
+        index.store(exceeding.index, Ordering::Relaxed);
+        value.store(exceeding.value_ns, Ordering::Relaxed);
         self.written.store(written + 1, Ordering::Release);
     }
 
@@ -160,10 +160,10 @@ impl Exceedings {
         if read == self.written.load(Ordering::Acquire) {
             return None;
         }
-        let [activation, latency] = &self.ring[(read % ROOM as u64) as usize];
+        let [index, value] = &self.ring[(read % ROOM as u64) as usize];
         let exceeding = Exceeding {
-            activation: activation.load(Ordering::Relaxed),
-            latency_ns: latency.load(Ordering::Relaxed),
+            index: index.load(Ordering::Relaxed),
+            value_ns: value.load(Ordering::Relaxed),
         };
         self.read.store(read + 1, Ordering::Release);
         Some(exceeding)
@@ -182,17 +182,17 @@ mod tests {
     #[test]
     fn what_is_put_in_comes_out_in_order_and_the_rest_is_counted() {
         let exceedings = Exceedings::default();
-        let exceeding = |activation| Exceeding {
-            activation,
-            latency_ns: 2 * activation,
+        let exceeding = |index| Exceeding {
+            index,
+            value_ns: 2 * index,
         };
         for round in 0..3 {
             let from = round * 1_000;
-            for activation in from..from + ROOM as u64 + 5 {
-                exceedings.put(exceeding(activation));
+            for index in from..from + ROOM as u64 + 5 {
+                exceedings.put(exceeding(index));
             }
-            for activation in from..from + ROOM as u64 {
-                assert_eq!(exceedings.take(), Some(exceeding(activation)));
+            for index in from..from + ROOM as u64 {
+                assert_eq!(exceedings.take(), Some(exceeding(index)));
             }
             assert_eq!(exceedings.take(), None);
             assert_eq!(exceedings.lost(), 5 * (round + 1));
@@ -204,7 +204,7 @@ mod tests {
         let exceedings = Exceedings::default();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for activation in 0..10_000 {
+                for index in 0..10_000 {
                     while exceedings.written.load(Ordering::Relaxed)
                         - exceedings.read.load(Ordering::Relaxed)
                         >= ROOM as u64
@@ -212,22 +212,19 @@ mod tests {
                         std::thread::yield_now();
                     }
                     exceedings.put(Exceeding {
-                        activation,
-                        latency_ns: activation,
+                        index,
+                        value_ns: index,
                     });
                 }
             });
-            for activation in 0..10_000 {
+            for index in 0..10_000 {
                 let taken = loop {
                     match exceedings.take() {
                         Some(taken) => break taken,
                         None => std::thread::yield_now(),
                     }
                 };
-                assert_eq!(
-                    (taken.activation, taken.latency_ns),
-                    (activation, activation)
-                );
+                assert_eq!((taken.index, taken.value_ns), (index, index));
             }
         });
         assert_eq!(exceedings.lost(), 0);

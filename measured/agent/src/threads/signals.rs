@@ -21,7 +21,7 @@ impl Signals {
     ///
     /// Returns the kernel's error if it gives no descriptor.
     pub fn take_over() -> io::Result<Self> {
-        ignore_wake_up();
+        ignore_nudge();
         // SAFETY: a plain set of bits, for which zeros are a value; made a set by the next call.
         let mut set = unsafe { core::mem::zeroed() };
         // SAFETY: a live set, valid signals, no set to return.
@@ -67,20 +67,20 @@ impl AsFd for Signals {
 }
 
 /// Is the signal that ends a sleep. Nobody else sends it.
-const WAKE_UP: libc::c_int = libc::SIGUSR1;
+const NUDGE: libc::c_int = libc::SIGUSR1;
 
 /// Makes the signal one that does nothing but to end a sleep: it must be caught, for an ignored one does not.
-fn ignore_wake_up() {
+fn ignore_nudge() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: zeros are a value: no flags, no signals blocked meanwhile.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = nothing as *const () as usize;
     // SAFETY: a live action whose handler does nothing, so that it may run at any time.
-    unsafe { libc::sigaction(WAKE_UP, &raw const action, ptr::null_mut()) };
+    unsafe { libc::sigaction(NUDGE, &raw const action, ptr::null_mut()) };
 }
 
 /// Ends the sleep of a thread of this process, if it sleeps and has not ended.
-pub fn wake_up(tid: u32) {
+pub fn nudge(tid: u32) {
     // SAFETY: no memory is involved; a thread that has ended is no thread of this process any more.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, WAKE_UP) };
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, NUDGE) };
 }

@@ -1,8 +1,8 @@
-//! Wake-ups on Linux: threads that sleep until absolute times, as cyclictest's do.
+//! Measuring threads on Linux: they sleep until absolute times, as cyclictest's do.
 //!
 //! The order is fixed, because measuring must never wait for recording. All memory is mapped, touched and locked;
 //! the threads are started, pinned and scheduled, and measure what their own sleep and recording cost; only then
-//! is the time of the first activation chosen and told. From then on a thread does nothing but sleep, read the clock
+//! is the time of the first sample chosen and told. From then on a thread does nothing but sleep, read the clock
 //! and record, until it is over; no other thread has to run for that. Everything else is written afterwards.
 //!
 //! # When the method lies
@@ -16,7 +16,7 @@
 //! * [`watch`]: what the thread that started them does meanwhile; [`shared`]: what they share; [`signals`];
 //! * [`placing`], [`scheduling`]: where they run, under which policy;
 //! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
-//! * [`facts`]: what a reader of a latency wants to know of the place;
+//! * [`facts`]: what a reader of the figures wants to know of the place;
 //! * [`trouble`]: what can keep a measurement from being made.
 
 mod begin;
@@ -42,8 +42,8 @@ use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Wanted};
 use tare_services::wakeup::{Identity, Recorder, arena_bytes};
 use tare_wire::cpus::Cpus;
-use tare_wire::record::{Begins, Fact, Record};
-use tare_wire::wakeup::{LEAD_NS, Plan};
+use tare_wire::record::{Begins, LEAD_NS, Record};
+use tare_wire::wakeup::Plan;
 
 use self::clock::now_ns;
 use self::placing::Place;
@@ -56,7 +56,7 @@ use self::watch::Watch;
 use crate::flight::{self, Flight, Keeper};
 use crate::init;
 
-/// Is how many times a wake-up's cost must fit into the interval so that nothing is remarked.
+/// How many times a sleep's cost must fit into the interval so that nothing is remarked.
 const COMFORT: u64 = 2;
 
 /// Runs the plan and writes the records of everything that happened.
@@ -151,7 +151,7 @@ impl Ready {
         }
         watched?;
         let flight = self.flight.and_then(Result::ok);
-        report(plan, self.threads, flight, platform, output)
+        report(plan, self.threads, flight, origin_ns, platform, output)
     }
 
     /// Says what the reader of the figures should know.
@@ -169,7 +169,7 @@ impl Ready {
         if self.place.shares {
             notices.push(format!(
                 "threads measure on every CPU that the watching thread may use ({}): what it writes meanwhile \
-                 comes late, and its own wake-ups disturb",
+                 comes late, and its own work disturbs",
                 self.place.cpus
             ));
         }
@@ -201,6 +201,7 @@ fn report(
     plan: &Plan,
     threads: Vec<Thread>,
     flight: Option<Flight>,
+    origin_ns: u64,
     platform: &mut impl Platform,
     output: &mut Output,
 ) -> Result<(), Trouble> {
@@ -215,8 +216,8 @@ fn report(
             priority: thread.scheduling.priority(),
         };
         let (recorder, keeper) = thread.join();
-        recorder.report(identity, platform, output)?;
-        keepers.extend(keeper);
+        recorder.report(identity, origin_ns, platform, output)?;
+        keepers.extend(keeper.map(|keeper| (identity.tid, keeper)));
     }
     if let Some(flight) = flight {
         let trace = flight.finish(&keepers);
@@ -225,17 +226,17 @@ fn report(
     }
     if lost > 0 {
         let text = format!(
-            "{lost} latencies above the limit came too fast to be told at once; they are counted"
+            "{lost} values above the limit came too fast to be told at once; they are counted"
         );
         output.notice(platform, &text)?;
     }
     for (name, value) in &facts {
-        output.put(platform, &Record::Fact(Fact { name, value }))?;
+        output.fact(platform, name, value)?;
     }
     Ok(())
 }
 
-/// Lets the kernel measure wake-ups, too, where it can and nobody else has to do with it.
+/// Lets the kernel's own tracer measure, too, where it can and nobody else has to do with it.
 fn second_opinion(
     plan: &Plan,
     platform: &mut impl Platform,
@@ -251,7 +252,7 @@ fn second_opinion(
     match flight::timerlat::run(cpu, plan.interval_ns) {
         Ok(facts) => {
             for (name, value) in facts.iter().flatten() {
-                output.put(platform, &Record::Fact(Fact { name, value }))?;
+                output.fact(platform, name, value)?;
             }
         }
         Err(source) => {
@@ -291,11 +292,11 @@ fn start(
         let recorder = Recorder::new(plan, number, memory);
         let thread = Thread::start(plan, number, (recorder, keepers.next()), shared)?;
         let interval_ns = plan.interval_of(number);
-        let (wake_up_ns, recording_ns) = (thread.wake_up.least_ns, thread.recording_ns);
-        if interval_ns <= wake_up_ns + recording_ns {
+        let (sleep_ns, recording_ns) = (thread.sleep.least_ns, thread.recording_ns);
+        if interval_ns <= sleep_ns + recording_ns {
             return Err(Trouble::TooShort {
                 interval_ns,
-                wake_up_ns,
+                sleep_ns,
                 recording_ns,
             });
         }
@@ -303,12 +304,12 @@ fn start(
     }
     placing::leaves_room(plan, place, |number| {
         let thread = &threads[number as usize];
-        thread.wake_up.least_ns + thread.recording_ns
+        thread.sleep.least_ns + thread.recording_ns
     })?;
     Ok(threads)
 }
 
 /// Returns what a period of a thread takes of its CPU as a rule.
 fn taken_ns(thread: &Thread) -> u64 {
-    thread.wake_up.median_ns + thread.recording_ns
+    thread.sleep.median_ns + thread.recording_ns
 }

@@ -45,7 +45,7 @@ pub enum Trouble {
         /// The interval.
         interval_ns: u64,
         /// The least that a sleep and its end cost.
-        wake_up_ns: u64,
+        sleep_ns: u64,
         /// What recording costs.
         recording_ns: u64,
     },
@@ -109,17 +109,17 @@ impl fmt::Display for Trouble {
             ),
             Self::TooShort {
                 interval_ns,
-                wake_up_ns,
+                sleep_ns,
                 recording_ns,
             } => write!(
                 f,
                 "an interval of {} µs can't be held here: setting a timer and being woken up by it takes \
                  at least {} µs, and recording {} µs more. Choose an interval of {} µs or more",
                 micros(*interval_ns),
-                micros(*wake_up_ns),
+                micros(*sleep_ns),
                 micros(*recording_ns),
                 // So that half of the CPU is left.
-                (2 * (wake_up_ns + recording_ns)).div_ceil(1_000)
+                (2 * (sleep_ns + recording_ns)).div_ceil(1_000)
             ),
             Self::OnMeasuredCpus { main, free } => write!(
                 f,
@@ -187,7 +187,7 @@ mod tests {
             (
                 Trouble::TooShort {
                     interval_ns: 2_000,
-                    wake_up_ns: 4_230,
+                    sleep_ns: 4_230,
                     recording_ns: 40,
                 },
                 "2.0 µs can't be held here: setting a timer and being woken up by it takes at least 4.2 µs, and \

@@ -38,16 +38,16 @@ fn step_ns(clock: ClockId) -> u64 {
     step.tv_sec.cast_unsigned() * SECOND_NS + step.tv_nsec.cast_unsigned()
 }
 
-/// Says what it costs to sleep and to be woken up at once.
+/// What it costs to sleep and to be woken up at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WakeUpCost {
+pub struct SleepCost {
     /// The least of all.
     pub least_ns: u64,
     /// The median.
     pub median_ns: u64,
 }
 
-impl WakeUpCost {
+impl SleepCost {
     /// Measures it, with sleeps until a time that is just over: the kernel sets its timer all the same, is
     /// interrupted as soon as the timer can, and wakes the thread up. So this is the least that one
     /// period takes of the CPU, apart from recording.
@@ -83,7 +83,7 @@ mod tests {
         let until = now_ns() + 1_000_000;
         assert!(sleep_until(until));
         assert!(now_ns() >= until);
-        let cost = WakeUpCost::measure();
+        let cost = SleepCost::measure();
         assert!(cost.least_ns > 0 && cost.least_ns <= cost.median_ns);
     }
 

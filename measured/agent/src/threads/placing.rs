@@ -54,7 +54,7 @@ pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, Trouble> {
     Ok(Place { cpus, shares })
 }
 
-/// Checks that real-time threads leave something of the watching thread's CPUs, when each wake-up takes at least
+/// Checks that real-time threads leave something of the watching thread's CPUs, when each sample takes at least
 /// `taken_ns(thread)`.
 ///
 /// # Errors

@@ -10,14 +10,14 @@ use tare_wire::wakeup::Plan;
 
 use super::clock::now_ns;
 use super::shared::Shared;
-use super::signals::{Signals, wake_up};
+use super::signals::{Signals, nudge};
 use super::thread::Thread;
 use super::trouble::Trouble;
 
 /// Is how long a thread may stand still after its end was due before it counts as stuck; twice in a row, since
 /// this process may have been stopped itself.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// Is how often sleeping threads are woken up that are to end: one may be on its way to its next sleep when the
+/// Is how often sleeping threads are taken up that are to end: one may be on its way to its next sleep when the
 /// signal comes.
 const NUDGE_NS: u64 = 10_000_000;
 
@@ -56,7 +56,7 @@ impl<'a> Watch<'a> {
             patience: Patience {
                 ends_ns: origin_ns.saturating_add(plan.expected_ns()),
                 length_ns: PATIENCE_NS + 2 * plan.interval_of(last),
-                woken: None,
+                taken: None,
                 idle: 0,
             },
         }
@@ -130,9 +130,9 @@ impl<'a> Watch<'a> {
         for thread in self.threads {
             while let Some(exceeding) = thread.voice.exceedings.take() {
                 let exceeded = Exceeded {
-                    thread: thread.number,
-                    activation: exceeding.activation,
-                    latency_ns: exceeding.latency_ns,
+                    set: thread.number,
+                    index: exceeding.index,
+                    value: exceeding.value_ns,
                 };
                 output.put(platform, &Record::Exceeded(exceeded))?;
                 has_told = true;
@@ -144,7 +144,7 @@ impl<'a> Watch<'a> {
         {
             for thread in self.threads {
                 let snapshot = thread.progress.snapshot();
-                if snapshot.woken > 0 {
+                if snapshot.n > 0 {
                     let live = snapshot.record(thread.number, thread.tid);
                     output.put(platform, &Record::Live(live))?;
                 }
@@ -166,7 +166,7 @@ impl<'a> Watch<'a> {
             .iter()
             .filter(|thread| !thread.voice.has_ended())
         {
-            wake_up(thread.tid);
+            nudge(thread.tid);
         }
     }
 }
@@ -176,8 +176,8 @@ struct Patience {
     /// When it is looked at next: first when the measurement is due to end.
     ends_ns: u64,
     length_ns: u64,
-    /// Wake-ups of each thread when it was last looked.
-    woken: Option<Vec<u64>>,
+    /// Samples of each thread when it was last looked.
+    taken: Option<Vec<u64>>,
     /// How often in a row one stood still.
     idle: u32,
 }
@@ -189,17 +189,14 @@ impl Patience {
         if now < self.ends_ns {
             return None;
         }
-        let woken: Vec<u64> = threads
-            .iter()
-            .map(|t| t.progress.snapshot().woken)
-            .collect();
-        let stands_still = self.woken.as_ref().and_then(|before| {
-            let mut still = threads.iter().zip(before.iter().zip(&woken));
+        let taken: Vec<u64> = threads.iter().map(|t| t.progress.snapshot().n).collect();
+        let stands_still = self.taken.as_ref().and_then(|before| {
+            let mut still = threads.iter().zip(before.iter().zip(&taken));
             let (thread, _) = still.find(|(t, (then, now))| then == now && !t.voice.has_ended())?;
             Some(thread)
         });
         self.idle = stands_still.map_or(0, |_| self.idle + 1);
-        self.woken = Some(woken);
+        self.taken = Some(taken);
         self.ends_ns = now.saturating_add(self.length_ns);
         stands_still.filter(|_| self.idle >= 2)
     }

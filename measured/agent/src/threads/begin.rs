@@ -1,4 +1,4 @@
-//! Telling the load beside this process, where init has one, when the first wake-up is due: its phases begin then.
+//! Telling the load beside this process, where init has one, when the first sample is due: its phases begin then.
 
 use std::env;
 use std::fs::File;
