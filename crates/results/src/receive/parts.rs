@@ -65,7 +65,7 @@ impl Divided {
         let parts = self.begins.len().max(1);
         parts == self.parts.max(1) as usize
             && self.begins.first().is_none_or(|first| *first == 0)
-            && self.begins.is_sorted_by(|a, b| a < b)
+            && self.begins.is_sorted()
             && self.counts.iter().all(|row| (row.part as usize) < parts)
     }
 
