@@ -190,7 +190,7 @@ struct First {
 
 impl Watcher for First {
     fn line(&mut self, line: &[u8], at_ns: u64) {
-        if line.starts_with(b"tare1:") {
+        if line.starts_with(b"tare2:") {
             self.at_ns.get_or_insert(at_ns);
         }
     }

@@ -62,24 +62,7 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
         return Err(ExperimentError::Nothing { what });
     }
     at_most(all)?;
-    let runs: Vec<u32> = cells.iter().map(|repeated| repeated.runs).collect();
-    let mut blocks = order::interleaved(&runs, frame.seed);
-    let mut engines = Vec::new();
-    for repeated in cells {
-        engines.push(spec::of(&repeated.cell.target)?.engine());
-    }
-    order::group_by_daemon(&mut blocks, |index| engines[index]);
-    let in_order = (1..)
-        .zip(&blocks)
-        .flat_map(|(block, order)| order.iter().map(move |index| (block, *index)));
-    let planned: Vec<CellPlan> = (1..)
-        .zip(in_order)
-        .map(|(id, (block, index))| CellPlan {
-            id,
-            block,
-            ..cells[index].cell.clone()
-        })
-        .collect();
+    let planned = in_order(cells, frame.seed, (1, 1))?;
     Ok(Plan {
         schema: SCHEMA,
         tare_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -94,6 +77,63 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
         study: frame.study,
         cells: planned,
     })
+}
+
+/// Makes the cells by which a run gets `runs` more runs of each combination, in blocks that follow its own. A
+/// combination that ran less often than others gets as many fewer.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if there is nothing to add, or more than fits into one run.
+pub fn more_runs(plan: &Plan, runs: u32) -> Result<Vec<CellPlan>, ExperimentError> {
+    let mut cells: Vec<Repeated> = Vec::new();
+    for cell in &plan.cells {
+        match cells.iter_mut().find(|known| known.cell.repeats(cell)) {
+            Some(known) => known.runs += 1,
+            None => cells.push(Repeated {
+                cell: cell.clone(),
+                runs: 1,
+            }),
+        }
+    }
+    let most = cells.iter().map(|known| known.runs).max().unwrap_or(1);
+    for known in &mut cells {
+        known.runs = (u64::from(runs) * u64::from(known.runs) / u64::from(most)) as u32;
+    }
+    let added: u64 = cells.iter().map(|known| u64::from(known.runs)).sum();
+    if added == 0 {
+        let what = "the number of runs";
+        return Err(ExperimentError::Nothing { what });
+    }
+    at_most(plan.cells.len() as u64 + added)?;
+    let id = plan.cells.len() as u32 + 1;
+    let block = plan.cells.iter().map(|cell| cell.block).max().unwrap_or(0) + 1;
+    // Another order than that of the blocks before, and the same again for the same run.
+    in_order(&cells, plan.seed.wrapping_add(block.into()), (id, block))
+}
+
+/// Puts cells into blocks, and numbers both from here on.
+fn in_order(
+    cells: &[Repeated],
+    seed: u64,
+    (id, block): (u32, u32),
+) -> Result<Vec<CellPlan>, ExperimentError> {
+    let runs: Vec<u32> = cells.iter().map(|repeated| repeated.runs).collect();
+    let mut blocks = order::interleaved(&runs, seed);
+    let mut engines = Vec::new();
+    for repeated in cells {
+        engines.push(spec::of(&repeated.cell.target)?.engine());
+    }
+    order::group_by_daemon(&mut blocks, |index| engines[index]);
+    let in_order = (block..)
+        .zip(&blocks)
+        .flat_map(|(block, order)| order.iter().map(move |index| (block, *index)));
+    let numbered = (id..).zip(in_order).map(|(id, (block, index))| CellPlan {
+        id,
+        block,
+        ..cells[index].cell.clone()
+    });
+    Ok(numbered.collect())
 }
 
 /// Refuses more cells than a plan can have.

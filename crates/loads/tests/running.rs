@@ -190,6 +190,57 @@ fn phases_begin_when_they_are_told() {
 }
 
 #[test]
+fn a_tool_that_can_t_be_killed_is_left_to_the_guard_and_found_by_a_sweep() {
+    // In version 2 what is frozen can be killed.
+    let group = format!("/sys/fs/cgroup/freezer/tare-test-{}", std::process::id());
+    if let Err(error) = fs::create_dir(&group) {
+        skip("frozen", &format!("{group}: {error}"));
+        return;
+    }
+    /// Lets all go also if the test fails.
+    struct Thaw(String);
+    impl Drop for Thaw {
+        fn drop(&mut self) {
+            let _ = fs::write(&self.0, "THAWED");
+        }
+    }
+    let thawed = Thaw(format!("{group}/freezer.state"));
+    let Some((bench, _)) = Bench::for_load("idle") else {
+        return;
+    };
+    let script =
+        format!("echo $$ >{group}/cgroup.procs; echo FROZEN >{group}/freezer.state; sleep 1000");
+    let phases = format!(
+        "1s:command:sh -c '{script}';idle;idle;idle",
+        script = script.replace(';', ";;")
+    );
+    let guard = bench.guard();
+    let interrupt = Interrupt::detached().unwrap();
+    let (phases, none) = (Schedule::parse(&phases).unwrap(), Measured::default());
+    let mut running = Running::start(&phases, &bench.agent, &none, &guard, &interrupt).unwrap();
+    running.begin(now_ns() + LEAD_NS).unwrap();
+    thread::sleep(Duration::from_nanos(LEAD_NS) + Duration::from_secs(5));
+    let begun = Instant::now();
+    let did = running.stop().unwrap();
+    // The driver waits 10 s for what it left before.
+    assert!(
+        begun.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(did.left.len() == 1 && !did.left[0].ended, "{did:?}");
+    assert!(!guard.close().problems.is_empty());
+
+    drop(thawed);
+    wait_for("its end", || fs::remove_dir(&group).is_ok());
+    let state = bench.folder.path().join("state");
+    let swept = sweep_with(&state, &bench.options());
+    assert!(swept.undo.problems.is_empty(), "{swept:?}");
+    assert!(bench.scratch_is_empty());
+    assert!(sweep_with(&state, &bench.options()).undo.undone.is_empty());
+}
+
+#[test]
 fn a_load_that_can_t_run_says_why() {
     let Some((bench, load)) = Bench::for_load("command:sh -c 'echo no >&2; exit 3'") else {
         return;

@@ -16,13 +16,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_wire::wakeup;
 
+use crate::target::TargetSpec;
 pub use record::{
     Absent, Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels,
     Preparation, Program, Record, SetHead, Unit, Value,
 };
 pub use samples::{Bin, Count, Event, Instance, Samples, SetSamples};
 pub use trace::{Trace, TraceEvent, TraceKind};
-use crate::target::TargetSpec;
 
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.

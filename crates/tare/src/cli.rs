@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tare_experiments::units::{duration, setting_file};
 use tare_loads::{Cpus, Load};
+use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;
 use tare_wire::plan::{Plan, Threshold, Timing};
 
@@ -93,11 +94,11 @@ pub enum Command {
     Reproduce(ReproduceArguments),
     /// Show a run again, and write its report anew
     Report(ReportArguments),
-    /// Tell how the wake-ups of two runs differ, and how sure that is
+    /// Tell what differs between runs, or within one, and how sure that is
     ///
-    /// Each figure is compared by the ranks of the runs' blocks: its shift with an interval at 95 %, and a p-value
-    /// adjusted for the number of figures (Holm). Without --fail-on-regression the exit code is 0 whatever was
-    /// found.
+    /// The unit is the invocation: give several folders of each side, best measured in alternation. All figures are
+    /// judged together, so that of twenty comparisons without any difference one says that there is one. A
+    /// single run against another is compared, too, and called what it is. docs/comparing.md explains.
     Compare(compare::CompareArguments),
     /// Write the wake-ups of a run in the formats of other tools
     Export(exchange::ExportArguments),
@@ -214,13 +215,13 @@ pub struct NoiseArguments {
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-noise]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub output: Option<PathBuf>,
-    /// Go on with an interrupted run: do only what is missing
+    /// Go on with a run: do what is missing, and with --runs so many runs more
     #[arg(
         long,
         value_name = "RUN",
         conflicts_with_all = [
             "workload", "limit", "size", "threshold", "repetitions", "warmup", "timing", "window",
-            "target", "load", "load_cpus", "cpu", "start_engine", "set", "runs", "seed",
+            "target", "load", "load_cpus", "cpu", "start_engine", "set", "seed",
             "cell_limit", "output",
         ],
         help_heading = "Run"
@@ -230,6 +231,10 @@ pub struct NoiseArguments {
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
 
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE", help_heading = "Output")]
+    pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -244,6 +249,10 @@ pub struct QuickArguments {
     /// CPU to measure on [default: an isolated one, else the quietest other than CPU 0]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE")]
+    pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
@@ -261,7 +270,7 @@ pub struct RunArguments {
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub output: Option<PathBuf>,
-    /// Go on with an interrupted run: do only what is missing
+    /// Go on with a run: do what is missing, and with --runs so many runs more
     #[arg(
         long,
         value_name = "RUN",
@@ -269,6 +278,9 @@ pub struct RunArguments {
         help_heading = "Run"
     )]
     pub resume: Option<PathBuf>,
+    /// Runs of each combination to add to the run that --resume names
+    #[arg(long, value_name = "N", requires = "resume", help_heading = "Run")]
+    pub runs: Option<u32>,
     /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
     /// them: it would disturb all others
     #[arg(long, help_heading = "Run")]
@@ -276,6 +288,10 @@ pub struct RunArguments {
     /// Print the plan and how long it will take, and do nothing
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE", help_heading = "Output")]
+    pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -342,6 +358,10 @@ pub struct ReproduceArguments {
     /// Print the plan and how long it will take, and do nothing
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE", help_heading = "Output")]
+    pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -352,6 +372,10 @@ pub struct ReproduceArguments {
 pub struct ReportArguments {
     /// Folder of the run [default: the newest in tare-runs]
     pub run: Option<PathBuf>,
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE")]
+    pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,

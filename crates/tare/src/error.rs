@@ -9,7 +9,8 @@ use tare_guard::GuardError;
 use tare_host::HostError;
 use tare_kernels::KernelError;
 use tare_report::ReportError;
-use tare_report::wakeup::compare::CompareError;
+use tare_report::compare::CompareError;
+use tare_report::rows::GateError;
 use tare_results::ResultsError;
 use tare_studies::StudyError;
 use tare_targets::TargetError;
@@ -95,12 +96,9 @@ pub enum CommandError {
     /// Two runs can't be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// A gate can't tell whether to let something pass.
-    #[error("the gate can't tell: {why}")]
-    CannotTell {
-        /// Why not.
-        why: String,
-    },
+    /// A gate is of no figure, or none that can be told.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// A run can't be continued with what is here now.
     #[error("this run can't be resumed: {why}. Start a new one")]
     NotResumable {
@@ -157,6 +155,7 @@ impl CommandError {
                 ..
             }
             | Self::Host(_)
+            | Self::Gate(_)
             | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
             Self::Unavailable { .. }
             | Self::LoadUnavailable { .. }
@@ -208,7 +207,6 @@ impl CommandError {
             Self::NobodyReads => exit::DONE,
             Self::NoRun { .. }
             | Self::Compare(_)
-            | Self::CannotTell { .. }
             | Self::Image { .. }
             | Self::NotResumable { .. }
             | Self::Output(_)

@@ -179,8 +179,9 @@ fn where_instructions_are_time_only_the_real_time_kernel_bounds_the_maximum() {
             let under_load = list(target, "phases")
                 .iter()
                 .filter(|phase| phase["load"] != "idle");
+            // In phases as short as these, hackbench may take that long to end that the next one is absent.
             let longest_ns = under_load
-                .map(|phase| phase["service"]["max"]["highest"].as_f64().unwrap())
+                .filter_map(|phase| phase["service"]["max"]["highest"].as_f64())
                 .fold(0.0, f64::max);
             let model = target["preemption"].as_str().unwrap();
             (model.to_owned(), longest_ns)

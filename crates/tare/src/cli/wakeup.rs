@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tare_experiments::units::{duration, nanoseconds};
 use tare_loads::{Cpus as LoadCpus, Load};
+use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;
 use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::Policy;
@@ -145,14 +146,14 @@ pub struct WakeupArguments {
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-wakeup]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub output: Option<PathBuf>,
-    /// Go on with an interrupted run: do only what is missing
+    /// Go on with a run: do what is missing, and with --runs so many runs more
     #[arg(
         long,
         value_name = "RUN",
         conflicts_with_all = [
             "threads", "affinity", "smp", "interval", "distance", "priority", "policy", "duration",
             "loops", "mainaffinity", "target", "load", "phase", "load_cpus", "start_engine", "set",
-            "threshold", "trace", "trace_above", "runs", "seed", "cell_limit", "output",
+            "threshold", "trace", "trace_above", "seed", "cell_limit", "output",
         ],
         help_heading = "Run"
     )]
@@ -161,6 +162,10 @@ pub struct WakeupArguments {
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
 
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE", help_heading = "Output")]
+    pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,

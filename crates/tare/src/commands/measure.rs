@@ -7,10 +7,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use tare_experiments::plan::Frame;
+use tare_experiments::plan::{Frame, more_runs};
+use tare_experiments::units::exact;
 use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
+use tare_report::rows::Gate;
 use tare_results::model::{CellPlan, Plan, SettingPlan};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
@@ -19,7 +21,7 @@ use tare_wire::wakeup;
 
 use super::describe::{counted, describe, describe_missing, introduce};
 use super::host::Host;
-use super::run_folder::{new_path, present};
+use super::run_folder::{judge, new_path, present};
 use super::{clean_up, realtime, resume};
 use crate::actions::{Action, Actions};
 use crate::error::CommandError;
@@ -42,6 +44,10 @@ pub struct Request<'a> {
     pub dry_run: bool,
     /// Whether to print the summary as JSON.
     pub json: bool,
+    /// Limits that figures must not exceed.
+    pub fail_if: &'a [Gate],
+    /// Runs of each combination to add to the run that is resumed.
+    pub more_runs: Option<u32>,
     /// Whether to start an engine for the cells that need it.
     pub start_engine: bool,
     /// What to do at once when a latency exceeds the limit of its plan.
@@ -72,7 +78,21 @@ pub fn measure(
     };
     let host = Host::look(&cpus, terminal)?;
     let folder = match &request.resume {
-        Some(path) => resume::open(path, &host.record)?,
+        Some(path) => {
+            let mut folder = resume::open(path, &host.record)?;
+            if let Some(runs) = request.more_runs {
+                let more = more_runs(folder.plan(), runs)?;
+                if request.dry_run {
+                    terminal.print(&format!(
+                        "{} would be added.",
+                        counted(more.len(), "cell", "cells")
+                    ))?;
+                } else {
+                    folder.extend(more)?;
+                }
+            }
+            folder
+        }
         None => {
             let plan = plan(&host)?;
             require_targets(&plan)?;
@@ -116,8 +136,12 @@ pub fn measure(
             return Err(error.into());
         }
     };
-    present(&folder, request.json, terminal)?;
-    Ok(conclude(&folder, tally, terminal))
+    let analysis = present(&folder, request.json, terminal)?;
+    let failed = judge(request.fail_if, &analysis, request.json, terminal)?;
+    Ok(match conclude(&folder, tally, request.json, terminal)? {
+        exit::DONE if failed => exit::THRESHOLD,
+        code => code,
+    })
 }
 
 /// Returns the CPUs of this machine that the cells of a plan are pinned to.
@@ -195,7 +219,12 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
 }
 
 /// Says what was not done, and decides the exit code.
-fn conclude(folder: &RunFolder, tally: Tally, terminal: &Terminal) -> u8 {
+fn conclude(
+    folder: &RunFolder,
+    tally: Tally,
+    json: bool,
+    terminal: &Terminal,
+) -> Result<u8, CommandError> {
     if tally.failed > 0 {
         terminal.warn(&format!(
             "{} of {} cells failed, see the report; {} runs them again",
@@ -210,27 +239,58 @@ fn conclude(folder: &RunFolder, tally: Tally, terminal: &Terminal) -> u8 {
             counted(tally.left, "cell is", "cells are"),
             resume_command(folder)
         ));
-        return exit::INTERRUPTED;
+        return Ok(exit::INTERRUPTED);
     }
-    if tally.failed > 0 {
+    let exceeded = exceeded(folder);
+    if let Some(sentence) = &exceeded {
+        match json {
+            true => terminal.note(sentence),
+            false => terminal.print(sentence)?,
+        }
+    }
+    Ok(if tally.failed > 0 {
         exit::FAILED
-    } else if exceeds(folder) {
+    } else if exceeded.is_some() {
         exit::THRESHOLD
     } else {
         exit::DONE
-    }
+    })
 }
 
-/// Says whether a latency of the run was above the limit of its plan.
-fn exceeds(folder: &RunFolder) -> bool {
-    let mut cells = folder.plan().cells.iter();
-    cells.any(|plan| match folder.state(plan.id) {
-        CellState::Done(cell) => {
-            let record = cell.outcome.record();
-            record.is_some_and(|record| !record.exceeded.is_empty())
+/// Says what was above the limit of its plan, the greatest value first; `None` if nothing was.
+fn exceeded(folder: &RunFolder) -> Option<String> {
+    let mut number = 0;
+    let mut greatest: Option<(u64, String)> = None;
+    for plan in &folder.plan().cells {
+        let CellState::Done(cell) = folder.state(plan.id) else {
+            continue;
+        };
+        let Some(record) = cell.outcome.record() else {
+            continue;
+        };
+        number += record.exceeded.len();
+        for exceeded in &record.exceeded {
+            if greatest
+                .as_ref()
+                .is_none_or(|(value, _)| exceeded.value > *value)
+            {
+                let set = record.sets.get(exceeded.set as usize);
+                let of = set.map_or_else(String::new, |head| head.measure.clone());
+                let text = format!(
+                    "{of} {} in cell {} ({})",
+                    exact(exceeded.value),
+                    plan.id,
+                    plan.label()
+                );
+                greatest = Some((exceeded.value, text));
+            }
         }
-        _ => false,
-    })
+    }
+    let (_, greatest) = greatest?;
+    let counted = counted(number, "sample was", "samples were");
+    Some(format!(
+        "Limit exceeded: {counted} above --trace-above; the greatest: {greatest}."
+    ))
 }
 
 fn kept(folder: &RunFolder) -> String {

@@ -29,6 +29,8 @@ pub fn run_as(
         cpus: arguments.cpu.into_iter().collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
+        fail_if: &arguments.fail_if,
+        more_runs: arguments.runs,
         start_engine: arguments.start_engine,
         actions: &[],
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use tare_results::RunFolder;
 
 use super::clean_up;
-use super::run_folder::{RUNS, present};
+use super::run_folder::{RUNS, judge, present};
 use crate::cli::ReportArguments;
 use crate::error::CommandError;
 use crate::exit;
@@ -21,6 +21,9 @@ pub fn run(arguments: &ReportArguments, terminal: &Terminal) -> Result<u8, Comma
         })?,
     };
     let folder = RunFolder::open(&path)?;
-    present(&folder, arguments.json, terminal)?;
-    Ok(exit::DONE)
+    let analysis = present(&folder, arguments.json, terminal)?;
+    match judge(&arguments.fail_if, &analysis, arguments.json, terminal)? {
+        true => Ok(exit::THRESHOLD),
+        false => Ok(exit::DONE),
+    }
 }

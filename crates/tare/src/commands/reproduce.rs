@@ -57,6 +57,8 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         cpus: study.cpu.into_iter().collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
+        fail_if: &arguments.fail_if,
+        more_runs: None,
         start_engine: arguments.start_engine,
         actions: &[],
     };

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use jiff::{Timestamp, tz::TimeZone};
-use tare_report::{analyse, terminal as tables, write_all};
+use tare_report::rows::Gate;
+use tare_report::{Analysis, analyse, terminal as tables, write_all};
 use tare_results::RunFolder;
 
 use crate::error::CommandError;
@@ -28,7 +29,11 @@ pub fn new_path(name: &str) -> PathBuf {
 }
 
 /// Analyses a run, writes its derived files, and prints the result.
-pub fn present(folder: &RunFolder, json: bool, terminal: &Terminal) -> Result<(), CommandError> {
+pub fn present(
+    folder: &RunFolder,
+    json: bool,
+    terminal: &Terminal,
+) -> Result<Analysis, CommandError> {
     let analysis = analyse(folder)?;
     let written = write_all(folder, &analysis);
     if json {
@@ -39,11 +44,35 @@ pub fn present(folder: &RunFolder, json: bool, terminal: &Terminal) -> Result<()
     }
     // A run on a read-only medium can still be looked at.
     match written {
-        Ok(written) if !json => terminal.print(&format!("report: {}", written.report.display())),
-        Ok(_) => Ok(()),
-        Err(error) => {
-            terminal.warn(&error.to_string());
-            Ok(())
+        Ok(written) if !json => {
+            terminal.print(&format!("report: {}", written.report.display()))?;
+        }
+        Ok(_) => {}
+        Err(error) => terminal.warn(&error.to_string()),
+    }
+    Ok(analysis)
+}
+
+/// Judges a run by gates, and says of each what decides. Returns whether any failed.
+///
+/// # Errors
+///
+/// Returns [`CommandError::Gate`] if a gate is of no figure of the run.
+pub fn judge(
+    gates: &[Gate],
+    analysis: &Analysis,
+    json: bool,
+    terminal: &Terminal,
+) -> Result<bool, CommandError> {
+    let mut failed = false;
+    for gate in gates {
+        let judgement = gate.judge(analysis.rows())?;
+        failed |= judgement.failed;
+        // Standard output is one JSON document then.
+        match json {
+            true => terminal.note(&judgement.sentence),
+            false => terminal.print(&judgement.sentence)?,
         }
     }
+    Ok(failed)
 }

@@ -27,6 +27,8 @@ pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandE
         cpus: study.iter().filter_map(|study| study.cpu).collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
+        fail_if: &arguments.fail_if,
+        more_runs: arguments.runs,
         start_engine: arguments.start_engine,
         actions: &[],
     };

@@ -38,6 +38,8 @@ pub fn run(arguments: &WakeupArguments, terminal: &Terminal) -> Result<u8, Comma
         cpus: threads.cpus.iter().flat_map(Cpus::iter).collect(),
         dry_run: arguments.dry_run,
         json: arguments.json,
+        fail_if: &arguments.fail_if,
+        more_runs: arguments.runs,
         start_engine: arguments.start_engine,
         actions: &arguments.on_threshold,
     };

@@ -289,8 +289,8 @@ mod tests {
     #[test]
     fn records_on_the_console_are_passed_on() {
         let mut warden = warden("");
-        assert!(warden.error_line(b"[    1.0] tare1: 0 hello"));
-        assert!(warden.error_line(b"tare1-load: 0 hello"));
+        assert!(warden.error_line(b"[    1.0] tare2: 0 hello"));
+        assert!(warden.error_line(b"tare2-load: 0 hello"));
         assert!(!warden.error_line(b"tare-init: ended 0\r"));
         assert_eq!(warden.judge(exited(0), ""), Ok(()));
         assert!(warden.console.is_empty());

@@ -208,7 +208,7 @@ mod tests {
         for line in [
             "one",
             "two",
-            "tare1: 0 hello",
+            "tare2: 0 hello",
             "",
             "\x1b[2J",
             "three",
