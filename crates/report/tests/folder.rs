@@ -73,7 +73,7 @@ fn all_files_are_written_and_say_the_same() {
     assert_eq!(names, ["noise-process-prime.csv", "noise-process-gap.csv"]);
     let page = fs::read_to_string(&written.report).unwrap();
     let summary: Value = serde_json::from_slice(&fs::read(&written.summary).unwrap()).unwrap();
-    assert_eq!(summary["schema"], 1);
+    assert_eq!(summary["schema"], 2);
     assert_eq!(summary["cells"][0]["figures"]["kind"], "timed");
     assert_eq!(
         summary["cells"][0]["figures"]["raw"]["max"]["cycles"],

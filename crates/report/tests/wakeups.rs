@@ -395,7 +395,7 @@ fn clocks_and_counters_are_looked_at_as_those_of_noise_are() {
     let combination = combinations.find(|c| c.target == "unikernel").unwrap();
     let counter = &combination.counters[0];
     assert_eq!((counter.count, counter.delays), (10_000, 1));
-    assert_eq!(counter.per_second.unwrap().median, 10_000.0);
+    assert_eq!(counter.per_second.unwrap().figure, 10_000.0);
     let page = html::render(&analysis);
     assert!(page.contains(
         "<td>timer interrupts</td><td>10,000</td><td>10,000</td><td>1 late wake-up</td>"

@@ -326,11 +326,19 @@ pub fn by(
         _ => row.target.clone(),
     };
     let mut values: Vec<String> = Vec::new();
-    for row in analysis.rows().0.iter().filter(|row| is_compared(row)) {
+    let rows = || analysis.rows().0.iter().filter(|row| is_compared(row));
+    for row in rows() {
         if !values.contains(&pick(row)) {
             values.push(pick(row));
         }
     }
+    // What is of a schedule as a whole has nothing in common with what is of its loads.
+    let measures = |value: &String| -> BTreeSet<&str> {
+        let own = rows().filter(|row| pick(row) == *value);
+        own.map(|row| row.measure.id).collect()
+    };
+    let first = values.first().map(&measures).unwrap_or_default();
+    values.retain(|value| !first.is_disjoint(&measures(value)));
     let side = |value: &String| {
         let mut run = Run::of(folder, analysis);
         run.rows.0.retain(|row| pick(row) == *value);
