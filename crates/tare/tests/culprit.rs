@@ -9,7 +9,7 @@ use std::thread;
 
 use common::{Bench, skip};
 use tare_report::wakeup::blame::{Blame, Culprit, blame};
-use tare_results::model::{Cell, Outcome};
+use tare_results::model::Cell;
 
 /// Is a shell of a higher priority than the measuring thread; it is ended when this is dropped.
 struct Hog(Child);

@@ -25,6 +25,8 @@ mod memory;
 mod options;
 pub mod process;
 mod qemu;
+#[cfg(test)]
+mod reported;
 pub mod spec;
 pub mod ssh;
 pub mod unikernel;

@@ -584,8 +584,8 @@ fn agree(set: &Set) -> Result<(), String> {
         Some(_) => Some(head.kept),
         None => head.n.checked_sub(head.uncounted),
     };
-    let counts = divided.counts.iter();
-    let counted = counts.fold(Some(0_u64), |sum, row| sum?.checked_add(row.count));
+    let mut counts = divided.counts.iter();
+    let counted = counts.try_fold(0_u64, |sum, row| sum.checked_add(row.count));
     if counted.is_none() || counted != due {
         let told = |n: Option<u64>| n.map_or("more than 2^64".to_owned(), |n| n.to_string());
         let (due, counted) = (told(due), told(counted));

@@ -454,7 +454,7 @@ mod tests {
                 due += parts * PART;
                 found
             });
-            (rows, index * PERIOD / PART + 1, phases.collect())
+            (rows, index * PERIOD / PART + 2, phases.collect())
         })
     }
 

@@ -20,7 +20,7 @@ use crate::engine::{Running, startable};
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
 use crate::options::Options;
-use crate::{Availability, Engine, Instance, Job, Target};
+use crate::{Availability, Engine, Instance, Job, Target, reported};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -238,8 +238,6 @@ fn records_arrive_from_every_kind_of_container() {
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
             let received = seen.received.unwrap();
             assert_eq!(received.environment, "linux");
-            let batch = received.batch().unwrap();
-            assert_eq!((batch.result, batch.work), (8, 84));
             assert_eq!(received.preparation.cpu, Some(1), "{name}");
             assert!(
                 received.preparation.locked,
@@ -251,6 +249,8 @@ fn records_arrive_from_every_kind_of_container() {
                 "{name}: {:?}",
                 received.notices
             );
+            let record = reported::record(received);
+            assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
         }
         place.close();
     }
@@ -434,15 +434,12 @@ fn wakeups_are_measured_under_fifo_in_every_kind_of_container() {
                 )
             });
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
-            let woken = received.wakeups().unwrap();
-            let thread = &woken.threads[0];
-            assert_eq!(thread.woken + thread.missed, 40, "{name}");
-            assert_eq!(
-                (thread.policy.as_str(), thread.cpu),
-                ("fifo", Some(1)),
-                "{name}"
-            );
             assert!(received.preparation.locked, "{name}");
+            let record = reported::record(received);
+            for (fact, expected) in [("scheduling policy", "fifo"), ("CPU", "1")] {
+                let threads = reported::activations(&record, fact);
+                assert_eq!(threads, [(40, Some(expected))], "{name}");
+            }
         }
         place.close();
     }

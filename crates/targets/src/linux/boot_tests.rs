@@ -15,6 +15,7 @@ use tare_wire::record::Record;
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
+use crate::reported;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -88,9 +89,9 @@ impl Seen {
         assert_eq!(self.ended.how, Ending::Done, "{}", self.text);
         let received = self.received.unwrap();
         assert_eq!(received.environment, environment);
-        let batch = received.batch().unwrap();
-        assert_eq!((batch.result, batch.work), (8, 84));
-        let facts = received.facts.into_iter();
+        let mut record = reported::record(received);
+        assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
+        let facts = record.programs.remove(0).facts.into_iter();
         facts.map(|fact| (fact.name, fact.value)).collect()
     }
 }
@@ -496,21 +497,19 @@ fn wakeups_are_measured_under_fifo_in_a_guest() {
         let words = "workload=wakeup interval=20ms duration=1s threads=1 cpu=0 bins=10";
         let seen = bench.launch_with_limit(words, 3 * LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
-        let received = seen.received.unwrap();
-        let woken = received.wakeups().unwrap();
-        let [thread] = &woken.threads[..] else {
-            panic!("{:?}", woken.threads)
-        };
-        assert_eq!(thread.woken + thread.missed, 50);
-        assert_eq!((thread.policy.as_str(), thread.priority), ("fifo", 95));
-        assert_eq!(thread.cpu, Some(bench.target.settings.measured_cpu()));
-        assert!(received.preparation.locked && received.preparation.latency_held);
-        let fact = |name: &str| {
-            let mut facts = received.facts.iter();
-            facts
-                .find(|fact| fact.name == name)
-                .map(|fact| fact.value.as_str())
-        };
+        let record = reported::record(seen.received.unwrap());
+        let cpu = bench.target.settings.measured_cpu().to_string();
+        for (fact, expected) in [
+            ("scheduling policy", "fifo"),
+            ("priority", "95"),
+            ("CPU", cpu.as_str()),
+        ] {
+            let threads = reported::activations(&record, fact);
+            assert_eq!(threads, [(50, Some(expected))]);
+        }
+        let program = &record.programs[0];
+        assert!(program.preparation.locked && program.preparation.latency_held);
+        let fact = |name: &str| program.fact(name);
         assert_eq!(fact("scheduling"), Some("SCHED_FIFO, priority 95"));
         assert!(fact("timer step").is_some_and(|step| step.contains("high-resolution")));
         if preemption.is_some() {

@@ -13,6 +13,7 @@ use tare_testkit::sshd::Sshd;
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
+use crate::reported;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -111,8 +112,8 @@ fn one_connection_and_one_copy_serve_several_cells() {
         assert_eq!(ended.how, Ending::Done);
         let received = received.unwrap();
         assert_eq!(received.environment, "linux");
-        let batch = received.batch().unwrap();
-        assert_eq!((batch.result, batch.work), (8, 84));
+        let record = reported::record(received);
+        assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
         let agent = bench
             .kept()
             .join(format!("agent-{}", &program.sha256[..16]));

@@ -14,6 +14,7 @@ use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
 use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
+use crate::reported;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -124,8 +125,8 @@ fn records_arrive_from_every_machine() {
             assert_eq!(seen.ended.how, Ending::Done, "{machine}: {}", seen.text);
             let received = seen.received.unwrap();
             assert_eq!(received.environment, "unikernel");
-            let batch = received.batch().unwrap();
-            assert_eq!((batch.result, batch.work), (8, 84));
+            let record = reported::record(received);
+            assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
         }
     }
 }
@@ -149,7 +150,9 @@ fn counted_instructions_give_the_same_records_twice() {
     };
     let first = bench.launch(PRIME);
     assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
-    assert_eq!(first.received.unwrap().samples.counts.len(), 1);
+    // Every repetition took as many.
+    let record = reported::record(first.received.unwrap());
+    assert_eq!(record.sets[0].min, record.sets[0].max);
     assert_eq!(bench.launch(PRIME).text, first.text);
 }
 
@@ -448,8 +451,8 @@ fn whether_kvm_works_is_found_out_and_remembered() {
 #[test]
 fn wakeups_arrive_from_every_cpu_and_fit_together() {
     for (options, threads, on) in [
-        ("machine=pc,irq=off", 1, &[Some(0)][..]),
-        ("cpus=3", 2, &[Some(1), Some(2)][..]),
+        ("machine=pc,irq=off", 1, &["0"][..]),
+        ("cpus=3", 2, &["1", "2"][..]),
     ] {
         let Some(bench) = Bench::new("bench", &format!("accel=tcg,{options}")) else {
             return;
@@ -458,14 +461,12 @@ fn wakeups_arrive_from_every_cpu_and_fit_together() {
             "workload=wakeup interval=1ms duration=300ms phases=3 threads={threads} bins=10"
         ));
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
-        let received = seen.received.unwrap();
-        let facts = received.wakeups().unwrap();
-        assert!(facts.origin_ns >= 100_000_000);
-        let cpus: Vec<_> = facts.threads.iter().map(|thread| thread.cpu).collect();
-        assert_eq!(cpus, on);
-        for thread in &facts.threads {
-            assert_eq!(thread.woken + thread.missed, 300);
-            assert_eq!(thread.raw_kept, thread.woken);
+        let record = reported::record(seen.received.unwrap());
+        let on: Vec<_> = on.iter().map(|cpu| (300, Some(*cpu))).collect();
+        assert_eq!(reported::activations(&record, "CPU"), on);
+        for head in &record.sets {
+            assert!(head.first >= 100_000_000);
+            assert_eq!(head.raw, head.n);
         }
     }
 }
