@@ -55,6 +55,9 @@ pub trait Experiment: Debug + Sync {
         asked
     }
 
+    /// Says in a sentence what is to be known of a cell before it runs: which samples it lists, for example.
+    fn announces(&self, cell: &CellPlan) -> Option<String>;
+
     /// Says whether the loads run one after the other in one cell, so that one may come again, instead of
     /// each in a cell of its own.
     fn has_phases(&self, _values: &Values) -> bool {

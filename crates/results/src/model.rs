@@ -7,12 +7,15 @@
 //! Units are in the names: `_ns`, `_seconds`, `_bytes`, `_hz`, and `_cycles` for ticks of the
 //! measured CPU's TSC.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_wire::wakeup;
 
 use crate::target::TargetSpec;
+use crate::work::Work;
 
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
@@ -114,8 +117,11 @@ pub struct CellPlan {
     pub repetitions: u64,
     /// Timing: `fenced` or `published`; for `wakeup`, `absolute`.
     pub timing: String,
-    /// The plan in the words that the agent takes.
-    pub words: String,
+    /// What distinguishes it from others of its experiment beside target and load.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// What the measured code is asked to do.
+    pub work: Work,
     /// Estimated duration of the cell in seconds.
     pub estimate_seconds: f64,
     /// Time after which the cell counts as hung, in seconds.
@@ -134,7 +140,7 @@ impl CellPlan {
         self.experiment == other.experiment
             && self.target == other.target
             && self.load == other.load
-            && self.words == other.words
+            && self.work == other.work
     }
 
     /// Names the combination: `process prime 22`.
@@ -155,11 +161,38 @@ impl CellPlan {
         label
     }
 
-    /// Says whether the kernel's trace is kept around the worst wake-ups, which costs time.
+    /// Says whether the kernel's events are recorded, which costs time.
     #[must_use]
     pub fn is_traced(&self) -> bool {
-        let plan = wakeup::Plan::parse(self.words.split_whitespace());
-        plan.is_ok_and(|plan| plan.trace > 0)
+        self.work.rights.kernel_events
+    }
+}
+
+/// What distinguishes cells of one target and load from each other: `workload=prime size=22`.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    /// Returns the same with one more.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {
+        self.0.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// Returns the value of a label.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// Says whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

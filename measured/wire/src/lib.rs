@@ -33,6 +33,7 @@ pub mod line;
 pub mod packed;
 pub mod plan;
 pub mod record;
+pub mod scheduling;
 pub mod trace;
 pub mod wakeup;
 pub mod work;

@@ -132,26 +132,36 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
-    /// Writes the plan in the words that [`Plan::parse`] reads.
+/// Writes the words of a plan that only its workload reads: all but which one it is, and on which CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnWords<'a>(pub &'a Plan);
+
+impl fmt::Display for OwnWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "workload={}", self.workload.name())?;
-        match self.workload {
-            Workload::Prime { limit } => write!(f, " limit={limit}")?,
-            Workload::Copy { size } => write!(f, " size={size}")?,
+        let plan = self.0;
+        match plan.workload {
+            Workload::Prime { limit } => write!(f, "limit={limit} ")?,
+            Workload::Copy { size } => write!(f, "size={size} ")?,
             Workload::Gap => {}
         }
         write!(
             f,
-            " repetitions={} warmup={} timing={} threshold={} capacity={} bins={} window={}",
-            self.repetitions,
-            self.warmup,
-            self.timing.name(),
-            self.threshold,
-            self.capacity,
-            self.bins,
-            self.window
-        )?;
+            "repetitions={} warmup={} timing={} threshold={} capacity={} bins={} window={}",
+            plan.repetitions,
+            plan.warmup,
+            plan.timing.name(),
+            plan.threshold,
+            plan.capacity,
+            plan.bins,
+            plan.window
+        )
+    }
+}
+
+impl fmt::Display for Plan {
+    /// Writes the plan in the words that [`Plan::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload={} {}", self.workload.name(), OwnWords(self))?;
         match self.cpu {
             Some(cpu) => write!(f, " cpu={cpu}"),
             None => Ok(()),

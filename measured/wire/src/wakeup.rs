@@ -10,6 +10,7 @@ use core::fmt;
 use crate::bounds::{Refusal, within};
 use crate::cpus::Cpus;
 use crate::plan::{PlanError, set};
+pub use crate::scheduling::Policy;
 
 /// Is the word by which the workload is chosen.
 pub const NAME: &str = "wakeup";
@@ -55,48 +56,6 @@ pub struct Plan {
     pub live_ns: Option<u64>,
     /// Of how many of the worst wake-ups the kernel's own events are kept; 0 leaves tracing off.
     pub trace: u32,
-}
-
-/// Is a scheduling policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// SCHED_FIFO.
-    #[default]
-    Fifo,
-    /// SCHED_RR.
-    RoundRobin,
-    /// SCHED_DEADLINE.
-    Deadline,
-    /// SCHED_OTHER.
-    Other,
-}
-
-impl Policy {
-    /// Lists all policies.
-    pub const ALL: [Self; 4] = [Self::Fifo, Self::RoundRobin, Self::Deadline, Self::Other];
-
-    /// Returns the word by which the policy is chosen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::RoundRobin => "rr",
-            Self::Deadline => "deadline",
-            Self::Other => "other",
-        }
-    }
-
-    /// Finds a policy by its word.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-
-    /// Says whether the policy has priorities from 1 to 99.
-    #[must_use]
-    pub const fn has_priority(self) -> bool {
-        matches!(self, Self::Fifo | Self::RoundRobin)
-    }
 }
 
 /// Says how the real-time priorities of further threads follow from that of the first; none falls below 1.
@@ -291,43 +250,55 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
-    /// Writes the plan in the words that [`Plan::parse`] reads.
+/// Writes the words of a plan that only its threads read: all but what it is, and on which CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnWords<'a>(pub &'a Plan);
+
+impl fmt::Display for OwnWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.0;
         write!(
             f,
-            "workload={NAME} interval={}ns distance={}ns threads={} policy={} priority={} phases={} \
-             capacity={} raw={} bins={} trace={}",
-            self.interval_ns,
-            self.distance_ns,
-            self.threads,
-            self.policy.name(),
-            self.priority,
-            self.phases,
-            self.capacity,
-            self.raw,
-            self.bins,
-            self.trace
+            "interval={}ns distance={}ns threads={} policy={} priority={} phases={} capacity={} raw={} bins={} \
+             trace={}",
+            plan.interval_ns,
+            plan.distance_ns,
+            plan.threads,
+            plan.policy.name(),
+            plan.priority,
+            plan.phases,
+            plan.capacity,
+            plan.raw,
+            plan.bins,
+            plan.trace
         )?;
-        if let Some(loops) = self.loops {
+        if let Some(loops) = plan.loops {
             write!(f, " loops={loops}")?;
         }
         for (key, ns) in [
-            ("duration", self.duration_ns),
-            ("threshold", self.threshold_ns),
-            ("above", self.above_ns),
-            ("live", self.live_ns),
+            ("duration", plan.duration_ns),
+            ("threshold", plan.threshold_ns),
+            ("above", plan.above_ns),
+            ("live", plan.live_ns),
         ] {
             if let Some(ns) = ns {
                 write!(f, " {key}={ns}ns")?;
             }
         }
-        if self.spread != Spread::default() {
-            write!(f, " spread={}", self.spread.name())?;
+        if plan.spread != Spread::default() {
+            write!(f, " spread={}", plan.spread.name())?;
         }
-        if self.go_on {
+        if plan.go_on {
             f.write_str(" go-on=yes")?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Plan {
+    /// Writes the plan in the words that [`Plan::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload={NAME} {}", OwnWords(self))?;
         for (key, cpus) in [("cpu", self.cpu), ("main", self.main)] {
             if let Some(cpus) = cpus {
                 write!(f, " {key}={cpus}")?;

@@ -5,15 +5,20 @@ use std::path::Path;
 use jiff::Timestamp;
 use tare_host::{Machine, Source};
 use tare_results::model::{
-    Agent, Calibration, Cell, CellPlan, Events, Fact, LatencyBin, LatencyCount, Outcome, Plan,
-    Preparation, SCHEMA, Samples, WakeupSamples, WakeupThread, Wakeups,
+    Agent, Calibration, Cell, CellPlan, Events, Fact, Labels, LatencyBin, LatencyCount, Outcome,
+    Plan, Preparation, SCHEMA, Samples, WakeupSamples, WakeupThread, Wakeups,
 };
 use tare_results::target::TargetSpec;
+use tare_results::work::{RealTime, Rights, Work};
 use tare_results::{MachineRecord, RunFolder};
 use tare_stats::missed_by;
+use tare_wire::scheduling::Policy;
 
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
+
+/// Is the experiment, and the workload, that measures what those tools do.
+const WAKEUP: &str = "wakeup";
 
 const US: u64 = 1_000;
 
@@ -66,7 +71,7 @@ pub fn run(
     let plan = Plan {
         schema: SCHEMA,
         tare_version: env!("CARGO_PKG_VERSION").to_owned(),
-        experiment: tare_wire::wakeup::NAME.to_owned(),
+        experiment: WAKEUP.to_owned(),
         created: now,
         command,
         seed: 0,
@@ -319,30 +324,36 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, threads: &[WakeupThread]) -
         .duration_ns
         .unwrap_or_else(|| interval_ns.saturating_mul(woken.max(1)));
     let seconds = duration_ns as f64 / 1e9;
-    let plan = tare_wire::wakeup::Plan {
+    // Only what the file says is known; nothing can be run again.
+    let is_fifo = first.is_some_and(|thread| thread.policy == "fifo");
+    let work = Work {
         threads: u32::try_from(threads.len()).unwrap_or(u32::MAX),
-        priority: first.map_or(0, |thread| thread.priority),
-        policy: match first.map(|thread| thread.policy.as_str()) {
-            Some("fifo") => tare_wire::wakeup::Policy::Fifo,
-            _ => tare_wire::wakeup::Policy::Other,
+        rights: Rights {
+            real_time: first.filter(|_| is_fifo).map(|thread| RealTime {
+                policy: Policy::Fifo,
+                priority: thread.priority,
+            }),
+            ..Rights::default()
         },
-        bins: 1,
-        raw: 0,
-        ..tare_wire::wakeup::Plan::new(interval_ns, duration_ns)
+        ..Work::new(
+            WAKEUP,
+            &format!("interval={interval_ns}ns duration={duration_ns}ns"),
+        )
     };
     CellPlan {
         id,
         block: 1,
-        experiment: tare_wire::wakeup::NAME.to_owned(),
+        experiment: WAKEUP.to_owned(),
         target: TargetSpec::foreign(&series.name),
         load: "idle".to_owned(),
         phases: Vec::new(),
         phase_seconds: None,
-        workload: tare_wire::wakeup::NAME.to_owned(),
+        workload: WAKEUP.to_owned(),
         size: None,
         repetitions: woken,
         timing: "absolute".to_owned(),
-        words: plan.to_string(),
+        labels: Labels::default(),
+        work,
         estimate_seconds: seconds,
         limit_seconds: seconds,
     }

@@ -8,8 +8,10 @@ mod parameters;
 
 pub use parameters::PHASE;
 use tare_loads::{Load, Schedule};
-use tare_results::model::{CellPlan, Plan};
+use tare_results::model::{CellPlan, Labels, Plan};
 use tare_results::target::{Clock, Group, TargetSpec};
+use tare_results::work::{RealTime, Rights, Work};
+use tare_services::wakeup as services;
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 use tare_wire::wakeup::{self as wire, Policy};
@@ -161,6 +163,10 @@ impl Experiment for Wakeup {
         if is_extra(cell) { asked.min(1) } else { asked }
     }
 
+    fn announces(&self, cell: &CellPlan) -> Option<String> {
+        plan_of(cell).as_ref().map(listed)
+    }
+
     fn has_phases(&self, values: &Values) -> bool {
         values.has(PHASE)
     }
@@ -168,8 +174,64 @@ impl Experiment for Wakeup {
 
 /// Says whether a cell is the traced one beside others of its combination: a trace without a limit to wait for.
 fn is_extra(cell: &CellPlan) -> bool {
-    let plan = wire::Plan::parse(cell.words.split_whitespace());
-    cell.is_traced() && plan.is_ok_and(|plan| plan.above_ns.is_none())
+    cell.is_traced() && plan_of(cell).is_some_and(|plan| plan.above_ns.is_none())
+}
+
+/// Reads the plan of a cell back.
+fn plan_of(cell: &CellPlan) -> Option<wire::Plan> {
+    let words = cell.work.to_string();
+    wire::Plan::parse(words.split_whitespace()).ok()
+}
+
+/// Returns what distinguishes a cell from others of the experiment.
+fn labels(plan: &wire::Plan) -> Labels {
+    match plan.trace {
+        0 => Labels::default(),
+        _ => Labels::default().with("traced", "yes"),
+    }
+}
+
+/// Makes the work of a plan.
+#[must_use]
+pub fn work(plan: &wire::Plan) -> Work {
+    let is_ordinary = plan.policy == Policy::Other;
+    Work {
+        threads: plan.threads,
+        cpus: plan.cpu,
+        main: plan.main,
+        buffer_bytes: services::buffer_bytes(plan) as u64,
+        rights: Rights {
+            real_time: (!is_ordinary).then_some(RealTime {
+                policy: plan.policy,
+                priority: plan.priority,
+            }),
+            kernel_events: plan.trace > 0,
+        },
+        ..Work::new(NAME, &wire::OwnWords(plan).to_string())
+    }
+}
+
+/// Says who is woken how often, and which wake-ups are listed.
+fn listed(plan: &wire::Plan) -> String {
+    let threads = match plan.threads {
+        1 => "a thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    let priority = match plan.priority {
+        0 => String::new(),
+        priority => format!(" at priority {priority}"),
+    };
+    let place = match plan.cpu {
+        Some(_) => "",
+        None => " on any CPU",
+    };
+    let threshold = plan.threshold_ns.unwrap_or(plan.interval_ns);
+    format!(
+        "{threads} under SCHED_{}{priority}{place}, woken every {}; listed is what is at least {} late",
+        plan.policy.name().to_uppercase(),
+        exact(plan.interval_ns),
+        exact(threshold)
+    )
 }
 
 /// Returns one cell for each combination, not yet numbered, and the traced ones after them.
@@ -291,7 +353,8 @@ fn cell(
         size: None,
         repetitions: plan.activations(0),
         timing: TIMING.to_owned(),
-        words: plan.to_string(),
+        labels: labels(&plan),
+        work: work(&plan),
         estimate_seconds: estimate.seconds,
         limit_seconds,
     })

@@ -14,9 +14,10 @@ use tare_report::RunData;
 use tare_results::CellState;
 use tare_results::model::{
     Agent, Batch, Calibration, Cell, CellPlan, Count, Delay, EnvelopeBin, Events, Frequency,
-    FrequencySource, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples, StudyPlan,
+    FrequencySource, Labels, Measurement, Outcome, Plan, Preparation, SCHEMA, Samples, StudyPlan,
 };
 use tare_results::target::{self, Group, TargetSpec};
+use tare_results::work::Work;
 
 /// Is the TSC frequency of the machine that never was.
 pub const HZ: f64 = 2.6e9;
@@ -323,7 +324,8 @@ impl Run {
             size,
             repetitions,
             timing: "fenced".to_owned(),
-            words: format!("workload={workload} size={size:?}"),
+            labels: Labels::default(),
+            work: Work::new(workload, &format!("size={size:?}")),
             estimate_seconds: 1.0,
             limit_seconds: 60.0,
         };

@@ -64,7 +64,7 @@ fn about(plan: &CellPlan) -> [(&'static str, String); 3] {
     [
         ("tare.schema", SCHEMA.to_string()),
         ("tare.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("tare.plan", plan.words.clone()),
+        ("tare.plan", plan.work.to_string()),
     ]
 }
 

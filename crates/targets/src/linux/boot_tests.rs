@@ -15,6 +15,7 @@ use tare_wire::record::Record;
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
+use crate::tests_work::work;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -66,7 +67,10 @@ impl Bench {
     }
 
     fn launch_with_limit(&self, words: &str, limit: Duration) -> Seen {
-        let instance = self.target.launch(&Job::idle(words), &self.guard).unwrap();
+        let instance = self
+            .target
+            .launch(&Job::idle(&work(words)), &self.guard)
+            .unwrap();
         watch(instance, limit)
     }
 }
@@ -214,7 +218,10 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
     let host_cpu = rustix::thread::sched_getcpu();
     let instance = bench
         .target
-        .launch(&Job::idle(&format!("{PRIME} cpu={host_cpu}")), &bench.guard)
+        .launch(
+            &Job::idle(&work(&format!("{PRIME} cpu={host_cpu}"))),
+            &bench.guard,
+        )
         .unwrap();
     let alone = host_cpu.to_string();
     let tasks = fs::read_dir(format!("/proc/{}/task", instance.pid())).unwrap();
@@ -260,7 +267,7 @@ fn counted_instructions_give_the_same_wakeups_twice_under_loads_in_phases() {
         return skip(LOAD, &error.to_string());
     }
     let job = Job {
-        words: WAKEUPS,
+        work: &work(WAKEUPS),
         load: Some(LOAD),
     };
     // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
@@ -310,7 +317,7 @@ fn a_load_runs_inside_and_reports_beside_the_plan() {
             continue;
         }
         let job = Job {
-            words: PRIME,
+            work: &work(PRIME),
             load: Some(load),
         };
         let instance = bench.target.launch(&job, &bench.guard).unwrap();
@@ -469,7 +476,7 @@ fn what_a_guest_tells_waits_for_who_reads_late() {
     let words = "workload=prime limit=22 repetitions=100000 bins=1000 window=20000";
     let instance = bench
         .target
-        .launch(&Job::idle(words), &bench.guard)
+        .launch(&Job::idle(&work(words)), &bench.guard)
         .unwrap();
     std::thread::sleep(Duration::from_secs(15));
     let seen = watch(instance, 3 * LIMIT);
@@ -503,7 +510,8 @@ fn wakeups_are_measured_under_fifo_in_a_guest() {
         };
         assert_eq!(thread.woken + thread.missed, 50);
         assert_eq!((thread.policy.as_str(), thread.priority), ("fifo", 95));
-        assert_eq!(thread.cpu, Some(bench.target.settings.measured_cpu()));
+        let guest = threads::for_guest(&work(words), &bench.target.settings);
+        assert_eq!(thread.cpu, guest.cpus.unwrap().first());
         assert!(received.preparation.locked && received.preparation.latency_held);
         let fact = |name: &str| {
             let mut facts = received.facts.iter();

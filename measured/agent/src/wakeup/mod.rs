@@ -40,7 +40,7 @@ use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
 use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Wanted};
-use tare_services::wakeup::{Identity, Recorder, arena_bytes};
+use tare_services::wakeup::{Identity, Recorder, arena_bytes, buffer_bytes};
 use tare_wire::cpus::Cpus;
 use tare_wire::record::{Begins, Fact, Record};
 use tare_wire::wakeup::{LEAD_NS, Plan};
@@ -260,12 +260,6 @@ fn second_opinion(
         }
     }
     Ok(())
-}
-
-/// Returns how much memory the recorders of all threads take.
-fn buffer_bytes(plan: &Plan) -> usize {
-    let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
-    recorders.fold(0, usize::saturating_add)
 }
 
 /// Begins to record the kernel's events on the CPUs of the threads, if the plan asks for it: not being able to is no

@@ -13,7 +13,8 @@ use crate::envelope::{Bin, Envelope};
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
 
-/// Returns how many bytes of the arena [`run`] takes.
+/// Returns how much memory the buffers of a plan within its bounds take, in bytes.
+#[must_use]
 pub fn arena_bytes(plan: &Plan) -> usize {
     let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(bins(plan));
     let stamped =

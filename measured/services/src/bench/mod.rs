@@ -12,6 +12,8 @@ mod batch;
 pub(crate) mod fold;
 mod threshold;
 
+pub use self::batch::arena_bytes as buffer_bytes;
+
 use tare_wire::bounds;
 use tare_wire::plan::Plan;
 
@@ -40,7 +42,7 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     let wanted = Wanted {
         plan,
         cpu: plan.cpu,
-        bytes: allowed.map_or(0, |()| batch::arena_bytes(plan)),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
         allowed,
     };
     session::run(wanted, platform, |platform, output, mut given| {

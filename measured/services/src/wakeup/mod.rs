@@ -44,5 +44,5 @@ mod report;
 
 pub use self::pace::{Due, Pace};
 pub use self::progress::{Progress, Snapshot};
-pub use self::recorder::{Recorder, arena_bytes};
+pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};
 pub use self::report::Identity;

@@ -95,6 +95,13 @@ pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
         + Arena::bytes::<Wakeup>(capacity(plan, thread, plan.capacity))
 }
 
+/// Returns how much memory the recorders of all threads of a plan take, in bytes.
+#[must_use]
+pub fn buffer_bytes(plan: &Plan) -> usize {
+    let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
+    recorders.fold(0, usize::saturating_add)
+}
+
 impl Recorder {
     /// Makes the recorder of a thread in `memory`: zeroed, aligned to 64 bytes, and [`arena_bytes`] long.
     ///

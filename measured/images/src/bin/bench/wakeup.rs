@@ -18,7 +18,7 @@ use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
 use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Stop, Wanted};
-use tare_services::wakeup::{Identity, Pace, Recorder, arena_bytes};
+use tare_services::wakeup::{Identity, Pace, Recorder, arena_bytes, buffer_bytes};
 use tare_unikernel::alarm::Alarm;
 use tare_unikernel::apic::{self, Message};
 use tare_unikernel::interrupts::WAKE;
@@ -49,9 +49,7 @@ pub fn run(plan: &Plan, settings: Settings<'static>, cpu: u32) -> Result<(), Sto
     let wanted = Wanted {
         plan,
         cpu: Some(cpu),
-        bytes: allowed.map_or(0, |()| {
-            (0..plan.threads).map(|k| arena_bytes(plan, k)).sum()
-        }),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
         allowed,
     };
     // The tick, if there is one, is the alarm's.
