@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tare_results::model::{LatencyCount, Outcome, WakeupThread};
 use tare_results::{CellState, RunFolder};
+use tare_services::wakeup::Plan;
 use tare_targets::measured::MeasuredFile;
-use tare_wire::wakeup::Plan;
 
 use crate::hog::{last_cpu, wait_for_quiet};
 use crate::verdict::Verdicts;

@@ -12,7 +12,7 @@ use tare_loads::{LoadError, LoadReceiver, Running, Schedule};
 use tare_results::model::{self, CellPlan, LoadPlace};
 use tare_targets::Target;
 use tare_targets::measured::MeasuredFile;
-use tare_wire::wakeup::LEAD_NS;
+use tare_wire::phases::LEAD_NS;
 
 /// Is the load of a cell while it runs.
 #[derive(Debug)]

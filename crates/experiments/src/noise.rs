@@ -8,10 +8,8 @@ use tare_loads::Load;
 use tare_results::model::{CellPlan, Labels, Plan};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
-use tare_services::bench;
-use tare_wire::bounds;
+use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds};
 use tare_wire::cpus::Cpus;
-use tare_wire::plan::{self as wire, Threshold, Timing, Workload};
 
 use crate::error::ExperimentError;
 use crate::estimate;
@@ -229,9 +227,15 @@ impl Experiment for Noise {
         combinations(&Options::of(values)?, place)
     }
 
+    fn work(&self, words: &str) -> Option<Work> {
+        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        bounds::check(&plan).ok()?;
+        Some(work(&plan))
+    }
+
     fn announces(&self, cell: &CellPlan) -> Option<String> {
         let words = cell.work.to_string();
-        let plan = wire::Plan::parse(words.split_whitespace()).ok()?;
+        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
         Some(listed(&plan))
     }
 }
@@ -251,7 +255,7 @@ impl Options {
             repetitions: values.number("repetitions"),
             warmup: values
                 .number("warmup")
-                .unwrap_or(wire::Plan::DEFAULT_WARMUP),
+                .unwrap_or(services::Plan::DEFAULT_WARMUP),
             timing: match values.text("timing") {
                 Some("published") => Timing::Published,
                 _ => Timing::Fenced,
@@ -259,7 +263,7 @@ impl Options {
             threshold: threshold.unwrap_or(Threshold::Auto),
             window: values
                 .number("window")
-                .map_or(wire::Plan::DEFAULT_WINDOW, |window| {
+                .map_or(services::Plan::DEFAULT_WINDOW, |window| {
                     u32::try_from(window).unwrap_or(u32::MAX)
                 }),
         })
@@ -314,13 +318,13 @@ fn cell(
         Workload::Gap => (None, DEFAULT_READS),
     };
     let repetitions = options.repetitions.unwrap_or(default_repetitions);
-    let plan = wire::Plan {
+    let plan = services::Plan {
         warmup: options.warmup,
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
         cpu: Some(place.cpu),
-        ..wire::Plan::new(workload, repetitions)
+        ..services::Plan::new(workload, repetitions)
     };
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
         workload: workload.name(),
@@ -356,7 +360,7 @@ fn cell(
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
-fn labels(plan: &wire::Plan) -> Labels {
+fn labels(plan: &services::Plan) -> Labels {
     let labels = Labels::default().with("workload", plan.workload.name());
     let labels = match plan.workload {
         Workload::Prime { limit } => labels.with("size", limit),
@@ -370,16 +374,16 @@ fn labels(plan: &wire::Plan) -> Labels {
 }
 
 /// Makes the work of a plan.
-pub(crate) fn work(plan: &wire::Plan) -> Work {
+fn work(plan: &services::Plan) -> Work {
     Work {
         cpus: plan.cpu.map(Cpus::one),
-        buffer_bytes: bench::buffer_bytes(plan) as u64,
-        ..Work::new(plan.workload.name(), &wire::OwnWords(plan).to_string())
+        buffer_bytes: services::buffer_bytes(plan) as u64,
+        ..Work::new(plan.workload.name(), &services::OwnWords(plan).to_string())
     }
 }
 
 /// Says from which delay on samples are listed, and by which rule.
-fn listed(plan: &wire::Plan) -> String {
+fn listed(plan: &services::Plan) -> String {
     let is_gap = plan.workload == Workload::Gap;
     let least = match plan.threshold {
         Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
@@ -473,7 +477,7 @@ mod tests {
     #[test]
     fn the_buffers_follow_what_is_kept() {
         let mib = |workload, repetitions| {
-            let work = work(&wire::Plan::new(workload, repetitions));
+            let work = work(&services::Plan::new(workload, repetitions));
             work.buffer_bytes.div_ceil(1 << 20)
         };
         assert_eq!(mib(Workload::Prime { limit: 22 }, 1), 1);

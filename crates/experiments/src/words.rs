@@ -1,15 +1,12 @@
 //! Work that somebody wrote by hand, in the words that the agent takes.
 
 use tare_results::work::Work;
-use tare_wire::work::Work as Plan;
 
-use crate::{noise, wakeup};
+use crate::experiment::EXPERIMENTS;
 
 /// Makes the work of these words, if they are a plan.
 #[must_use]
 pub fn work(words: &str) -> Option<Work> {
-    Some(match Plan::parse(words.split_whitespace()).ok()? {
-        Plan::Batch(plan) => noise::work(&plan),
-        Plan::Wakeup(plan) => wakeup::work(&plan),
-    })
+    let mut experiments = EXPERIMENTS.iter();
+    experiments.find_map(|experiment| experiment.work(words))
 }

@@ -108,7 +108,7 @@ fn a_study_plans_what_the_same_arguments_plan() {
     use tare_experiments::experiment::Place;
     use tare_experiments::noise;
     use tare_results::model::CellPlan;
-    use tare_wire::plan::{Threshold, Timing};
+    use tare_services::noise::{Threshold, Timing};
 
     let text = "targets = [\"process\"]\nruns = 3\n[[experiment]]\nkind = \"noise\"\n\
                 workloads = [\"prime\", \"copy\"]\nlimits = [10, 14]\nrepetitions = 500\n";

@@ -14,7 +14,7 @@ use tare_results::work::{RealTime, Rights, Work};
 use tare_services::wakeup as services;
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::{self as wire, Policy};
+use tare_wire::scheduling::Policy;
 
 use crate::error::ExperimentError;
 use crate::estimate;
@@ -23,7 +23,7 @@ use crate::plan::{Frame, Repeated, assemble, at_most};
 use crate::units::exact;
 
 /// Is the name of the experiment.
-pub const NAME: &str = wire::NAME;
+pub const NAME: &str = services::NAME;
 /// Is the interval unless said otherwise: the study's.
 pub const DEFAULT_INTERVAL_NS: u64 = 100_000;
 /// Is how long a run measures unless said otherwise.
@@ -163,6 +163,12 @@ impl Experiment for Wakeup {
         if is_extra(cell) { asked.min(1) } else { asked }
     }
 
+    fn work(&self, words: &str) -> Option<Work> {
+        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        plan.check().ok()?;
+        Some(work(&plan))
+    }
+
     fn announces(&self, cell: &CellPlan) -> Option<String> {
         plan_of(cell).as_ref().map(listed)
     }
@@ -178,13 +184,13 @@ fn is_extra(cell: &CellPlan) -> bool {
 }
 
 /// Reads the plan of a cell back.
-fn plan_of(cell: &CellPlan) -> Option<wire::Plan> {
+fn plan_of(cell: &CellPlan) -> Option<services::Plan> {
     let words = cell.work.to_string();
-    wire::Plan::parse(words.split_whitespace()).ok()
+    services::Plan::parse(words.split_whitespace()).ok()
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
-fn labels(plan: &wire::Plan) -> Labels {
+fn labels(plan: &services::Plan) -> Labels {
     match plan.trace {
         0 => Labels::default(),
         _ => Labels::default().with("traced", "yes"),
@@ -193,7 +199,7 @@ fn labels(plan: &wire::Plan) -> Labels {
 
 /// Makes the work of a plan.
 #[must_use]
-pub fn work(plan: &wire::Plan) -> Work {
+pub fn work(plan: &services::Plan) -> Work {
     let is_ordinary = plan.policy == Policy::Other;
     Work {
         threads: plan.threads,
@@ -207,12 +213,12 @@ pub fn work(plan: &wire::Plan) -> Work {
             }),
             kernel_events: plan.trace > 0,
         },
-        ..Work::new(NAME, &wire::OwnWords(plan).to_string())
+        ..Work::new(NAME, &services::OwnWords(plan).to_string())
     }
 }
 
 /// Says who is woken how often, and which wake-ups are listed.
-fn listed(plan: &wire::Plan) -> String {
+fn listed(plan: &services::Plan) -> String {
     let threads = match plan.threads {
         1 => "a thread".to_owned(),
         threads => format!("{threads} threads"),
@@ -349,7 +355,7 @@ fn cell(
         load: under.text.clone(),
         phases: under.phases.clone(),
         phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
-        workload: wire::NAME.to_owned(),
+        workload: services::NAME.to_owned(),
         size: None,
         repetitions: plan.activations(0),
         timing: TIMING.to_owned(),
@@ -367,7 +373,7 @@ fn words(
     target: &TargetSpec,
     under: &Under,
     trace: u32,
-) -> Result<wire::Plan, ExperimentError> {
+) -> Result<services::Plan, ExperimentError> {
     let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
     let threads = options.threads.unwrap_or(cpus.count());
     if let Some(has) = guest_cpus(target)
@@ -397,7 +403,7 @@ fn words(
         None if options.policy.has_priority() => DEFAULT_PRIORITY,
         None => 0,
     };
-    Ok(wire::Plan {
+    Ok(services::Plan {
         distance_ns,
         threads,
         // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
@@ -413,18 +419,18 @@ fn words(
         phases: u32::try_from(under.phases.len().max(1)).unwrap_or(u32::MAX),
         threshold_ns: options.threshold_ns,
         // Many threads share what one has alone.
-        raw: wire::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
+        raw: services::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
         above_ns: options.above_ns,
         go_on: options.go_on,
         // In a guest, a line on its way out is work for the measured CPU.
         live_ns: options.live_ns.filter(|_| target.group.is_here()),
         trace,
-        ..wire::Plan::new(options.interval_ns, 0)
+        ..services::Plan::new(options.interval_ns, 0)
     })
 }
 
 /// Checks that every value is within its bounds.
-fn check(plan: &wire::Plan) -> Result<(), ExperimentError> {
+fn check(plan: &services::Plan) -> Result<(), ExperimentError> {
     plan.check().map_err(|refusal| {
         let Refusal {
             what,

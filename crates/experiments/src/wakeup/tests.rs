@@ -62,11 +62,11 @@ fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
 #[test]
 fn a_place_is_told_what_the_threads_need() {
     let plan = |threads, policy, trace| {
-        let plan = wire::Plan {
+        let plan = services::Plan {
             threads,
             policy,
             trace,
-            ..wire::Plan::new(100_000, 86_400_000_000_000)
+            ..services::Plan::new(100_000, 86_400_000_000_000)
         };
         work(&plan)
     };

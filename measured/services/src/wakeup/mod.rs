@@ -38,11 +38,13 @@
 mod counts;
 mod pace;
 mod phases;
+mod plan;
 mod progress;
 mod recorder;
 mod report;
 
 pub use self::pace::{Due, Pace};
+pub use self::plan::{MAX_KEPT, MAX_THREADS, MAX_TRACE, NAME, OwnWords, Plan, Spread};
 pub use self::progress::{Progress, Snapshot};
 pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};
 pub use self::report::Identity;

@@ -1,6 +1,8 @@
 //! In which phase a planned time lies.
 
-use tare_wire::wakeup::{MAX_DURATION_NS, Plan};
+use tare_wire::phases::MAX_DURATION_NS;
+
+use super::plan::Plan;
 
 /// Tells the phase of planned times that come in order, without a division for each.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,8 @@
 //! Keeps every latency of one thread.
 
-use tare_wire::wakeup::Plan;
-
 use super::counts::{Counts, Key};
 use super::phases::{Phases, total_ns};
+use super::plan::Plan;
 use super::progress::Progress;
 use crate::arena::{Arena, Zeroed};
 use crate::envelope::{Bin, Filler};

@@ -4,7 +4,7 @@ use tare_wire::record::{Record, Thread};
 
 use super::counts::Key;
 use super::recorder::{Recorder, Wakeup};
-use crate::bench::fold::runs;
+use crate::noise::fold::runs;
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
 

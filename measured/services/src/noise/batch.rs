@@ -1,12 +1,12 @@
 //! Runs the workloads, folds what they left and writes it.
 
-use tare_wire::plan::{Plan, Timing, Workload};
 use tare_wire::record::{Batch, Record};
 use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 use tare_workloads::{copy, prime};
 
 use super::fold;
+use super::plan::{Plan, Timing, Workload};
 use crate::arena::Arena;
 use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};

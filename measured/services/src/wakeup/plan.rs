@@ -7,10 +7,11 @@
 
 use core::fmt;
 
-use crate::bounds::{Refusal, within};
-use crate::cpus::Cpus;
-use crate::plan::{PlanError, set};
-pub use crate::scheduling::Policy;
+use tare_wire::bounds::{MAX_BINS, Refusal, within};
+use tare_wire::cpus::Cpus;
+use tare_wire::phases::{MAX_DURATION_NS, MAX_PHASES};
+use tare_wire::scheduling::Policy;
+use tare_wire::words::{PlanError, parse_ns, set};
 
 /// Is the word by which the workload is chosen.
 pub const NAME: &str = "wakeup";
@@ -92,22 +93,12 @@ impl Spread {
     }
 }
 
-/// Is how long before it the time of the first activation is told ([`crate::record::Begins`]): a load whose phases
-/// begin then has to hear of it. Where the place's clock is not the laboratory's, that takes the time to be so long
-/// after it has read the record; it is wrong by as much as the record was under way, which is some ms over a serial
-/// line and less elsewhere.
-pub const LEAD_NS: u64 = 250_000_000;
-
 /// Is the longest interval: a minute.
 pub const MAX_INTERVAL_NS: u64 = 60_000_000_000;
 /// Is the shortest interval that is accepted; whether a machine can hold it is another question.
 pub const MIN_INTERVAL_NS: u64 = 1_000;
 /// Is the greatest number of threads.
 pub const MAX_THREADS: u32 = 1_024;
-/// Is the greatest number of phases.
-pub const MAX_PHASES: u32 = 100;
-/// Is the longest duration: 31 days.
-pub const MAX_DURATION_NS: u64 = 31 * 24 * 3_600 * 1_000_000_000;
 /// Is the greatest number of wake-ups that are listed or kept as they were.
 pub const MAX_KEPT: u64 = 1 << 26;
 /// Is the greatest number of traced wake-ups.
@@ -210,7 +201,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns [`PlanError`] as [`crate::plan::Plan::parse`] does.
+    /// Returns [`PlanError`] as [`crate::noise::Plan::parse`] does.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let mut read = Read::default();
         for word in words {
@@ -245,7 +236,7 @@ impl Plan {
         within("phases", self.phases.into(), 1, MAX_PHASES.into())?;
         within("capacity", self.capacity, 1, MAX_KEPT)?;
         within("raw", self.raw, 0, MAX_KEPT)?;
-        within("bins", self.bins.into(), 1, crate::bounds::MAX_BINS.into())?;
+        within("bins", self.bins.into(), 1, MAX_BINS.into())?;
         within("trace", self.trace.into(), 0, MAX_TRACE.into())
     }
 }
@@ -306,21 +297,6 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
-}
-
-/// Reads a time with its unit: `500ns`, `100us`, `3ms`, `25s`.
-#[must_use]
-pub fn parse_ns(text: &str) -> Option<u64> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(unit_at);
-    let factor = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// Collects the words of a plan before they are put together.
