@@ -14,15 +14,25 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 use tare_docker::Docker;
 use tare_guard::{Guard, Interrupt, OWNER_LABEL, Options};
+use tare_results::work::Work;
 use tare_targets::engine::Running;
 use tare_targets::instance::{Ending, Watcher};
 use tare_targets::{Engine, Job, Target, spec};
+use tare_wire::cpus::Cpus;
 
 use crate::verdict::Verdicts;
 use crate::{Result, median};
 
 const ROUNDS: usize = 21;
-const WORDS: &str = "workload=prime limit=22 repetitions=1000 cpu=0";
+
+/// Returns what is measured.
+fn work() -> Work {
+    Work {
+        cpus: Some(Cpus::one(0)),
+        ..Work::new("prime", "limit=22 repetitions=1000")
+    }
+}
+
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Times both kinds.
@@ -103,7 +113,7 @@ fn ours(target: &dyn Target, guard: &Guard) -> Result<f64> {
     impl Watcher for Nobody {
         fn line(&mut self, _line: &[u8], _at_ns: u64) {}
     }
-    let instance = target.launch(&Job::idle(WORDS), guard)?;
+    let instance = target.launch(&Job::idle(&work()), guard)?;
     let started_ns = instance.started_ns;
     let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
     match ended.how {
@@ -114,7 +124,8 @@ fn ours(target: &dyn Target, guard: &Guard) -> Result<f64> {
 
 /// Makes the engine's calls one after the other.
 fn calls(docker: &Docker, image: &str) -> Result<f64> {
-    let words: Vec<&str> = WORDS.split(' ').collect();
+    let words = work().to_string();
+    let words: Vec<&str> = words.split(' ').collect();
     let device = "/dev/cpu_dma_latency";
     let devices: Vec<serde_json::Value> = Path::new(device)
         .exists()
@@ -167,7 +178,7 @@ fn docker_run(socket: &Path, image: &str) -> Result<f64> {
             "--cap-add=SYS_NICE",
         ])
         .arg(image)
-        .args(WORDS.split(' '));
+        .args(work().to_string().split(' '));
     timed(&mut command)
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, Interrupt};
 use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
 use tare_results::CellState;
+use tare_results::work::Work;
 use tare_targets::instance::Watcher;
 use tare_targets::{Job, spec};
 
@@ -28,9 +29,6 @@ const MOST_RATIO: f64 = 1.15;
 const LIMIT: Duration = Duration::from_secs(60);
 
 const KERNELS: [&str; 2] = ["debian-cloud-6.1", "debian-rt-6.1"];
-
-/// Is a short plan: what counts here is over before it starts.
-const WORDS: &str = "workload=prime limit=22 repetitions=1000";
 
 const LOADS: [&str; 9] = [
     "dd",
@@ -166,7 +164,9 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     target.program()?;
     let begun = Instant::now();
     let started_ns = tare_targets::instance::now_ns();
-    let instance = target.launch(&Job::idle(WORDS), &guard)?;
+    // Short: what counts here is over before it starts.
+    let work = Work::new("prime", "limit=22 repetitions=1000");
+    let instance = target.launch(&Job::idle(&work), &guard)?;
     let mut first = First {
         at_ns: None,
         began: begun,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tare_results::RunFolder;
 use tare_results::model::{Count, Labels};
+use tare_services::wakeup::Plan;
 use tare_targets::measured::MeasuredFile;
 
 use crate::hog::{last_cpu, wait_for_quiet};
@@ -27,7 +28,6 @@ const HISTOGRAM_NS: u32 = 1_000_000;
 
 /// Is how much memory on the disk a day may take.
 const DAY_BYTES: f64 = 200e6;
-const DAY_WAKEUPS: f64 = 24.0 * 3_600.0 * 1e6 / INTERVAL_US as f64;
 
 /// Compares, and looks at the cost.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
@@ -224,13 +224,11 @@ fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         let short = sizes[0].get(file).copied().unwrap_or(0);
         println!("       {file}: {short} bytes after 10 s, {long} after 40 s");
     }
-    let plan = &long.plan().cells[0];
-    let words = tare_wire::wakeup::Plan::parse(plan.words.split_whitespace())
-        .map_err(|error| error.to_string())?;
     let of = |file: &str| sizes[1].get(file).copied().unwrap_or(0) as f64;
     let raw_bytes = of("raw.parquet") / head.raw.max(1) as f64;
     // Events are stored as raw ones are; on a quiet machine there are too few to tell their size from.
-    let lists = raw_bytes * (words.raw as f64 + words.capacity as f64).min(2.0 * DAY_WAKEUPS);
+    let kept = (Plan::DEFAULT_RAW + Plan::DEFAULT_CAPACITY) as f64;
+    let lists = raw_bytes * kept;
     // As if every further value were new: from 10 s to 40 s the tail has filled up in the same way.
     let growth = (of("counts.parquet")
         - sizes[0].get("counts.parquet").copied().unwrap_or(0) as f64)

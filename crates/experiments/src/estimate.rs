@@ -4,7 +4,7 @@
 //! machine of the last ten years, to tell whether a study takes a minute or a night. During a run
 //! the time left is told from what the cells really took.
 
-use tare_wire::plan::{Plan, Workload};
+use tare_services::noise::{Plan, Workload};
 
 /// Is the time to start an agent, take memory, calibrate, and write the results.
 const OVERHEAD_SECONDS: f64 = 0.3;

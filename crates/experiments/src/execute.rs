@@ -196,7 +196,7 @@ impl Places {
         };
         let load = loaded.inside().map(str::to_owned);
         let job = Job {
-            words: &plan.words,
+            work: &plan.work,
             load: load.as_deref(),
         };
         let mut listener = Listener {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tare_results::model::CellPlan;
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 
 use crate::error::ExperimentError;
 use crate::noise::Noise;
@@ -54,6 +55,12 @@ pub trait Experiment: Debug + Sync {
     fn runs_of(&self, _cell: &CellPlan, asked: u32) -> u32 {
         asked
     }
+
+    /// Makes the work of words that the agent takes, if they are a plan of this experiment.
+    fn work(&self, words: &str) -> Option<Work>;
+
+    /// Says in a sentence what is to be known of a cell before it runs: which samples it lists, for example.
+    fn announces(&self, cell: &CellPlan) -> Option<String>;
 
     /// Says whether the loads run one after the other in one cell, so that one may come again, instead of
     /// each in a cell of its own.

@@ -11,6 +11,7 @@
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
 //! * [`units`]: how durations and settings are written;
+//! * [`words`]: work that somebody wrote by hand;
 //! * [`execute`](mod@execute): from a plan to a filled run folder.
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ pub mod order;
 pub mod plan;
 pub mod units;
 pub mod wakeup;
+pub mod words;
 
 pub use error::ExperimentError;
 pub use execute::{Observer, Tally, execute};

@@ -12,9 +12,7 @@ use tare_loads::{LoadError, LoadReceiver, Running, Schedule};
 use tare_results::model::{self, CellPlan, LoadPlace};
 use tare_targets::Target;
 use tare_targets::measured::MeasuredFile;
-use tare_wire::cpus::Cpus;
-use tare_wire::record::LEAD_NS;
-use tare_wire::work::Work;
+use tare_wire::phases::LEAD_NS;
 
 /// Is the load of a cell while it runs.
 #[derive(Debug)]
@@ -59,8 +57,7 @@ impl Loaded {
                 receiver: Box::default(),
             });
         }
-        let work = Work::parse(plan.words.split_whitespace());
-        let measured = work.map_or_else(|_| Cpus::default(), |work| work.cpus());
+        let measured = plan.work.measured_cpus();
         let agent = MeasuredFile::agent();
         let agent = agent.path().map_err(|error| failed(error.to_string()))?;
         let running = Running::start(&load, agent, &measured, guard, interrupt)?;

@@ -5,10 +5,11 @@
 //! interruption but no slow-down.
 
 use tare_loads::Load;
-use tare_results::model::{CellPlan, Plan};
+use tare_results::model::{CellPlan, Labels, Plan};
 use tare_results::target::TargetSpec;
-use tare_wire::bounds;
-use tare_wire::plan::{self as wire, Threshold, Timing, Workload};
+use tare_results::work::Work;
+use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds};
+use tare_wire::cpus::Cpus;
 
 use crate::error::ExperimentError;
 use crate::estimate;
@@ -225,6 +226,18 @@ impl Experiment for Noise {
     ) -> Result<Vec<CellPlan>, ExperimentError> {
         combinations(&Options::of(values)?, place)
     }
+
+    fn work(&self, words: &str) -> Option<Work> {
+        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        bounds::check(&plan).ok()?;
+        Some(work(&plan))
+    }
+
+    fn announces(&self, cell: &CellPlan) -> Option<String> {
+        let words = cell.work.to_string();
+        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        Some(listed(&plan))
+    }
 }
 
 impl Options {
@@ -242,7 +255,7 @@ impl Options {
             repetitions: values.number("repetitions"),
             warmup: values
                 .number("warmup")
-                .unwrap_or(wire::Plan::DEFAULT_WARMUP),
+                .unwrap_or(services::Plan::DEFAULT_WARMUP),
             timing: match values.text("timing") {
                 Some("published") => Timing::Published,
                 _ => Timing::Fenced,
@@ -250,7 +263,7 @@ impl Options {
             threshold: threshold.unwrap_or(Threshold::Auto),
             window: values
                 .number("window")
-                .map_or(wire::Plan::DEFAULT_WINDOW, |window| {
+                .map_or(services::Plan::DEFAULT_WINDOW, |window| {
                     u32::try_from(window).unwrap_or(u32::MAX)
                 }),
         })
@@ -305,13 +318,13 @@ fn cell(
         Workload::Gap => (None, DEFAULT_READS),
     };
     let repetitions = options.repetitions.unwrap_or(default_repetitions);
-    let plan = wire::Plan {
+    let plan = services::Plan {
         warmup: options.warmup,
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
         cpu: Some(place.cpu),
-        ..wire::Plan::new(workload, repetitions)
+        ..services::Plan::new(workload, repetitions)
     };
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
         workload: workload.name(),
@@ -339,10 +352,50 @@ fn cell(
         size,
         repetitions,
         timing: options.timing.name().to_owned(),
-        words: plan.to_string(),
+        labels: labels(&plan),
+        work: work(&plan),
         estimate_seconds,
         limit_seconds,
     })
+}
+
+/// Returns what distinguishes a cell from others of the experiment.
+fn labels(plan: &services::Plan) -> Labels {
+    let labels = Labels::default().with("workload", plan.workload.name());
+    let labels = match plan.workload {
+        Workload::Prime { limit } => labels.with("size", limit),
+        Workload::Copy { size } => labels.with("size", size),
+        Workload::Gap => labels,
+    };
+    match plan.timing {
+        Timing::Fenced => labels,
+        Timing::Published => labels.with("timing", plan.timing.name()),
+    }
+}
+
+/// Makes the work of a plan.
+fn work(plan: &services::Plan) -> Work {
+    Work {
+        cpus: plan.cpu.map(Cpus::one),
+        buffer_bytes: services::buffer_bytes(plan) as u64,
+        ..Work::new(plan.workload.name(), &services::OwnWords(plan).to_string())
+    }
+}
+
+/// Says from which delay on samples are listed, and by which rule.
+fn listed(plan: &services::Plan) -> String {
+    let is_gap = plan.workload == Workload::Gap;
+    let least = match plan.threshold {
+        Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
+        Threshold::Auto => "400 cycles".to_owned(),
+        Threshold::Cycles(cycles) => format!("{cycles} cycles"),
+        Threshold::Ns(ns) => format!("{ns} ns"),
+    };
+    if is_gap {
+        return format!("gap lists what takes at least {least}");
+    }
+    let workload = plan.workload.name();
+    format!("{workload} lists what exceeds the run's mean by {least}")
 }
 
 #[cfg(test)]
@@ -415,10 +468,24 @@ mod tests {
         let plan = plan_of(&ALL[..1], 2).unwrap();
         assert!(plan.cells[0].repeats(&plan.cells[1]));
         assert_eq!(
-            plan.cells[0].words,
+            plan.cells[0].work.to_string(),
             "workload=prime limit=22 repetitions=1000000 warmup=1000 timing=fenced \
              threshold=auto capacity=1048576 bins=1000 window=500 cpu=1"
         );
+    }
+
+    #[test]
+    fn the_buffers_follow_what_is_kept() {
+        let mib = |workload, repetitions| {
+            let work = work(&services::Plan::new(workload, repetitions));
+            work.buffer_bytes.div_ceil(1 << 20)
+        };
+        assert_eq!(mib(Workload::Prime { limit: 22 }, 1), 1);
+        // 16 MB of stamps and 24 MB of listed delays.
+        assert_eq!(mib(Workload::Prime { limit: 22 }, 1_000_000), 39);
+        // Timer reads are not kept, gaps are.
+        assert_eq!(mib(Workload::Gap, 100_000_000_000), 25);
+        assert_eq!(mib(Workload::Copy { size: 1 << 24 }, 1), 257);
     }
 
     #[test]
@@ -467,7 +534,10 @@ mod tests {
     fn a_study_without_values_plans_what_the_command_does_without_arguments() {
         let defaults = Noise.combinations(&place(), &Values::default()).unwrap();
         let words = |cells: Vec<CellPlan>| -> Vec<String> {
-            cells.into_iter().map(|cell| cell.words).collect()
+            cells
+                .into_iter()
+                .map(|cell| cell.work.to_string())
+                .collect()
         };
         let mut command = words(plan_of(&ALL, 1).unwrap().cells);
         let mut defaults = words(defaults);

@@ -13,7 +13,7 @@ use tare_targets::instance::now_ns;
 use tare_targets::measured::MeasuredFile;
 use tare_testkit::skip;
 use tare_wire::cpus::Cpus as Measured;
-use tare_wire::record::LEAD_NS;
+use tare_wire::phases::LEAD_NS;
 use tempfile::TempDir;
 
 /// Is a place for one test: its own journal, its own scratch folders.

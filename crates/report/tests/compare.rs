@@ -2,8 +2,8 @@
 
 mod synthetic;
 
-use synthetic::{Fold, Run, timed};
 use synthetic::wakeups::Schedule;
+use synthetic::{Fold, Run, timed};
 use tare_report::compare::{
     CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, compare, side, sides_by,
 };

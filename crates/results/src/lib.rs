@@ -2,6 +2,7 @@
 //!
 //! - [`model`] is what the JSON files and the rows of the Parquet files say.
 //! - [`target`] is what they say of a target, and how one is written.
+//! - [`work`] is what they say of what measured code is asked to do.
 //! - [`receive`] makes the facts of a cell from the lines of an instance.
 //! - [`RunFolder`] creates, fills and reads a run folder. A cell is there as a whole or not at
 //!   all, nothing raw is ever written over, and what was changed afterwards is found.
@@ -31,6 +32,7 @@ mod samples;
 mod schema;
 mod sums;
 pub mod target;
+pub mod work;
 
 pub use error::ResultsError;
 pub use folder::{CellState, RunFolder};

@@ -14,9 +14,9 @@ mod trace;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_wire::wakeup;
 
 use crate::target::TargetSpec;
+use crate::work::Work;
 pub use record::{
     Absent, Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels,
     Preparation, Program, Record, SetHead, Unit, Value,
@@ -124,8 +124,11 @@ pub struct CellPlan {
     pub repetitions: u64,
     /// Timing: `fenced` or `published`; for `wakeup`, `absolute`.
     pub timing: String,
-    /// The plan in the words that the agent takes.
-    pub words: String,
+    /// What distinguishes it from others of its experiment beside target and load.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// What the measured code is asked to do.
+    pub work: Work,
     /// Estimated duration of the cell in seconds.
     pub estimate_seconds: f64,
     /// Time after which the cell counts as hung, in seconds.
@@ -144,7 +147,7 @@ impl CellPlan {
         self.experiment == other.experiment
             && self.target == other.target
             && self.load == other.load
-            && self.words == other.words
+            && self.work == other.work
     }
 
     /// Names the combination: `process prime 22`.
@@ -165,30 +168,10 @@ impl CellPlan {
         label
     }
 
-    /// Returns what distinguishes the cell from others of its experiment beside target and load.
-    #[must_use]
-    pub fn labels(&self) -> Labels {
-        let mut labels = Labels::default();
-        if self.workload != self.experiment {
-            labels = labels.with("workload", &self.workload);
-        }
-        if let Some(size) = self.size {
-            labels = labels.with("size", size);
-        }
-        if self.timing == "published" {
-            labels = labels.with("timing", &self.timing);
-        }
-        if self.is_traced() {
-            labels = labels.with("traced", "yes");
-        }
-        labels
-    }
-
-    /// Says whether the kernel's trace is kept around the worst wake-ups, which costs time.
+    /// Says whether the kernel's events are recorded, which costs time.
     #[must_use]
     pub fn is_traced(&self) -> bool {
-        let plan = wakeup::Plan::parse(self.words.split_whitespace());
-        plan.is_ok_and(|plan| plan.trace > 0)
+        self.work.rights.kernel_events
     }
 }
 

@@ -3,11 +3,10 @@
 //! A load begins late where the one before took long to end. The measuring code knows nothing of that; what it measured before
 //! the load of a phase began is told apart afterwards ([`Received::into_record`](crate::receive::Received::into_record)).
 
+use tare_wire::phases::{SLOTS, slots_apart};
+
 use crate::model::{CellPlan, Load, LoadPhase};
 use crate::receive::Phase;
-
-/// The part of a phase within which a load begins in time: less is not worth speaking of.
-const IN_TIME: u64 = 64;
 
 impl CellPlan {
     /// Returns how long each phase is; `None` if there is but one.
@@ -28,13 +27,13 @@ impl LoadPhase {
     /// Says whether its load began so late that what was measured before is told apart.
     #[must_use]
     pub fn is_late(&self, phase_ns: u64) -> bool {
-        self.late_ns() > phase_ns / IN_TIME
+        slots_apart(self.late_ns(), phase_ns) > 0
     }
 
     /// Says whether its load was not started, since most of the phase had passed.
     #[must_use]
     pub fn is_skipped(&self, phase_ns: u64) -> bool {
-        self.late_ns() > phase_ns / 2
+        slots_apart(self.late_ns(), phase_ns) == SLOTS
     }
 }
 

@@ -240,7 +240,7 @@ fn what_contradicts_itself_does_not_become_a_cell() {
         record.programs[0].frequencies[0].hz = f64::NAN;
     }
     let mut foreign = cell.clone();
-    foreign.plan.words.push_str(" cpu=3");
+    foreign.plan.work.words.push_str(" cpu=3");
     let mut old = cell.clone();
     old.schema = SCHEMA + 1;
     let attempts = [

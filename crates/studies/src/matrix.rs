@@ -7,6 +7,7 @@ use tare_experiments::ExperimentError;
 use tare_experiments::plan::at_most;
 use tare_results::model::CellPlan;
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 use toml::de::DeTable;
 
 use crate::study::{Study, Variant};
@@ -20,7 +21,7 @@ pub(crate) fn check(
     exclusions: &[Range<usize>],
 ) {
     let mut used = vec![false; exclusions.len()];
-    let mut seen: HashMap<(TargetSpec, String, String), usize> = HashMap::new();
+    let mut seen: HashMap<(TargetSpec, String, Work), usize> = HashMap::new();
     let mut all: u64 = 0;
     for (number, part) in (1..).zip(&study.parts) {
         // Which CPU is chosen has no bearing on what is possible.
@@ -45,12 +46,9 @@ pub(crate) fn check(
             }
             left += 1;
             let CellPlan {
-                target,
-                load,
-                words,
-                ..
+                target, load, work, ..
             } = &cell;
-            let key = (target.clone(), load.clone(), words.clone());
+            let key = (target.clone(), load.clone(), work.clone());
             match seen.get(&key) {
                 Some(first) if *first != number => {
                     let text = format!(

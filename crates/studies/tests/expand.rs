@@ -80,10 +80,10 @@ fn a_matrix_is_the_product_of_its_lists_without_what_is_excluded() {
         assert_eq!(cell.limit_seconds, 90.0);
         let is_gap = cell.workload == "gap";
         assert_eq!(
-            cell.words.contains("threshold=2000ns"),
+            cell.work.words.contains("threshold=2000ns"),
             is_gap,
             "{}",
-            cell.words
+            cell.work.words
         );
         assert_eq!(cell.repetitions, if is_gap { 100_000_000 } else { 1_000 });
     }
@@ -108,7 +108,7 @@ fn a_study_plans_what_the_same_arguments_plan() {
     use tare_experiments::experiment::Place;
     use tare_experiments::noise;
     use tare_results::model::CellPlan;
-    use tare_wire::plan::{Threshold, Timing};
+    use tare_services::noise::{Threshold, Timing};
 
     let text = "targets = [\"process\"]\nruns = 3\n[[experiment]]\nkind = \"noise\"\n\
                 workloads = [\"prime\", \"copy\"]\nlimits = [10, 14]\nrepetitions = 500\n";

@@ -17,7 +17,7 @@ use tare_experiments::units::{duration, setting_file};
 use tare_loads::{Cpus, Load};
 use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;
-use tare_wire::plan::{Plan, Threshold, Timing};
+use tare_services::noise::{Plan, Threshold, Timing};
 
 use crate::terminal::Colour;
 

@@ -183,8 +183,7 @@ impl CommandError {
                 | TargetError::KernelCanNot { .. }
                 | TargetError::NoEngine { .. } => exit::UNAVAILABLE,
                 TargetError::Kernel(error) => of_kernel(error),
-                TargetError::Plan { .. }
-                | TargetError::LongCommandLine { .. }
+                TargetError::LongCommandLine { .. }
                 | TargetError::Disk { .. }
                 | TargetError::Unwritable { .. }
                 | TargetError::Qemu { .. }

@@ -15,6 +15,7 @@ use tare_report::live;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 use tare_wire::record::Live;
 
 use crate::actions::Actions;
@@ -184,7 +185,7 @@ struct Remaining {
     /// Cells that have not finished.
     cells: Vec<CellPlan>,
     /// Time and number of those that have, by what they repeat.
-    taken: HashMap<(TargetSpec, String, String), (Duration, u32)>,
+    taken: HashMap<(TargetSpec, String, Work), (Duration, u32)>,
 }
 
 impl Remaining {
@@ -214,12 +215,14 @@ impl Remaining {
     }
 }
 
-fn kind(plan: &CellPlan) -> (TargetSpec, String, String) {
-    (plan.target.clone(), plan.load.clone(), plan.words.clone())
+fn kind(plan: &CellPlan) -> (TargetSpec, String, Work) {
+    (plan.target.clone(), plan.load.clone(), plan.work.clone())
 }
 
 #[cfg(test)]
 mod tests {
+    use tare_results::model::Labels;
+
     use super::*;
 
     #[test]
@@ -259,7 +262,8 @@ mod tests {
             size: None,
             repetitions: 1,
             timing: "fenced".to_owned(),
-            words: workload.to_owned(),
+            labels: Labels::default(),
+            work: Work::new(workload, ""),
             estimate_seconds: 10.0,
             limit_seconds: 100.0,
         };

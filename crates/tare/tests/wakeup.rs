@@ -290,7 +290,7 @@ fn an_interrupted_run_is_resumed_as_it_was_planned() {
     );
     bench.run("wakeup --resume run").expect(0, &["1 cell"]);
     let [first, second] = [1, 2].map(|id| cell(&bench.work().join("run"), id));
-    assert_eq!(first.plan.words, second.plan.words);
+    assert_eq!(first.plan.work, second.plan.work);
 }
 
 #[test]

@@ -100,12 +100,6 @@ pub enum TargetError {
         /// Why not.
         source: io::Error,
     },
-    /// The words of a plan are none.
-    #[error("{problem}")]
-    Plan {
-        /// What is wrong with them.
-        problem: String,
-    },
     /// There is no QEMU.
     #[error("{program} is in no folder of PATH")]
     NoQemu {

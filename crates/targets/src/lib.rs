@@ -29,6 +29,8 @@ mod qemu;
 mod reported;
 pub mod spec;
 pub mod ssh;
+#[cfg(test)]
+mod tests_work;
 pub mod unikernel;
 
 use std::fmt;
@@ -38,6 +40,7 @@ use serde::Serialize;
 use tare_guard::Guard;
 use tare_results::model::LoadPlace;
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 
 pub use error::TargetError;
 pub use instance::Instance;
@@ -71,7 +74,7 @@ pub trait Target: fmt::Debug {
 
     /// Says in a few words what an instance gets for a plan, if it gets less than a process:
     /// `CPU 3 alone, 517 MiB of memory, no network`.
-    fn resources(&self, _words: &str) -> Option<String> {
+    fn resources(&self, _work: &Work) -> Option<String> {
         None
     }
 
@@ -87,7 +90,7 @@ pub trait Target: fmt::Debug {
     }
 
     /// Says whether it runs plans, as the agent does, and prints records. One that does not can only
-    /// be started and watched to its end: its job has no words.
+    /// be started and watched to its end: its job has no work.
     fn runs_plans(&self) -> bool {
         true
     }
@@ -115,8 +118,8 @@ pub type Facts<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 /// Says what one instance is to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The plan, in the words that the agent takes.
-    pub words: &'a str,
+    /// What the measured code is asked to do.
+    pub work: &'a Work,
     /// The load that is to run inside, as written on the command line; None if there is none or it
     /// runs beside.
     pub load: Option<&'a str>,
@@ -125,8 +128,8 @@ pub struct Job<'a> {
 impl<'a> Job<'a> {
     /// Makes a job without a load.
     #[must_use]
-    pub fn idle(words: &'a str) -> Self {
-        Self { words, load: None }
+    pub fn idle(work: &'a Work) -> Self {
+        Self { work, load: None }
     }
 }
 

@@ -55,7 +55,7 @@ impl Target for Process {
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let mut command = Command::new(self.agent.path()?);
         command
-            .args(job.words.split_whitespace())
+            .args(job.work.to_string().split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

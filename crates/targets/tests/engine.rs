@@ -9,15 +9,22 @@ use std::time::Duration;
 
 use tare_docker::Docker;
 use tare_guard::{Guard, OWNER_LABEL, Options, sweep_with};
+use tare_results::work::Work;
 use tare_targets::engine::{Running, daemons, startable};
 use tare_targets::{Availability, Engine, Job, spec};
 use tare_testkit::skip;
+use tare_wire::cpus::Cpus;
 
 const STAGE: &str = "TARE_TEST_STAGE";
 const MOMENTS: u32 = 6;
 const LATEST_MILLISECONDS: u64 = 1_500;
 /// Takes minutes.
-const LONG: &str = "workload=gap repetitions=100000000000 capacity=10 cpu=0";
+fn long() -> Work {
+    Work {
+        cpus: Some(Cpus::one(0)),
+        ..Work::new("gap", "repetitions=100000000000 capacity=10")
+    }
+}
 
 fn options(stage: &Path) -> Options {
     Options {
@@ -79,7 +86,7 @@ fn part_owner() {
     assert!(daemons().contains(&"dockerd".to_owned()));
     let target = spec::parse("docker").unwrap();
     target.use_engine(Some(engine.socket()));
-    let _instance = target.launch(&Job::idle(LONG), &guard).unwrap();
+    let _instance = target.launch(&Job::idle(&long()), &guard).unwrap();
     thread::sleep(Duration::from_secs(60));
 }
 
@@ -131,7 +138,7 @@ fn part_guest() {
     };
     let guard = guard(&stage);
     let target = spec::parse("docker").unwrap();
-    let _instance = target.launch(&Job::idle(LONG), &guard).unwrap();
+    let _instance = target.launch(&Job::idle(&long()), &guard).unwrap();
     println!("owns: {}", guard.owner());
     thread::sleep(Duration::from_secs(60));
 }

@@ -21,8 +21,7 @@ mod threads;
 use std::process::ExitCode;
 
 use tare_load_driver::driver;
-use tare_services::bench;
-use tare_wire::work::Work;
+use tare_services::table::{self, Failure, Place};
 
 const USAGE: &str = "\
 Runs one batch of a measured workload, or measures wake-ups, and prints wire records. Started by
@@ -93,25 +92,31 @@ fn main() -> ExitCode {
         Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(),
         Some(_) => {}
     }
-    match Work::parse(words.iter().map(String::as_str)) {
-        Ok(work) => run(&work),
-        Err(error) => misused(&error.to_string()),
-    }
+    run(&words)
 }
 
 /// Does what a plan asks for.
-fn run(work: &Work) -> ExitCode {
-    let mut linux = linux::Linux::new();
-    let ran = match work {
-        Work::Batch(plan) => bench::run(plan, &mut linux).map_err(|stop| stop.to_string()),
-        Work::Wakeup(plan) => threads::run(plan, &mut linux).map_err(|trouble| trouble.to_string()),
+fn run(words: &[String]) -> ExitCode {
+    let words = || words.iter().map(String::as_str);
+    let service = match table::find(words()) {
+        Ok(service) => service,
+        Err(error) => return misused(&error.to_string()),
     };
-    match ran {
+    match (service.run)(&mut words(), &mut linux::Linux::new()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(text) => {
-            eprintln!("tare-agent: {text}");
+        Err(Failure::Plan(error)) => misused(&error.to_string()),
+        Err(Failure::Measurement(why)) => {
+            eprintln!("tare-agent: {why}");
             ExitCode::FAILURE
         }
+    }
+}
+
+impl Place for linux::Linux {
+    type Error = threads::Trouble;
+
+    fn wake(&mut self, plan: &tare_services::wakeup::Plan) -> Result<(), Self::Error> {
+        threads::run(plan, self)
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use tare_wire::phases::SLOTS;
 use tare_wire::record::Exceeded;
-use tare_wire::wakeup::SLOTS;
 
 use self::woken::{Agent, Woken};
 

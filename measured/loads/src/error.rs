@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tare_wire::wakeup::MAX_PHASES;
+use tare_wire::phases::MAX_PHASES;
 
 use crate::tools::Tool;
 

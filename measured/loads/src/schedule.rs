@@ -14,7 +14,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tare_wire::wakeup::{MAX_DURATION_NS, MAX_PHASES, parse_ns};
+use tare_wire::phases::{MAX_DURATION_NS, MAX_PHASES};
+use tare_wire::words::parse_ns;
 
 use crate::error::SpecError;
 use crate::spec::Load;

@@ -8,8 +8,7 @@ use std::arch::x86_64::{__rdtscp, _mm_clflush, _mm_lfence, _mm_mfence};
 use std::hint::black_box;
 use std::time::Instant;
 
-use tare_services::wakeup::{Recorder, arena_bytes};
-use tare_wire::wakeup::Plan;
+use tare_services::wakeup::{Plan, Recorder, arena_bytes};
 
 /// Is the interval, of which recording may take 2 %.
 const INTERVAL_NS: u64 = 100_000;

@@ -1,9 +1,10 @@
 //! What runs on the scale, on every target: written once, against a [`platform::Platform`].
 //!
 //! The Linux agent and the unikernel's images call the same functions; each brings its own
-//! platform, which gives memory, the clock and a way out for records. There are two services:
+//! platform, which gives memory, the clock and a way out for records. They are found by their ids
+//! in one [`table`], and each experiment has a folder:
 //!
-//! * [`bench`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
+//! * [`noise`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
 //!   exact counts and writes the records;
 //! * [`wakeup`]: counts how late threads run that sleep until absolute times.
 //!
@@ -20,12 +21,13 @@
 #![no_std]
 
 pub mod arena;
-pub mod bench;
 mod calibrate;
 pub mod counted;
 pub mod cpuid;
 mod envelope;
+pub mod noise;
 pub mod output;
 pub mod platform;
 pub mod session;
+pub mod table;
 pub mod wakeup;

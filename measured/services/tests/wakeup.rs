@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use tare_services::output::Output;
 use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
-use tare_services::wakeup::{Identity, Pace, Recorder, Snapshot, arena_bytes};
+use tare_services::wakeup::{Identity, Pace, Plan, Recorder, Snapshot, arena_bytes};
 use tare_wire::line::{Line, MAX_PAYLOAD, decode};
+use tare_wire::phases::{SLOTS, slot_begin_ns};
 use tare_wire::record::{Record, Set, Unit};
 use tare_wire::rows;
-use tare_wire::wakeup::{Plan, SLOTS, slot_begin_ns};
 
 /// Keeps the lines; nothing else is asked of it.
 #[derive(Default)]

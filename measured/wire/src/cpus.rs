@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+
 /// Is how many CPUs a set can name: 0 to 1023, as the C library's mask.
 pub const MOST: u32 = 1_024;
 
@@ -111,6 +114,32 @@ impl fmt::Display for Cpus {
             next = to + 1;
         }
         Ok(())
+    }
+}
+
+impl Serialize for Cpus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cpus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl Visitor<'_> for List {
+            type Value = Cpus;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("CPUs such as 0,2-3")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Cpus, E> {
+                Cpus::parse(text).ok_or_else(|| E::custom("these are no CPUs"))
+            }
+        }
+
+        deserializer.deserialize_str(List)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What crosses the border between the laboratory and the measured code, in both directions.
 //!
 //! *In* goes a plan: words such as `workload=prime limit=22 repetitions=1000000`, the same on an
-//! agent's command line and on a kernel's ([`work`], [`plan`], [`wakeup`], [`bounds`], [`image`], [`guest`]). *Out* come records, one line of text each
+//! agent's command line and on a kernel's ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]). *Out* come records, one line of text each
 //! ([`record`], [`line`]), the same over a pipe, a virtio port, a serial line or serial over LAN.
 //!
 //! # Why text, and why lines
@@ -31,12 +31,12 @@ pub mod guest;
 pub mod image;
 pub mod line;
 pub mod packed;
-pub mod plan;
+pub mod phases;
 pub mod record;
 pub mod rows;
+pub mod scheduling;
 pub mod trace;
-pub mod wakeup;
-pub mod work;
+pub mod words;
 
 /// Is the version of the protocol: the digit in [`line::MARKER`] and a field of
 /// [`record::Hello`].

@@ -347,19 +347,13 @@ pub struct Achieved<'a> {
     pub ns: u64,
 }
 
-/// Says when the first sample is due, [`LEAD_NS`] before.
+/// Says when the first sample is due, [`crate::phases::LEAD_NS`] before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
     /// Time of the first sample by the place's clock: CLOCK_MONOTONIC, or the time since the start where there is no
     /// kernel.
     pub origin_ns: u64,
 }
-
-/// Is how long before it the time of the first sample is told ([`Begins`]): a load whose phases
-/// begin then has to hear of it. Where the place's clock is not the laboratory's, that takes the time to be so long
-/// after it has read the record; it is wrong by as much as the record was under way, which is some ms over a serial
-/// line and less elsewhere.
-pub const LEAD_NS: u64 = 250_000_000;
 
 /// Says how far a set is, while it is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,11 +9,16 @@ use tare_results::model::{
     Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples, Unit, Value,
 };
 use tare_results::target::TargetSpec;
+use tare_results::work::{RealTime, Rights, Work};
 use tare_results::{MachineRecord, RunFolder};
 use tare_stats::missed_by;
+use tare_wire::scheduling::Policy;
 
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
+
+/// Is the experiment, and the workload, that measures what those tools do.
+const WAKEUP: &str = "wakeup";
 
 const US: u64 = 1_000;
 
@@ -66,7 +71,7 @@ pub fn run(
     let plan = Plan {
         schema: SCHEMA,
         tare_version: env!("CARGO_PKG_VERSION").to_owned(),
-        experiment: tare_wire::wakeup::NAME.to_owned(),
+        experiment: WAKEUP.to_owned(),
         created: now,
         command,
         seed: 0,
@@ -345,30 +350,37 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPl
         .duration_ns
         .unwrap_or_else(|| interval_ns.saturating_mul(woken.max(1)));
     let seconds = duration_ns as f64 / 1e9;
-    let plan = tare_wire::wakeup::Plan {
+    // Only what the file says is known; nothing can be run again.
+    let work = Work {
         threads: u32::try_from(sets.len()).unwrap_or(u32::MAX),
-        priority: first.and_then(|column| column.priority).unwrap_or(0),
-        policy: match first.map(policy) {
-            Some("fifo") => tare_wire::wakeup::Policy::Fifo,
-            _ => tare_wire::wakeup::Policy::Other,
+        rights: Rights {
+            real_time: first
+                .filter(|column| policy(column) == "fifo")
+                .map(|column| RealTime {
+                    policy: Policy::Fifo,
+                    priority: column.priority.unwrap_or(0),
+                }),
+            ..Rights::default()
         },
-        bins: 1,
-        raw: 0,
-        ..tare_wire::wakeup::Plan::new(interval_ns, duration_ns)
+        ..Work::new(
+            WAKEUP,
+            &format!("interval={interval_ns}ns duration={duration_ns}ns"),
+        )
     };
     CellPlan {
         id,
         block: 1,
-        experiment: tare_wire::wakeup::NAME.to_owned(),
+        experiment: WAKEUP.to_owned(),
         target: TargetSpec::foreign(&series.name),
         load: "idle".to_owned(),
         phases: Vec::new(),
         phase_seconds: None,
-        workload: tare_wire::wakeup::NAME.to_owned(),
+        workload: WAKEUP.to_owned(),
         size: None,
         repetitions: woken,
         timing: "absolute".to_owned(),
-        words: plan.to_string(),
+        labels: Labels::default(),
+        work,
         estimate_seconds: seconds,
         limit_seconds: seconds,
     }

@@ -8,20 +8,22 @@ mod parameters;
 
 pub use parameters::PHASE;
 use tare_loads::{Load, Schedule};
-use tare_results::model::{CellPlan, Plan};
+use tare_results::model::{CellPlan, Labels, Plan};
 use tare_results::target::{Clock, Group, TargetSpec};
+use tare_results::work::{RealTime, Rights, Work};
+use tare_services::wakeup as services;
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::{self as wire, Policy};
+use tare_wire::scheduling::Policy;
 
 use crate::error::ExperimentError;
 use crate::estimate;
 use crate::experiment::{Experiment, Parameter, Place, Values};
 use crate::plan::{Frame, Repeated, assemble, at_most};
-use crate::units::exact;
+use crate::units::{exact, exact_word};
 
 /// Is the name of the experiment.
-pub const NAME: &str = wire::NAME;
+pub const NAME: &str = services::NAME;
 /// Is the interval unless said otherwise: the study's.
 pub const DEFAULT_INTERVAL_NS: u64 = 100_000;
 /// Is how long a run measures unless said otherwise.
@@ -161,6 +163,16 @@ impl Experiment for Wakeup {
         if is_extra(cell) { asked.min(1) } else { asked }
     }
 
+    fn work(&self, words: &str) -> Option<Work> {
+        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        plan.check().ok()?;
+        Some(work(&plan))
+    }
+
+    fn announces(&self, cell: &CellPlan) -> Option<String> {
+        plan_of(cell).as_ref().map(listed)
+    }
+
     fn has_phases(&self, values: &Values) -> bool {
         values.has(PHASE)
     }
@@ -168,8 +180,78 @@ impl Experiment for Wakeup {
 
 /// Says whether a cell is the traced one beside others of its combination: a trace without a limit to wait for.
 fn is_extra(cell: &CellPlan) -> bool {
-    let plan = wire::Plan::parse(cell.words.split_whitespace());
-    cell.is_traced() && plan.is_ok_and(|plan| plan.above_ns.is_none())
+    cell.is_traced() && plan_of(cell).is_some_and(|plan| plan.above_ns.is_none())
+}
+
+/// Reads the plan of a cell back.
+fn plan_of(cell: &CellPlan) -> Option<services::Plan> {
+    let words = cell.work.to_string();
+    services::Plan::parse(words.split_whitespace()).ok()
+}
+
+/// Returns what distinguishes a cell from others of the experiment.
+fn labels(plan: &services::Plan) -> Labels {
+    let default = services::Plan::new(DEFAULT_INTERVAL_NS, 0);
+    let mut labels = Labels::default();
+    if plan.trace > 0 {
+        labels = labels.with("traced", "yes");
+    }
+    // What has its default is in no label, so that rows of two runs are compared by what was asked for.
+    if plan.interval_ns != default.interval_ns {
+        labels = labels.with("interval", exact_word(plan.interval_ns));
+    }
+    if plan.policy != default.policy {
+        labels = labels.with("policy", plan.policy.name());
+    } else if plan.priority != default.priority {
+        labels = labels.with("priority", plan.priority);
+    }
+    if plan.threads > 1 {
+        labels = labels.with("threads", plan.threads);
+    }
+    labels
+}
+
+/// Makes the work of a plan.
+#[must_use]
+pub fn work(plan: &services::Plan) -> Work {
+    let is_ordinary = plan.policy == Policy::Other;
+    Work {
+        threads: plan.threads,
+        cpus: plan.cpu,
+        main: plan.main,
+        buffer_bytes: services::buffer_bytes(plan) as u64,
+        rights: Rights {
+            real_time: (!is_ordinary).then_some(RealTime {
+                policy: plan.policy,
+                priority: plan.priority,
+            }),
+            kernel_events: plan.trace > 0,
+        },
+        ..Work::new(NAME, &services::OwnWords(plan).to_string())
+    }
+}
+
+/// Says who is woken how often, and which wake-ups are listed.
+fn listed(plan: &services::Plan) -> String {
+    let threads = match plan.threads {
+        1 => "a thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    let priority = match plan.priority {
+        0 => String::new(),
+        priority => format!(" at priority {priority}"),
+    };
+    let place = match plan.cpu {
+        Some(_) => "",
+        None => " on any CPU",
+    };
+    let threshold = plan.threshold_ns.unwrap_or(plan.interval_ns);
+    format!(
+        "{threads} under SCHED_{}{priority}{place}, woken every {}; listed is what is at least {} late",
+        plan.policy.name().to_uppercase(),
+        exact(plan.interval_ns),
+        exact(threshold)
+    )
 }
 
 /// Returns one cell for each combination, not yet numbered, and the traced ones after them.
@@ -287,11 +369,12 @@ fn cell(
         load: under.text.clone(),
         phases: under.phases.clone(),
         phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
-        workload: wire::NAME.to_owned(),
+        workload: services::NAME.to_owned(),
         size: None,
         repetitions: plan.activations(0),
         timing: TIMING.to_owned(),
-        words: plan.to_string(),
+        labels: labels(&plan),
+        work: work(&plan),
         estimate_seconds: estimate.seconds,
         limit_seconds,
     })
@@ -304,7 +387,7 @@ fn words(
     target: &TargetSpec,
     under: &Under,
     trace: u32,
-) -> Result<wire::Plan, ExperimentError> {
+) -> Result<services::Plan, ExperimentError> {
     let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
     let threads = options.threads.unwrap_or(cpus.count());
     if let Some(has) = guest_cpus(target)
@@ -334,7 +417,7 @@ fn words(
         None if options.policy.has_priority() => DEFAULT_PRIORITY,
         None => 0,
     };
-    Ok(wire::Plan {
+    Ok(services::Plan {
         distance_ns,
         threads,
         // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
@@ -350,18 +433,18 @@ fn words(
         phases: u32::try_from(under.phases.len().max(1)).unwrap_or(u32::MAX),
         threshold_ns: options.threshold_ns,
         // Many threads share what one has alone.
-        raw: wire::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
+        raw: services::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
         above_ns: options.above_ns,
         go_on: options.go_on,
         // In a guest, a line on its way out is work for the measured CPU.
         live_ns: options.live_ns.filter(|_| target.group.is_here()),
         trace,
-        ..wire::Plan::new(options.interval_ns, 0)
+        ..services::Plan::new(options.interval_ns, 0)
     })
 }
 
 /// Checks that every value is within its bounds.
-fn check(plan: &wire::Plan) -> Result<(), ExperimentError> {
+fn check(plan: &services::Plan) -> Result<(), ExperimentError> {
     plan.check().map_err(|refusal| {
         let Refusal {
             what,

@@ -1,6 +1,7 @@
 //! What a study can say of `wakeup`.
 
-use tare_wire::wakeup::{MAX_THREADS, MAX_TRACE, Policy};
+use tare_services::wakeup::{MAX_THREADS, MAX_TRACE};
+use tare_wire::scheduling::Policy;
 
 use super::{DEFAULT_INTERVAL_NS, Options, Trace};
 use crate::experiment::{Parameter, Takes, Values};

@@ -47,7 +47,7 @@ fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
     assert_eq!(cells.len(), 1);
     let cell = &cells[0];
     assert_eq!(
-        cell.words,
+        cell.work.to_string(),
         "workload=wakeup interval=100000ns distance=0ns threads=1 policy=fifo priority=95 phases=1 \
          capacity=262144 raw=4000000 bins=1000 trace=0 duration=4000000000ns cpu=1"
     );
@@ -57,6 +57,26 @@ fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
     );
     assert_eq!(cell.label(), "process wakeup");
     assert!((4.0..20.0 / 3.0).contains(&cell.estimate_seconds));
+}
+
+#[test]
+fn a_place_is_told_what_the_threads_need() {
+    let plan = |threads, policy, trace| {
+        let plan = services::Plan {
+            threads,
+            policy,
+            trace,
+            ..services::Plan::new(100_000, 86_400_000_000_000)
+        };
+        work(&plan)
+    };
+    let (one, two) = (plan(1, Policy::Other, 0), plan(2, Policy::Fifo, 10));
+    assert_eq!(one.rights, Rights::default());
+    assert_eq!(two.rights.real_time.map(|asked| asked.priority), Some(95));
+    assert!(two.rights.kernel_events);
+    // A day: 64 MB of wake-ups as they were, 4 MiB of those above the threshold, 16 MiB of counts.
+    assert_eq!(one.buffer_bytes.div_ceil(1 << 20), 82);
+    assert_eq!(two.buffer_bytes, 2 * one.buffer_bytes);
 }
 
 #[test]
@@ -79,7 +99,7 @@ fn loads_are_cells_of_their_own_or_phases_of_one() {
     );
     assert_eq!(cell.phases, PHASES);
     assert_eq!(cell.phase_seconds, Some(0.5));
-    let words = wire::Plan::parse(cell.words.split_whitespace()).unwrap();
+    let words = plan_of(cell).unwrap();
     assert_eq!((words.phases, words.duration_ns), (4, Some(2_000_000_000)));
     assert!(together[1].estimate_seconds > cell.estimate_seconds);
     assert!(
@@ -100,7 +120,7 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
     let (extra, plain): (Vec<&CellPlan>, Vec<&CellPlan>) = plan
         .cells
         .iter()
-        .partition(|cell| cell.words.contains("trace=10"));
+        .partition(|cell| cell.work.words.contains("trace=10"));
     // Nothing beneath the unikernel can be asked.
     assert_eq!((extra.len(), plain.len()), (2, 12));
     for cell in extra {
@@ -118,6 +138,7 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
     assert!(plan.cells[0].repeats(&plan.cells[1]));
     assert!(
         plan.cells[0]
+            .work
             .words
             .contains("trace=10 duration=4000000000ns above=50000ns")
     );
@@ -132,7 +153,7 @@ fn threads_that_share_a_cpu_are_not_woken_at_once() {
             ..Options::default()
         };
         let cell = cells(&options, &here()).remove(0);
-        wire::Plan::parse(cell.words.split_whitespace()).unwrap()
+        plan_of(&cell).unwrap()
     };
     let apart = words(None, "0-2");
     assert_eq!((apart.threads, apart.distance_ns), (3, 0));
@@ -149,8 +170,18 @@ fn what_only_this_machine_has_is_not_asked_of_a_guest() {
         ..Options::default()
     };
     let cells = cells(&options, &place(&["process", "linux"], &["idle"]));
-    assert!(cells[0].words.contains("live=500000000ns cpu=1 main=0"));
-    assert!(cells[1].words.ends_with("duration=4000000000ns cpu=1"));
+    assert!(
+        cells[0]
+            .work
+            .to_string()
+            .ends_with("live=500000000ns cpu=1 main=0")
+    );
+    assert!(
+        cells[1]
+            .work
+            .to_string()
+            .ends_with("duration=4000000000ns cpu=1")
+    );
     let several = Options {
         cpus: Cpus::parse("0-1"),
         ..Options::default()

@@ -267,7 +267,7 @@ impl Rows {
 
 /// Returns the labels of the plan with those of the sample.
 fn merged(plan: &CellPlan, labels: Labels) -> Labels {
-    let plans = plan.labels();
+    let plans = plan.labels.clone();
     labels
         .iter()
         .fold(plans, |all, (key, value)| all.with(key, value))

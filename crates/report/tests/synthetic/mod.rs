@@ -18,6 +18,7 @@ use tare_results::model::{
     StudyPlan, Value,
 };
 use tare_results::target::{self, Group, TargetSpec};
+use tare_results::work::Work;
 
 /// Is the TSC frequency of the machine that never was.
 pub const HZ: f64 = 2.6e9;
@@ -387,7 +388,8 @@ impl Run {
             size,
             repetitions,
             timing: "fenced".to_owned(),
-            words: format!("workload={workload} size={size:?}"),
+            labels: Labels::default(),
+            work: Work::new(workload, &format!("size={size:?}")),
             estimate_seconds: 1.0,
             limit_seconds: 60.0,
         };

@@ -9,6 +9,7 @@ use tare_results::model::{
     Bin, Cell, CellPlan, Event, Fact, Labels, Load, LoadPhase, LoadPlace, Record, SetHead,
     SetSamples, Trace, Unit, Value,
 };
+use tare_results::work::{Rights, Work};
 
 use super::{Run, in_rows, record, spec};
 
@@ -125,14 +126,22 @@ impl Run {
             size: None,
             repetitions: schedule.activations * loads.len() as u64,
             timing: "absolute".to_owned(),
-            words: format!(
-                "workload=wakeup interval={}ns threads={} phases={} trace={} duration={}ns",
-                schedule.interval_ns,
-                schedule.threads,
-                loads.len(),
-                u32::from(schedule.traced) * 10,
-                schedule.interval_ns * schedule.activations * loads.len() as u64
-            ),
+            labels: Labels::default(),
+            work: Work {
+                threads: schedule.threads,
+                rights: Rights {
+                    kernel_events: schedule.traced,
+                    ..Rights::default()
+                },
+                ..Work::new(
+                    "wakeup",
+                    &format!(
+                        "interval={}ns duration={}ns",
+                        schedule.interval_ns,
+                        schedule.interval_ns * schedule.activations * loads.len() as u64
+                    ),
+                )
+            },
             estimate_seconds: 1.0,
             limit_seconds: 60.0,
         };

@@ -26,7 +26,7 @@ pub(crate) fn encode(plan: &CellPlan, samples: &Samples) -> Result<[Vec<u8>; 5],
     let about = [
         ("tare.schema", SCHEMA.to_string()),
         ("tare.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("tare.plan", plan.words.clone()),
+        ("tare.plan", plan.work.to_string()),
     ];
     let id = plan.id;
     fn of<R>(samples: &Samples, list: fn(&SetSamples) -> &[R]) -> Vec<&[R]> {

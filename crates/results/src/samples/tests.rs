@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{Labels, Record, SetHead, Unit};
 use crate::target::{Group, TargetSpec};
+use crate::work::Work;
 
 fn plan(workload: &str) -> CellPlan {
     CellPlan {
@@ -20,7 +21,8 @@ fn plan(workload: &str) -> CellPlan {
         size: Some(22),
         repetitions: 10,
         timing: "fenced".to_owned(),
-        words: format!("workload={workload} repetitions=10"),
+        labels: Labels::default(),
+        work: Work::new(workload, "repetitions=10"),
         estimate_seconds: 1.0,
         limit_seconds: 10.0,
     }

@@ -14,6 +14,7 @@ use tare_results::model::{
     Value,
 };
 use tare_results::target::{Group, TargetSpec};
+use tare_results::work::Work;
 use tare_results::{MachineRecord, RunFolder};
 
 /// Makes a plan of so many cells, `gap` and `prime` by turns.
@@ -52,7 +53,8 @@ fn cell_plan(id: u32) -> CellPlan {
         size,
         repetitions: 3_000,
         timing: "fenced".to_owned(),
-        words: format!("workload={workload} repetitions=3000"),
+        labels: Labels::default(),
+        work: Work::new(workload, "repetitions=3000"),
         estimate_seconds: 0.1 + f64::from(id) / 3.0,
         limit_seconds: 10.0,
     }

@@ -9,7 +9,7 @@ use tare_loads::{Cpus as LoadCpus, Load};
 use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::Policy;
+use tare_wire::scheduling::Policy;
 
 use super::{load, load_cpus, setting};
 use crate::actions::Action;

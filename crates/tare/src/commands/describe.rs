@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tare_experiments::units::{exact, human};
+use tare_experiments::experiment::find;
+use tare_experiments::units::human;
 use tare_loads::{Cpus, Load};
 use tare_results::RunFolder;
-use tare_results::model::{CellPlan, Plan};
+use tare_results::model::Plan;
 use tare_targets::spec;
-use tare_wire::plan::{self as wire, Threshold, Workload};
-use tare_wire::wakeup::{self, Policy};
 
 use super::host::Host;
 use crate::terminal::Terminal;
@@ -66,7 +65,7 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     for text in resources(folder.plan()) {
         terminal.note(&text);
     }
-    for text in thresholds(folder.plan()) {
+    for text in announcements(folder.plan()) {
         terminal.note(&text);
     }
     if let Some(text) = shared_cpu(folder.plan()) {
@@ -86,7 +85,7 @@ pub fn counted(number: usize, one: &str, many: &str) -> String {
 /// load's tasks: that they run beside it is what is measured.
 fn shared_cpu(plan: &Plan) -> Option<String> {
     plan.cells.iter().find(|cell| {
-        if wakeups(cell).is_some_and(|words| words.policy != Policy::Other) {
+        if cell.work.rights.real_time.is_some() {
             return false;
         }
         let loads = match &cell.phases[..] {
@@ -120,7 +119,7 @@ fn resources(plan: &Plan) -> BTreeSet<String> {
     cells
         .filter_map(|cell| {
             let target = spec::of(&cell.target).ok()?;
-            let gets = target.resources(&cell.words)?;
+            let gets = target.resources(&cell.work)?;
             Some(format!(
                 "{} gets for {}: {gets}",
                 cell.target, cell.workload
@@ -129,58 +128,10 @@ fn resources(plan: &Plan) -> BTreeSet<String> {
         .collect()
 }
 
-/// Says from which delay on each workload's samples are listed, and by which rule.
-fn thresholds(plan: &Plan) -> BTreeSet<String> {
+/// Says what is to be known of the cells before they run.
+fn announcements(plan: &Plan) -> BTreeSet<String> {
     let cells = plan.cells.iter();
     cells
-        .filter_map(|cell| {
-            if let Some(words) = wakeups(cell) {
-                return Some(listed(&words));
-            }
-            let words = wire::Plan::parse(cell.words.split_whitespace()).ok()?;
-            let is_gap = words.workload == Workload::Gap;
-            let least = match words.threshold {
-                Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
-                Threshold::Auto => "400 cycles".to_owned(),
-                Threshold::Cycles(cycles) => format!("{cycles} cycles"),
-                Threshold::Ns(ns) => format!("{ns} ns"),
-            };
-            Some(if is_gap {
-                format!("gap lists what takes at least {least}")
-            } else {
-                format!(
-                    "{} lists what exceeds the run's mean by {least}",
-                    cell.workload
-                )
-            })
-        })
+        .filter_map(|cell| find(&cell.experiment)?.announces(cell))
         .collect()
-}
-
-/// Returns what the measuring threads of a cell are asked to do, if there are such.
-fn wakeups(cell: &CellPlan) -> Option<wakeup::Plan> {
-    wakeup::Plan::parse(cell.words.split_whitespace()).ok()
-}
-
-/// Says who is woken how often, and which wake-ups are listed.
-fn listed(words: &wakeup::Plan) -> String {
-    let threads = match words.threads {
-        1 => "a thread".to_owned(),
-        threads => format!("{threads} threads"),
-    };
-    let priority = match words.priority {
-        0 => String::new(),
-        priority => format!(" at priority {priority}"),
-    };
-    let place = match words.cpu {
-        Some(_) => "",
-        None => " on any CPU",
-    };
-    let threshold = words.threshold_ns.unwrap_or(words.interval_ns);
-    format!(
-        "{threads} under SCHED_{}{priority}{place}, woken every {}; listed is what is at least {} late",
-        words.policy.name().to_uppercase(),
-        exact(words.interval_ns),
-        exact(threshold)
-    )
 }

@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use tare_exchange::export::cyclictest::{Head, Histogram, System, Unit, histogram, json};
 use tare_exchange::export::{csv, hgrm::hgrm};
 use tare_exchange::{ExchangeError, Latencies};
+use tare_experiments::wakeup;
 use tare_results::model::{Cell, Record, Samples, SetHead};
 use tare_results::{CellState, RunFolder};
 use tare_stats::{Counts, StatsError};
-use tare_wire::wakeup;
 
 use super::clean_up;
 use super::run_folder::RUNS;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tare_experiments::words;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_targets::instance::{Ending, Watcher};
 use tare_targets::unikernel::Image;
@@ -22,7 +23,9 @@ pub fn run(arguments: &ImageRunArguments, terminal: &Terminal) -> Result<u8, Com
     let guard = Guard::open(&default_state_dir()?)?;
     let image = Image::parse(&arguments.image)?;
     let path = image.path()?.to_owned();
-    let instance = image.boot(&arguments.words.join(" "), arguments.gdb, &guard)?;
+    let words = arguments.words.join(" ");
+    let buffer_bytes = words::work(&words).map(|work| work.buffer_bytes);
+    let instance = image.boot(&words, buffer_bytes, arguments.gdb, &guard)?;
     if let Some(port) = arguments.gdb {
         terminal.note(&format!(
             "waiting for: gdb -ex 'target remote 127.0.0.1:{port}' {}",

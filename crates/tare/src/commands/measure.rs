@@ -13,11 +13,11 @@ use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
 use tare_report::rows::Gate;
-use tare_results::model::{CellPlan, Plan, SettingPlan};
+use tare_results::model::{Plan, SettingPlan};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, engine, spec};
-use tare_wire::wakeup;
+use tare_wire::cpus::Cpus;
 
 use super::describe::{counted, describe, describe_missing, introduce};
 use super::host::Host;
@@ -146,11 +146,8 @@ pub fn measure(
 
 /// Returns the CPUs of this machine that the cells of a plan are pinned to.
 fn measured_cpus(plan: &Plan) -> Vec<u32> {
-    let words = |cell: &CellPlan| wakeup::Plan::parse(cell.words.split_whitespace()).ok()?.cpu;
-    let several = plan.cells.iter().filter_map(words);
-    let mut cpus: BTreeSet<u32> = several
-        .flat_map(|cpus| cpus.iter().collect::<Vec<_>>())
-        .collect();
+    let several = plan.cells.iter().filter_map(|cell| cell.work.cpus.as_ref());
+    let mut cpus: BTreeSet<u32> = several.flat_map(Cpus::iter).collect();
     cpus.insert(plan.cpu);
     cpus.into_iter().collect()
 }

@@ -3,7 +3,7 @@
 use tare_experiments::ExperimentError;
 use tare_experiments::experiment::Place;
 use tare_experiments::noise::{self, DEFAULT_RUNS};
-use tare_wire::plan::Workload;
+use tare_services::noise::Workload;
 
 use super::measure::{Request, frame, measure};
 use super::place;

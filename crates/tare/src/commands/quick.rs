@@ -1,7 +1,7 @@
 //! `tare quick`: a first picture of this machine in less than a minute.
 
+use tare_services::noise::Plan;
 use tare_targets::{Availability, spec};
-use tare_wire::plan::Plan;
 
 use super::noise;
 use crate::cli::{NoiseArguments, QuickArguments};

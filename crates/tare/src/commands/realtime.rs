@@ -6,7 +6,7 @@ use tare_host::machine::RtGroup;
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, Plan};
 use tare_results::target::Group;
-use tare_wire::wakeup::{self, Policy};
+use tare_wire::scheduling::Policy;
 
 use crate::error::CommandError;
 
@@ -24,34 +24,31 @@ pub fn require(plan: &Plan, machine: &MachineRecord) -> Result<(), CommandError>
 }
 
 fn of_cell(cell: &CellPlan, record: &MachineRecord) -> Result<(), CommandError> {
-    let Ok(plan) = wakeup::Plan::parse(cell.words.split_whitespace()) else {
+    // In a guest they are root's threads; a container has limits of its own.
+    let (Some(asked), Group::Process) = (cell.work.rights.real_time, cell.target.group) else {
         return Ok(());
     };
-    // In a guest they are root's threads; a container has limits of its own.
-    if plan.policy == Policy::Other || cell.target.group != Group::Process {
-        return Ok(());
-    }
     let process = &record.machine.process;
     let limit = process.realtime_priority_limit.known();
-    let by_limit = match (plan.policy, limit) {
+    let by_limit = match (asked.policy, limit) {
         (Policy::Deadline, _) => false,
-        (_, Some(Some(limit))) => u64::from(plan.priority) <= *limit,
+        (_, Some(Some(limit))) => u64::from(asked.priority) <= *limit,
         (_, Some(None) | None) => true,
     };
     let refuse = |why: String, finding: &str| {
         let finding = record.findings.iter().find(|found| found.id == finding);
         let remedy = finding.and_then(|found| found.remedy.clone());
         Err(CommandError::NoRealtime {
-            policy: format!("SCHED_{}", plan.policy.name().to_uppercase()),
+            policy: format!("SCHED_{}", asked.policy.name().to_uppercase()),
             why,
             remedy: remedy.unwrap_or_else(|| "run tare with sudo".to_owned()),
         })
     };
     if process.may_use_realtime.known() == Some(&false) && !by_limit {
         let why = match limit {
-            Some(Some(limit @ 1..)) if plan.policy != Policy::Deadline => format!(
+            Some(Some(limit @ 1..)) if asked.policy != Policy::Deadline => format!(
                 "without CAP_SYS_NICE the highest priority is {limit} (RLIMIT_RTPRIO), below {}",
-                plan.priority
+                asked.priority
             ),
             _ => "neither CAP_SYS_NICE nor a real-time priority limit allows it".to_owned(),
         };
@@ -59,13 +56,13 @@ fn of_cell(cell: &CellPlan, record: &MachineRecord) -> Result<(), CommandError> 
     }
     // A budget is asked for by SCHED_FIFO and SCHED_RR alone.
     match process.rt_group.known() {
-        Some(RtGroup::Budget { runtime_us: 0 }) if plan.policy.has_priority() => refuse(
+        Some(RtGroup::Budget { runtime_us: 0 }) if asked.policy.has_priority() => refuse(
             "the kernel has RT_GROUP_SCHED, and tare's control group has no real-time budget: it is \
              refused even to root"
                 .to_owned(),
             "rt-group",
         ),
-        Some(group @ RtGroup::NoBudgetPossible) if plan.policy.has_priority() => {
+        Some(group @ RtGroup::NoBudgetPossible) if asked.policy.has_priority() => {
             refuse(group.to_string(), "rt-group")
         }
         _ => Ok(()),

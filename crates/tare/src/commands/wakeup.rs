@@ -6,7 +6,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use tare_experiments::experiment::Place;
 use tare_experiments::wakeup::{self, DEFAULT_RUNS, DEFAULT_TRACE, Options, Trace};
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::Policy;
+use tare_wire::scheduling::Policy;
 
 use super::measure::{Request, frame, measure};
 use super::place;

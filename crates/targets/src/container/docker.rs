@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
 use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId};
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 
 use super::judge::killed;
 use super::realtime::RealTime;
@@ -121,14 +122,14 @@ impl Target for DockerTarget {
         self.private.replace(socket.map(Docker::at));
     }
 
-    fn resources(&self, words: &str) -> Option<String> {
-        self.settings.resources(words).ok().map(|r| r.to_string())
+    fn resources(&self, work: &Work) -> Option<String> {
+        Some(self.settings.resources(work).to_string())
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let resources = self.settings.resources(job.words)?;
+        let resources = self.settings.resources(job.work);
         let (docker, image) = self.prepare(guard)?;
-        let mut full = config(&image, job.words, resources, guard.owner());
+        let mut full = config(&image, job.work, resources, guard.owner());
         let group = match resources.real_time {
             Some(real_time) => {
                 let group = real_time.group(NAME, guard)?;
@@ -165,7 +166,8 @@ impl Target for DockerTarget {
 }
 
 /// Describes a container in the words of the engine's interface.
-fn config(image: &str, words: &str, resources: Resources, owner: &OwnerId) -> Value {
+fn config(image: &str, work: &Work, resources: Resources, owner: &OwnerId) -> Value {
+    let words = work.to_string();
     let words: Vec<&str> = words.split_whitespace().collect();
     let devices: Vec<Value> = resources
         .latency_device

@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{major, minor};
 use serde_json::{Value, json};
 use tare_guard::{OWNER_VARIABLE, OwnerId};
+use tare_results::work::Work;
 
 use super::AGENT;
 use super::settings::{CAPABILITIES, Resources};
@@ -17,7 +18,7 @@ use super::settings::{CAPABILITIES, Resources};
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     pub(super) rootfs: &'a Path,
-    pub(super) words: &'a str,
+    pub(super) work: &'a Work,
     /// The path of its control group from the top of each hierarchy.
     pub(super) cgroup: &'a str,
     pub(super) resources: Resources,
@@ -29,7 +30,8 @@ impl Container<'_> {
     pub(super) fn config(&self) -> Value {
         let capabilities = CAPABILITIES.map(|name| format!("CAP_{name}"));
         let mut arguments = vec![AGENT];
-        arguments.extend(self.words.split_whitespace());
+        let words = self.work.to_string();
+        arguments.extend(words.split_whitespace());
         let device = self.resources.latency_device.and_then(device);
         let mut allowed = vec![json!({ "allow": false, "access": "rwm" })];
         allowed.extend(device.as_ref().map(|device| {

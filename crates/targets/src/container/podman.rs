@@ -16,6 +16,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use tare_guard::{Guard, OwnedCgroup, OwnedChild, OwnerId, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 
 use super::image;
 use super::judge::{Contained, Runner};
@@ -140,12 +141,12 @@ impl Target for Podman {
         Program::native(&self.agent)
     }
 
-    fn resources(&self, words: &str) -> Option<String> {
-        self.settings.resources(words).ok().map(|r| r.to_string())
+    fn resources(&self, work: &Work) -> Option<String> {
+        Some(self.settings.resources(work).to_string())
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let resources = self.settings.resources(job.words)?;
+        let resources = self.settings.resources(job.work);
         let (folder, image) = self.prepare(guard)?;
         let containers = match resources.real_time {
             Some(real_time) => real_time.group(NAME, guard)?,
@@ -180,7 +181,9 @@ impl Target for Podman {
                     .to_owned(),
             );
         }
-        command.arg(image).args(job.words.split_whitespace());
+        command
+            .arg(image)
+            .args(job.work.to_string().split_whitespace());
         command.stdin(Stdio::null());
         let started_ns = now_ns();
         let (child, own) = start(command, guard)?;

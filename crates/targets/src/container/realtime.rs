@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, GuardError, OwnedCgroup};
-use tare_wire::work::Work;
+use tare_results::work::Rights;
 
 /// Is the file with the real-time time of a group in each period, in µs.
 const RUNTIME: &str = "cpu.rt_runtime_us";
@@ -31,13 +31,10 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// Returns what a container needs for what it is to do: nothing where no policy of it takes a budget, or the
-    /// kernel has none.
-    pub(crate) fn for_work(work: &Work) -> Option<Self> {
-        match work {
-            Work::Wakeup(plan) if plan.policy.has_priority() => Self::left(),
-            Work::Wakeup(_) | Work::Batch(_) => None,
-        }
+    /// Returns what a container needs for its rights: nothing where no policy takes a budget, or the kernel has none.
+    pub(crate) fn for_rights(rights: &Rights) -> Option<Self> {
+        let takes_budget = rights.real_time?.policy.has_priority();
+        takes_budget.then(Self::left)?
     }
 
     /// Makes a group for an engine or a runtime to put a container below, with this much time: a container can't
@@ -107,6 +104,8 @@ fn top(mounts: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use tare_wire::scheduling::Policy;
+
     use super::*;
 
     #[test]
@@ -142,13 +141,15 @@ mod tests {
 
     #[test]
     fn only_what_runs_under_such_a_policy_asks_for_it() {
-        for words in [
-            "workload=gap repetitions=1",
-            "workload=wakeup interval=1ms duration=1s policy=other",
-            "workload=wakeup interval=1ms duration=1s policy=deadline",
-        ] {
-            let work = Work::parse(words.split_whitespace()).unwrap();
-            assert_eq!(RealTime::for_work(&work), None, "{words}");
-        }
+        assert_eq!(RealTime::for_rights(&Rights::default()), None);
+        let deadline = tare_results::work::RealTime {
+            policy: Policy::Deadline,
+            priority: 0,
+        };
+        let rights = Rights {
+            real_time: Some(deadline),
+            ..Rights::default()
+        };
+        assert_eq!(RealTime::for_rights(&rights), None);
     }
 }

@@ -20,6 +20,7 @@ use crate::engine::{Running, startable};
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
 use crate::options::Options;
+use crate::tests_work::work;
 use crate::{Availability, Engine, Instance, Job, Target, reported};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -89,7 +90,9 @@ impl Place {
     }
 
     fn launch(&self, words: &str) -> Instance {
-        self.target.launch(&Job::idle(words), &self.guard).unwrap()
+        self.target
+            .launch(&Job::idle(&work(words)), &self.guard)
+            .unwrap()
     }
 
     fn run(&self, words: &str) -> Seen {
@@ -369,7 +372,7 @@ fn an_agent_that_is_no_program_is_told() {
         let Some(place) = Place::new(name, "cpus=all", Some(&wrong)) else {
             continue;
         };
-        let why = match place.target.launch(&Job::idle(PRIME), &place.guard) {
+        let why = match place.target.launch(&Job::idle(&work(PRIME)), &place.guard) {
             Ok(instance) => watch(instance, LIMIT).why().to_owned(),
             Err(error) => error.to_string(),
         };

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use tare_guard::{Guard, OwnerId, PrivateMount, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 
 use super::judge::{Contained, Runner};
 use super::oci::Container;
@@ -91,13 +92,13 @@ impl Target for Runtime {
         Program::native(&self.agent)
     }
 
-    fn resources(&self, words: &str) -> Option<String> {
-        self.settings.resources(words).ok().map(|r| r.to_string())
+    fn resources(&self, work: &Work) -> Option<String> {
+        Some(self.settings.resources(work).to_string())
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let name = self.settings.name();
-        let resources = self.settings.resources(job.words)?;
+        let resources = self.settings.resources(job.work);
         let folder = self.folder(guard)?;
         let (group, path) = match resources.real_time {
             Some(real_time) => {
@@ -115,7 +116,7 @@ impl Target for Runtime {
         self.launched.set(number);
         let container = Container {
             rootfs: &folder.join("rootfs"),
-            words: job.words,
+            work: job.work,
             cgroup: &path,
             resources,
             owner: guard.owner(),

@@ -8,9 +8,8 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 use tare_results::target::{Group, TargetSpec};
+use tare_results::work::Work;
 use tare_wire::cpus::Cpus as CpuSet;
-use tare_wire::wakeup;
-use tare_wire::work::Work;
 
 use super::realtime::RealTime;
 use crate::error::TargetError;
@@ -84,25 +83,20 @@ impl Settings {
             .of_group(Group::Container)
     }
 
-    /// Returns what a container gets for a plan in words.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError::Plan`] if the words are none.
-    pub(super) fn resources(&self, words: &str) -> Result<Resources, TargetError> {
-        let work = Work::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
-            problem: error.to_string(),
-        })?;
-        let memory = self.memory.unwrap_or_else(|| memory::needed(&work));
-        Ok(Resources {
+    /// Returns what a container gets for what it is to do.
+    pub(super) fn resources(&self, work: &Work) -> Resources {
+        let memory = self
+            .memory
+            .unwrap_or_else(|| memory::needed(work.buffer_bytes));
+        Resources {
             memory_bytes: memory.mib << 20,
             cpus: match self.cpus {
-                Cpus::Measured => used(&work),
+                Cpus::Measured => used(work),
                 Cpus::All => None,
             },
-            real_time: RealTime::for_work(&work),
+            real_time: RealTime::for_rights(&work.rights),
             latency_device: Path::new(LATENCY_DEVICE).exists().then_some(LATENCY_DEVICE),
-        })
+        }
     }
 }
 
@@ -129,15 +123,11 @@ impl Display for Resources {
     }
 }
 
-/// Returns the CPUs that a plan uses: those that are measured, and the one that watches if the plan names it.
+/// Returns the CPUs that are used: those that are measured, and the one that watches if it is named.
 fn used(work: &Work) -> Option<CpuSet> {
-    match work {
-        Work::Batch(plan) => plan.cpu.map(CpuSet::one),
-        Work::Wakeup(wakeup::Plan { cpu, main, .. }) => {
-            let main = main.unwrap_or_default();
-            (*cpu).map(|cpus| cpus.iter().chain(main.iter()).collect())
-        }
-    }
+    let main = work.main.unwrap_or_default();
+    let cpus = work.cpus?;
+    Some(cpus.iter().chain(main.iter()).collect())
 }
 
 /// Lists the capabilities that measuring needs: memory that can't be paged out, and a scheduling
@@ -148,6 +138,7 @@ pub(super) const CAPABILITIES: [&str; 2] = ["IPC_LOCK", "SYS_NICE"];
 mod tests {
     use super::*;
     use crate::spec;
+    use crate::tests_work::work;
 
     #[test]
     fn the_canonical_form_has_a_fixed_order_and_no_defaults() {
@@ -184,14 +175,14 @@ mod tests {
 
     #[test]
     fn a_container_gets_the_plans_cpu_and_memory() {
-        let words = "workload=prime limit=22 repetitions=1000 cpu=3";
+        let work = work("workload=prime limit=22 repetitions=1000 cpu=3");
         let settings = |text: &str| Settings::read("docker", Options::of("docker", text)).unwrap();
-        let resources = settings("").resources(words).unwrap();
+        let resources = settings("").resources(&work);
         assert_eq!(
             (resources.cpus, resources.memory_bytes),
             (Some(CpuSet::one(3)), 513 << 20)
         );
-        let resources = settings("mem=64M,cpus=all").resources(words).unwrap();
+        let resources = settings("mem=64M,cpus=all").resources(&work);
         assert_eq!((resources.cpus, resources.memory_bytes), (None, 64 << 20));
     }
 
@@ -200,8 +191,9 @@ mod tests {
         let options = Options::of("docker", "");
         let settings = Settings::read("docker", options).unwrap();
         let cpus = |more: &str| {
-            let words = format!("workload=wakeup interval=1ms duration=1s {more}");
-            let cpus = settings.resources(&words).unwrap().cpus;
+            let cpus = settings
+                .resources(&work(&format!("workload=wakeup {more}")))
+                .cpus;
             cpus.map(|cpus| cpus.to_string())
         };
         assert_eq!(cpus("cpu=2-3").as_deref(), Some("2-3"));

@@ -13,6 +13,7 @@ use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
 use crate::options::Options;
+use crate::tests_work::work;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -76,7 +77,9 @@ impl Bench {
     }
 
     fn boot(&self, target: &Foreign, limit: Duration) -> Seen {
-        let instance = target.launch(&Job::idle(""), &self.guard).unwrap();
+        let instance = target
+            .launch(&Job::idle(&Work::default()), &self.guard)
+            .unwrap();
         let pid = instance.pid();
         let mut seen = Seen {
             started_ns: instance.started_ns,
@@ -274,7 +277,7 @@ fn images_that_can_not_be_booted_are_told() {
     fs::write(&garbage, b"\x7fELF and no more").unwrap();
     let target = bench.target(&garbage, "ready=x,success=33").unwrap();
     let error = target
-        .launch(&Job::idle(""), &bench.guard)
+        .launch(&Job::idle(&Work::default()), &bench.guard)
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("QEMU did not start a guest ("), "{error}");
@@ -288,7 +291,7 @@ fn a_plan_is_refused() {
         return;
     };
     assert!(!target.runs_plans());
-    let error = target.launch(&Job::idle("workload=gap"), &bench.guard);
+    let error = target.launch(&Job::idle(&work("workload=gap")), &bench.guard);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("runs no plans"), "{error}");
     let sha256 = target.program().unwrap().sha256;

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 use tare_guard::{Guard, default_state_dir};
 use tare_results::target::{Clock, TargetSpec};
+use tare_results::work::Work;
 
 use self::image::Kind;
 use self::settings::Interface;
@@ -161,7 +162,7 @@ impl Target for Foreign {
 
     /// Boots the image. The job must be empty.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        if !job.words.trim().is_empty() {
+        if *job.work != Work::default() {
             return Err(TargetError::RunsNoPlans {
                 target: self.spec().text,
             });

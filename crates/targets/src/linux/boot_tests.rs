@@ -16,6 +16,7 @@ use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
 use crate::reported;
+use crate::tests_work::work;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -67,7 +68,10 @@ impl Bench {
     }
 
     fn launch_with_limit(&self, words: &str, limit: Duration) -> Seen {
-        let instance = self.target.launch(&Job::idle(words), &self.guard).unwrap();
+        let instance = self
+            .target
+            .launch(&Job::idle(&work(words)), &self.guard)
+            .unwrap();
         watch(instance, limit)
     }
 }
@@ -215,7 +219,10 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
     let host_cpu = rustix::thread::sched_getcpu();
     let instance = bench
         .target
-        .launch(&Job::idle(&format!("{PRIME} cpu={host_cpu}")), &bench.guard)
+        .launch(
+            &Job::idle(&work(&format!("{PRIME} cpu={host_cpu}"))),
+            &bench.guard,
+        )
         .unwrap();
     let alone = host_cpu.to_string();
     let tasks = fs::read_dir(format!("/proc/{}/task", instance.pid())).unwrap();
@@ -261,7 +268,7 @@ fn counted_instructions_give_the_same_wakeups_twice_under_loads_in_phases() {
         return skip(LOAD, &error.to_string());
     }
     let job = Job {
-        words: WAKEUPS,
+        work: &work(WAKEUPS),
         load: Some(LOAD),
     };
     // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
@@ -311,7 +318,7 @@ fn a_load_runs_inside_and_reports_beside_the_plan() {
             continue;
         }
         let job = Job {
-            words: PRIME,
+            work: &work(PRIME),
             load: Some(load),
         };
         let instance = bench.target.launch(&job, &bench.guard).unwrap();
@@ -470,7 +477,7 @@ fn what_a_guest_tells_waits_for_who_reads_late() {
     let words = "workload=prime limit=22 repetitions=100000 bins=1000 window=20000";
     let instance = bench
         .target
-        .launch(&Job::idle(words), &bench.guard)
+        .launch(&Job::idle(&work(words)), &bench.guard)
         .unwrap();
     std::thread::sleep(Duration::from_secs(15));
     let seen = watch(instance, 3 * LIMIT);
@@ -498,7 +505,8 @@ fn wakeups_are_measured_under_fifo_in_a_guest() {
         let seen = bench.launch_with_limit(words, 3 * LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
         let record = reported::record(seen.received.unwrap());
-        let cpu = bench.target.settings.measured_cpu().to_string();
+        let guest = threads::for_guest(&work(words), &bench.target.settings);
+        let cpu = guest.cpus.unwrap().first().unwrap().to_string();
         for (fact, expected) in [
             ("scheduling policy", "fifo"),
             ("priority", "95"),

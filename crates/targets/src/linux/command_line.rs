@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tare_host::CpuList;
 use tare_results::target::Clock;
+use tare_results::work::Work;
 use tare_wire::guest::{Encoded, LOAD, RAM_SCRATCH, ROOT};
-use tare_wire::work::Work;
 
 use super::debian::UNIT;
 use super::scratch::Scratch;
@@ -80,23 +80,18 @@ pub(super) fn command_line(
 
 #[cfg(test)]
 mod tests {
-    use tare_wire::plan::{Plan, Workload};
-
     use super::*;
     use crate::options::Options;
+    use crate::tests_work::work;
 
     fn line(options: &str, load: Option<&str>) -> Result<String, TargetError> {
         let settings = Settings::read(Options::of("linux", options)).unwrap();
-        let plan = Plan {
-            cpu: Some(5),
-            ..Plan::new(Workload::Prime { limit: 22 }, 10)
-        };
         let scratch = settings.scratch;
-        command_line(&settings, &Work::Batch(plan), load, scratch)
+        let work = work("workload=prime limit=22 repetitions=10 cpu=5");
+        command_line(&settings, &work, load, scratch)
     }
 
-    const PLAN: &str = "workload=prime limit=22 repetitions=10 warmup=1000 timing=fenced \
-                        threshold=auto capacity=1048576 bins=1000 window=500 cpu=";
+    const PLAN: &str = "workload=prime limit=22 repetitions=10 cpu=";
 
     #[test]
     fn the_plan_stands_last_with_the_guests_own_cpu() {

@@ -34,8 +34,8 @@ use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::{ConfigOption, Kernel, Store, default_store_dir};
 use tare_results::model::LoadPlace;
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
-use tare_wire::work::Work;
 
 use self::initramfs::Needs;
 use self::scratch::Scratch;
@@ -283,8 +283,13 @@ impl Target for Linux {
         LoadPlace::Inside
     }
 
-    fn resources(&self, words: &str) -> Option<String> {
-        memory::guest_resources(words, self.settings.cpus, self.settings.memory)
+    fn resources(&self, work: &Work) -> Option<String> {
+        let settings = &self.settings;
+        Some(memory::guest_resources(
+            work,
+            settings.cpus,
+            settings.memory,
+        ))
     }
 
     fn keeps_memory(&self) -> bool {
@@ -292,14 +297,10 @@ impl Target for Linux {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let work =
-            Work::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
-                problem: error.to_string(),
-            })?;
         let load = job.load.filter(|load| *load != IDLE);
-        let line = command_line::command_line(&self.settings, &work, load, self.scratch(load))?;
-        let memory = memory::needed(&work);
-        let pins = threads::pins(&work, &self.settings);
+        let line = command_line::command_line(&self.settings, job.work, load, self.scratch(load))?;
+        let memory = memory::needed(job.work.buffer_bytes);
+        let pins = threads::pins(job.work, &self.settings);
         self.boot(&line, memory, load, &pins, guard)
     }
 

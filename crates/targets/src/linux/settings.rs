@@ -171,12 +171,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the number of the guest's CPU that measures: the last one that is kept free, or the
-    /// last one.
-    pub(super) fn measured_cpu(&self) -> u32 {
-        self.kept_free().last().unwrap_or(self.cpus - 1)
-    }
-
     /// Returns the guest's CPUs that are kept free of other work.
     pub(super) fn kept_free(&self) -> CpuList {
         self.isolate.union(&self.nohz_full)

@@ -4,50 +4,30 @@
 //! (`isolate=`, `nohz_full=`), or the last ones of all, in the same order. If there are fewer of them, threads
 //! take turns on them.
 
-use tare_wire::cpus::Cpus;
-use tare_wire::plan;
-use tare_wire::wakeup;
-use tare_wire::work::Work;
+use tare_results::work::Work;
 
 use super::settings::Settings;
 use crate::qemu::Pin;
 
-/// Returns the plan as the guest gets it.
+/// Returns the plan as the guest gets it: the host's CPUs say nothing there.
 pub(super) fn for_guest(work: &Work, settings: &Settings) -> Work {
-    match work {
-        Work::Batch(plan) => Work::Batch(plan::Plan {
-            cpu: Some(settings.measured_cpu()),
-            ..*plan
-        }),
-        Work::Wakeup(plan) => Work::Wakeup(wakeup::Plan {
-            cpu: Some(measured(plan, settings).into_iter().collect()),
-            // The host's CPUs say nothing there; the guest's other ones are free.
-            main: None,
-            ..*plan
-        }),
-    }
+    work.on(Some(measured(work, settings).into_iter().collect()))
 }
 
 /// Returns where the threads of the guest's measured CPUs are to run: nowhere in particular for a plan without
 /// CPUs.
 pub(super) fn pins(work: &Work, settings: &Settings) -> Vec<Pin> {
-    let (guest, host) = match work {
-        Work::Batch(plan) => (
-            vec![settings.measured_cpu()],
-            plan.cpu.into_iter().collect::<Cpus>(),
-        ),
-        Work::Wakeup(plan) => (measured(plan, settings), plan.cpu.unwrap_or_default()),
-    };
-    let pairs = guest.into_iter().zip(host.iter());
+    let host = work.cpus.unwrap_or_default();
+    let pairs = measured(work, settings).into_iter().zip(host.iter());
     pairs
         .map(|(guest_cpu, cpu)| Pin { guest_cpu, cpu })
         .collect()
 }
 
-/// Returns the guest's CPUs on which threads measure wake-ups, ascending.
-fn measured(plan: &wakeup::Plan, settings: &Settings) -> Vec<u32> {
-    let asked_for = plan.cpu.map_or(u32::MAX, |cpus| cpus.count());
-    let wanted = plan.threads.min(asked_for).max(1) as usize;
+/// Returns the guest's CPUs that measure, ascending.
+fn measured(work: &Work, settings: &Settings) -> Vec<u32> {
+    let asked_for = work.cpus.map_or(u32::MAX, |cpus| cpus.count());
+    let wanted = work.threads.min(asked_for).max(1) as usize;
     let kept: Vec<u32> = settings.kept_free().iter().collect();
     let candidates = if kept.is_empty() {
         (0..settings.cpus).collect()
@@ -60,25 +40,21 @@ fn measured(plan: &wakeup::Plan, settings: &Settings) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use tare_wire::cpus::Cpus;
+
     use super::*;
     use crate::options::Options;
+    use crate::tests_work::work;
 
     fn settings(options: &str) -> Settings {
         Settings::read(Options::of("linux", options)).unwrap()
     }
 
-    fn wakeups(more: &str) -> Work {
-        let words = format!("workload=wakeup interval=1ms duration=1s {more}");
-        Work::parse(words.split_whitespace()).unwrap()
-    }
-
     #[track_caller]
     fn are_placed(options: &str, more: &str, cpus: &str, pinned: &[(u32, u32)]) {
-        let (work, settings) = (wakeups(more), settings(options));
-        let Work::Wakeup(plan) = for_guest(&work, &settings) else {
-            panic!("another plan")
-        };
-        assert_eq!((plan.cpu, plan.main), (Cpus::parse(cpus), None));
+        let (work, settings) = (work(&format!("workload=nap {more}")), settings(options));
+        let guest = for_guest(&work, &settings);
+        assert_eq!((guest.cpus, guest.main), (Cpus::parse(cpus), None));
         let pins = pins(&work, &settings);
         let pins: Vec<(u32, u32)> = pins.iter().map(|pin| (pin.guest_cpu, pin.cpu)).collect();
         assert_eq!(pins, pinned);

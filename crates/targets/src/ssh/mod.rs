@@ -30,10 +30,8 @@ use tare_guard::{Guard, OwnedChild, default_state_dir};
 use tare_host::CpuList;
 use tare_results::model::LoadPlace;
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
-use tare_wire::plan;
-use tare_wire::wakeup;
-use tare_wire::work::Work;
 
 use self::refusal::unusable;
 use self::session::{Machine, Session};
@@ -98,30 +96,21 @@ impl Ssh {
     }
 
     /// Returns the plan for CPUs of the other machine.
-    fn plan(&self, words: &str, machine: &Machine) -> Result<Work, TargetError> {
-        let work = Work::parse(words.split_whitespace()).map_err(|error| TargetError::Plan {
-            problem: error.to_string(),
-        })?;
-        let work = match (work, self.settings.cpu) {
-            (work, None) => work,
-            (Work::Batch(plan), cpu) => Work::Batch(plan::Plan { cpu, ..plan }),
-            (Work::Wakeup(plan), Some(cpu)) => Work::Wakeup(wakeup::Plan {
-                cpu: Some(Cpus::one(cpu)),
-                // It was chosen to fit to the CPU that does not measure now.
-                main: None,
-                ..plan
-            }),
-        };
-        // A list: a set would leave out numbers that no mask holds.
-        let measured: Vec<u32> = match &work {
-            Work::Batch(plan) => plan.cpu.into_iter().collect(),
-            Work::Wakeup(plan) => plan.cpu.iter().flat_map(Cpus::iter).collect(),
+    fn plan(&self, work: &Work, machine: &Machine) -> Result<Work, TargetError> {
+        let work = match self.settings.cpu {
+            Some(cpu) => work.on(Some(Cpus::one(cpu))),
+            None => work.clone(),
         };
         // If that machine does not tell its CPUs, its agent will tell whether it can be pinned.
         let Ok(cpus) = machine.cpus.parse::<CpuList>() else {
             return Ok(work);
         };
-        match measured.into_iter().find(|cpu| !cpus.contains(*cpu)) {
+        // A number that no set of CPUs holds is in the settings alone.
+        let own = self.settings.cpu.into_iter();
+        let mut measured = own.chain(work.cpus.iter().flat_map(Cpus::iter));
+        let missing = measured.find(|cpu| !cpus.contains(*cpu));
+        drop(measured);
+        match missing {
             Some(cpu) => Err(unusable(
                 &self.settings,
                 format!("CPU {cpu} is not among its CPUs {cpus}"),
@@ -182,7 +171,7 @@ impl Target for Ssh {
         }
         let sha256 = self.sha256()?;
         let mut session = self.session()?;
-        let plan = self.plan(job.words, &session.machine)?;
+        let plan = self.plan(job.work, &session.machine)?;
         let agent = session.bring(&self.agent, sha256, guard)?;
         let remote = format!("exec /bin/sh {}/run {agent} {plan}", session.folder);
         let mut command = session.through(&remote);

@@ -14,6 +14,7 @@ use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
 use crate::reported;
+use crate::tests_work::work;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -53,7 +54,9 @@ impl Bench {
     }
 
     fn launch(&self, target: &Ssh, words: &str) -> Instance {
-        target.launch(&Job::idle(words), &self.guard).unwrap()
+        target
+            .launch(&Job::idle(&work(words)), &self.guard)
+            .unwrap()
     }
 
     /// Returns the one folder that is there.
@@ -143,11 +146,11 @@ fn the_cpu_is_one_of_the_other_machine() {
         .unwrap()
         .to_owned();
     drop(session);
-    let error = target.launch(&Job::idle(&format!("{PRIME} cpu=9999")), &bench.guard);
+    let error = target.launch(&Job::idle(&work(&format!("{PRIME} cpu=999"))), &bench.guard);
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("CPU 9999 is not among its CPUs"), "{error}");
+    assert!(error.contains("CPU 999 is not among its CPUs"), "{error}");
     let target = bench.target(&format!("{},cpu={first}", bench.sshd.options()));
-    let (ended, received) = watch(bench.launch(&target, &format!("{PRIME} cpu=9999")), LIMIT);
+    let (ended, received) = watch(bench.launch(&target, &format!("{PRIME} cpu=999")), LIMIT);
     assert_eq!(ended.how, Ending::Done);
     let cpu = received.unwrap().preparation.cpu;
     assert_eq!(cpu.map(|cpu| cpu.to_string()), Some(first));
@@ -267,7 +270,9 @@ fn a_folder_that_can_not_be_made_or_filled_is_told() {
     drop(session);
     let name = format!("agent-{}", &target.sha256().unwrap()[..16]);
     std::os::unix::fs::symlink("/dev/full", Path::new(&folder).join(name)).unwrap();
-    let error = target.launch(&Job::idle(PRIME), &bench.guard).unwrap_err();
+    let error = target
+        .launch(&Job::idle(&work(PRIME)), &bench.guard)
+        .unwrap_err();
     let error = error.to_string();
     assert!(error.contains("No space left on device"), "{error}");
     assert!(error.contains("dir=DIR"), "{error}");
@@ -280,7 +285,9 @@ fn a_server_that_allows_one_session_only_is_told() {
         return;
     };
     let target = bench.working();
-    let error = target.launch(&Job::idle(PRIME), &bench.guard).unwrap_err();
+    let error = target
+        .launch(&Job::idle(&work(PRIME)), &bench.guard)
+        .unwrap_err();
     assert!(error.to_string().contains("MaxSessions"), "{error}");
     drop(target);
     bench.sshd.wait_until_clean();

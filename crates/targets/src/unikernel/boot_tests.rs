@@ -15,6 +15,7 @@ use crate::instance::{Ended, Ending, Watcher};
 use crate::options::Options;
 use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
 use crate::reported;
+use crate::tests_work::work;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
@@ -60,7 +61,9 @@ impl Bench {
 
     fn launch(&self, words: &str) -> Seen {
         watch(
-            self.target.launch(&Job::idle(words), &self.guard).unwrap(),
+            self.target
+                .launch(&Job::idle(&work(words)), &self.guard)
+                .unwrap(),
             LIMIT,
         )
     }
@@ -165,7 +168,7 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
     let words = format!("{PRIME} cpu={host_cpu}");
     let instance = bench
         .target
-        .launch(&Job::idle(&words), &bench.guard)
+        .launch(&Job::idle(&work(&words)), &bench.guard)
         .unwrap();
     let alone = format!("{host_cpu}");
     let pinned = cpus_of_threads(instance.pid())
@@ -205,7 +208,7 @@ fn a_cpu_that_is_not_there_is_told() {
     let words = format!("{PRIME} cpu=1000");
     let error = bench
         .target
-        .launch(&Job::idle(&words), &bench.guard)
+        .launch(&Job::idle(&work(&words)), &bench.guard)
         .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("can't be pinned to CPU 1000"), "{text}");

@@ -9,7 +9,6 @@ use std::path::Path;
 use tare_guard::Guard;
 use tare_results::target;
 use tare_wire::image;
-use tare_wire::work::Work;
 
 use super::Unikernel;
 use super::settings::{NAME, Settings, Switch};
@@ -19,7 +18,7 @@ use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Options, Size};
 
-/// Is the memory of an image whose words are no plan.
+/// Is the memory of an image of whose buffers nothing is known.
 const MEMORY: Size = Size::mib(64);
 
 /// Is an image that can be booted by itself.
@@ -56,7 +55,8 @@ impl Image {
         self.machine.image.path()
     }
 
-    /// Boots the image with these words behind the words for its settings.
+    /// Boots the image with these words behind the words for its settings, and with room for so many bytes of
+    /// buffers if they are known.
     ///
     /// With a port, QEMU listens there on 127.0.0.1 for gdb, and the image executes nothing before
     /// gdb says so.
@@ -68,6 +68,7 @@ impl Image {
     pub fn boot(
         &self,
         words: &str,
+        buffer_bytes: Option<u64>,
         gdb_port: Option<u16>,
         guard: &Guard,
     ) -> Result<Instance, TargetError> {
@@ -78,8 +79,7 @@ impl Image {
             cpus: settings.cpus,
         };
         let line = format!("{own} {words}");
-        let memory = Work::parse(words.split_whitespace())
-            .map_or(MEMORY, |work| memory::needed(&work).max(MEMORY));
+        let memory = buffer_bytes.map_or(MEMORY, memory::needed);
         self.machine
             .boot(line.trim_end(), memory, &[], gdb_port, guard)
     }

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 
 use tare_guard::Guard;
 use tare_results::target::TargetSpec;
+use tare_results::work::Work;
 use tare_wire::image as words;
-use tare_wire::work::Work;
 
 use self::settings::Switch;
 use self::warden::Warden;
@@ -143,8 +143,13 @@ impl Target for Unikernel {
         })
     }
 
-    fn resources(&self, words: &str) -> Option<String> {
-        memory::guest_resources(words, self.settings.cpus, self.settings.memory)
+    fn resources(&self, work: &Work) -> Option<String> {
+        let settings = &self.settings;
+        Some(memory::guest_resources(
+            work,
+            settings.cpus,
+            settings.memory,
+        ))
     }
 
     fn keeps_memory(&self) -> bool {
@@ -152,14 +157,10 @@ impl Target for Unikernel {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let work =
-            Work::parse(job.words.split_whitespace()).map_err(|error| TargetError::Plan {
-                problem: error.to_string(),
-            })?;
-        let cpus = self.settings.cpus;
-        let line = command_line(&self.settings, &work);
-        let pins = threads::pins(&work, cpus);
-        self.boot(&line, memory::needed(&work), &pins, None, guard)
+        let line = command_line(&self.settings, job.work);
+        let memory = memory::needed(job.work.buffer_bytes);
+        let pins = threads::pins(job.work, self.settings.cpus);
+        self.boot(&line, memory, &pins, None, guard)
     }
 }
 
@@ -178,24 +179,19 @@ mod boot_tests;
 
 #[cfg(test)]
 mod tests {
-    use tare_wire::plan::{Plan, Workload};
-
     use super::*;
+    use crate::tests_work::work;
 
     #[test]
     fn the_image_gets_the_plan_with_its_own_cpu() {
-        let plan = Work::Batch(Plan {
-            cpu: Some(5),
-            ..Plan::new(Workload::Prime { limit: 22 }, 10)
-        });
+        let plan = work("workload=prime limit=22 repetitions=10 cpu=5");
         let settings = Settings {
             cpus: 2,
             ..Settings::default()
         };
         assert_eq!(
             command_line(&settings, &plan),
-            "service=bench irq=on timer-hz=250 cpus=2 workload=prime limit=22 repetitions=10 \
-             warmup=1000 timing=fenced threshold=auto capacity=1048576 bins=1000 window=500 cpu=1"
+            "service=bench irq=on timer-hz=250 cpus=2 workload=prime limit=22 repetitions=10 cpu=1"
         );
         let settings = Settings {
             irq: Switch::Off,

@@ -40,10 +40,10 @@ use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
 use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Wanted};
-use tare_services::wakeup::{Identity, Recorder, arena_bytes};
+use tare_services::wakeup::{Identity, Plan, Recorder, arena_bytes, buffer_bytes};
 use tare_wire::cpus::Cpus;
-use tare_wire::record::{Begins, LEAD_NS, Record};
-use tare_wire::wakeup::Plan;
+use tare_wire::phases::LEAD_NS;
+use tare_wire::record::{Begins, Record};
 
 use self::clock::now_ns;
 use self::placing::Place;
@@ -51,7 +51,7 @@ use self::shared::Shared;
 use self::signals::Signals;
 use self::thread::Thread;
 use self::throttling::Throttling;
-use self::trouble::Trouble;
+pub use self::trouble::Trouble;
 use self::watch::Watch;
 use crate::flight::{self, Flight, Keeper};
 use crate::init;
@@ -261,12 +261,6 @@ fn second_opinion(
         }
     }
     Ok(())
-}
-
-/// Returns how much memory the recorders of all threads take.
-fn buffer_bytes(plan: &Plan) -> usize {
-    let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
-    recorders.fold(0, usize::saturating_add)
 }
 
 /// Begins to record the kernel's events on the CPUs of the threads, if the plan asks for it: not being able to is no

@@ -8,8 +8,9 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+use tare_services::wakeup::Plan;
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::{Plan, Policy};
+use tare_wire::scheduling::Policy;
 
 use super::trouble::Trouble;
 

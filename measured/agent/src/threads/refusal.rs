@@ -9,7 +9,7 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
-use tare_wire::wakeup::Policy;
+use tare_wire::scheduling::Policy;
 
 use super::group::Group;
 use super::scheduling::{Scheduling, name};

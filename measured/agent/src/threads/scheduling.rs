@@ -4,7 +4,8 @@
 
 use rustix::io::Errno;
 use rustix::process::getpriority_process;
-use tare_wire::wakeup::{Plan, Policy};
+use tare_services::wakeup::Plan;
+use tare_wire::scheduling::Policy;
 
 /// Is the share of its interval that a SCHED_DEADLINE thread reserves at least, as a divisor: the kernel admits
 /// 95 % of a CPU in all, and a measuring thread needs little.

@@ -8,9 +8,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::thread::gettid;
+use tare_services::wakeup::Plan;
 use tare_services::wakeup::{Pace, Progress, Recorder};
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::{Plan, Policy};
+use tare_wire::scheduling::Policy;
 
 use super::clock::{SleepCost, now_ns, sleep_until};
 use super::placing;

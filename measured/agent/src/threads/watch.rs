@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tare_services::output::Output;
 use tare_services::platform::Platform;
+use tare_services::wakeup::Plan;
 use tare_wire::record::{Exceeded, Record};
-use tare_wire::wakeup::Plan;
 
 use super::clock::now_ns;
 use super::shared::Shared;

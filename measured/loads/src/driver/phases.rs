@@ -9,8 +9,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tare_wire::phases::{SLOTS, slots_apart};
 use tare_wire::record::{Notice, Phase, Record};
-use tare_wire::wakeup::{SLOTS, slots_apart};
 
 use super::begin::Begin;
 use super::clock::{moment, now_ns};

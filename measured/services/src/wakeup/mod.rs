@@ -23,7 +23,7 @@
 //!
 //! # What is kept
 //!
-//! Every latency is counted by its whole number of ns and the slot of its phase ([`tare_wire::wakeup::SLOTS`]),
+//! Every latency is counted by its whole number of ns and the slot of its phase ([`tare_wire::phases::SLOTS`]),
 //! without rounding. Each one at or above the threshold is listed with its activation, the first ones are listed
 //! as they were, and an envelope keeps the greatest one of each stretch of time. Only if more different values come than
 //! there is room for, and the list of those above the threshold is full as well, a latency is not
@@ -37,12 +37,14 @@
 
 mod counts;
 mod pace;
+mod plan;
 mod progress;
 mod recorder;
 mod report;
 mod slots;
 
 pub use self::pace::{Due, Pace};
+pub use self::plan::{MAX_KEPT, MAX_THREADS, MAX_TRACE, NAME, OwnWords, Plan, Spread};
 pub use self::progress::{Progress, Snapshot};
-pub use self::recorder::{Recorder, arena_bytes};
+pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};
 pub use self::report::Identity;

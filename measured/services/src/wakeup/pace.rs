@@ -1,6 +1,6 @@
 //! Which activation is due next, and which were missed.
 
-use tare_wire::wakeup::Plan;
+use super::plan::Plan;
 
 /// Is an activation that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Keeps every latency of one thread.
 
-use tare_wire::wakeup::Plan;
-
 use super::counts::{Counts, Key};
+use super::plan::Plan;
 use super::progress::Progress;
 use super::slots::{Slots, total_ns};
 use crate::arena::{Arena, Zeroed};
@@ -97,6 +96,13 @@ pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
         + Arena::bytes::<Bin>(bins(plan))
         + Arena::bytes::<Wakeup>(capacity(plan, thread, plan.raw))
         + Arena::bytes::<Wakeup>(capacity(plan, thread, plan.capacity))
+}
+
+/// Returns how much memory the recorders of all threads of a plan take, in bytes.
+#[must_use]
+pub fn buffer_bytes(plan: &Plan) -> usize {
+    let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
+    recorders.fold(0, usize::saturating_add)
 }
 
 impl Recorder {

@@ -7,7 +7,7 @@ use tare_wire::rows::{Count, Part, Sample};
 
 use super::counts::Key;
 use super::recorder::{Recorder, Wakeup};
-use crate::bench::fold::runs;
+use crate::noise::fold::runs;
 use crate::output::{Output, text};
 use crate::platform::{Platform, WriteError};
 

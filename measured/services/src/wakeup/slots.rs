@@ -1,6 +1,8 @@
 //! In which slot of which phase a planned time lies.
 
-use tare_wire::wakeup::{MAX_DURATION_NS, Plan, SLOTS, slot_begin_ns};
+use tare_wire::phases::{MAX_DURATION_NS, SLOTS, slot_begin_ns};
+
+use super::plan::Plan;
 
 /// Tells the slot of planned times that come in order, without a division for each. Slots are numbered through:
 /// phase 1 begins with slot [`SLOTS`].

@@ -58,8 +58,8 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     let guard = Guard::open(&default_state_dir()?)?;
     settings.step_aside();
     let mut summary = Summary::begin();
-    let words = settings.plan.to_string();
-    let instance = target.launch(&Job::idle(&words), &guard)?;
+    let work = tare_experiments::wakeup::work(&settings.plan);
+    let instance = target.launch(&Job::idle(&work), &guard)?;
     let stop = Interrupt::detached()?;
     let mut watch = Watch {
         receiver: Receiver::default(),

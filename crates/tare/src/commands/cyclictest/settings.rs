@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_exchange::export::cyclictest::{Histogram, Unit};
+use tare_services::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_wire::cpus::Cpus;
-use tare_wire::wakeup::{MAX_DURATION_NS, Plan, Policy, Spread};
+use tare_wire::phases::MAX_DURATION_NS;
+use tare_wire::scheduling::Policy;
 
 use crate::cli::cyclictest::CyclictestArguments;
 use crate::error::CommandError;
@@ -21,7 +23,7 @@ const QUIET_LIVE_NS: u64 = 1_000_000_000;
 /// Is how many wake-ups are kept as they were for each thread: the last one's latency is shown.
 const KEPT: u64 = 1 << 20;
 /// Is the most for `-v`, which prints all: 1 GiB.
-const KEPT_VERBOSE: u64 = tare_wire::wakeup::MAX_KEPT;
+const KEPT_VERBOSE: u64 = MAX_KEPT;
 
 /// Is what was asked for.
 #[derive(Debug)]

@@ -26,6 +26,11 @@ impl Machine {
             frequency: OnceCell::new(),
         }
     }
+
+    /// Returns what the command line says of the machine.
+    pub fn settings(&self) -> Settings<'static> {
+        self.settings
+    }
 }
 
 /// Reads what is counted on this CPU.

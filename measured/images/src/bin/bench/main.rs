@@ -19,15 +19,14 @@ mod wakeup;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use tare_services::bench;
+use tare_services::table::{self, Failure, Service, Threads};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
 use tare_unikernel::cpu;
 use tare_unikernel::exit::{Status, exit};
 use tare_unikernel::smp;
 use tare_wire::image::Settings;
-use tare_wire::plan::PlanError;
-use tare_wire::work::Work;
+use tare_wire::words::PlanError;
 
 use self::machine::Machine;
 
@@ -55,39 +54,48 @@ fn main(boot: &'static Boot) -> Status {
     }
 }
 
-/// Is what the command line asks for.
+/// What the command line asks for.
 struct Order {
+    line: &'static str,
     settings: Settings<'static>,
-    work: Work,
+    service: Service<Machine>,
+    threads: Threads,
 }
 
 impl Order {
     fn parse(line: &'static str) -> Result<Self, PlanError<'static>> {
-        let words = line.split_ascii_whitespace();
+        let settings = Settings::parse(line.split_ascii_whitespace())?;
+        let service = table::find(words(line))?;
         Ok(Self {
-            settings: Settings::parse(words.clone())?,
-            work: Work::parse(words.filter(|word| Settings::is_for_service(word)))?,
+            line,
+            settings,
+            threads: (service.threads)(&mut words(line))?,
+            service,
         })
     }
 
     /// Returns the CPU that prepares, measures and reports. Wake-ups of several CPUs are reported by the
     /// first one, which starts all others.
     fn cpu(&self) -> u32 {
-        match &self.work {
-            Work::Wakeup(plan) if plan.threads > 1 => 0,
-            work => work.cpu().unwrap_or(0),
+        match self.threads.number {
+            1 => self.threads.first_cpu.unwrap_or(0),
+            _ => 0,
         }
     }
 }
 
+/// Returns the words of the plan.
+fn words(line: &'static str) -> impl Iterator<Item = &'static str> {
+    let words = line.split_ascii_whitespace();
+    words.filter(|word| Settings::is_for_service(word))
+}
+
 fn measure(order: &Order) -> Status {
-    let ended = match &order.work {
-        Work::Batch(plan) => bench::run(plan, &mut Machine::new(order.settings)),
-        Work::Wakeup(plan) => wakeup::run(plan, order.settings, order.cpu()),
-    };
-    match ended {
+    let mut machine = Machine::new(order.settings);
+    match (order.service.run)(&mut words(order.line), &mut machine) {
         Ok(()) => Status::Done,
-        Err(_) => Status::Failed,
+        Err(Failure::Plan(error)) => misused(&error),
+        Err(Failure::Measurement(_)) => Status::Failed,
     }
 }
 

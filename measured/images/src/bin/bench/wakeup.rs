@@ -18,7 +18,8 @@ use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
 use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Stop, Wanted};
-use tare_services::wakeup::{Identity, Pace, Recorder, arena_bytes};
+use tare_services::table::Place;
+use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
 use tare_unikernel::alarm::Alarm;
 use tare_unikernel::apic::{self, Message};
 use tare_unikernel::interrupts::WAKE;
@@ -28,8 +29,8 @@ use tare_unikernel::timer::TimerError;
 use tare_unikernel::{cpu, memory, smp};
 use tare_wire::bounds::Refusal;
 use tare_wire::image::Settings;
-use tare_wire::record::{Begins, Counter, Exceeded, LEAD_NS, Record};
-use tare_wire::wakeup::Plan;
+use tare_wire::phases::LEAD_NS;
+use tare_wire::record::{Begins, Counter, Exceeded, Record};
 
 use crate::machine::{self, Machine};
 
@@ -39,19 +40,29 @@ const JUST_BEFORE_NS: u64 = 1_000_000;
 /// Is how many latencies above the plan's limit are listed for each CPU.
 const MOST_EXCEEDED: usize = 64;
 
+impl Place for Machine {
+    type Error = Stop;
+
+    fn wake(&mut self, plan: &Plan) -> Result<(), Stop> {
+        let cpu = match plan.threads {
+            1 => plan.cpu_of(0).unwrap_or(0),
+            _ => 0,
+        };
+        run(plan, self.settings(), cpu)
+    }
+}
+
 /// Runs the plan on this CPU, whose number is `cpu`, and on all others that it names.
 ///
 /// # Errors
 ///
 /// Returns [`Stop`] as [`session::run`] does.
-pub fn run(plan: &Plan, settings: Settings<'static>, cpu: u32) -> Result<(), Stop> {
+fn run(plan: &Plan, settings: Settings<'static>, cpu: u32) -> Result<(), Stop> {
     let allowed = plan.check();
     let wanted = Wanted {
         plan,
         cpu: Some(cpu),
-        bytes: allowed.map_or(0, |()| {
-            (0..plan.threads).map(|k| arena_bytes(plan, k)).sum()
-        }),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
         allowed,
     };
     // The tick, if there is one, is the alarm's.

@@ -1,6 +1,5 @@
 //! Runs the workloads, folds what they left and writes it.
 
-use tare_wire::plan::{Plan, Timing, Workload};
 use tare_wire::record::{Record, Set, Unit};
 use tare_wire::rows::{Count, Sample};
 use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
@@ -8,6 +7,7 @@ use tare_workloads::timing::{Stamp, bare_rdtsc};
 use tare_workloads::{copy, prime};
 
 use super::fold;
+use super::plan::{Plan, Timing, Workload};
 use crate::arena::Arena;
 use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
@@ -17,7 +17,8 @@ use crate::platform::{Platform, WriteError};
 /// The number of the set: a batch has one, and the cell's plan says what distinguishes it.
 const SET: u32 = 0;
 
-/// Returns how many bytes of the arena [`run`] takes.
+/// Returns how much memory the buffers of a plan within its bounds take, in bytes.
+#[must_use]
 pub fn arena_bytes(plan: &Plan) -> usize {
     let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(bins(plan));
     let stamped =

@@ -7,9 +7,11 @@
 
 use core::fmt;
 
-use crate::bounds::{Refusal, within};
-use crate::cpus::Cpus;
-use crate::plan::{PlanError, set};
+use tare_wire::bounds::{MAX_BINS, Refusal, within};
+use tare_wire::cpus::Cpus;
+use tare_wire::phases::{MAX_DURATION_NS, MAX_PHASES};
+use tare_wire::scheduling::Policy;
+use tare_wire::words::{PlanError, parse_ns, set};
 
 /// Is the word by which the workload is chosen.
 pub const NAME: &str = "wakeup";
@@ -57,48 +59,6 @@ pub struct Plan {
     pub trace: u32,
 }
 
-/// Is a scheduling policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// SCHED_FIFO.
-    #[default]
-    Fifo,
-    /// SCHED_RR.
-    RoundRobin,
-    /// SCHED_DEADLINE.
-    Deadline,
-    /// SCHED_OTHER.
-    Other,
-}
-
-impl Policy {
-    /// Lists all policies.
-    pub const ALL: [Self; 4] = [Self::Fifo, Self::RoundRobin, Self::Deadline, Self::Other];
-
-    /// Returns the word by which the policy is chosen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::RoundRobin => "rr",
-            Self::Deadline => "deadline",
-            Self::Other => "other",
-        }
-    }
-
-    /// Finds a policy by its word.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-
-    /// Says whether the policy has priorities from 1 to 99.
-    #[must_use]
-    pub const fn has_priority(self) -> bool {
-        matches!(self, Self::Fifo | Self::RoundRobin)
-    }
-}
-
 /// Says how the real-time priorities of further threads follow from that of the first; none falls below 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
@@ -139,40 +99,10 @@ pub const MAX_INTERVAL_NS: u64 = 60_000_000_000;
 pub const MIN_INTERVAL_NS: u64 = 1_000;
 /// Is the greatest number of threads.
 pub const MAX_THREADS: u32 = 1_024;
-/// Is the greatest number of phases.
-pub const MAX_PHASES: u32 = 100;
-/// Is the number of slots of each phase, for each of which latencies are counted, if there are several phases. So it
-/// can be told afterwards which wake-ups came before the phase's load really began ([`slots_apart`]).
-pub const SLOTS: u32 = 7;
-/// Is the longest duration: 31 days.
-pub const MAX_DURATION_NS: u64 = 31 * 24 * 3_600 * 1_000_000_000;
 /// Is the greatest number of wake-ups that are listed or kept as they were.
 pub const MAX_KEPT: u64 = 1 << 26;
 /// Is the greatest number of traced wake-ups.
 pub const MAX_TRACE: u32 = 100;
-
-/// Returns where a slot of a phase begins, counted from the phase's beginning: 0, then 1/64 of its length, and twice as
-/// far each time, up to one half.
-#[must_use]
-pub const fn slot_begin_ns(phase_ns: u64, slot: u32) -> u64 {
-    match slot {
-        0 => 0,
-        later => phase_ns >> SLOTS.saturating_sub(later),
-    }
-}
-
-/// Returns how many slots of a phase, the first ones, don't belong to its load, which began `late_ns` after the phase.
-///
-/// A slot belongs to the load if the load began no later. The first slot also does if the load began within it: less is
-/// not worth speaking of. A load that began in the second half of its phase has none.
-#[must_use]
-pub fn slots_apart(late_ns: u64, phase_ns: u64) -> u32 {
-    if late_ns <= slot_begin_ns(phase_ns, 1) {
-        return 0;
-    }
-    let before = |slot: &u32| slot_begin_ns(phase_ns, *slot) < late_ns;
-    (0..SLOTS).take_while(before).count() as u32
-}
 
 impl Plan {
     /// Is how many wake-ups above the threshold are listed, unless the plan says otherwise.
@@ -271,7 +201,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns [`PlanError`] as [`crate::plan::Plan::parse`] does.
+    /// Returns [`PlanError`] as [`crate::noise::Plan::parse`] does.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let mut read = Read::default();
         for word in words {
@@ -306,48 +236,60 @@ impl Plan {
         within("phases", self.phases.into(), 1, MAX_PHASES.into())?;
         within("capacity", self.capacity, 1, MAX_KEPT)?;
         within("raw", self.raw, 0, MAX_KEPT)?;
-        within("bins", self.bins.into(), 1, crate::bounds::MAX_BINS.into())?;
+        within("bins", self.bins.into(), 1, MAX_BINS.into())?;
         within("trace", self.trace.into(), 0, MAX_TRACE.into())
+    }
+}
+
+/// Writes the words of a plan that only its threads read: all but what it is, and on which CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnWords<'a>(pub &'a Plan);
+
+impl fmt::Display for OwnWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.0;
+        write!(
+            f,
+            "interval={}ns distance={}ns threads={} policy={} priority={} phases={} capacity={} raw={} bins={} \
+             trace={}",
+            plan.interval_ns,
+            plan.distance_ns,
+            plan.threads,
+            plan.policy.name(),
+            plan.priority,
+            plan.phases,
+            plan.capacity,
+            plan.raw,
+            plan.bins,
+            plan.trace
+        )?;
+        if let Some(loops) = plan.loops {
+            write!(f, " loops={loops}")?;
+        }
+        for (key, ns) in [
+            ("duration", plan.duration_ns),
+            ("threshold", plan.threshold_ns),
+            ("above", plan.above_ns),
+            ("live", plan.live_ns),
+        ] {
+            if let Some(ns) = ns {
+                write!(f, " {key}={ns}ns")?;
+            }
+        }
+        if plan.spread != Spread::default() {
+            write!(f, " spread={}", plan.spread.name())?;
+        }
+        if plan.go_on {
+            f.write_str(" go-on=yes")?;
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for Plan {
     /// Writes the plan in the words that [`Plan::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "workload={NAME} interval={}ns distance={}ns threads={} policy={} priority={} phases={} \
-             capacity={} raw={} bins={} trace={}",
-            self.interval_ns,
-            self.distance_ns,
-            self.threads,
-            self.policy.name(),
-            self.priority,
-            self.phases,
-            self.capacity,
-            self.raw,
-            self.bins,
-            self.trace
-        )?;
-        if let Some(loops) = self.loops {
-            write!(f, " loops={loops}")?;
-        }
-        for (key, ns) in [
-            ("duration", self.duration_ns),
-            ("threshold", self.threshold_ns),
-            ("above", self.above_ns),
-            ("live", self.live_ns),
-        ] {
-            if let Some(ns) = ns {
-                write!(f, " {key}={ns}ns")?;
-            }
-        }
-        if self.spread != Spread::default() {
-            write!(f, " spread={}", self.spread.name())?;
-        }
-        if self.go_on {
-            f.write_str(" go-on=yes")?;
-        }
+        write!(f, "workload={NAME} {}", OwnWords(self))?;
         for (key, cpus) in [("cpu", self.cpu), ("main", self.main)] {
             if let Some(cpus) = cpus {
                 write!(f, " {key}={cpus}")?;
@@ -355,21 +297,6 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
-}
-
-/// Reads a time with its unit: `500ns`, `100us`, `3ms`, `25s`.
-#[must_use]
-pub fn parse_ns(text: &str) -> Option<u64> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(unit_at);
-    let factor = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// Collects the words of a plan before they are put together.
@@ -616,25 +543,6 @@ mod tests {
             ),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), message);
-        }
-    }
-
-    #[test]
-    fn slots_belong_to_a_load_that_began_no_later() {
-        let begins: [u64; 7] = core::array::from_fn(|slot| slot_begin_ns(6_400, slot as u32));
-        assert_eq!(begins, [0, 100, 200, 400, 800, 1_600, 3_200]);
-        for (late_ns, apart) in [
-            (0, 0),
-            (100, 0),
-            (101, 2),
-            (200, 2),
-            (201, 3),
-            (1_600, 5),
-            (3_200, 6),
-            (3_201, 7),
-            (u64::MAX, 7),
-        ] {
-            assert_eq!(slots_apart(late_ns, 6_400), apart, "{late_ns}");
         }
     }
 

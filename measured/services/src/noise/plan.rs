@@ -6,6 +6,8 @@
 
 use core::fmt;
 
+use tare_wire::words::{PlanError, set};
+
 /// Is what the measured code is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -132,26 +134,36 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
-    /// Writes the plan in the words that [`Plan::parse`] reads.
+/// Writes the words of a plan that only its workload reads: all but which one it is, and on which CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnWords<'a>(pub &'a Plan);
+
+impl fmt::Display for OwnWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "workload={}", self.workload.name())?;
-        match self.workload {
-            Workload::Prime { limit } => write!(f, " limit={limit}")?,
-            Workload::Copy { size } => write!(f, " size={size}")?,
+        let plan = self.0;
+        match plan.workload {
+            Workload::Prime { limit } => write!(f, "limit={limit} ")?,
+            Workload::Copy { size } => write!(f, "size={size} ")?,
             Workload::Gap => {}
         }
         write!(
             f,
-            " repetitions={} warmup={} timing={} threshold={} capacity={} bins={} window={}",
-            self.repetitions,
-            self.warmup,
-            self.timing.name(),
-            self.threshold,
-            self.capacity,
-            self.bins,
-            self.window
-        )?;
+            "repetitions={} warmup={} timing={} threshold={} capacity={} bins={} window={}",
+            plan.repetitions,
+            plan.warmup,
+            plan.timing.name(),
+            plan.threshold,
+            plan.capacity,
+            plan.bins,
+            plan.window
+        )
+    }
+}
+
+impl fmt::Display for Plan {
+    /// Writes the plan in the words that [`Plan::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload={} {}", self.workload.name(), OwnWords(self))?;
         match self.cpu {
             Some(cpu) => write!(f, " cpu={cpu}"),
             None => Ok(()),
@@ -192,44 +204,6 @@ impl Threshold {
         }
     }
 }
-
-/// Says which word of a plan is wrong, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanError<'a> {
-    /// The word is not of the form `key=value`.
-    NotAPair(&'a str),
-    /// No such key.
-    UnknownKey(&'a str),
-    /// The key stands twice.
-    Twice(&'a str),
-    /// The value is not one that the key takes.
-    BadValue {
-        /// The key.
-        key: &'a str,
-        /// What was given.
-        value: &'a str,
-        /// What would be right.
-        wanted: &'static str,
-    },
-    /// The key must be given, but is not.
-    Missing(&'static str),
-}
-
-impl fmt::Display for PlanError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAPair(word) => write!(f, "plan: '{word}' is not of the form key=value"),
-            Self::UnknownKey(key) => write!(f, "plan: no such key '{key}'"),
-            Self::Twice(key) => write!(f, "plan: '{key}' stands twice"),
-            Self::BadValue { key, value, wanted } => {
-                write!(f, "plan: '{key}={value}': want {wanted}")
-            }
-            Self::Missing(key) => write!(f, "plan: '{key}=…' is missing"),
-        }
-    }
-}
-
-impl core::error::Error for PlanError<'_> {}
 
 /// Collects the words of a plan before they are put together.
 #[derive(Default)]
@@ -315,21 +289,6 @@ impl<'a> Read<'a> {
             ..default
         })
     }
-}
-
-/// Keeps the value of a key that may stand once.
-pub(crate) fn set<'a, T>(
-    slot: &mut Option<T>,
-    key: &'a str,
-    value: &'a str,
-    parsed: Option<T>,
-    wanted: &'static str,
-) -> Result<(), PlanError<'a>> {
-    if slot.is_some() {
-        return Err(PlanError::Twice(key));
-    }
-    *slot = Some(parsed.ok_or(PlanError::BadValue { key, value, wanted })?);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What a plan's threshold means in ticks of this machine's TSC.
 
-use tare_wire::bounds::{MAX_GAP_THRESHOLD, Refusal, within};
-use tare_wire::plan::{Plan, Threshold, Workload};
+use tare_wire::bounds::{Refusal, within};
+
+use super::bounds::MAX_GAP_THRESHOLD;
+use super::plan::{Plan, Threshold, Workload};
 
 /// Is the delay above the mean from which samples of `prime` and `copy` are listed, unless the
 /// plan says otherwise: the lower of the two bounds T that kot-2019 uses.

@@ -4,17 +4,20 @@
 //! Between the first and the last stamp nothing but the workload and the store of its two stamps
 //! executes.
 //!
+//! * [`Plan`], [`bounds`]: what is to be done, as words, and its limits;
 //! * `threshold`: what the plan's threshold means in ticks, and the rules of the defaults;
 //! * `batch`: runs the workloads;
 //! * `fold`: from raw stamps to exact counts, delays and an envelope.
 
 mod batch;
+pub mod bounds;
 pub(crate) mod fold;
+mod plan;
 mod threshold;
 
-use tare_wire::bounds;
-use tare_wire::plan::Plan;
+pub use self::batch::arena_bytes as buffer_bytes;
 
+pub use self::plan::{OwnWords, Plan, Threshold, Timing, Workload};
 use self::threshold::Refused;
 use crate::platform::Platform;
 use crate::session::{self, Stop, Wanted};
@@ -40,7 +43,7 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     let wanted = Wanted {
         plan,
         cpu: plan.cpu,
-        bytes: allowed.map_or(0, |()| batch::arena_bytes(plan)),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
         allowed,
     };
     session::run(wanted, platform, |platform, output, mut given| {

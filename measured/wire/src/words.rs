@@ -1,0 +1,75 @@
+//! What all words of plans have in common: `key=value`, each key once.
+
+use core::fmt;
+
+/// Says which word of a plan is wrong, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanError<'a> {
+    /// The word is not of the form `key=value`.
+    NotAPair(&'a str),
+    /// No such key.
+    UnknownKey(&'a str),
+    /// The key stands twice.
+    Twice(&'a str),
+    /// The value is not one that the key takes.
+    BadValue {
+        /// The key.
+        key: &'a str,
+        /// What was given.
+        value: &'a str,
+        /// What would be right.
+        wanted: &'static str,
+    },
+    /// The key must be given, but is not.
+    Missing(&'static str),
+}
+
+impl fmt::Display for PlanError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAPair(word) => write!(f, "plan: '{word}' is not of the form key=value"),
+            Self::UnknownKey(key) => write!(f, "plan: no such key '{key}'"),
+            Self::Twice(key) => write!(f, "plan: '{key}' stands twice"),
+            Self::BadValue { key, value, wanted } => {
+                write!(f, "plan: '{key}={value}': want {wanted}")
+            }
+            Self::Missing(key) => write!(f, "plan: '{key}=…' is missing"),
+        }
+    }
+}
+
+impl core::error::Error for PlanError<'_> {}
+
+/// Reads a time with its unit: `500ns`, `100us`, `3ms`, `25s`.
+#[must_use]
+pub fn parse_ns(text: &str) -> Option<u64> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit_at);
+    let factor = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Keeps the value of a key that may stand once.
+///
+/// # Errors
+///
+/// Returns [`PlanError`] if it stands twice, or its value is none.
+pub fn set<'a, T>(
+    slot: &mut Option<T>,
+    key: &'a str,
+    value: &'a str,
+    parsed: Option<T>,
+    wanted: &'static str,
+) -> Result<(), PlanError<'a>> {
+    if slot.is_some() {
+        return Err(PlanError::Twice(key));
+    }
+    *slot = Some(parsed.ok_or(PlanError::BadValue { key, value, wanted })?);
+    Ok(())
+}
