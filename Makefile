@@ -3,6 +3,9 @@
 CARGO   := cargo
 TARE    := target/release/tare
 
+# Clippy's driver compiles what it lints: with it, tests are linted by being built.
+LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+
 # An exported RUSTFLAGS would replace the flags in measured/.cargo/config.toml, and the agent would
 # silently become a dynamic program.
 unexport RUSTFLAGS
@@ -10,7 +13,7 @@ unexport CARGO_BUILD_RUSTFLAGS
 unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
-.PHONY: help quick test build setup setup-test kernels lint bench acceptance screenshot clean
+.PHONY: help quick test build setup setup-test measured kernels style bench acceptance screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -28,15 +31,18 @@ help:
 quick: build
 	$(TARE) quick
 
-test: setup-test build kernels lint
-	cd measured && $(CARGO) test --workspace --quiet
+test: setup-test style measured kernels
+	cd measured && $(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test --workspace --quiet
 	cd measured && $(CARGO) test -p tare-images --release --quiet
-	$(CARGO) test --workspace --quiet
+	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
 
-build: setup
+build: setup measured
+	$(CARGO) build --release -p tare
+
+measured: setup
 	cd measured && $(CARGO) build --release -p tare-agent
 	cd measured && $(CARGO) build --release -p tare-images
-	$(CARGO) build --release -p tare
 
 setup:
 	@scripts/setup build
@@ -45,15 +51,14 @@ setup-test:
 	@scripts/setup test
 
 # Without the network, the tests that need a kernel say so.
-kernels: setup-test build
-	-$(TARE) kernel fetch --if-missing $(KERNELS)
-	-test "$$(id -u)" -ne 0 || $(TARE) kernel fetch --if-missing debian-root
+kernels: setup-test
+	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
+	-target/debug/tare kernel fetch --if-missing $(KERNELS)
+	-test "$$(id -u)" -ne 0 || target/debug/tare kernel fetch --if-missing debian-root
 
-lint: setup-test
+style: setup-test
 	$(CARGO) fmt --all --check
 	cd measured && $(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
-	cd measured && $(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/keeper.sh
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.
