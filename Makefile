@@ -1,7 +1,11 @@
 # The commands of the project. Each does the set-up it needs; nothing else has to be typed.
 
-CARGO   := cargo
+# Its jobs are its own, also below a make that has several.
+CARGO   := env --unset=MAKEFLAGS cargo
 TARE    := target/release/tare
+
+# Two at a time: a build ends with a chain of crates, and most tests wait for something.
+PAIRED  := $(MAKE) --no-print-directory --jobs=2
 
 # Clippy's driver compiles what it lints: with it, tests are linted by being built.
 LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
@@ -13,7 +17,8 @@ unexport CARGO_BUILD_RUSTFLAGS
 unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
-.PHONY: help quick test build setup setup-test measured kernels style bench acceptance screenshot clean
+.PHONY: help quick test build setup setup-test measured laboratory linted-measured \
+	linted-laboratory test-measured test-laboratory kernels style bench acceptance screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -31,18 +36,33 @@ help:
 quick: build
 	$(TARE) quick
 
-test: setup-test style measured kernels
-	cd measured && $(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
-	cd measured && $(LINTING) $(CARGO) test --workspace --quiet
-	cd measured && $(CARGO) test -p tare-images --release --quiet
-	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
+test: setup-test style
+	$(PAIRED) kernels linted-measured
+	$(PAIRED) --output-sync=target test-laboratory test-measured
 
-build: setup measured
+build: setup
+	$(PAIRED) laboratory measured
+
+laboratory:
 	$(CARGO) build --release -p tare
 
-measured: setup
+measured:
 	cd measured && $(CARGO) build --release -p tare-agent
 	cd measured && $(CARGO) build --release -p tare-images
+
+linted-laboratory:
+	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
+
+linted-measured: measured
+	cd measured && $(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
+	cd measured && $(CARGO) test -p tare-images --release --no-run --quiet
+
+test-laboratory:
+	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
+
+test-measured:
+	cd measured && $(LINTING) $(CARGO) test --workspace --quiet
+	cd measured && $(CARGO) test -p tare-images --release --quiet
 
 setup:
 	@scripts/setup build
@@ -51,8 +71,7 @@ setup-test:
 	@scripts/setup test
 
 # Without the network, the tests that need a kernel say so.
-kernels: setup-test
-	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
+kernels: setup-test linted-laboratory
 	-target/debug/tare kernel fetch --if-missing $(KERNELS)
 	-test "$$(id -u)" -ne 0 || target/debug/tare kernel fetch --if-missing debian-root
 
