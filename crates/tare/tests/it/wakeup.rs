@@ -340,7 +340,7 @@ fn without_a_real_time_budget_it_is_told_what_to_do() {
         return skip("RT_GROUP_SCHED", "its control groups are not here");
     }
     let bench = Bench::new();
-    let group = format!("{GROUPS}/tare-test-{}", std::process::id());
+    let group = format!("{GROUPS}/test-of-tare-{}", std::process::id());
     if let Err(error) = fs::create_dir(&group) {
         return skip(
             "RT_GROUP_SCHED",
