@@ -1,7 +1,15 @@
 # The commands of the project. Each does the set-up it needs; nothing else has to be typed.
 
-CARGO   := cargo
+# Its jobs are its own, also below a make that has several.
+CARGO   := env --unset=MAKEFLAGS cargo
 TARE    := target/release/tare
+
+# Two at a time: a build ends with a chain of crates, and most tests wait for something.
+PAIRED  := $(MAKE) --no-print-directory --jobs=2
+
+# Clippy's driver compiles what it lints: with it, tests are linted by being built. What incremental
+# compilation notes for the next time is a third of a first build.
+LINTING := CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 # An exported RUSTFLAGS would replace the flags in measured/.cargo/config.toml, and the agent would
 # silently become a dynamic program.
@@ -10,7 +18,8 @@ unexport CARGO_BUILD_RUSTFLAGS
 unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
-.PHONY: help quick test build setup setup-test kernels lint bench acceptance screenshot clean
+.PHONY: help quick test build setup setup-test measured laboratory linted-measured \
+	linted-laboratory test-measured test-laboratory kernels style bench acceptance screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -28,15 +37,34 @@ help:
 quick: build
 	$(TARE) quick
 
-test: setup-test build kernels lint
-	cd measured && $(CARGO) test --workspace --quiet
-	cd measured && $(CARGO) test -p tare-images --release --quiet
-	$(CARGO) test --workspace --quiet
+test: setup-test style
+	$(PAIRED) kernels linted-measured
+	$(PAIRED) --output-sync=target test-laboratory test-measured
 
 build: setup
+	$(PAIRED) laboratory measured
+
+laboratory:
+	$(CARGO) build --release -p tare
+
+measured:
 	cd measured && $(CARGO) build --release -p tare-agent
 	cd measured && $(CARGO) build --release -p tare-images
-	$(CARGO) build --release -p tare
+
+linted-laboratory:
+	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
+
+linted-measured: measured
+	cd measured && $(LINTING) $(CARGO) test --workspace --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test --workspace --benches --no-run --quiet
+	cd measured && $(CARGO) test -p tare-images --release --no-run --quiet
+
+test-laboratory:
+	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
+
+test-measured:
+	cd measured && $(LINTING) $(CARGO) test --workspace --quiet
+	cd measured && $(CARGO) test -p tare-images --release --quiet
 
 setup:
 	@scripts/setup build
@@ -45,15 +73,13 @@ setup-test:
 	@scripts/setup test
 
 # Without the network, the tests that need a kernel say so.
-kernels: setup-test build
-	-$(TARE) kernel fetch --if-missing $(KERNELS)
-	-test "$$(id -u)" -ne 0 || $(TARE) kernel fetch --if-missing debian-root
+kernels: setup-test linted-laboratory
+	-target/debug/tare kernel fetch --if-missing $(KERNELS)
+	-test "$$(id -u)" -ne 0 || target/debug/tare kernel fetch --if-missing debian-root
 
-lint: setup-test
+style: setup-test
 	$(CARGO) fmt --all --check
 	cd measured && $(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
-	cd measured && $(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/keeper.sh
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.

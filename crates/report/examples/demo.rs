@@ -3,7 +3,7 @@
 //!
 //! The machine and its findings are those of where the example runs.
 
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/it/synthetic/mod.rs"]
 mod synthetic;
 
 use std::process::ExitCode;

@@ -351,7 +351,7 @@ impl Group {
         if !top.join("cpu.rt_runtime_us").exists() {
             return Err("no budgets in control groups of version 1 here".to_owned());
         }
-        let path = top.join(format!("tare-agent-test-{}", std::process::id()));
+        let path = top.join(format!("test-of-tare-agent-{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| error.to_string())?;
         Ok(Self { path })
     }

@@ -1,0 +1,297 @@
+//! Results of other tools become a run folder whose figures are theirs.
+
+use std::process::Command;
+
+use crate::common::{
+    JSON, LIVE, OSLAT, OSLAT_JSON, OSNOISE, QUIET, TIMERLAT, imported, latencies, threads,
+    without_cycles,
+};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use tare_exchange::ExchangeError;
+use tare_exchange::export::cyclictest::{Histogram, Unit, histogram};
+use tare_exchange::import::{Tool, run};
+use tare_results::{CellState, RunFolder};
+use tare_testkit::skip;
+
+fn style(size: u64, all: bool) -> Histogram {
+    let unit = Unit::Micros;
+    Histogram { size, unit, all }
+}
+
+#[test]
+fn cyclictest_s_histogram_comes_out_as_it_went_in() {
+    for (text, size, all) in [(QUIET, 60, false), (LIVE, 40, true)] {
+        let foreign = Tool::Cyclictest.read(text).unwrap();
+        let made = histogram(&latencies(&imported(&foreign), 0), &style(size, all));
+        assert_eq!(without_cycles(&made), without_cycles(text));
+    }
+}
+
+#[test]
+fn status_lines_tell_interval_priority_and_id() {
+    let foreign = Tool::Cyclictest.read(LIVE).unwrap();
+    let threads = &foreign.series[0].threads;
+    let told: Vec<_> = threads
+        .iter()
+        .map(|t| (t.interval_us, t.priority))
+        .collect();
+    assert_eq!(told, [(Some(1_000), Some(80)); 2]);
+    assert!(threads.iter().all(|thread| thread.tid > 0));
+}
+
+#[test]
+fn json_tells_what_the_text_does_and_the_interval() {
+    let foreign = Tool::Cyclictest.read(JSON).unwrap();
+    let run = imported(&foreign);
+    let threads = threads(&run, 0);
+    assert_eq!(foreign.tool, "cyclictest 2.40");
+    assert!(foreign.started.is_some());
+    let value: serde_json::Value = serde_json::from_str(JSON).unwrap();
+    for (number, thread) in (0..).zip(threads) {
+        let theirs = &value["thread"][number.to_string()];
+        assert_eq!(theirs["cycles"], thread.woken);
+        assert_eq!(theirs["max"], thread.max_ns / 1_000);
+        assert_eq!(thread.interval_ns, 500_000);
+        assert_eq!(thread.cpu, Some(number));
+    }
+}
+
+#[test]
+fn what_cyclictest_leaves_out_follows_from_its_latencies() {
+    let text = "# Histogram\n000000 000090\n000001 000000\n# Total: 000000090\n# Min Latencies: 00000\n\
+                # Avg Latencies: 00250\n# Max Latencies: 02500\n# Histogram Overflows: 00010\n";
+    let foreign = Tool::Cyclictest.read(text).unwrap();
+    let made = imported(&foreign);
+    let thread = &threads(&made, 0)[0];
+    assert_eq!(
+        (thread.woken, thread.uncounted, thread.missed),
+        (100, 10, 0)
+    );
+    // Mean 250 to 251 of 100: the ten beyond take all of it.
+    assert_eq!(
+        (thread.uncounted_ns, thread.max_ns),
+        (25_000_000, 2_500_000)
+    );
+    let text = text.replace("000001 000000", "000001 000000\n000002 000000");
+    assert!(Tool::Cyclictest.read(&text).is_ok());
+    let now = Timestamp::UNIX_EPOCH;
+    let error = run(&foreign, None, Vec::new(), now).unwrap_err();
+    assert!(matches!(error, ExchangeError::NoInterval), "{error}");
+}
+
+#[test]
+fn oslat_s_turns_are_latencies_of_which_none_can_be_missed() {
+    let (text, json) = (
+        Tool::Oslat.read(OSLAT).unwrap(),
+        Tool::Oslat.read(OSLAT_JSON).unwrap(),
+    );
+    assert_eq!(text.tool, "oslat 2.40");
+    let (text, json) = (imported(&text), imported(&json));
+    assert_eq!(text.cells[0].0.plan.target, "oslat");
+    for (a, b) in threads(&text, 0).iter().zip(&threads(&json, 0)) {
+        assert_eq!(
+            (a.woken, a.max_ns, a.uncounted),
+            (b.woken, b.max_ns, b.uncounted)
+        );
+        assert_eq!((a.missed, a.cpu), (0, b.cpu));
+    }
+    let first = &threads(&text, 0)[0];
+    // 132 turns of 16 µs or more, of which the longest was longer.
+    assert_eq!((first.uncounted, first.max_ns), (132, 20_044_000));
+}
+
+#[test]
+fn each_kind_of_timerlat_s_columns_is_a_cell() {
+    let made = imported(&Tool::Rtla.read(TIMERLAT).unwrap());
+    let names: Vec<_> = made
+        .cells
+        .iter()
+        .map(|(cell, _)| cell.plan.target.text.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "rtla-timerlat-thread",
+            "rtla-timerlat-irq",
+            "rtla-timerlat-user"
+        ]
+    );
+    let thread = &threads(&made, 0)[1];
+    assert_eq!(
+        (thread.cpu, thread.woken, thread.max_ns),
+        (Some(1), 10_000, 31_000)
+    );
+    let made = imported(&Tool::Rtla.read(OSNOISE).unwrap());
+    let noise = &threads(&made, 0)[1];
+    assert_eq!((noise.woken, noise.uncounted, noise.missed), (3_322, 2, 0));
+}
+
+#[test]
+fn a_run_folder_is_written_and_read_back() {
+    for (tool, text) in [
+        (Tool::Cyclictest, QUIET),
+        (Tool::Cyclictest, LIVE),
+        (Tool::Cyclictest, JSON),
+        (Tool::Oslat, OSLAT),
+        (Tool::Oslat, OSLAT_JSON),
+        (Tool::Rtla, TIMERLAT),
+        (Tool::Rtla, OSNOISE),
+    ] {
+        let made = imported(&tool.read(text).unwrap());
+        let place = tempfile::tempdir().unwrap();
+        made.write(&place.path().join("run")).unwrap();
+        let folder = RunFolder::open(&place.path().join("run")).unwrap();
+        for (cell, samples) in &made.cells {
+            let read = folder.state(cell.plan.id);
+            assert_eq!(read, CellState::Done(Box::new(cell.clone())));
+            assert_eq!(&folder.samples(cell.plan.id).unwrap(), samples);
+        }
+    }
+}
+
+#[test]
+fn the_installed_tools_are_read() {
+    let ran = |program: &str, words: &str| {
+        let output = Command::new(program)
+            .args(words.split_whitespace())
+            .output();
+        let output = output.ok().filter(|output| output.status.success());
+        output.map(|output| String::from_utf8(output.stdout).unwrap())
+    };
+    let words = "-q -H 200 -l 50 -t 2 -i 1000";
+    match ran("cyclictest", words) {
+        Some(text) => {
+            let foreign = Tool::Cyclictest.read(&text).unwrap();
+            let made = histogram(&latencies(&imported(&foreign), 0), &style(200, true));
+            assert_eq!(without_cycles(&made), without_cycles(&text));
+        }
+        None => skip("cyclictest", "it does not run here"),
+    }
+    match ran("oslat", "-D 1 -c 0 -b 32") {
+        Some(text) => {
+            let made = imported(&Tool::Oslat.read(&text).unwrap());
+            assert!(threads(&made, 0)[0].woken > 0);
+        }
+        None => skip("oslat", "it does not run here"),
+    }
+}
+
+#[test]
+fn other_text_is_refused_with_what_to_do() {
+    for (tool, text, words) in [
+        (
+            Tool::Cyclictest,
+            "T: 0 (  1) P: 0 I:1000 C: 3 Min: 1 Act: 1 Avg: 1 Max: 1\n",
+            "-h US",
+        ),
+        (Tool::Cyclictest, "{\"thread\": {}}", "holds no thread"),
+        (Tool::Cyclictest, "{", "line 1: not JSON"),
+        (Tool::Cyclictest, "{\"a\": 1}", "no 'thread'"),
+        (Tool::Oslat, "", "'Core:'"),
+        (
+            Tool::Oslat,
+            "Core: 0\n 001 (us): x\n",
+            "line 2: 'x' is no whole number",
+        ),
+        (Tool::Oslat, "Core: 0 1\n 001 (us): 5\n", "each of 2 CPUs"),
+        (Tool::Rtla, "", "# RTLA timerlat histogram"),
+        (Tool::Rtla, "# RTLA timerlat histogram\n", "no line 'Index"),
+        (
+            Tool::Rtla,
+            "# RTLA timerlat histogram\nIndex Foo-1\n",
+            "line 2: 'Foo-1' is no column",
+        ),
+        (
+            Tool::Rtla,
+            "# RTLA timerlat histogram\n# Time unit is nanoseconds (ns)\n",
+            "without --nano",
+        ),
+    ] {
+        let error = tool.read(text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    for (tool, text, end, missing) in [
+        (Tool::Oslat, OSLAT, "     Maximum:", "'Maximum:' is missing"),
+        (Tool::Rtla, TIMERLAT, "over:", "'over:' is missing"),
+        (Tool::Rtla, OSNOISE, "over:", "'over:' is missing"),
+    ] {
+        let broken = text.split(end).next().unwrap();
+        let error = tool.read(broken).unwrap_err().to_string();
+        assert!(error.contains(missing), "{error}");
+    }
+    // What stopped the trace stands below, without a sign before it.
+    let stopped = format!(
+        "{}rtla timerlat hit stop tracing\n",
+        TIMERLAT.split("ALL:").next().unwrap()
+    );
+    assert_eq!(
+        Tool::Rtla.read(&stopped).unwrap(),
+        Tool::Rtla.read(TIMERLAT).unwrap()
+    );
+    let broken = TIMERLAT.replace("count:    10000", "count:    10001");
+    let error = Tool::Rtla.read(&broken).unwrap_err().to_string();
+    assert!(error.contains("IRQ-000 add up to 10000"), "{error}");
+}
+
+/// Reads a text as the output of every tool, and makes a run of what is believed.
+fn try_all(text: &str) {
+    for tool in [Tool::Cyclictest, Tool::Oslat, Tool::Rtla] {
+        let Ok(foreign) = tool.read(text) else {
+            continue;
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        if let Ok(made) = run(&foreign, Some(100), Vec::new(), now) {
+            for cell in 0..made.cells.len() {
+                let _ = histogram(&latencies(&made, cell), &style(10, true));
+            }
+        }
+    }
+}
+
+/// Damages one of the samples: words are replaced, lines left out or doubled, the end cut off.
+fn damaged() -> impl Strategy<Value = String> {
+    let samples = [QUIET, LIVE, JSON, OSLAT, OSLAT_JSON, TIMERLAT, OSNOISE];
+    let word = prop_oneof![
+        "[0-9]{1,25}",
+        Just("-1".to_owned()),
+        Just("1e300".to_owned()),
+        Just("null".to_owned()),
+        "\\PC{0,6}",
+    ];
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), word, 0_u8..4), 1..6);
+    (0..samples.len(), edits).prop_map(move |(sample, edits)| {
+        let mut lines: Vec<String> = samples[sample].lines().map(str::to_owned).collect();
+        for (at, word, kind) in edits {
+            if lines.is_empty() {
+                break;
+            }
+            let line = at.index(lines.len());
+            match kind {
+                0 => drop(lines.remove(line)),
+                1 => lines.insert(line, lines[line].clone()),
+                2 if line > 0 => lines.truncate(line),
+                _ => {
+                    let words: Vec<&str> = lines[line].split(' ').collect();
+                    let which = at.index(words.len());
+                    let mut words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+                    words[which] = word;
+                    lines[line] = words.join(" ");
+                }
+            }
+        }
+        lines.join("\n")
+    })
+}
+
+proptest! {
+    #[test]
+    fn damaged_output_ends_without_panic(text in damaged()) {
+        try_all(&text);
+    }
+
+    #[test]
+    fn any_text_ends_without_panic(text in "(\\PC|\n){0,200}") {
+        try_all(&text);
+    }
+}

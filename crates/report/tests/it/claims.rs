@@ -1,0 +1,229 @@
+//! What a run tells of the study that it reproduces.
+
+use crate::synthetic::{self, Fold, Run, measured, timed};
+use tare_report::published::{Answer, Reproduction};
+use tare_report::{html, terminal};
+use tare_results::model::Cell;
+
+/// Is how a system of a run behaves.
+#[derive(Clone, Copy)]
+struct System {
+    target: &'static str,
+    environment: &'static str,
+    /// Whether it is a guest.
+    is_guest: bool,
+    /// Cycles above the mean of one repetition in a thousand.
+    delay: u64,
+    /// How often, in a thousand repetitions.
+    often: usize,
+}
+
+const LINUX: System = System {
+    target: "process",
+    environment: "linux",
+    is_guest: false,
+    delay: 5_000,
+    often: 2,
+};
+const UNIKERNEL: System = System {
+    target: "unikernel",
+    environment: "unikernel",
+    is_guest: false,
+    delay: 900,
+    often: 2,
+};
+const QUIET: System = System {
+    target: "unikernel,irq=off",
+    environment: "unikernel",
+    is_guest: false,
+    delay: 0,
+    often: 0,
+};
+
+/// Makes 10,000 repetitions of this many divisions or elements.
+fn work(system: System, work: u64, often: usize, block: u64) -> synthetic::Folded {
+    let mut durations: Vec<u64> = (0..10_000).map(|n| 100 + 10 * work + 2 * (n % 2)).collect();
+    for n in 0..often * 10 {
+        durations[n * (1_000 / often) + 5] += system.delay + block;
+    }
+    let fold = Fold {
+        work,
+        ..Fold::default()
+    };
+    timed(&durations, fold)
+}
+
+fn run(systems: &[System], emulated: bool, copy_as_often: usize) -> Run {
+    let mut run = Run::new(2);
+    run.emulated = emulated;
+    run.reproduces = Some("kot-2019");
+    for block in 1..=3 {
+        for system in systems {
+            for (limit, divisions) in [(10, 16), (22, 84), (34, 180), (46, 310)] {
+                let folded = work(*system, divisions, system.often, u64::from(block));
+                place(
+                    run.done(block, system.target, "prime", Some(limit), folded),
+                    *system,
+                );
+            }
+            let folded = work(*system, 84, system.often * copy_as_often, u64::from(block));
+            place(
+                run.done(block, system.target, "copy", Some(100), folded),
+                *system,
+            );
+        }
+    }
+    run
+}
+
+fn place(cell: &mut Cell, system: System) {
+    let agent = &mut measured(cell).agent;
+    agent.environment = system.environment.to_owned();
+    agent.accelerator = system.is_guest.then(|| "KVM of QEMU 7.2".to_owned());
+}
+
+fn told(run: Run) -> Reproduction {
+    let analysis = run.data().analyse();
+    analysis
+        .summary()
+        .reproduction
+        .clone()
+        .expect("it reproduces a study")
+}
+
+fn answers(reproduction: &Reproduction) -> Vec<Answer> {
+    let claims = reproduction.claims.iter();
+    claims.map(|claim| claim.finding.answer).collect()
+}
+
+const YES: Answer = Answer::Reproduced;
+const NO: Answer = Answer::NotReproduced;
+const UNKNOWN: Answer = Answer::CannotBeTold;
+
+#[test]
+fn a_run_as_the_study_s_reproduces_its_claims() {
+    let same = told(run(&[LINUX, UNIKERNEL, QUIET], false, 1));
+    // Nothing spun on the timer, so nothing tells whether delays are regular.
+    assert_eq!(
+        answers(&same),
+        [YES, YES, UNKNOWN, YES, YES, YES, NO],
+        "{same:#?}"
+    );
+    let threefold = told(run(&[LINUX, UNIKERNEL, QUIET], false, 3));
+    assert_eq!(answers(&threefold)[5..], [NO, YES], "{threefold:#?}");
+}
+
+#[test]
+fn long_delays_of_a_unikernel_on_the_bare_machine_contradict_the_study() {
+    let slow = System {
+        delay: 9_000,
+        ..UNIKERNEL
+    };
+    let told = told(run(&[LINUX, slow, QUIET], false, 1));
+    assert_eq!(answers(&told)[..2], [NO, NO], "{told:#?}");
+    let noisy = System {
+        delay: 9_000,
+        often: 5,
+        ..QUIET
+    };
+    let told = self::told(run(&[LINUX, UNIKERNEL, noisy], false, 1));
+    assert_eq!(answers(&told)[3], NO, "{told:#?}");
+}
+
+#[test]
+fn those_of_a_guest_may_be_its_host_s() {
+    let guest = System {
+        delay: 9_000,
+        is_guest: true,
+        ..UNIKERNEL
+    };
+    let told = told(run(&[LINUX, guest, QUIET], false, 1));
+    assert_eq!(answers(&told)[..2], [UNKNOWN, UNKNOWN], "{told:#?}");
+    assert!(
+        told.claims[0].finding.why.contains("ran as a guest"),
+        "{told:#?}"
+    );
+    // That a guest has none is told all the same.
+    let quiet = System {
+        is_guest: true,
+        ..QUIET
+    };
+    let told = self::told(run(&[LINUX, quiet], false, 1));
+    assert_eq!(answers(&told)[3], YES, "{told:#?}");
+}
+
+#[test]
+fn an_emulator_tells_nothing() {
+    let told = told(run(&[LINUX, UNIKERNEL, QUIET], true, 1));
+    assert!(
+        answers(&told).iter().all(|answer| *answer == UNKNOWN),
+        "{told:#?}"
+    );
+    assert!(told.claims[0].finding.why.contains("TCG"), "{told:#?}");
+    assert!(
+        told.comparisons
+            .iter()
+            .any(|c| c.here.contains("(emulated)"))
+    );
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let told = told(run(&[LINUX], false, 1));
+    let why: Vec<&str> = told.claims.iter().map(|c| c.finding.why.as_str()).collect();
+    assert_eq!(
+        why[0],
+        "the run has no prime or copy on the unikernel with interrupts"
+    );
+    assert_eq!(
+        why[3],
+        "the run has no prime or copy on the unikernel without interrupts"
+    );
+    assert!(
+        told.comparisons
+            .iter()
+            .any(|c| c.here == "not measured in this run")
+    );
+}
+
+#[test]
+fn work_that_does_not_grow_in_a_line_is_told() {
+    let mut run = Run::new(2);
+    run.reproduces = Some("kot-2019");
+    for (limit, divisions) in [(10_u64, 16_u64), (22, 84), (34, 180), (46, 310)] {
+        let durations = vec![divisions * divisions * divisions; 1_000];
+        let fold = Fold {
+            work: divisions,
+            ..Fold::default()
+        };
+        run.done(1, "process", "prime", Some(limit), timed(&durations, fold));
+    }
+    let told = told(run);
+    assert_eq!(told.claims[4].finding.answer, NO, "{told:#?}");
+}
+
+#[test]
+fn claims_stand_in_report_terminal_and_summary() {
+    let analysis = run(&[LINUX, UNIKERNEL, QUIET], false, 1).data().analyse();
+    let page = html::render(&analysis);
+    assert!(page.contains("Against kot-2019") && page.contains("cannot be told here"));
+    assert!(
+        page.contains("906.263"),
+        "the published table is in the page"
+    );
+    let text = terminal::render(&analysis, 100, false);
+    let start = text.find("Published by kot-2019").unwrap();
+    let end = text[start..]
+        .find("CPU 1")
+        .or_else(|| text[start..].find("\n\nprime"));
+    let claims = &text[start..end.map_or(text.len(), |end| start + end)];
+    insta::assert_snapshot!(claims);
+    let json = serde_json::to_value(analysis.summary()).unwrap();
+    assert_eq!(json["reproduction"]["claims"][0]["answer"], "reproduced");
+
+    let mut other = run(&[LINUX], false, 1);
+    other.reproduces = None;
+    let analysis = other.data().analyse();
+    assert!(analysis.summary().reproduction.is_none());
+    assert!(!html::render(&analysis).contains("Against kot-2019"));
+}

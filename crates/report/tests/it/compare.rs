@@ -1,0 +1,251 @@
+//! Sides of a comparison against each other.
+
+use crate::synthetic::wakeups::Schedule;
+use crate::synthetic::{Fold, Run, timed};
+use tare_report::compare::{
+    CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, compare, side, sides_by,
+};
+use tare_report::{Analysis, terminal};
+
+/// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
+fn run(target: &str, runs: u32, median: u64, seed: u64) -> Analysis {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut run = Run::new(1);
+    for block in 1..=runs {
+        let schedule = Schedule {
+            target,
+            loads: &["idle", "dd"],
+            ..Schedule::default()
+        };
+        let offset = random.u64(..100);
+        let worst = 150_000 + random.u64(..400_000);
+        run.woken(block, schedule, |_, phase, n| match (phase, n) {
+            (1, 12_000) => worst,
+            (phase, n) => median + offset + 500 * phase as u64 + n % 200,
+        });
+    }
+    run.data().analyse()
+}
+
+/// Compares runs, each of which is one invocation.
+fn between(base: &[Analysis], new: &[Analysis]) -> Result<Comparison, CompareError> {
+    let of = |name: &str, runs: &[Analysis]| {
+        let runs: Vec<(String, &Analysis)> = (1..)
+            .zip(runs)
+            .map(|(number, run)| (format!("{name}-{number}"), run))
+            .collect();
+        side(name, &runs)
+    };
+    compare(&of("BASE", base), &of("NEW", new))
+}
+
+/// Makes invocations of three runs each.
+fn invocations(number: u64, median: u64, seed: u64) -> Vec<Analysis> {
+    (0..number)
+        .map(|n| run("process", 3, median, seed * 100 + n))
+        .collect()
+}
+
+fn row<'a>(comparison: &'a Comparison, load: &str, measure: &str, figure: &str) -> &'a ComparedRow {
+    let mut rows = comparison.rows.iter();
+    rows.find(|row| row.new_load == load && row.measure == measure && row.figure == figure)
+        .unwrap()
+}
+
+#[test]
+fn a_shift_between_systems_is_found_with_its_size_and_nothing_else() {
+    let (base, new) = (invocations(6, 4_000, 1), invocations(6, 4_400, 2));
+    let compared = between(&base, &new).unwrap();
+    assert_eq!(compared.unit, CompareUnit::Invocations);
+    assert_eq!(compared.repetitions, [6, 6]);
+    for load in ["idle", "dd"] {
+        let median = row(&compared, load, "response", "p50");
+        assert!(median.differs && median.is_worse, "{median:?}");
+        let (low, high) = (median.low.unwrap(), median.high.unwrap());
+        assert!((low..high).contains(&400.0), "{median:?}");
+        let max = row(&compared, load, "response", "max");
+        assert_eq!(max.differs, load == "idle", "{max:?}");
+        assert!(!row(&compared, load, "missed", "share").differs);
+    }
+    assert!(compared.has_regression() && compared.can_tell);
+    assert!(
+        compared.differences.is_empty(),
+        "{:?}",
+        compared.differences
+    );
+    assert!(compared.verdict[0].starts_with("NEW is worse than BASE"));
+    // The other way round it is an improvement.
+    let other = between(&new, &base).unwrap();
+    assert!(!other.has_regression());
+    assert!(row(&other, "idle", "response", "p50").differs);
+}
+
+#[test]
+fn alike_sides_do_not_differ() {
+    let compared = between(&invocations(6, 4_000, 3), &invocations(6, 4_000, 4)).unwrap();
+    assert!(
+        compared.rows.iter().all(|row| !row.differs),
+        "{compared:#?}"
+    );
+    assert!(
+        compared.verdict[0].contains("doesn't prove"),
+        "{:?}",
+        compared.verdict
+    );
+}
+
+#[test]
+fn too_few_invocations_tell_nothing_and_how_many_would() {
+    let compared = between(&invocations(2, 4_000, 5), &invocations(2, 9_000, 6)).unwrap();
+    assert!(!compared.can_tell && !compared.has_regression());
+    let median = row(&compared, "idle", "response", "p50");
+    assert!(median.low.is_none() && !median.differs);
+    assert!(median.shift.unwrap() > 4_800.0);
+    assert_eq!(
+        compared.verdict[0],
+        "Whether they differ can't be told: that needs 4 invocations of each, and there are 2 and 2."
+    );
+}
+
+#[test]
+fn a_single_pair_is_two_runs_and_fails_no_gate_unless_that_is_allowed() {
+    let (base, new) = (run("process", 8, 4_000, 1), run("process", 8, 4_400, 2));
+    let compared = between(&[base], &[new]).unwrap();
+    assert_eq!(compared.unit, CompareUnit::TwoRuns);
+    assert!(row(&compared, "idle", "response", "p50").differs);
+    assert!(compared.verdict[0].starts_with("These two runs differ"));
+    assert!(
+        compared
+            .verdict
+            .last()
+            .unwrap()
+            .contains("give 4 invocations")
+    );
+    let gate: ShiftGate = "wakeup/response.p50 > +5%".parse().unwrap();
+    let judged = gate.judge(&compared, false).unwrap();
+    assert!(
+        !judged.failed && judged.sentence.contains("--allow-single"),
+        "{judged:?}"
+    );
+    assert!(gate.judge(&compared, true).unwrap().failed);
+}
+
+#[test]
+fn gates_let_pass_what_is_within_their_limit_and_nothing_that_cannot_be_told() {
+    let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
+    let judge = |text: &str| {
+        let gate: ShiftGate = text.parse().unwrap();
+        gate.judge(&compared, false)
+    };
+    assert!(judge("response.p50 > +5%").unwrap().failed);
+    assert!(!judge("response.p50 > +20%").unwrap().failed);
+    assert!(judge("response.p50{load=dd} > +200ns").unwrap().failed);
+    assert!(!judge("missed > +1points").unwrap().failed);
+    let sentence = judge("response.p50{load=idle} > +5%").unwrap().sentence;
+    assert!(
+        sentence.starts_with("Gate failed: wakeup/response.p50 of process, phase=0 is 4."),
+        "{sentence}"
+    );
+    let nothing = judge("noise/lost > +5%").unwrap_err().to_string();
+    assert!(nothing.contains("matches no figure"), "{nothing}");
+    assert!(judge("response.p50 > +5points").is_err());
+    let few = between(&invocations(2, 4_000, 1), &invocations(2, 9_000, 2)).unwrap();
+    let gate: ShiftGate = "response.p50 > +5%".parse().unwrap();
+    let judged = gate.judge(&few, false).unwrap();
+    assert!(
+        judged.failed && judged.sentence.contains("needs 4 of each"),
+        "{judged:?}"
+    );
+}
+
+#[test]
+fn another_kernel_is_named() {
+    let a = run("linux,kernel=debian", 4, 4_000, 7);
+    let b = run("linux,kernel=debian-rt", 4, 4_000, 8);
+    let compared = between(&[a], &[b]).unwrap();
+    let named = &compared.differences[0];
+    assert_eq!(
+        named.new, "linux,kernel=debian-rt",
+        "{:?}",
+        compared.differences
+    );
+    let text = terminal::compare(&compared, 110, false);
+    assert!(
+        text.contains("linux,kernel=debian and linux,kernel=debian-rt"),
+        "{text}"
+    );
+}
+
+#[test]
+fn loads_are_compared_within_a_run() {
+    let analysis = run("process", 8, 4_000, 1);
+    let sides = sides_by("load", "run", &analysis).unwrap();
+    let (base, new) = &sides[0];
+    let compared = compare(base, new).unwrap();
+    assert_eq!(compared.unit, CompareUnit::Conditions);
+    assert_eq!(compared.names, ["idle", "dd"]);
+    let median = row(&compared, "dd", "response", "p50");
+    assert_eq!(median.base_load, "idle");
+    assert!(median.is_worse && (median.shift.unwrap() - 500.0).abs() < 100.0);
+    let one = sides_by("target", "run", &analysis).unwrap_err();
+    assert!(one.to_string().contains("but one target"), "{one}");
+}
+
+#[test]
+fn counted_instructions_leave_nothing_to_chance() {
+    let target = "linux,kernel=debian,clock=instructions";
+    let counted = |median: u64| {
+        let mut run = Run::new(1);
+        let schedule = Schedule {
+            target,
+            ..Schedule::default()
+        };
+        run.woken(1, schedule, |_, _, n| median + n % 20);
+        run.data().analyse()
+    };
+    let compared = between(&[counted(4_000)], &[counted(4_001)]).unwrap();
+    assert!(compared.has_regression() && compared.can_tell);
+    assert!(row(&compared, "idle", "response", "p50").exact);
+    let same = between(&[counted(4_000)], &[counted(4_000)]).unwrap();
+    assert!(!same.has_regression() && same.can_tell);
+    assert!(
+        same.verdict[0].contains("is the same"),
+        "{:?}",
+        same.verdict
+    );
+}
+
+#[test]
+fn runs_with_nothing_in_common_are_refused() {
+    let woken = run("process", 1, 4_000, 9);
+    let mut noise = Run::new(1);
+    let folded = timed(&[100; 1_000], Fold::default());
+    noise.done(1, "process", "prime", Some(22), folded);
+    let error = between(&[woken.clone()], &[noise.data().analyse()]).unwrap_err();
+    assert!(
+        matches!(error, CompareError::NothingInCommon { .. }),
+        "{error}"
+    );
+    let nothing = Run::new(1).data().analyse();
+    let error = between(&[woken], &[nothing]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "NEW-1 has no figures: measure it, or go on with `--resume`"
+    );
+}
+
+#[test]
+fn a_comparison_on_a_terminal() {
+    let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
+    let text = terminal::compare(&compared, 110, false);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 110, "{line}");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_comparison_in_a_pull_request() {
+    let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
+    insta::assert_snapshot!(terminal::compare_markdown(&compared));
+}

@@ -1,0 +1,109 @@
+//! From a run folder on the disk to the files that are derived from it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::synthetic::{Fold, Run, spin, timed};
+use serde_json::Value;
+use tare_host::{Machine, Source};
+use tare_report::{RunData, analyse, write_all};
+use tare_results::{CellState, MachineRecord, RunFolder};
+
+fn write(path: &Path, data: &RunData) -> RunFolder {
+    let nowhere = tempfile::tempdir().unwrap();
+    let machine = MachineRecord::new(Machine::collect(&Source::at(nowhere.path())), Vec::new());
+    let run = RunFolder::create(path, &data.plan, &machine).unwrap();
+    for (state, samples) in &data.cells {
+        match state {
+            CellState::Done(cell) => run.write_cell(cell, Some(samples)).unwrap(),
+            CellState::Failed(cell) => run.write_cell(cell, None).unwrap(),
+            CellState::Missing | CellState::Damaged { .. } => {}
+        }
+    }
+    run
+}
+
+fn small() -> RunData {
+    let mut run = Run::new(1);
+    let mut durations = vec![1_000; 1_000];
+    durations[500] = 9_000;
+    let spinning = Fold {
+        threshold: 1_300,
+        ..Fold::default()
+    };
+    for block in 1..=2 {
+        run.done(
+            block,
+            "process",
+            "prime",
+            Some(22),
+            timed(&durations, Fold::default()),
+        );
+        let gaps = [(50_000, 4_000), (90_000, 5_000)];
+        run.done(
+            block,
+            "process",
+            "gap",
+            None,
+            spin(10_000, 20, &gaps, spinning),
+        );
+    }
+    run.failed(2, "process", "prime", "the agent ended with signal 11");
+    run.data()
+}
+
+#[test]
+fn all_files_are_written_and_say_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let data = small();
+    let run = write(&path, &data);
+    let analysis = analyse(&run).unwrap();
+    assert_eq!(analysis.summary().cells, data.analyse().summary().cells);
+
+    let written = write_all(&run, &analysis).unwrap();
+    assert_eq!(written.report, path.join("report.html"));
+    let names: Vec<_> = written
+        .csv
+        .iter()
+        .map(|path| path.file_name().unwrap())
+        .collect();
+    assert_eq!(names, ["noise-process-prime.csv", "noise-process-gap.csv"]);
+    let page = fs::read_to_string(&written.report).unwrap();
+    let summary: Value = serde_json::from_slice(&fs::read(&written.summary).unwrap()).unwrap();
+    assert_eq!(summary["schema"], 2);
+    assert_eq!(summary["cells"][0]["figures"]["kind"], "timed");
+    assert_eq!(
+        summary["cells"][0]["figures"]["raw"]["max"]["cycles"],
+        9_000.0
+    );
+    assert_eq!(summary["cells"][1]["figures"]["gaps"], 2);
+    assert_eq!(summary["not_measured"][0]["state"], "failed");
+    let headline = summary["verdict"]["headline"].as_str().unwrap();
+    let words = |text: &str| text.replace(['\u{202f}', '\u{a0}', ',', ' '], "");
+    assert!(words(&page).contains(&words(headline)), "{headline}");
+
+    // Making them again changes nothing.
+    let again = write_all(&run, &analyse(&run).unwrap()).unwrap();
+    assert_eq!(again, written);
+    assert_eq!(fs::read_to_string(&written.report).unwrap(), page);
+}
+
+#[test]
+fn a_damaged_cell_is_named_and_the_others_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let run = write(&path, &small());
+    let damaged = path.join("cells/0001/events.parquet");
+    let mut content = fs::read(&damaged).unwrap();
+    content[10] ^= 1;
+    fs::write(&damaged, content).unwrap();
+
+    let analysis = analyse(&run).unwrap();
+    let summary = analysis.summary();
+    assert_eq!(summary.done, 3);
+    let cell = &summary.not_measured[0];
+    assert_eq!(cell.id, 1);
+    assert!(cell.reason.contains("events.parquet"), "{}", cell.reason);
+    assert!(cell.reason.contains("--resume"), "{}", cell.reason);
+}

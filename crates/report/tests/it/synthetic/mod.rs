@@ -1,0 +1,526 @@
+//! Makes runs whose figures are known, for tests and for the example.
+//!
+//! Raw durations are folded here in the plainest way, so that what the crate derives from the
+//! folded samples can be compared with what anybody would compute from the raw ones.
+
+#![allow(dead_code, reason = "the example uses a part of it")]
+
+pub mod wakeups;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tare_report::RunData;
+use tare_results::CellState;
+use tare_results::model::{
+    Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
+    Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples,
+    StudyPlan, Value,
+};
+use tare_results::target::{self, Group, TargetSpec};
+use tare_results::work::Work;
+
+/// Is the TSC frequency of the machine that never was.
+pub const HZ: f64 = 2.6e9;
+
+/// A batch with its samples.
+#[derive(Clone, Default)]
+pub struct Folded {
+    pub head: SetHead,
+    pub samples: SetSamples,
+    pub threshold: u64,
+    pub result: u64,
+    pub work: u64,
+}
+
+/// Says how a batch is folded.
+#[derive(Clone, Copy)]
+pub struct Fold {
+    pub first_tsc: u64,
+    /// Cycles between the end of one repetition and the start of the next.
+    pub pause: u64,
+    pub threshold: u64,
+    pub bins: u64,
+    pub capacity: usize,
+    pub window: usize,
+    pub result: u64,
+    pub work: u64,
+}
+
+impl Default for Fold {
+    fn default() -> Self {
+        Self {
+            first_tsc: 1_000_000,
+            pause: 60,
+            threshold: 400,
+            bins: 1_000,
+            capacity: 1 << 20,
+            window: 500,
+            result: 8,
+            work: 84,
+        }
+    }
+}
+
+/// Folds the durations of `prime` or `copy`.
+pub fn timed(durations: &[u64], fold: Fold) -> Folded {
+    let sum: u64 = durations.iter().sum();
+    let limit = sum / durations.len() as u64 + fold.threshold;
+    let wall = sum + fold.pause * (durations.len() as u64 - 1);
+    let bin_cycles = wall.div_ceil(fold.bins).max(1);
+    let head = SetHead {
+        measure: "duration".to_owned(),
+        n: durations.len() as u64,
+        sum,
+        min: durations.iter().copied().min().unwrap_or(0),
+        max: durations.iter().copied().max().unwrap_or(0),
+        first: fold.first_tsc,
+        last: fold.first_tsc.wrapping_add(wall),
+        threshold: limit + 1,
+        bin: bin_cycles,
+        ..SetHead::default()
+    };
+    let mut folded = Folded {
+        head,
+        samples: SetSamples::default(),
+        threshold: fold.threshold,
+        result: fold.result,
+        work: fold.work,
+    };
+    let mut counts = BTreeMap::new();
+    let from = (durations.len() - fold.window.min(durations.len())) / 2;
+    let mut after = 0;
+    for (index, &value) in durations.iter().enumerate() {
+        let event = Event {
+            index: index as u64,
+            at: fold.first_tsc.wrapping_add(after),
+            value,
+        };
+        *counts.entry(value).or_insert(0) += 1;
+        if value > limit {
+            list(&mut folded, event, fold.capacity);
+        }
+        if (from..from + fold.window).contains(&index) {
+            folded.samples.raw.push(event);
+            folded.head.raw += 1;
+        }
+        add_to_envelope(&mut folded.samples, (after / bin_cycles) as u32, value);
+        after += value + fold.pause;
+    }
+    folded.samples.counts = in_rows(counts);
+    folded
+}
+
+/// Folds a spin of `reads` timer reads with gaps given as (time after the first read, length).
+///
+/// Undisturbed iterations alternate between `quiet` and `quiet` + 2 cycles. Where a gap starts within
+/// an iteration it starts with it, as in reality.
+pub fn spin(reads: u64, quiet: u64, gaps: &[(u64, u64)], fold: Fold) -> Folded {
+    let in_gaps: u64 = gaps.iter().map(|gap| gap.1).sum();
+    let quiet_reads = reads - gaps.len() as u64;
+    let (short, long) = (quiet_reads.div_ceil(2), quiet_reads / 2);
+    let wall = short * quiet + long * (quiet + 2) + in_gaps;
+    let bin_cycles = wall.div_ceil(fold.bins).max(1);
+    let head = SetHead {
+        measure: "gap".to_owned(),
+        n: reads,
+        sum: wall,
+        max: gaps.iter().map(|gap| gap.1).max().unwrap_or(0),
+        first: fold.first_tsc,
+        last: fold.first_tsc.wrapping_add(wall),
+        squares_below: Some(short * quiet * quiet + long * (quiet + 2) * (quiet + 2)),
+        threshold: fold.threshold,
+        bin: bin_cycles,
+        ..SetHead::default()
+    };
+    let mut folded = Folded {
+        head,
+        samples: SetSamples::default(),
+        threshold: fold.threshold,
+        result: 0,
+        work: reads,
+    };
+    let mut counts = BTreeMap::new();
+    let mut before = 0;
+    for (number, &(after, value)) in gaps.iter().enumerate() {
+        let index = (after - before) / (quiet + 1) + number as u64;
+        let event = Event {
+            index,
+            at: fold.first_tsc.wrapping_add(after),
+            value,
+        };
+        before += value;
+        if list(&mut folded, event, fold.capacity) {
+            *counts.entry(value).or_insert(0) += 1;
+            add_to_envelope(&mut folded.samples, (after / bin_cycles) as u32, value);
+        }
+    }
+    folded.samples.counts = in_rows(counts);
+    folded
+}
+
+fn list(Folded { head, samples, .. }: &mut Folded, event: Event, capacity: usize) -> bool {
+    head.seen += 1;
+    let fits = samples.events.len() < capacity;
+    if fits {
+        head.kept += 1;
+        samples.events.push(event);
+    } else {
+        head.unkept_max = head.unkept_max.max(event.value);
+        head.unkept_sum += event.value;
+    }
+    fits
+}
+
+fn add_to_envelope(samples: &mut SetSamples, bin: u32, value: u64) {
+    match samples.envelope.last_mut() {
+        Some(last) if last.bin == bin => {
+            last.n += 1;
+            last.sum += value;
+            last.min = last.min.min(value);
+            last.max = last.max.max(value);
+        }
+        _ => samples.envelope.push(Bin {
+            bin,
+            n: 1,
+            sum: value,
+            min: value,
+            max: value,
+        }),
+    }
+}
+
+fn in_rows(counts: BTreeMap<u64, u64>) -> Vec<Count> {
+    let rows = counts.into_iter();
+    rows.map(|(value, count)| Count { value, count }).collect()
+}
+
+impl Folded {
+    /// Returns the numbers beside the samples.
+    pub fn values(&self) -> Vec<Value> {
+        let values = [
+            ("result", "", self.result),
+            ("work", "", self.work),
+            ("threshold", "cycles", self.threshold),
+        ];
+        let value = |(measure, unit, value): (&str, &str, u64)| Value {
+            measure: measure.to_owned(),
+            labels: Labels::default(),
+            unit: unit.to_owned(),
+            value: value as f64,
+        };
+        values.map(value).into()
+    }
+}
+
+/// Makes the target that a text names.
+pub fn spec(text: &str) -> TargetSpec {
+    let (kind, options) = target::split(text);
+    let group = match kind.as_str() {
+        "process" => Group::Process,
+        "docker" | "podman" | "runc" | "crun" => Group::Container,
+        "linux" if text.contains("root=debian") => Group::DebianGuest,
+        "linux" => Group::LinuxGuest,
+        "unikernel" => Group::Unikernel,
+        "ssh" => Group::Remote,
+        _ => Group::Foreign,
+    };
+    TargetSpec::new(&kind, options, group)
+}
+
+/// Collects the cells of a run.
+#[derive(Default)]
+pub struct Run {
+    plans: Vec<CellPlan>,
+    cells: Vec<(CellState, Samples)>,
+    /// Step of the timer of the cells that are added from now on.
+    pub step: u64,
+    /// Whether they are emulated.
+    pub emulated: bool,
+    /// What executes them, if they are guests.
+    pub accelerator: Option<&'static str>,
+    /// Load under which they are measured; `idle` if empty.
+    pub load: &'static str,
+    /// The published study that the run reproduces.
+    pub reproduces: Option<&'static str>,
+}
+
+/// Returns the record of a cell that is done.
+pub fn record(cell: &mut Cell) -> &mut Record {
+    match &mut cell.outcome {
+        Outcome::Done { record, .. } => record,
+        other => panic!("it was not measured: {other:?}"),
+    }
+}
+
+/// Returns the program of a cell that is done.
+pub fn measured(cell: &mut Cell) -> &mut Program {
+    &mut record(cell).programs[0]
+}
+
+impl Run {
+    /// Starts a run on a timer of this step in cycles.
+    pub fn new(step: u64) -> Self {
+        Self {
+            step,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a cell that is done.
+    pub fn done(
+        &mut self,
+        block: u32,
+        target: &str,
+        workload: &str,
+        size: Option<u64>,
+        folded: Folded,
+    ) -> &mut Cell {
+        let plan = self.plan(block, target, workload, size, folded.head.n);
+        let record = Record {
+            programs: vec![self.program()],
+            values: folded.values(),
+            sets: vec![folded.head],
+            ..Record::default()
+        };
+        self.push(plan, record, vec![folded.samples])
+    }
+
+    fn push(&mut self, plan: CellPlan, record: Record, sets: Vec<SetSamples>) -> &mut Cell {
+        let cell = Box::new(cell(plan, Outcome::done(record)));
+        let samples = Samples {
+            instances: vec![Instance::default()],
+            sets,
+        };
+        self.cells.push((CellState::Done(cell), samples));
+        match self.cells.last_mut() {
+            Some((CellState::Done(cell), _)) => cell,
+            _ => unreachable!("it was just pushed"),
+        }
+    }
+
+    /// Returns how many cells there are.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Returns the cells that are done from a place on.
+    pub fn done_from(&mut self, place: usize) -> impl Iterator<Item = &mut Cell> {
+        let cells = self.cells.iter_mut().skip(place);
+        cells.filter_map(|(state, _)| match state {
+            CellState::Done(cell) => Some(&mut **cell),
+            _ => None,
+        })
+    }
+
+    /// Adds a cell that failed.
+    pub fn failed(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
+        let plan = self.plan(block, target, workload, Some(22), 1_000);
+        let reason = reason.to_owned();
+        let cell = Box::new(cell(plan, Outcome::Failed { reason }));
+        self.cells
+            .push((CellState::Failed(cell), Samples::default()));
+    }
+
+    /// Adds a cell that was left out.
+    pub fn left_out(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
+        let plan = self.plan(block, target, workload, Some(22), 1_000);
+        let reason = reason.to_owned();
+        let cell = Box::new(cell(plan, Outcome::LeftOut { reason }));
+        self.cells.push((CellState::Done(cell), Samples::default()));
+    }
+
+    /// Adds a cell that was not measured.
+    pub fn missing(&mut self, block: u32, target: &str, workload: &str) {
+        self.plan(block, target, workload, Some(22), 1_000);
+        self.cells.push((CellState::Missing, Samples::default()));
+    }
+
+    /// Ends the run.
+    pub fn data(self) -> RunData {
+        let plan = Plan {
+            schema: SCHEMA,
+            tare_version: "0.1.0".to_owned(),
+            experiment: "noise".to_owned(),
+            created: Timestamp::UNIX_EPOCH,
+            command: vec!["tare".to_owned(), "noise".to_owned()],
+            seed: 42,
+            cpu: 1,
+            cpu_reason: "CPU 1 is the quietest of 0-1 (0.3 % busy)".to_owned(),
+            settings: Vec::new(),
+            study: self.reproduces.map(|name| StudyPlan {
+                name: name.to_owned(),
+                reproduces: Some(name.to_owned()),
+                quick: false,
+                text: String::new(),
+            }),
+            start_engine: false,
+            cells: self.plans,
+        };
+        RunData {
+            plan,
+            machine: None,
+            cells: self.cells,
+        }
+    }
+
+    fn plan(
+        &mut self,
+        block: u32,
+        target: &str,
+        workload: &str,
+        size: Option<u64>,
+        repetitions: u64,
+    ) -> CellPlan {
+        let plan = CellPlan {
+            id: self.plans.len() as u32 + 1,
+            block,
+            experiment: "noise".to_owned(),
+            target: spec(target),
+            load: match self.load {
+                "" => "idle",
+                load => load,
+            }
+            .to_owned(),
+            phases: Vec::new(),
+            phase_seconds: None,
+            workload: workload.to_owned(),
+            size,
+            repetitions,
+            timing: "fenced".to_owned(),
+            labels: Labels::default(),
+            work: Work::new(workload, &format!("size={size:?}")),
+            estimate_seconds: 1.0,
+            limit_seconds: 60.0,
+        };
+        self.plans.push(plan.clone());
+        plan
+    }
+
+    fn program(&self) -> Program {
+        Program {
+            agent: Agent {
+                version: "0.1.0".to_owned(),
+                environment: "linux".to_owned(),
+                sha256: "ab".repeat(32),
+                emulated: self.emulated,
+                accelerator: self.accelerator.map(str::to_owned),
+                kernel: None,
+            },
+            preparation: Preparation {
+                cpu: Some(1),
+                buffer_bytes: 16 << 20,
+                locked: true,
+                latency_held: true,
+            },
+            calibration: Calibration {
+                fenced_region_cycles: 52,
+                fenced_cost_cycles: 104.0,
+                published_region_cycles: 26,
+                published_cost_cycles: 62.5,
+                bare_read_cycles: 24.9,
+                step_cycles: self.step,
+                loop_cycles: 1.0,
+            },
+            frequencies: vec![
+                Frequency {
+                    source: FrequencySource::KernelClock,
+                    hz: HZ,
+                    uncertainty_ppm: Some(0.4),
+                    detail: "clocksource=tsc".to_owned(),
+                },
+                Frequency {
+                    source: FrequencySource::DisciplinedClock,
+                    hz: HZ * (1.0 + 12e-6),
+                    uncertainty_ppm: Some(2.0),
+                    detail: "rate of the synchronised system clock".to_owned(),
+                },
+            ],
+            counters: Vec::new(),
+            facts: Vec::new(),
+        }
+    }
+}
+
+fn cell(plan: CellPlan, outcome: Outcome) -> Cell {
+    Cell {
+        schema: SCHEMA,
+        plan,
+        invocation: "2026-03-01T12:00:00Z".parse().unwrap(),
+        started_at: Timestamp::UNIX_EPOCH,
+        outcome,
+        notices: Vec::new(),
+        load: None,
+        daemons: Vec::new(),
+    }
+}
+
+/// Makes durations as an ordinary Linux shows them: a body of few timer steps, a tick, rare long
+/// delays. `base` is the undisturbed duration in cycles, `noise` scales how often it is delayed.
+pub fn linux_like(
+    repetitions: usize,
+    base: u64,
+    step: u64,
+    noise: f64,
+    random: &mut fastrand::Rng,
+) -> Vec<u64> {
+    const TICK: u64 = (HZ / 250.0) as u64;
+    let mut clock = random.u64(..TICK);
+    let mut next_tick = TICK;
+    let mut durations = Vec::with_capacity(repetitions);
+    for _ in 0..repetitions {
+        let jitter = random.f64() + random.f64() + random.f64();
+        let mut cycles = base + (jitter * 1.4 * step as f64) as u64;
+        if clock > next_tick {
+            next_tick += TICK;
+            if noise > 0.0 {
+                cycles += 4_000 + random.u64(..5_000) + random.u64(..4_000);
+            }
+        }
+        if random.f64() < 4e-5 * noise {
+            cycles += (1_200.0 * (random.f64() * 5.2).exp()) as u64;
+        }
+        if random.f64() < 6e-4 * noise {
+            cycles += 160 + random.u64(..260);
+        }
+        cycles = cycles / step * step;
+        clock += cycles + 60;
+        durations.push(cycles);
+    }
+    durations
+}
+
+/// Makes gaps as an ordinary Linux shows them: a tick of 250 Hz and others at random, over
+/// `seconds`. Returns the number of reads, and the gaps.
+pub fn gaps_like(
+    seconds: f64,
+    others_per_second: f64,
+    random: &mut fastrand::Rng,
+) -> Vec<(u64, u64)> {
+    let wall = (seconds * HZ) as u64;
+    let tick = (HZ / 250.0) as u64;
+    let mut gaps: Vec<(u64, u64)> = (1..wall / tick)
+        .map(|n| {
+            (
+                n * tick + random.u64(..6_000),
+                4_200 + random.u64(..3_000) + random.u64(..6_000),
+            )
+        })
+        .collect();
+    let others = (seconds * others_per_second) as usize;
+    gaps.extend((0..others).map(|_| {
+        let length = 1_400.0 * (random.f64().powi(2) * 5.9).exp();
+        (random.u64(..wall - 4_000_000), length as u64)
+    }));
+    gaps.sort_unstable();
+    // None may start before the one before it ends.
+    let mut free_from = 0;
+    gaps.retain(|&(start, length)| {
+        let fits = start >= free_from;
+        if fits {
+            free_from = start + length + 100;
+        }
+        fits
+    });
+    gaps
+}

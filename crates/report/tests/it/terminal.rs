@@ -1,0 +1,193 @@
+//! What a person sees at the end of a run.
+
+use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
+use tare_report::{live, terminal};
+use tare_results::CellState;
+
+const TICK: u64 = (HZ / 250.0) as u64;
+
+/// Makes two seconds of spinning: a tick of 250 Hz, and a longer gap now and then.
+fn ticking(block: u64) -> synthetic::Folded {
+    let tick = |n: u64| {
+        (
+            n * TICK + 1_000 * ((n * 7) % 5),
+            5_000 + 13 * ((n * 37 + block) % 200),
+        )
+    };
+    let other = |n: u64| {
+        (
+            n * 9_000_001 + 5_000_000,
+            2_000 + 700 * ((n * 31 + block) % 600),
+        )
+    };
+    let mut gaps: Vec<(u64, u64)> = (1..490).map(tick).chain((1..500).map(other)).collect();
+    gaps.sort_unstable();
+    let mut free_from = 0;
+    gaps.retain(|&(start, length)| {
+        let is_free = start >= free_from;
+        free_from = if is_free {
+            start + length + 100
+        } else {
+            free_from
+        };
+        is_free
+    });
+    spin(200_000_000, 25, &gaps, spinning())
+}
+
+fn spinning() -> Fold {
+    Fold {
+        threshold: 1_300,
+        ..Fold::default()
+    }
+}
+
+/// Makes 100,000 repetitions of four timer steps, some of them delayed.
+fn repetitions(base: u64, block: u64, delayed: bool) -> synthetic::Folded {
+    let mut durations: Vec<u64> = (0..100_000)
+        .map(|n| base + 26 * ((n * 7 + block) % 4))
+        .collect();
+    if delayed {
+        for n in 0..60 {
+            durations[n * 1_600 + 77] += 200 + 90 * (n as u64 * 11 % 60 + block).pow(2);
+        }
+    }
+    timed(&durations, Fold::default())
+}
+
+fn text(run: Run) -> String {
+    terminal::render(&run.data().analyse(), 100, false)
+}
+
+#[test]
+fn one_target_with_gaps() {
+    let mut run = Run::new(26);
+    for block in 1..=5 {
+        run.done(block, "process", "gap", None, ticking(u64::from(block)));
+    }
+    insta::assert_snapshot!(text(run));
+}
+
+#[test]
+fn one_run_of_prime() {
+    let mut run = Run::new(26);
+    run.done(1, "process", "prime", Some(22), repetitions(1_040, 1, true));
+    insta::assert_snapshot!(text(run));
+}
+
+#[test]
+fn two_targets_and_two_workloads() {
+    let mut run = Run::new(1);
+    for block in 1..=3 {
+        run.done(block, "process", "gap", None, ticking(u64::from(block)));
+        run.done(
+            block,
+            "process",
+            "prime",
+            Some(22),
+            repetitions(1_040, u64::from(block), true),
+        );
+        run.emulated = true;
+        run.done(
+            block,
+            "unikernel",
+            "gap",
+            None,
+            spin(200_000_000, 25, &[], spinning()),
+        );
+        run.done(
+            block,
+            "unikernel",
+            "prime",
+            Some(22),
+            repetitions(4_040, 0, false),
+        );
+        run.emulated = false;
+    }
+    insta::assert_snapshot!(text(run));
+}
+
+#[test]
+fn a_sweep() {
+    let mut run = Run::new(1);
+    for block in 1..=3 {
+        for (limit, base) in [(10, 300), (22, 1_040), (46, 3_800)] {
+            let with_delays = repetitions(base, u64::from(block), true);
+            run.done(block, "process", "prime", Some(limit), with_delays);
+            run.done(
+                block,
+                "linux,kernel=debian-rt",
+                "prime",
+                Some(limit),
+                repetitions(base, 0, false),
+            );
+        }
+    }
+    insta::assert_snapshot!(text(run));
+}
+
+#[test]
+fn nothing_but_failures() {
+    let mut run = Run::new(1);
+    run.failed(
+        1,
+        "process",
+        "prime",
+        "the agent ended with signal 11; report it with its output",
+    );
+    run.missing(2, "process", "prime");
+    insta::assert_snapshot!(text(run));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [60, 80, 100, 200] {
+        let mut run = Run::new(26);
+        run.done(1, "process", "gap", None, ticking(1));
+        let long = "linux,kernel=debian-rt,preempt=full,isolcpus=1";
+        run.done(1, long, "prime", Some(22), repetitions(1_040, 1, true));
+        let text = terminal::render(&run.data().analyse(), width, false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let mut run = Run::new(26);
+    run.done(1, "process", "gap", None, ticking(1));
+    let analysis = run.data().analyse();
+    let plain = terminal::render(&analysis, 100, false);
+    let coloured = terminal::render(&analysis, 100, true);
+    assert!(!plain.contains('\x1b'));
+    assert!(coloured.contains('\x1b'));
+    let mut without = String::new();
+    for (place, part) in coloured.split('\x1b').enumerate() {
+        let end = if place == 0 {
+            0
+        } else {
+            part.find('m').unwrap() + 1
+        };
+        without.push_str(&part[end..]);
+    }
+    assert_eq!(without, plain);
+}
+
+#[test]
+fn the_current_result_fits_in_a_line() {
+    let mut run = Run::new(26);
+    run.done(1, "process", "gap", None, ticking(1));
+    run.done(1, "process", "prime", Some(22), repetitions(1_040, 1, true));
+    run.failed(1, "docker", "prime", "the daemon does not run; start it");
+    let lines: Vec<String> = run
+        .data()
+        .cells
+        .iter()
+        .map(|(state, samples)| match state {
+            CellState::Done(cell) | CellState::Failed(cell) => live(cell, samples),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}

@@ -1,0 +1,552 @@
+//! What a run folder promises: whole cells, nothing written over, damage found, clear refusals.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{create, done, failed, machine, plan};
+use tare_results::model::{Cell, Outcome, SCHEMA, Samples};
+use tare_results::{CellState, ResultsError, RunFolder};
+use tare_testkit::skip;
+use tempfile::TempDir;
+
+fn scratch() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs").join("first");
+    (folder, path)
+}
+
+/// Writes a cell that is done and returns its record.
+fn fill(run: &RunFolder, id: u32) -> Cell {
+    let (cell, samples) = done(&run.plan().cells[id as usize - 1], u64::from(id));
+    run.write_cell(&cell, Some(&samples)).unwrap();
+    cell
+}
+
+fn missing(run: &RunFolder) -> Vec<u32> {
+    run.missing().iter().map(|cell| cell.id).collect()
+}
+
+/// Lists the names in a folder, hidden ones too.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn refusal(path: &Path) -> String {
+    RunFolder::open(path).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (_guard, path) = scratch();
+    let written = create(&path, 4);
+    let cells = [fill(&written, 1), fill(&written, 2)];
+    let failure = failed(&written.plan().cells[2], "it hung; see docs");
+    written.write_cell(&failure, None).unwrap();
+
+    let run = RunFolder::open(&path).unwrap();
+    assert_eq!(run.path(), path);
+    assert_eq!(*run.plan(), plan(4));
+    assert_eq!(*run.machine(), machine());
+    for cell in cells {
+        let id = cell.plan.id;
+        assert_eq!(run.samples(id).unwrap(), done(&cell.plan, u64::from(id)).1);
+        assert_eq!(run.state(id), CellState::Done(Box::new(cell)));
+    }
+    assert_eq!(run.state(3), CellState::Failed(Box::new(failure)));
+    assert_eq!(run.state(4), CellState::Missing);
+    assert_eq!(missing(&run), [3, 4]);
+    assert_eq!(run.state(5), CellState::Missing);
+    assert_eq!(run.state(0), CellState::Missing);
+}
+
+#[test]
+fn the_layout_is_the_documented_one() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    fill(&run, 2);
+    run.write_cell(&failed(&run.plan().cells[0], "no"), None)
+        .unwrap();
+    run.write_derived("report.html", b"<!doctype html>")
+        .unwrap();
+    let all = [
+        "SHA256SUMS",
+        "cells",
+        "lock",
+        "machine.json",
+        "plan.json",
+        "report.html",
+    ];
+    assert_eq!(names(&path), all);
+    assert_eq!(names(&path.join("cells")), ["0001.failed-1", "0002"]);
+    assert_eq!(
+        names(&path.join("cells/0001.failed-1")),
+        ["SHA256SUMS", "cell.json"]
+    );
+    let files = [
+        "SHA256SUMS",
+        "cell.json",
+        "counts.parquet",
+        "envelope.parquet",
+        "events.parquet",
+        "instances.parquet",
+        "raw.parquet",
+    ];
+    assert_eq!(names(&path.join("cells/0002")), files);
+    for json in ["plan.json", "machine.json", "cells/0002/cell.json"] {
+        let text = fs::read_to_string(path.join(json)).unwrap();
+        assert!(
+            text.starts_with("{\n  \"schema\": 2,\n") && text.ends_with("\n}\n"),
+            "{text}"
+        );
+    }
+    for folder in [
+        path.clone(),
+        path.join("cells/0002"),
+        path.join("cells/0001.failed-1"),
+    ] {
+        let mut check = Command::new("sha256sum");
+        match check
+            .args(["--check", "--strict", "SHA256SUMS"])
+            .current_dir(folder)
+            .output()
+        {
+            Ok(output) => assert!(output.status.success(), "{output:?}"),
+            Err(error) => skip("sha256sum", &error.to_string()),
+        }
+    }
+}
+
+#[test]
+fn a_run_is_created_only_where_nothing_is() {
+    let (_guard, path) = scratch();
+    // An empty folder is taken, and so is one in which a creation was cut off.
+    fs::create_dir_all(path.join("cells")).unwrap();
+    for name in ["lock", "machine.json", ".plan.json.partial"] {
+        fs::write(path.join(name), "cut o").unwrap();
+    }
+    fill(&create(&path, 1), 1);
+    assert!(missing(&RunFolder::open(&path).unwrap()).is_empty());
+
+    let refused = RunFolder::create(&path, &plan(1), &machine());
+    assert!(matches!(refused, Err(ResultsError::NotEmpty { .. })));
+    let foreign = path.parent().unwrap();
+    let refused = RunFolder::create(foreign, &plan(1), &machine()).unwrap_err();
+    assert!(refused.to_string().contains("--output"), "{refused}");
+    assert_eq!(names(foreign), ["first"]);
+    let sums = tempfile::tempdir().unwrap();
+    fs::write(sums.path().join("SHA256SUMS"), "of something else").unwrap();
+    let refused = RunFolder::create(sums.path(), &plan(1), &machine());
+    assert!(matches!(refused, Err(ResultsError::NotEmpty { .. })));
+    let refused = RunFolder::create(&path.join("plan.json"), &plan(1), &machine());
+    assert!(
+        matches!(refused, Err(ResultsError::Io { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_plan_that_cannot_be_kept_is_refused() {
+    let (_guard, path) = scratch();
+    let mut unordered = plan(3);
+    unordered.cells.swap(0, 1);
+    let mut endless = plan(3);
+    endless.cells[1].limit_seconds = f64::INFINITY;
+    let mut newer = plan(3);
+    newer.schema += 1;
+    for plan in [unordered, endless, newer] {
+        let refused = RunFolder::create(&path, &plan, &machine());
+        assert!(matches!(refused, Err(ResultsError::Plan { .. })));
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn cells_are_not_written_over_and_attempts_are_kept() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 1);
+    let plan = &run.plan().cells[0];
+    for reason in ["first", "second"] {
+        run.write_cell(&failed(plan, reason), None).unwrap();
+    }
+    assert_eq!(
+        run.state(1),
+        CellState::Failed(Box::new(failed(plan, "second")))
+    );
+    let error = run.samples(1).unwrap_err().to_string();
+    assert!(
+        error.contains("it failed (second)") && error.contains("--resume"),
+        "{error}"
+    );
+
+    let cell = fill(&run, 1);
+    let (_, samples) = done(plan, 99);
+    let again = [
+        run.write_cell(&cell, Some(&samples)),
+        run.write_cell(&failed(plan, "x"), None),
+    ];
+    for refused in again {
+        // Other samples contradict the record, which is found first.
+        assert!(
+            matches!(
+                refused,
+                Err(ResultsError::CellExists { .. } | ResultsError::Inconsistent { .. })
+            ),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(run.state(1), CellState::Done(Box::new(cell)));
+    let kept = ["0001", "0001.failed-1", "0001.failed-2"];
+    assert_eq!(names(&path.join("cells")), kept);
+}
+
+#[test]
+fn a_cell_that_was_left_out_is_there_with_its_reason() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    let mut cell = failed(&run.plan().cells[0], "");
+    let reason = "the rate before was too much already".to_owned();
+    cell.outcome = Outcome::LeftOut { reason };
+    let samples = Samples::default();
+    let refused = run.write_cell(&cell, Some(&samples));
+    assert!(matches!(refused, Err(ResultsError::Inconsistent { .. })));
+    run.write_cell(&cell, None).unwrap();
+    assert_eq!(run.state(1), CellState::Done(Box::new(cell)));
+    assert_eq!(missing(&run), [2]);
+    let error = run.samples(1).unwrap_err().to_string();
+    assert!(
+        error.contains("it was left out (the rate before was too much already)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_contradicts_itself_does_not_become_a_cell() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    let plan = &run.plan().cells[1];
+    let (cell, samples) = done(plan, 1);
+    let mut lost = samples.clone();
+    lost.sets[0].counts.pop();
+    let mut endless = cell.clone();
+    if let Outcome::Done { record, .. } = &mut endless.outcome {
+        record.programs[0].frequencies[0].hz = f64::NAN;
+    }
+    let mut foreign = cell.clone();
+    foreign.plan.work.words.push_str(" cpu=3");
+    let mut old = cell.clone();
+    old.schema = SCHEMA + 1;
+    let attempts = [
+        (&cell, Some(&lost)),
+        (&cell, None),
+        (&failed(plan, "no"), Some(&samples)),
+        (&endless, Some(&samples)),
+        (&foreign, Some(&samples)),
+        (&old, Some(&samples)),
+    ];
+    for (cell, samples) in attempts {
+        let refused = run.write_cell(cell, samples);
+        assert!(
+            matches!(refused, Err(ResultsError::Inconsistent { id: 2, .. })),
+            "{refused:?}"
+        );
+    }
+    let mut unknown = cell;
+    unknown.plan.id = 3;
+    let refused = run.write_cell(&unknown, Some(&samples));
+    assert!(matches!(
+        refused,
+        Err(ResultsError::UnknownCell {
+            id: 3,
+            cells: 2,
+            ..
+        })
+    ));
+    assert!(names(&path.join("cells")).is_empty());
+}
+
+#[test]
+fn damage_is_found_named_and_repaired_by_measuring_again() {
+    type Spoil = fn(&Path);
+    let spoil: [(&str, Spoil); 4] = [
+        ("changed", |file| {
+            let mut content = fs::read(file).unwrap();
+            let middle = content.len() / 2;
+            content[middle] ^= 1;
+            fs::write(file, content).unwrap();
+        }),
+        ("changed", |file| {
+            let content = fs::read(file).unwrap();
+            fs::write(file, &content[..content.len() - 1]).unwrap();
+        }),
+        ("changed", |file| fs::write(file, "").unwrap()),
+        ("missing", |file| fs::remove_file(file).unwrap()),
+    ];
+    let files = [
+        "cell.json",
+        "counts.parquet",
+        "envelope.parquet",
+        "events.parquet",
+        "instances.parquet",
+        "raw.parquet",
+    ];
+    for (reason, spoil) in spoil {
+        for name in files {
+            let (_guard, path) = scratch();
+            let run = create(&path, 2);
+            fill(&run, 1);
+            let cell = fill(&run, 2);
+            let file = path.join("cells/0002").join(name);
+            spoil(&file);
+            let CellState::Damaged {
+                path: found,
+                reason: why,
+            } = run.state(2)
+            else {
+                panic!("{name} {reason}: {:?}", run.state(2));
+            };
+            assert_eq!(found, file);
+            assert!(why.contains(reason), "{why}");
+            let error = run.samples(2).unwrap_err().to_string();
+            let remedy = format!("with `tare noise --resume {}`", path.display());
+            assert!(
+                error.starts_with(&format!("{}: ", file.display())),
+                "{error}"
+            );
+            assert!(error.ends_with(&remedy), "{error}");
+            assert_eq!(missing(&run), [2]);
+
+            fill(&run, 2);
+            assert_eq!(run.state(2), CellState::Done(Box::new(cell)));
+            let kept = ["0001", "0002", "0002.damaged-1"];
+            assert_eq!(names(&path.join("cells")), kept);
+        }
+    }
+}
+
+#[test]
+fn a_cell_of_another_run_is_not_taken() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 4);
+    fill(&run, 2);
+    fs::rename(path.join("cells/0002"), path.join("cells/0004")).unwrap();
+    let CellState::Damaged { reason, .. } = run.state(4) else {
+        panic!("{:?}", run.state(4));
+    };
+    assert!(reason.contains("another plan"), "{reason}");
+    assert_eq!(missing(&run), [1, 2, 3, 4]);
+}
+
+#[test]
+fn what_is_no_usable_run_folder_is_refused_with_a_remedy() {
+    let (_guard, path) = scratch();
+    assert!(refusal(&path).contains("does not exist"));
+    fs::create_dir_all(&path).unwrap();
+    assert!(refusal(&path).contains("has no plan.json"));
+    fs::write(path.join("plan.json"), r#"{"planned_values": {}}"#).unwrap();
+    assert!(refusal(&path).contains("not written by tare"));
+    assert!(refusal(&path.join("plan.json")).contains("is not a folder"));
+    for (schema, remedy) in [
+        (SCHEMA + 1, "update tare (it was written by tare 3.1.4)"),
+        (
+            SCHEMA - 1,
+            "with the version that wrote it (tare 3.1.4), or measure again",
+        ),
+    ] {
+        let other =
+            format!(r#"{{"schema": {schema}, "tare_version": "3.1.4", "cells": "elsewhere"}}"#);
+        fs::write(path.join("plan.json"), other).unwrap();
+        let text = refusal(&path);
+        let versions =
+            format!("version {schema} of the run folder's schema, this tare reads {SCHEMA}");
+        assert!(text.contains(&versions) && text.contains(remedy), "{text}");
+    }
+    fs::remove_file(path.join("plan.json")).unwrap();
+
+    drop(create(&path, 2));
+    let good = fs::read_to_string(path.join("plan.json")).unwrap();
+    let spoilt = [
+        good.replace("\"seed\": 42", "\"seed\": 43"),
+        good.replace("\"seed\": 42", "\"seed\": \"x\""),
+        good[..good.len() / 2].to_owned(),
+        String::new(),
+    ];
+    for text in spoilt {
+        fs::write(path.join("plan.json"), text).unwrap();
+        assert!(matches!(
+            RunFolder::open(&path),
+            Err(ResultsError::Damaged { .. })
+        ));
+        let text = refusal(&path);
+        assert!(
+            text.contains("plan.json: ") && text.contains("restore it"),
+            "{text}"
+        );
+    }
+    fs::write(path.join("plan.json"), good).unwrap();
+    fs::remove_file(path.join("machine.json")).unwrap();
+    assert!(refusal(&path).contains("machine.json: is missing; restore it"));
+}
+
+#[test]
+fn a_file_changed_on_purpose_is_taken_with_its_new_checksum() {
+    let (_guard, path) = scratch();
+    drop(create(&path, 1));
+    let text = fs::read_to_string(path.join("plan.json")).unwrap();
+    fs::write(path.join("plan.json"), text.replace("noise\"", "quiet\"")).unwrap();
+    assert!(refusal(&path).contains("changed since it was written"));
+    let mut sums = Command::new("sha256sum");
+    match sums
+        .args(["plan.json", "machine.json"])
+        .current_dir(&path)
+        .output()
+    {
+        Ok(output) => {
+            fs::write(path.join("SHA256SUMS"), output.stdout).unwrap();
+            let run = RunFolder::open(&path).unwrap();
+            assert_eq!(run.plan().experiment, "quiet");
+        }
+        Err(error) => skip("sha256sum", &error.to_string()),
+    }
+}
+
+#[test]
+fn a_run_grows_and_keeps_what_it_has() {
+    let (_guard, path) = scratch();
+    let mut run = create(&path, 2);
+    let first = fill(&run, 1);
+    let more: Vec<_> = plan(4).cells.split_off(2);
+    run.extend(more).unwrap();
+    assert_eq!(missing(&run), [2, 3, 4]);
+    fill(&run, 4);
+    drop(run);
+    let run = RunFolder::open(&path).unwrap();
+    assert_eq!(run.plan().cells.len(), 4);
+    assert_eq!(run.state(1), CellState::Done(Box::new(first)));
+    let (state, samples) = run.read(4);
+    assert!(matches!(state, CellState::Done(_)));
+    assert_eq!(samples, run.samples(4).unwrap());
+
+    let mut run = RunFolder::open_for_writing(&path).unwrap();
+    let gap = plan(6).cells.split_off(5);
+    let refusal = run.extend(gap).unwrap_err().to_string();
+    assert!(refusal.contains("out of sequence"), "{refusal}");
+    assert_eq!(run.plan().cells.len(), 4);
+}
+
+#[test]
+fn a_plan_that_was_being_replaced_is_whole() {
+    let (_guard, path) = scratch();
+    let mut run = create(&path, 1);
+    let before = fs::read(path.join("plan.json")).unwrap();
+    let sums = fs::read(path.join("SHA256SUMS")).unwrap();
+    run.extend(plan(2).cells.split_off(1)).unwrap();
+    let after = fs::read(path.join("plan.json")).unwrap();
+    let mut both = sums;
+    both.extend(fs::read(path.join("SHA256SUMS")).unwrap());
+    for (content, cells) in [(before, 1), (after, 2)] {
+        fs::write(path.join("plan.json"), content).unwrap();
+        fs::write(path.join("SHA256SUMS"), &both).unwrap();
+        assert_eq!(RunFolder::open(&path).unwrap().plan().cells.len(), cells);
+    }
+}
+
+#[test]
+fn there_is_one_writer_and_any_number_of_readers() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 1);
+    let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
+    let holder = format!("another tare (process {}) is writing", std::process::id());
+    assert!(refused.contains(&holder), "{refused}");
+    let reader = RunFolder::open(&path).unwrap();
+    let (cell, samples) = done(&run.plan().cells[0], 1);
+    let refused = reader.write_cell(&cell, Some(&samples));
+    assert!(matches!(refused, Err(ResultsError::OpenForReading { .. })));
+    reader.write_derived("summary.json", b"{}").unwrap();
+    drop(run);
+    fill(&RunFolder::open_for_writing(&path).unwrap(), 1);
+    assert!(missing(&reader).is_empty());
+}
+
+#[test]
+fn derived_files_are_replaced_and_raw_ones_are_not() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 1);
+    for content in ["a long first version", "second"] {
+        run.write_derived("noise.csv", content.as_bytes()).unwrap();
+        assert_eq!(fs::read_to_string(path.join("noise.csv")).unwrap(), content);
+    }
+    let raw = ["plan.json", "machine.json", "SHA256SUMS", "lock", "cells"];
+    for name in raw
+        .into_iter()
+        .chain(["", ".", "..", ".hidden", "a/b", "/x", "a\0b"])
+    {
+        let refused = run.write_derived(name, b"x");
+        assert!(
+            matches!(refused, Err(ResultsError::DerivedName { .. })),
+            "{name}"
+        );
+    }
+    let all = [
+        "SHA256SUMS",
+        "cells",
+        "lock",
+        "machine.json",
+        "noise.csv",
+        "plan.json",
+    ];
+    assert_eq!(names(&path), all);
+}
+
+#[test]
+fn what_killed_writers_left_is_cleared_away_by_the_next() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    let stale = path.join("cells/.0001.partial-1");
+    let of_another_cell = path.join("cells/.0002.partial-1");
+    for folder in [&stale, &of_another_cell] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("cell.json"), "cut o").unwrap();
+    }
+    assert_eq!(missing(&run), [1, 2]);
+    fill(&run, 1);
+    assert_eq!(names(&path.join("cells")), [".0002.partial-1", "0001"]);
+    fill(&run, 2);
+    assert_eq!(names(&path.join("cells")), ["0001", "0002"]);
+}
+
+#[test]
+fn the_newest_run_is_found_by_its_plan() {
+    let (guard, _) = scratch();
+    let runs = guard.path();
+    assert_eq!(RunFolder::newest(runs), None);
+    assert_eq!(RunFolder::newest(&runs.join("nowhere")), None);
+    for (name, created) in [
+        ("b", "2026-03-02T00:00:00Z"),
+        ("a", "2026-03-03T00:00:00+02:00"),
+    ] {
+        let mut plan = plan(1);
+        plan.created = created.parse().unwrap();
+        drop(RunFolder::create(&runs.join(name), &plan, &machine()).unwrap());
+    }
+    fs::create_dir(runs.join("no run")).unwrap();
+    fs::write(runs.join("a file"), "").unwrap();
+    assert_eq!(RunFolder::newest(runs), Some(runs.join("a")));
+}
+
+#[test]
+fn a_place_that_takes_no_folder_is_named() {
+    // Not even root may make a folder there.
+    let refused = RunFolder::create(Path::new("/sys/tare-run"), &plan(1), &machine());
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("/sys/tare-run cannot be created"), "{text}");
+    assert!(
+        text.contains("choose another place with --output"),
+        "{text}"
+    );
+}

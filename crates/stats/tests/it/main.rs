@@ -1,0 +1,5 @@
+//! The integration tests of this crate as one program: each program of its own would be linked with
+//! everything that the crate needs.
+
+mod coverage;
+mod properties;

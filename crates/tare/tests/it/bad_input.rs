@@ -1,0 +1,200 @@
+//! Bad input gets an error that names the remedy and the documented exit code; what was measured
+//! before is kept.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::common::{self, Bench, files, send};
+use rustix::process::Signal;
+
+#[test]
+fn arguments_that_make_no_sense_are_usage_errors() {
+    let bench = Bench::new();
+    for (words, said) in [
+        (
+            "noise --target dokcer",
+            "there is no target 'dokcer'; known: process",
+        ),
+        ("noise --target process,x=1", "no option 'x'"),
+        ("noise --target process --target process", "named twice"),
+        ("noise --limit 0", "limit must be from 3 to 65536, not 0"),
+        (
+            "noise --limit 65537",
+            "limit must be from 3 to 65536, not 65537",
+        ),
+        ("noise --limit -1", "unexpected argument '-1'"),
+        ("noise --limit 99999999999", "--limit"),
+        ("noise --size 0", "size must be from 1 to 16777216, not 0"),
+        ("noise --repetitions 0", "repetitions must be from 1"),
+        ("noise --runs 0", "nothing to run"),
+        (
+            "noise --workload gap --limit 22",
+            "--limit is for the workload prime",
+        ),
+        ("noise --workload sieve", "invalid value 'sieve'"),
+        ("noise --threshold 5parsecs", "cycles, ns, us or ms"),
+        (
+            "noise --workload gap --threshold 99999999",
+            "threshold must be from 1 to 1048576",
+        ),
+        ("noise --cpu 9999", "9999"),
+        ("noise --cell-limit 5", "unit"),
+        ("noise --set nonsense", "NAME=VALUE"),
+        ("noise --resume run --runs 3", "cannot be used with"),
+        ("frobnicate", "unrecognized subcommand"),
+        ("", "Usage"),
+    ] {
+        bench.run(words).expect(2, &[said]);
+    }
+    assert_eq!(files(&bench.work()), Vec::<String>::new());
+}
+
+#[test]
+fn a_missing_agent_is_an_unavailable_target() {
+    let bench = Bench::new();
+    let run = |words| {
+        let output = bench
+            .command(words)
+            .env("TARE_AGENT", "/nowhere/tare-agent")
+            .output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
+        (output.status.code(), said)
+    };
+    let (code, said) = run("noise");
+    assert_eq!(code, Some(5), "{said}");
+    assert!(
+        said.contains("/nowhere/tare-agent") && said.contains("make build"),
+        "{said}"
+    );
+    let (code, said) = run("targets");
+    assert_eq!(code, Some(0));
+    assert!(
+        said.contains("not usable") && said.contains("make build"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_agent_that_is_no_program_is_a_failed_cell() {
+    let bench = Bench::new();
+    let fake = bench.work().join("fake");
+    fs::write(&fake, "#!/bin/sh\necho hello\nexit 0\n").unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = bench
+        .command("noise --workload prime --runs 1 --output run")
+        .env("TARE_AGENT", &fake)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("no record came; the last that was said: hello"),
+        "{said}"
+    );
+}
+
+#[test]
+fn output_that_can_not_be_written_is_told_before_measuring() {
+    let bench = Bench::new();
+    fs::write(bench.work().join("file"), "").unwrap();
+    bench
+        .run("noise --runs 1 --output file")
+        .expect(1, &["file"]);
+    bench
+        .run("noise --runs 1 --output file/run")
+        .expect(1, &["file/run"]);
+    fs::create_dir(bench.work().join("full")).unwrap();
+    fs::write(bench.work().join("full/precious"), "1").unwrap();
+    bench
+        .run("noise --runs 1 --output full")
+        .expect(1, &["full"]);
+    assert_eq!(files(&bench.work().join("full")), ["precious"]);
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_what_was_measured_kept() {
+    if !common::is_root() {
+        return common::skip("a full disk", "mounting one takes root");
+    }
+    let bench = Bench::new();
+    // In a mount namespace of its own, so that nothing is left mounted. The disk holds the plan
+    // and some cells, but not all.
+    let script = "mount -t tmpfs -o size=400k tmpfs disk && \
+        \"$0\" noise --workload copy --threshold 1 --repetitions 60000 --runs 40 --output disk/run; \
+        code=$?; ls disk/run/cells | wc -l; \
+        \"$0\" report disk/run >/dev/null 2>&1; echo report $?; exit $code";
+    fs::create_dir(bench.work().join("disk")).unwrap();
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_tare")])
+        .current_dir(bench.work())
+        .env("TARE_STATE_DIR", bench.state())
+        .output()
+        .unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    if err.contains("unshare: ") || err.contains("mount: ") {
+        return common::skip("a full disk", &err);
+    }
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(err.contains("full") || err.contains("space"), "{err}");
+    assert!(err.contains("--resume"), "{err}");
+    assert!(!err.contains("panicked"), "{err}");
+    assert!(out.contains("report 0"), "{out}{err}");
+}
+
+#[test]
+fn a_folder_that_is_no_run_is_refused() {
+    let bench = Bench::new();
+    bench.run("report").expect(1, &["tare noise"]);
+    bench.run("report nowhere").expect(1, &["nowhere"]);
+    fs::create_dir(bench.work().join("empty")).unwrap();
+    bench.run("report empty").expect(1, &["empty"]);
+    bench.run("noise --resume empty").expect(1, &["empty"]);
+    fs::write(bench.work().join("empty/plan.json"), "{\"schema\": ").unwrap();
+    bench.run("report empty").expect(1, &["plan.json"]);
+}
+
+#[test]
+fn a_damaged_cell_is_named_and_measured_again() {
+    let bench = Bench::new();
+    bench
+        .run("noise --workload prime,copy --repetitions 1000 --runs 2 --output run")
+        .expect(0, &[]);
+    let cells = bench.work().join("run/cells");
+    fs::write(cells.join("0002/counts.parquet"), b"PAR1 garbage PAR1").unwrap();
+    fs::write(cells.join("0003/cell.json"), "{}").unwrap();
+    let report = bench.run("report run");
+    report.expect(0, &["cell 2", "cell 3", "--resume"]);
+    bench.run("noise --resume run").expect(0, &[]);
+    let healed = bench.run("report run");
+    healed.expect(0, &[]);
+    assert!(!healed.out.contains("Not measured"), "{}", healed.out);
+}
+
+#[test]
+fn a_workload_that_crashes_is_one_failed_cell() {
+    let bench = Bench::new();
+    let started = bench.start("noise --workload gap --repetitions 200000000 --runs 2 --output run");
+    send(started.agent(), Signal::ABORT);
+    started
+        .end()
+        .expect(1, &["signal 6", "1 of 2 cells failed", "--resume"]);
+    bench.run("noise --resume run").expect(0, &[]);
+}
+
+#[test]
+fn a_workload_that_hangs_is_ended_after_its_limit() {
+    let bench = Bench::new();
+    let started = bench.start(
+        "noise --workload gap --repetitions 100000000 --runs 2 --cell-limit 12s --output run",
+    );
+    send(started.agent(), Signal::STOP);
+    started
+        .end()
+        .expect(1, &["limit of 12 s", "1 of 2 cells failed"]);
+}

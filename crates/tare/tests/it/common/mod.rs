@@ -1,0 +1,207 @@
+//! What the tests of the command share: they run the real program on the real agent.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+pub use tare_testkit::skip;
+use tempfile::TempDir;
+
+/// Is a place for one test: its own state folder, its own working folder.
+pub struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("work")).unwrap();
+        Self { folder }
+    }
+
+    /// Returns the folder in which `tare` runs.
+    pub fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Returns the folder in which `tare` keeps its journals.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// Returns the folder in which scratch folders are made.
+    pub fn scratch(&self) -> PathBuf {
+        let path = self.folder.path().join("scratch");
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// Prepares to run `tare` with these words.
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+        command
+            .args(words.split_whitespace())
+            .current_dir(self.work())
+            .env("TARE_STATE_DIR", self.state())
+            .env("TMPDIR", self.scratch())
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs `tare` to its end.
+    pub fn run(&self, words: &str) -> Ran {
+        Ran::of(self.command(words).output().unwrap())
+    }
+
+    /// Starts `tare`.
+    pub fn start(&self, words: &str) -> Started {
+        Started(Some(self.command(words).spawn().unwrap()))
+    }
+}
+
+/// Is what a command said, and its exit code.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Takes what a command left.
+    pub fn of(output: Output) -> Self {
+        let ran = Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        };
+        assert!(!ran.err.contains("panicked at"), "{ran:?}");
+        ran
+    }
+
+    /// Asserts the exit code and that each of `words` stands in what was said.
+    #[track_caller]
+    pub fn expect(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        for word in words {
+            let said = self.out.contains(word) || self.err.contains(word);
+            assert!(said, "no '{word}' in {self:#?}");
+        }
+        self
+    }
+}
+
+/// Is a running `tare`; it is killed if the test ends before it does.
+pub struct Started(Option<Child>);
+
+impl Started {
+    pub fn pid(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Waits for the end.
+    pub fn end(mut self) -> Ran {
+        Ran::of(self.0.take().unwrap().wait_with_output().unwrap())
+    }
+
+    /// Waits until the agent runs and returns its process id.
+    pub fn agent(&self) -> u32 {
+        wait_for("an agent", || agents_of(self.pid()).first().copied())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Sends a signal to a process that the test started, directly or through `tare`.
+pub fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Returns the running agents whose parent is `parent`.
+pub fn agents_of(parent: u32) -> Vec<u32> {
+    let is_agent = |pid: &u32| {
+        let Some((name, ppid)) = name_and_parent(*pid) else {
+            return false;
+        };
+        name == "tare-agent" && ppid == parent
+    };
+    processes().filter(is_agent).collect()
+}
+
+/// Returns the processes whose environment holds `mark`.
+pub fn processes_with(mark: &str) -> Vec<u32> {
+    let holds = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(mark))
+    };
+    processes().filter(holds).collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn name_and_parent(pid: u32) -> Option<(String, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let parent = rest.split_whitespace().nth(1)?.parse().ok()?;
+    Some((name.to_owned(), parent))
+}
+
+/// Waits until `found` gives something.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(it) = found() {
+            return it;
+        }
+        assert!(Instant::now() < deadline, "{what} did not come");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Returns the names of all files below a folder, sorted, relative to it.
+pub fn files(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap();
+                names.push(name.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// Returns whether the tests run as root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -1,0 +1,98 @@
+//! The culprit of a late wake-up, from the kernel's events to its name.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use crate::common::{Bench, skip};
+use tare_report::wakeup::blame::{Blame, Culprit, blame};
+use tare_results::model::Cell;
+
+/// Is a shell of a higher priority than the measuring thread; it is ended when this is dropped.
+struct Hog(Child);
+
+impl Hog {
+    /// Starts it on a CPU: it computes for some ms, ten times a second at most, and for some seconds only.
+    fn start(cpu: usize) -> Option<Self> {
+        let script = "n=0; while [ $n -lt 100 ]; do n=$((n+1)); sleep 0.1; \
+                      i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; done";
+        let mut child = Command::new("taskset")
+            .args([
+                "-c",
+                &cpu.to_string(),
+                "chrt",
+                "-f",
+                "97",
+                "sh",
+                "-c",
+                script,
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        // Where it may not have the priority, chrt ends at once.
+        thread::sleep(std::time::Duration::from_millis(300));
+        match child.try_wait() {
+            Ok(None) => Some(Self(child)),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Judges the traced wake-ups of a run; also returns what was remarked.
+fn judged(run: &Path) -> (Vec<Blame>, Vec<String>) {
+    let mut blames = Vec::new();
+    let mut notices = Vec::new();
+    for folder in fs::read_dir(run.join("cells")).unwrap() {
+        let text = fs::read(folder.unwrap().path().join("cell.json")).unwrap();
+        let cell: Cell = serde_json::from_slice(&text).unwrap();
+        notices.extend(cell.notices);
+        if let Some(record) = cell.outcome.record() {
+            // The only thread's.
+            blames.extend(record.traces.iter().map(|trace| blame(trace, 0)));
+        }
+    }
+    (blames, notices)
+}
+
+#[test]
+fn a_thread_of_higher_priority_is_named() {
+    let cpus = thread::available_parallelism().unwrap().get();
+    if cpus < 2 {
+        return skip("two CPUs", "this machine gives us one");
+    }
+    let cpu = cpus - 1;
+    let Some(hog) = Hog::start(cpu) else {
+        return skip("SCHED_FIFO", "chrt can't give a priority here");
+    };
+    let bench = Bench::new();
+    let words = format!("wakeup -a {cpu} -i 1000 -D 3 --runs 1 --trace 10 --output run");
+    bench.run(&words).expect(0, &[]);
+    let (blames, notices) = judged(&bench.work().join("run"));
+    let refused = |text: &&String| text.contains("are not recorded");
+    if let Some(why) = notices.iter().find(refused) {
+        return skip("trace events", why);
+    }
+    assert_eq!(blames.len(), 10);
+    for blame in &blames {
+        assert_eq!(blame.parts.total_ns(), blame.latency_ns);
+    }
+    // Others may be late for reasons of their own: a hypervisor, for example.
+    let shell = Culprit::HigherPriority {
+        thread: format!("sh/{}", hog.0.id()),
+    };
+    let by_hog =
+        |blame: &&Blame| blame.culprit == shell && blame.parts.scheduling_ns > blame.latency_ns / 2;
+    let texts: Vec<_> = blames.iter().map(|blame| &blame.culprit_text).collect();
+    assert!(blames.iter().any(|blame| by_hog(&blame)), "{texts:?}");
+}

@@ -1,0 +1,194 @@
+//! Repeats landolfi-2018 with short phases: with the machine's clock, and in guests that count instructions.
+
+use std::path::Path;
+
+use crate::common::{Bench, files, is_root, skip};
+use serde_json::Value;
+
+const PHASES: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
+const MODELS: [&str; 4] = ["none", "voluntary", "full", "rt"];
+
+fn summary(run: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap()
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
+    value[name].as_array().unwrap()
+}
+
+/// Says whether this machine has what the study takes: kernels, QEMU, and the right to SCHED_FIFO.
+fn can_measure(bench: &Bench, words: &str) -> bool {
+    if !is_root() {
+        skip("landolfi-2018", "the loads of the study need root");
+        return false;
+    }
+    let ran = bench.run(&format!("reproduce landolfi-2018 {words} --dry-run"));
+    if ran.code == Some(5) {
+        skip("landolfi-2018", ran.err.trim());
+        return false;
+    }
+    ran.expect(0, &[]);
+    true
+}
+
+/// Asserts that each target has figures of each phase, and that every activation is accounted for.
+fn assert_complete(summary: &Value, loads: &[&str], targets: usize, activations: u64) {
+    assert_eq!(list(summary, "wakeups").len(), targets);
+    for target in list(summary, "wakeups") {
+        let phases = list(target, "phases");
+        let names: Vec<&str> = phases
+            .iter()
+            .map(|phase| phase["load"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, loads, "{}", target["label"]);
+        // What falls between two phases, where a load took long to end, is counted apart.
+        const COUNTED: [&str; 4] = ["woken", "missed", "between_woken", "between_missed"];
+        let counted = phases
+            .iter()
+            .flat_map(|phase| COUNTED.map(|name| &phase[name]));
+        let due: u64 = counted.map(|count| count.as_u64().unwrap()).sum();
+        // A late wake-up at the very end answers for what would have been due until it ran: up to 1 s here.
+        let allowed = activations..activations + 10_000;
+        assert!(allowed.contains(&due), "{due}: {}", target["label"]);
+    }
+    let reproduction = &summary["reproduction"];
+    assert_eq!(reproduction["study"], "landolfi-2018");
+    assert_eq!(list(reproduction, "claims").len(), 4);
+    assert_eq!(list(&reproduction["tables"][0], "rows").len(), 28);
+}
+
+#[test]
+fn the_study_runs_from_one_command_on_four_kernels_and_this_one() {
+    let bench = Bench::new();
+    if !can_measure(&bench, "--quick --phase 1") {
+        return;
+    }
+    bench
+        .run("reproduce landolfi-2018 --quick --phase 1 --output run")
+        .expect(0, &["Claims of landolfi-2018", "Missed activations"]);
+    let summary = summary(&bench.work().join("run"));
+    assert_complete(&summary, &PHASES, 5, 70_000);
+    let models: Vec<&str> = list(&summary, "wakeups")
+        .iter()
+        .filter(|target| target["group"] == "linux_guest")
+        .map(|target| target["preemption"].as_str().unwrap())
+        .collect();
+    assert_eq!(models, MODELS);
+}
+
+/// Freezes itself 3 s beyond the time that its killing is waited for at most, which SIGKILL can't shorten in a freezer of
+/// version 1: 1 s of phase, 1 s to end when asked, 1 s to be gone when killed.
+const FROZEN: &str = "\
+group=$1
+mkdir $group || exit 1
+setsid sh -c \"sleep 6; echo THAWED >$group/freezer.state; until rmdir $group; do sleep 0.1; done\" &
+echo $$ >$group/cgroup.procs
+echo FROZEN >$group/freezer.state
+sleep 1000
+";
+
+/// Writes into a pipe that nobody reads, whatever it is asked, for 10 s at least.
+const BLOCKED: &str = "\
+trap '' TERM INT HUP
+mkfifo pipe
+exec 3<>pipe
+dd if=/dev/zero bs=1M count=1 >&3
+";
+
+#[test]
+fn the_study_goes_on_beside_tools_that_can_t_be_ended() {
+    let bench = Bench::new();
+    if !is_root() {
+        skip("landolfi-2018", "the loads of the study need root");
+        return;
+    }
+    let group = format!("/sys/fs/cgroup/freezer/tare-test-{}", std::process::id());
+    if !Path::new("/sys/fs/cgroup/freezer").is_dir() {
+        skip(
+            "frozen",
+            "there is no freezer of version 1, in which nothing can be killed",
+        );
+        return;
+    }
+    for (name, script) in [("frozen.sh", FROZEN), ("blocked.sh", BLOCKED)] {
+        std::fs::write(bench.work().join(name), script).unwrap();
+    }
+    let work = bench.work();
+    let frozen = format!("command:sh {}/frozen.sh {group}", work.display());
+    let blocked = format!("command:sh {}/blocked.sh", work.display());
+    let mut loads = PHASES.to_vec();
+    loads.splice(
+        3..3,
+        [
+            frozen.as_str(),
+            "idle",
+            "idle",
+            "idle",
+            blocked.as_str(),
+            "idle",
+            "idle",
+        ],
+    );
+    let study = format!(
+        "reproduces = \"landolfi-2018\"\ntargets = [\"process\"]\nloads = {loads:?}\nruns = 1\n\
+         [[experiment]]\nkind = \"wakeup\"\ninterval = \"100us\"\npolicy = \"fifo\"\npriority = 95\nphase = \"1s\"\n"
+    );
+    std::fs::write(work.join("study.toml"), study).unwrap();
+    bench.run("run study.toml --output run").expect(
+        0,
+        &[
+            "Claims of landolfi-2018",
+            "of phase 3 in cell 1 ran on beside phase",
+            "ended before the cell did",
+            "Loads were skipped",
+            "sh of the load before (command:sh",
+            "idle (3), absent",
+        ],
+    );
+    let summary = summary(&work.join("run"));
+    let [target] = list(&summary, "wakeups").as_slice() else {
+        panic!("{summary}");
+    };
+    assert_eq!(list(target, "phases").len(), loads.len());
+    let between = list(target, "phases").iter();
+    let between: u64 = between
+        .map(|phase| phase["between_woken"].as_u64().unwrap())
+        .sum();
+    assert!(between >= 10_000, "{between}");
+    assert!(!Path::new(&group).exists());
+    assert_eq!(files(&bench.scratch()), Vec::<String>::new());
+    assert_eq!(files(&bench.state().join("runs")), Vec::<String>::new());
+}
+
+#[test]
+fn where_instructions_are_time_only_the_real_time_kernel_bounds_the_maximum() {
+    let bench = Bench::new();
+    if !can_measure(&bench, "--deterministic --phase 0.1") {
+        return;
+    }
+    bench
+        .run("reproduce landolfi-2018 --deterministic --phase 0.1 --output run")
+        .expect(0, &["+ Only the real-time kernel bounds the maximum."]);
+    let summary = summary(&bench.work().join("run"));
+    assert_complete(&summary, &PHASES, 4, 7_000);
+    let maxima: Vec<(String, f64)> = list(&summary, "wakeups")
+        .iter()
+        .map(|target| {
+            let under_load = list(target, "phases")
+                .iter()
+                .filter(|phase| phase["load"] != "idle");
+            // In phases as short as these, hackbench may take that long to end that the next one is absent.
+            let longest_ns = under_load
+                .filter_map(|phase| phase["service"]["max"]["highest"].as_f64())
+                .fold(0.0, f64::max);
+            let model = target["preemption"].as_str().unwrap();
+            (model.to_owned(), longest_ns)
+        })
+        .collect();
+    let models: Vec<&str> = maxima.iter().map(|(model, _)| model.as_str()).collect();
+    assert_eq!(models, MODELS);
+    let (_, real_time_ns) = maxima[3];
+    for (model, longest_ns) in &maxima[..3] {
+        assert!(real_time_ns < *longest_ns, "{model}: {maxima:?}");
+    }
+}

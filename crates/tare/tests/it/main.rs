@@ -1,0 +1,23 @@
+//! The integration tests of this crate as one program: each program of its own would be linked with
+//! everything that the crate needs.
+
+mod bad_input;
+mod browser;
+mod common;
+mod compare;
+mod culprit;
+mod cyclictest;
+mod exchange;
+mod help;
+mod image;
+mod kernel;
+mod landolfi;
+mod lifecycle;
+mod loads;
+mod noise;
+mod places;
+mod ssh;
+mod study;
+mod targets;
+mod unikernel;
+mod wakeup;

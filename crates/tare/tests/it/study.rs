@@ -1,0 +1,260 @@
+//! Studies from the file to the report: checked, explained, run, interrupted, resumed, reproduced.
+
+use std::fs;
+
+use crate::common::{Bench, files, skip};
+use rustix::process::Signal;
+
+const SMALL: &str = r#"
+runs = 2
+[quick]
+runs = 1
+[[experiment]]
+kind = "noise"
+workloads = ["prime", "copy"]
+limits = [10, 22]
+repetitions = 1000
+[[experiment]]
+kind = "noise"
+workloads = ["gap"]
+repetitions = 20_000_000
+"#;
+
+fn bench_with(name: &str, study: &str) -> Bench {
+    let bench = Bench::new();
+    fs::write(bench.work().join(name), study).unwrap();
+    bench
+}
+
+#[test]
+fn a_study_is_checked_explained_planned_and_run() {
+    let bench = bench_with("small.toml", SMALL);
+    bench
+        .run("study check small.toml")
+        .expect(0, &["small.toml: in order"]);
+    bench
+        .run("study explain small.toml")
+        .expect(0, &["limits       10, 22", "8 cells, about", "(default)"]);
+    bench
+        .run("run small.toml --dry-run")
+        .expect(0, &["8 cells", "block 2", "prime 22"]);
+    bench
+        .run("run small.toml --quick --dry-run")
+        .expect(0, &["4 cells"]);
+    assert_eq!(files(&bench.work()), ["small.toml"]);
+
+    let ran = bench.run("run small.toml --quick --json");
+    ran.expect(0, &["small: 4 cells"]);
+    let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(summary["done"], 4);
+    assert!(summary["reproduction"].is_null());
+    assert!(
+        files(&bench.work())
+            .iter()
+            .any(|name| name.contains("-small/report.html"))
+    );
+    assert_eq!(files(&bench.scratch()), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_study_is_resumed_as_it_was_planned() {
+    let bench = bench_with("small.toml", SMALL);
+    let started = bench.start("run small.toml --output run");
+    started.agent();
+    started.signal(Signal::INT);
+    started
+        .end()
+        .expect(4, &["cells are missing", "`tare run --resume run` goes on"]);
+
+    // By another file it is not continued, by none and by the same one it is.
+    fs::write(
+        bench.work().join("other.toml"),
+        SMALL.replace("runs = 2", "runs = 3"),
+    )
+    .unwrap();
+    bench
+        .run("run other.toml --resume run")
+        .expect(1, &["has changed since"]);
+    bench
+        .run("run --resume run --dry-run")
+        .expect(0, &["cells, about"]);
+    bench
+        .run("run small.toml --resume run")
+        .expect(0, &["report.html"]);
+    bench.run("run --resume run").expect(0, &["0 cells"]);
+    let report = bench.run("report run");
+    report.expect(0, &[]);
+    assert!(!report.out.contains("Not measured"), "{}", report.out);
+    bench
+        .run("noise --repetitions 1000 --runs 1 --workload prime --output plain")
+        .expect(0, &[]);
+    bench
+        .run("run small.toml --resume plain")
+        .expect(1, &["not made by a study"]);
+}
+
+#[test]
+fn a_bad_study_is_told_before_anything_starts() {
+    let bench = bench_with(
+        "bad.toml",
+        "runs = 5\n[[experiment]]\nkind = \"noise\"\nlimts = [22]\n",
+    );
+    let place =
+        "bad.toml:4:1: an experiment of kind noise has no key 'limts'; did you mean 'limits'?";
+    for command in [
+        "run bad.toml",
+        "study check bad.toml",
+        "study explain bad.toml",
+    ] {
+        bench
+            .run(command)
+            .expect(2, &[place, "  4 | limts = [22]", "    | ^^^^^"]);
+    }
+    bench.run("run none.toml").expect(1, &["none.toml"]);
+    bench.run("run .").expect(1, &["can't be read"]);
+    bench.run("run").expect(2, &["STUDY.toml"]);
+    bench
+        .run("run bad.toml --resume run --quick")
+        .expect(2, &["cannot be used with"]);
+    fs::write(bench.work().join("noise.bin"), [0xff; 100]).unwrap();
+    bench.run("run noise.bin").expect(1, &["no UTF-8 text"]);
+    fs::write(bench.work().join("huge.toml"), vec![b'\n'; 2 << 20]).unwrap();
+    bench
+        .run("study check huge.toml bad.toml")
+        .expect(2, &["larger than", "bad.toml:4:1"]);
+    assert_eq!(files(&bench.work()), ["bad.toml", "huge.toml", "noise.bin"]);
+}
+
+#[test]
+fn a_target_that_can_not_be_used_ends_a_study_before_it_starts() {
+    let bench = bench_with("small.toml", SMALL);
+    let output = bench
+        .command("run small.toml --output run")
+        .env("TARE_AGENT", "/nowhere/tare-agent")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("make build"), "{said}");
+    assert_eq!(files(&bench.work()), ["small.toml"]);
+}
+
+#[test]
+fn a_published_study_without_its_experiment_is_shown_and_not_run() {
+    let bench = Bench::new();
+    for (name, experiment, figure) in [
+        ("includeos-2015", "service", "158 kB"),
+        ("calder-2020", "start", "286.0044991"),
+        ("cse221-2022", "primitives", "48396.168"),
+    ] {
+        let text = format!("(experiment {experiment})");
+        bench
+            .run(&format!("reproduce {name}"))
+            .expect(5, &[&text, "cannot be told here", figure]);
+    }
+    let json = bench.run("reproduce calder-2020 --json");
+    let shown: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(shown["claims"][0]["answer"], "cannot_be_told");
+    bench
+        .run("reproduce kot-2091")
+        .expect(2, &["known: kot-2019"]);
+    bench.run("reproduce --list").expect(
+        0,
+        &[
+            "kot-2019        can be reproduced",
+            "landolfi-2018   can be reproduced",
+            "lacks the experiment start",
+        ],
+    );
+    assert_eq!(files(&bench.work()), Vec::<String>::new());
+}
+
+#[test]
+fn the_study_of_noise_is_planned_in_both_variants() {
+    let bench = Bench::new();
+    if !unikernel_is_usable(&bench) {
+        return;
+    }
+    bench
+        .run("reproduce kot-2019 --dry-run")
+        .expect(0, &["6045 cells"]);
+    bench
+        .run("reproduce kot-2019 --quick --dry-run")
+        .expect(0, &["84 cells", "unikernel,irq=off prime 46"]);
+    assert_eq!(files(&bench.work()), Vec::<String>::new());
+}
+
+#[test]
+fn the_study_of_wakeups_is_planned_in_all_variants() {
+    let bench = Bench::new();
+    let planned = bench.run("reproduce landolfi-2018 --dry-run");
+    if planned.code == Some(5) {
+        return skip("landolfi-2018", planned.err.trim());
+    }
+    planned.expect(
+        0,
+        &["20 cells", "process wakeup in 7 phases of 25 s traced"],
+    );
+    bench
+        .run("reproduce landolfi-2018 --quick --dry-run")
+        .expect(0, &["5 cells", "kernel=debian-rt", "7 phases of 3 s"]);
+    bench
+        .run("reproduce landolfi-2018 --deterministic --phase 0.5 --dry-run")
+        .expect(0, &["4 cells", "clock=instructions", "7 phases of 0.5 s"]);
+    bench
+        .run("reproduce kot-2019 --deterministic --dry-run")
+        .expect(2, &["kot-2019 has no deterministic variant"]);
+    bench
+        .run("reproduce kot-2019 --phase 1 --dry-run")
+        .expect(2, &["kot-2019 has no phases"]);
+    bench
+        .run("reproduce landolfi-2018 --phase 10ns --dry-run")
+        .expect(2, &["'10ns' is no length of a phase"]);
+    assert_eq!(files(&bench.work()), Vec::<String>::new());
+}
+
+#[test]
+fn a_study_tells_which_claims_it_reproduces() {
+    let study = "reproduces = \"kot-2019\"\nruns = 1\n\
+                 targets = [\"process\", \"unikernel\", \"unikernel,irq=off\"]\n\
+                 [[experiment]]\nkind = \"noise\"\nworkloads = [\"prime\"]\nlimits = [22]\n\
+                 repetitions = 20_000\ntiming = \"published\"\n";
+    let bench = bench_with("kot.toml", study);
+    if !unikernel_is_usable(&bench) {
+        return;
+    }
+    bench
+        .run("run kot.toml --output run")
+        .expect(0, &["Claims of kot-2019", "906.263 ± 0.006 cycles"]);
+    // What it tells is derived from the folder alone.
+    let again = bench.run("report run --json");
+    let summary: serde_json::Value = serde_json::from_str(&again.out).unwrap();
+    let claims = summary["reproduction"]["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 7);
+    let emulated = summary["combinations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|combination| combination["emulated"] == true);
+    if emulated {
+        assert_eq!(claims[0]["answer"], "cannot_be_told");
+    }
+    // Neither gap nor copy nor four sizes were measured.
+    for claim in [2, 4, 5, 6] {
+        assert_eq!(claims[claim]["answer"], "cannot_be_told", "{claims:#?}");
+    }
+    let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
+    assert!(page.contains("Against kot-2019"));
+}
+
+fn unikernel_is_usable(bench: &Bench) -> bool {
+    let targets = bench.run("targets --json");
+    let list: serde_json::Value = serde_json::from_str(&targets.out).unwrap();
+    let mut rows = list.as_array().unwrap().iter();
+    let unikernel = rows.find(|row| row["name"] == "unikernel").unwrap();
+    if unikernel["state"] != "usable" {
+        skip("unikernel", &unikernel["why"].to_string());
+        return false;
+    }
+    true
+}

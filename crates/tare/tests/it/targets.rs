@@ -1,0 +1,51 @@
+//! What `tare targets` tells, and what experiments refuse.
+
+use crate::common::Bench;
+
+#[test]
+fn every_kind_is_usable_or_has_a_remedy() {
+    let bench = Bench::new();
+    let ran = bench.run("targets --json");
+    ran.expect(0, &[]);
+    let rows: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    for row in rows.as_array().unwrap() {
+        match row["state"].as_str().unwrap() {
+            "usable" => {}
+            "unusable" => assert!(!row["remedy"].as_str().unwrap().is_empty(), "{row}"),
+            other => panic!("{other}"),
+        }
+        let name = row["name"].as_str().unwrap();
+        let form = row["form"].as_str().unwrap_or_default();
+        let required = ["ssh", "guest"].contains(&name);
+        assert_eq!(form.starts_with(&format!("{name},")), required, "{row}");
+    }
+}
+
+#[test]
+fn what_is_missing_on_this_machine_is_told_with_the_command_that_brings_it() {
+    let bench = Bench::new();
+    let mut command = bench.command("targets");
+    let output = command.env("PATH", "/nowhere").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for remedy in [
+        "apt-get update && apt-get install -y --no-install-recommends openssh-client",
+        "apt-get update && apt-get install -y --no-install-recommends qemu-system-x86",
+    ] {
+        assert!(
+            text.contains(&format!("to make it usable: {remedy}")),
+            "{text}"
+        );
+    }
+    assert!(text.contains("written: ssh,host=[user@]HOST"), "{text}");
+}
+
+#[test]
+fn a_guest_without_the_agent_measures_no_noise() {
+    let bench = Bench::new();
+    bench
+        .run("noise --target guest,image=/dev/null,ready=x,success=33")
+        .expect(2, &["runs no plans", "linux,kernel=PATH"]);
+    bench
+        .run("noise --target guest,image=/dev/null")
+        .expect(2, &["needs 'ready'"]);
+}
