@@ -1,7 +1,8 @@
 //! Work for tests, written as the agent takes it.
 
-use tare_results::work::Work;
+use tare_results::work::{RealTime, Work};
 use tare_wire::cpus::Cpus;
+use tare_wire::scheduling::Policy;
 
 /// Makes the work of a text of the form that [`Work`] is written in, with buffers of less than a MiB.
 pub(crate) fn work(text: &str) -> Work {
@@ -16,8 +17,10 @@ pub(crate) fn work(text: &str) -> Work {
             ("cpu", cpus) => work.cpus = Cpus::parse(cpus),
             ("main", cpus) => work.main = Cpus::parse(cpus),
             (key, value) => {
-                if key == "threads" {
-                    work.threads = value.parse().unwrap();
+                match key {
+                    "threads" => work.threads = value.parse().unwrap(),
+                    "policy" => work.rights.real_time = real_time(value),
+                    _ => {}
                 }
                 own.push(word);
             }
@@ -25,4 +28,12 @@ pub(crate) fn work(text: &str) -> Work {
     }
     work.words = own.join(" ");
     work
+}
+
+fn real_time(policy: &str) -> Option<RealTime> {
+    let policy = Policy::parse(policy).unwrap();
+    (policy != Policy::Other).then_some(RealTime {
+        policy,
+        priority: 95,
+    })
 }

@@ -27,6 +27,9 @@ pub trait Place: Platform + Sized {
 /// The words of a plan.
 pub type Words<'w, 'a> = &'w mut dyn Iterator<Item = &'a str>;
 
+/// How a service ended.
+pub type Ended<'a, P> = Result<(), Failure<'a, <P as Place>::Error>>;
+
 /// A function that measures.
 pub struct Service<P: Place> {
     /// The word by which it is chosen.
@@ -34,7 +37,7 @@ pub struct Service<P: Place> {
     /// Reads where its threads run.
     pub threads: for<'a> fn(Words<'_, 'a>) -> Result<Threads, PlanError<'a>>,
     /// Measures, and writes the records of everything that happened.
-    pub run: for<'a> fn(Words<'_, 'a>, &mut P) -> Result<(), Failure<'a, P::Error>>,
+    pub run: for<'a> fn(Words<'_, 'a>, &mut P) -> Ended<'a, P>,
 }
 
 /// Where the threads of a plan run.

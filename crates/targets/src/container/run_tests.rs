@@ -429,7 +429,8 @@ fn wakeups_are_measured_under_fifo_in_every_kind_of_container() {
         };
         // Twice: what the first one was given is to be free again.
         for _ in 0..2 {
-            let seen = place.run("workload=wakeup interval=5ms duration=200ms cpu=1 bins=10");
+            let seen =
+                place.run("workload=wakeup policy=fifo interval=5ms duration=200ms cpu=1 bins=10");
             let received = seen.received.unwrap_or_else(|error| {
                 panic!(
                     "{name}: {error}; {:?} {:?}",
