@@ -56,7 +56,7 @@ linted-laboratory:
 
 linted-measured: measured
 	cd measured && $(LINTING) $(CARGO) test --workspace --no-run --quiet
-	cd measured && $(LINTING) $(CARGO) test --workspace --benches --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test --workspace --bench recording --no-run --quiet
 	cd measured && $(CARGO) test -p tare-images --release --no-run --quiet
 
 test-laboratory:
