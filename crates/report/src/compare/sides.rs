@@ -373,7 +373,8 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
             .as_ref()
             .map_or_else(|| "not described".to_owned(), of)
     };
-    let described: [(&str, fn(&Machine) -> String); 5] = [
+    type OfMachine = fn(&Machine) -> String;
+    let described: [(&str, OfMachine); 5] = [
         ("processor", |m| m.processor.model_name.to_string()),
         ("microcode", |m| m.processor.microcode.to_string()),
         ("kernel of the machine", |m| m.kernel.release.to_string()),

@@ -10,7 +10,11 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
         .iter()
         .filter(|row| row.differs)
         .partition(|row| row.is_worse);
-    let all = comparison.rows.len();
+    let all = comparison
+        .rows
+        .iter()
+        .filter(|row| row.base.is_some())
+        .count();
     let exact = comparison.rows.iter().any(|row| row.exact);
     if worse.is_empty() && others.is_empty() {
         return vec![nothing(comparison, all, exact)];

@@ -3,9 +3,7 @@
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{Counts, DelayClasses, DelayTally, Delays, Observed, Recording, StatsError};
 
-use crate::rows::{Better, CellData, Figure, Measure, Sample, counts};
-
-type Taken = Result<Vec<(Labels, Sample)>, String>;
+use crate::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 
 /// The figures of a distribution of durations.
 const DISTRIBUTION: &[Figure] = &[
@@ -76,7 +74,7 @@ pub(super) const MEASURES: &[Measure] = &[
         unit: "ns",
         better: Better::Less,
         figures: DISTRIBUTION,
-        from: |data| durations(data, |data| region(data)),
+        from: |data| durations(data, region),
     },
     Measure {
         id: "delayed",
@@ -169,7 +167,7 @@ fn one(sample: Option<Sample>) -> Vec<(Labels, Sample)> {
     taken.into_iter().collect()
 }
 
-fn lost(data: &CellData<'_>) -> Taken {
+fn lost(data: &CellData<'_>) -> Samples {
     let lost = spin(data).map(|spin| {
         let lost = spin.in_gaps as f64 - spin.quiet * spin.head.seen as f64;
         Sample::Ratio(lost.max(0.0), spin.wall() as f64)
@@ -177,7 +175,7 @@ fn lost(data: &CellData<'_>) -> Taken {
     Ok(one(lost))
 }
 
-fn gaps(data: &CellData<'_>) -> Taken {
+fn gaps(data: &CellData<'_>) -> Samples {
     let rate = spin(data).and_then(|spin| {
         let seconds = spin.wall() as f64 * data.ns(spin.head)? / 1e9;
         Some(Sample::Ratio(spin.head.seen as f64, seconds))
@@ -185,7 +183,7 @@ fn gaps(data: &CellData<'_>) -> Taken {
     Ok(one(rate))
 }
 
-fn gap(data: &CellData<'_>) -> Taken {
+fn gap(data: &CellData<'_>) -> Samples {
     let Some(spin) = spin(data) else {
         return Ok(Vec::new());
     };
@@ -193,12 +191,12 @@ fn gap(data: &CellData<'_>) -> Taken {
     Ok(one(Some(Sample::Counts(listed, data.ns(spin.head)))))
 }
 
-fn quiet(data: &CellData<'_>) -> Taken {
+fn quiet(data: &CellData<'_>) -> Samples {
     let quiet = spin(data).and_then(|spin| Some(Sample::Number(spin.quiet * data.ns(spin.head)?)));
     Ok(one(quiet))
 }
 
-fn durations(data: &CellData<'_>, overhead: fn(&CellData<'_>) -> u64) -> Taken {
+fn durations(data: &CellData<'_>, overhead: fn(&CellData<'_>) -> u64) -> Samples {
     let Some((head, set)) = data.sets("duration").next() else {
         return Ok(Vec::new());
     };
@@ -249,7 +247,7 @@ fn recording(spin: &Spin<'_>, listed: &Counts) -> Recording {
     }
 }
 
-fn delayed(data: &CellData<'_>) -> Taken {
+fn delayed(data: &CellData<'_>) -> Samples {
     let shares = with_delays(data, |delays| {
         SHARE_LIMITS.map(|limit| (limit, delays.share_above(limit)))
     })?;
@@ -273,7 +271,7 @@ fn delayed(data: &CellData<'_>) -> Taken {
 }
 
 /// Takes one number of each class of delays that was seen in full.
-fn classes(data: &CellData<'_>, of: fn(&DelayTally) -> Option<f64>) -> Taken {
+fn classes(data: &CellData<'_>, of: fn(&DelayTally) -> Option<f64>) -> Samples {
     let table = with_delays(data, |delays| delays.classify(&DelayClasses::kot_2019()))?;
     let rows = table.iter().flat_map(|table| &table.rows);
     let seen = rows.filter_map(|row| match &row.delays {
@@ -287,7 +285,7 @@ fn classes(data: &CellData<'_>, of: fn(&DelayTally) -> Option<f64>) -> Taken {
 }
 
 /// Takes what was counted beneath the measured code, from first to last stamp.
-fn counters(data: &CellData<'_>) -> Taken {
+fn counters(data: &CellData<'_>) -> Samples {
     let Some((program, head)) = data.program().zip(data.record.sets.first()) else {
         return Ok(Vec::new());
     };

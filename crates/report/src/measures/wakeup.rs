@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use tare_results::model::Labels;
 use tare_stats::{Counts, Response};
 
-use crate::rows::{Better, CellData, Figure, Measure, Sample, counts};
-
-type Taken = Result<Vec<(Labels, Sample)>, String>;
+use crate::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 
 /// The figures of a distribution of latencies.
 const DISTRIBUTION: &[Figure] = &[
@@ -103,7 +101,7 @@ fn threads(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
     Ok(together.chain(each).collect())
 }
 
-fn missed(data: &CellData<'_>) -> Taken {
+fn missed(data: &CellData<'_>) -> Samples {
     let sets = threads(data)?.into_iter();
     let shares = sets.map(|(labels, threads)| {
         let parts = threads.iter().map(|(counts, interval)| (counts, *interval));
@@ -114,7 +112,7 @@ fn missed(data: &CellData<'_>) -> Taken {
 }
 
 /// Averages the maxima of the phases of a run, as landolfi-2018 gives it.
-fn average_maximum(data: &CellData<'_>) -> Taken {
+fn average_maximum(data: &CellData<'_>) -> Samples {
     let phases = threads(data)?.into_iter();
     let maxima: Option<Vec<f64>> = phases
         .filter(|(labels, _)| labels.get("thread").is_none())

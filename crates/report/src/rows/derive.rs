@@ -25,8 +25,12 @@ pub struct Row {
     pub load: String,
     /// What else distinguishes the row: parameters of the plan, threads, phases.
     pub labels: Labels,
+    /// Those among them that are the plan's.
+    pub plan: Labels,
     /// What is measured.
     pub measure: &'static Measure,
+    /// The place of the measure in its experiment's list.
+    place: usize,
     /// The figure.
     pub figure: Figure,
     /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
@@ -88,7 +92,8 @@ pub struct Collector {
 /// What a cell says of one measure under one choice of labels.
 #[derive(Debug)]
 pub struct Taken {
-    measure: &'static Measure,
+    /// The measure, with its place in the experiment's list.
+    measure: (usize, &'static Measure),
     labels: Labels,
     sample: Sample,
 }
@@ -120,11 +125,11 @@ impl Collector {
         data: &CellData<'_>,
     ) -> Result<Vec<Taken>, String> {
         let mut taken = Vec::new();
-        for measure in measures {
+        for (place, measure) in measures.iter().enumerate() {
             for (labels, sample) in (measure.from)(data)? {
                 let labels = merged(data.plan(), labels);
                 taken.push(Taken {
-                    measure,
+                    measure: (place, measure),
                     labels,
                     sample,
                 });
@@ -141,13 +146,13 @@ impl Collector {
             sample,
         } in taken
         {
-            for figure in measure.figures {
+            for figure in measure.1.figures {
                 if let Some(carried) = sample.figure(*figure) {
                     let unit = match figure {
                         Figure::Share => "1",
                         Figure::Rate => "1/s",
                         _ if sample.is_in_cycles() => "cycles",
-                        _ => measure.unit,
+                        _ => measure.1.unit,
                     };
                     self.add(data, measure, (*figure, unit), labels.clone(), carried);
                 }
@@ -158,7 +163,7 @@ impl Collector {
     fn add(
         &mut self,
         data: &CellData<'_>,
-        measure: &'static Measure,
+        (place, measure): (usize, &'static Measure),
         (figure, unit): (Figure, &'static str),
         labels: Labels,
         carried: Carried,
@@ -192,7 +197,9 @@ impl Collector {
             group: plan.target.group,
             load: load.to_owned(),
             labels,
+            plan: plan.labels.clone(),
             measure,
+            place,
             figure,
             unit,
             emulated,
@@ -289,6 +296,8 @@ fn order(a: &Row, b: &Row) -> Ordering {
         .then_with(|| key(a).cmp(&key(b)))
         .then_with(|| a.load.cmp(&b.load))
         .then_with(|| a.target.cmp(&b.target))
+        .then_with(|| labels(&a.plan, &b.plan))
+        .then_with(|| a.place.cmp(&b.place))
         .then_with(|| labels(&a.labels, &b.labels))
 }
 

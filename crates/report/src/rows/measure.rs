@@ -4,7 +4,7 @@ use std::fmt;
 
 use tare_results::frequency::{self, TscFrequency};
 use tare_results::model::{
-    Cell, CellPlan, Labels, Program, Record, Samples, SetHead, SetSamples, Unit,
+    self, Cell, CellPlan, Labels, Program, Record, SetHead, SetSamples, Unit,
 };
 use tare_stats::{Counts, Kind, Moments, Quantile, QuantileEstimate, Response};
 
@@ -22,8 +22,11 @@ pub struct Measure {
     /// The figures that it has, the one that stands for it first.
     pub figures: &'static [Figure],
     /// Takes it from a cell, once for each choice of labels; nothing where the cell doesn't have it.
-    pub from: fn(&CellData<'_>) -> Result<Vec<(Labels, Sample)>, String>,
+    pub from: fn(&CellData<'_>) -> Samples,
 }
+
+/// What a cell says of a measure, once for each choice of labels; or what is wrong with the cell's samples.
+pub type Samples = Result<Vec<(Labels, Sample)>, String>;
 
 /// Which direction of a measure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +103,7 @@ pub struct CellData<'a> {
     /// What was measured in it.
     pub record: &'a Record,
     /// Its samples.
-    pub samples: &'a Samples,
+    pub samples: &'a model::Samples,
 }
 
 impl Figure {
@@ -259,7 +262,7 @@ fn of_distribution(
 impl<'a> CellData<'a> {
     /// Takes a cell that is done with its samples; `None` for another.
     #[must_use]
-    pub fn new(cell: &'a Cell, samples: &'a Samples) -> Option<Self> {
+    pub fn new(cell: &'a Cell, samples: &'a model::Samples) -> Option<Self> {
         Some(Self {
             cell,
             record: cell.outcome.record()?,

@@ -16,4 +16,4 @@ pub mod measure;
 pub use derive::{Collector, Each, Row, Rows};
 pub use flat::FlatRow;
 pub use gate::{Gate, GateError, Judgement};
-pub use measure::{Better, Carried, CellData, Figure, Measure, Sample, counts};
+pub use measure::{Better, Carried, CellData, Figure, Measure, Sample, Samples, counts};

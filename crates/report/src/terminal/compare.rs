@@ -55,7 +55,8 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
             page.table(rows);
         }
     }
-    let left_out = comparison.rows.len() - shown.len();
+    let told = comparison.rows.iter().filter(|row| row.base.is_some());
+    let left_out = told.count() - shown.len();
     if left_out > 0 {
         let text = format!("{left_out} figures that do not differ are in --json only.");
         page.paragraph(&text, Style::new().dimmed(), "");
@@ -129,17 +130,16 @@ impl Escaped for [&str] {
 
 /// Returns the rows that are listed.
 fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
-    let rows = comparison.rows.iter();
-    rows.filter(|row| comparison.rows.len() <= ALL || row.differs)
-        .collect()
+    let told: Vec<&ComparedRow> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.base.is_some())
+        .collect();
+    let all = told.len() <= ALL;
+    told.into_iter().filter(|row| all || row.differs).collect()
 }
 
 fn place(row: &ComparedRow) -> String {
-    let labels: String = row
-        .labels
-        .iter()
-        .map(|(key, value)| format!(", {key}={value}"))
-        .collect();
     let side = |target: &str, load: &str| match load {
         "idle" => target.to_owned(),
         load => format!("{target} under {load}"),
@@ -147,9 +147,17 @@ fn place(row: &ComparedRow) -> String {
     let base = side(&row.base_target, &row.base_load);
     let new = side(&row.new_target, &row.new_load);
     if base == new {
-        return format!("{base}{labels}");
+        return base;
     }
-    format!("{base} and {new}{labels}")
+    format!("{base} and {new}")
+}
+
+/// Names the figure with its labels: `delays.total class=C`.
+fn name(row: &ComparedRow) -> String {
+    let labels: String = (row.labels.iter())
+        .map(|(key, value)| format!(" {key}={value}"))
+        .collect();
+    format!("{}.{}{labels}", row.measure, row.figure)
 }
 
 fn cells(row: &ComparedRow) -> Vec<String> {
@@ -185,7 +193,7 @@ fn cells(row: &ComparedRow) -> Vec<String> {
         (false, _) => "",
     };
     vec![
-        format!("{}.{}", row.measure, row.figure),
+        name(row),
         told(row.base),
         told(row.new),
         shift,

@@ -221,7 +221,7 @@ fn runs_with_nothing_in_common_are_refused() {
     let mut noise = Run::new(1);
     let folded = timed(&[100; 1_000], Fold::default());
     noise.done(1, "process", "prime", Some(22), folded);
-    let error = between(&[woken.clone()], &[noise.data().analyse()]).unwrap_err();
+    let error = between(std::slice::from_ref(&woken), &[noise.data().analyse()]).unwrap_err();
     assert!(
         matches!(error, CompareError::NothingInCommon { .. }),
         "{error}"

@@ -89,7 +89,7 @@ fn what_falls_between_phases_is_in_no_phase_and_told() {
     let csv = tare_report::wakeup::csv::file(&analysis.summary().wakeups).unwrap();
     for said in [
         "phase 2 (du) of cell 1 by 200 ms, because dd of the load before (dd) took that long to end",
-        "486 wake-ups from before that are counted apart",
+        "986 wake-ups from before that are counted apart",
         "phase 4 (tar) of cell 1 by 700 ms, because dd of the load before (dd+ping)",
         "dd (process 123) of phase 1 in cell 1 ran on beside phases 2 to 3 and ended before the cell did",
         "tar, absent",
