@@ -62,7 +62,9 @@ fn assert_in_order(phases: &[Phase], origin_ns: u64, loads: &[&str]) {
         assert_eq!(phase.number, number);
         assert!(phase.started_ns >= before_ns, "{phases:?}");
         assert!(phase.started_ns >= origin_ns + u64::from(number) * LENGTH_NS);
-        assert!(phase.stopping_ns >= origin_ns + u64::from(number + 1) * LENGTH_NS);
+        // A machine that stood still for half a phase leaves its load out, and says so.
+        let left_out = phase.stopping_ns == phase.started_ns;
+        assert!(left_out || phase.stopping_ns >= origin_ns + u64::from(number + 1) * LENGTH_NS);
         assert!(phase.stopped_ns >= phase.stopping_ns);
         before_ns = phase.stopped_ns;
     }
