@@ -1,33 +1,73 @@
-//! The protocols: what is measured on which targets, in which order, how often.
+//! The experiments, each a folder, and the one table that names them.
 //!
-//! An experiment makes cells, one for each combination; they are put into a plan, a list of cells in
-//! running order; [`execute()`] runs whatever cells of a plan are missing from its run folder. What
-//! the figures mean is not known here: `tare-report` derives it from the folder.
-//!
-//! * [`experiment`]: what all experiments have in common, and the table of those that exist;
 //! * [`noise`]: kot-2019, how often and how long short work is delayed;
-//! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
-//! * [`plan`]: from combinations to a plan;
-//! * [`order`]: blocks, and the random order within each;
-//! * [`estimate`]: how long a cell will take;
-//! * [`units`]: how durations and settings are written;
-//! * [`words`]: work that somebody wrote by hand;
-//! * [`execute`](mod@execute): from a plan to a filled run folder.
+//! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken.
 #![forbid(unsafe_code)]
 
-mod engines;
-mod error;
-pub mod estimate;
-pub mod execute;
-pub mod experiment;
-mod loaded;
 pub mod noise;
-pub mod order;
-pub mod plan;
-pub mod units;
 pub mod wakeup;
-pub mod words;
 
-pub use error::ExperimentError;
-pub use execute::{Observer, Tally, execute};
-pub use experiment::{EXPERIMENTS, Experiment};
+use tare_lab::Experiment;
+use tare_results::work::Work;
+
+use crate::noise::Noise;
+use crate::wakeup::Wakeup;
+
+/// The experiments that exist.
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&Noise, &Wakeup];
+
+/// Finds an experiment by its name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Experiment> {
+    let mut all = EXPERIMENTS.iter();
+    all.find(|experiment| experiment.name() == name).copied()
+}
+
+/// Makes the work of words that somebody wrote by hand, if they are a plan that the agent takes.
+#[must_use]
+pub fn work(words: &str) -> Option<Work> {
+    let mut experiments = EXPERIMENTS.iter();
+    experiments.find_map(|experiment| experiment.work(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use tare_lab::experiment::{Place, Values};
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let mut seen = HashSet::new();
+        for experiment in EXPERIMENTS {
+            assert!(seen.insert(experiment.name()));
+            assert_eq!(find(experiment.name()).unwrap().name(), experiment.name());
+            let mut parameters = HashSet::new();
+            for parameter in experiment.parameters() {
+                assert!(parameters.insert(parameter.name), "{}", parameter.name);
+            }
+        }
+        assert!(find("nosie").is_none());
+    }
+
+    #[test]
+    fn every_experiment_makes_its_default_cells() {
+        let place = Place {
+            targets: vec![tare_targets::process::spec()],
+            loads: vec!["idle".to_owned()],
+            cpu: 0,
+            cell_limit: None,
+        };
+        for experiment in EXPERIMENTS {
+            let cells = experiment.combinations(&place, &Values::default()).unwrap();
+            assert!(!cells.is_empty());
+            for cell in cells {
+                assert_eq!(cell.experiment, experiment.name());
+                assert!(cell.estimate_seconds > 0.0);
+                assert!(cell.limit_seconds > cell.estimate_seconds);
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use tare_experiments::ExperimentError;
+use tare_lab::ExperimentError;
 use thiserror::Error;
 
 use crate::problem::Problem;

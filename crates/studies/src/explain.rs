@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tare_experiments::ExperimentError;
-use tare_experiments::experiment::{Parameter, Takes};
-use tare_experiments::units::human;
+use tare_lab::ExperimentError;
+use tare_lab::experiment::{Parameter, Takes};
+use tare_lab::units::human;
 
 use crate::study::{Part, Study, Variant};
 

@@ -2,7 +2,7 @@
 //! look here.
 //!
 //! The keys of an experiment are these and the parameters that it says itself
-//! ([`tare_experiments::Experiment::parameters`]).
+//! ([`tare_lab::Experiment::parameters`]).
 
 /// Describes a key of a study file.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tare_experiments::ExperimentError;
-use tare_experiments::plan::at_most;
+use tare_lab::ExperimentError;
+use tare_lab::plan::at_most;
 use tare_results::model::CellPlan;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;

@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use tare_experiments::experiment::{EXPERIMENTS, Parameter, Takes, Values, find};
 use tare_experiments::noise::DEFAULT_RUNS;
-use tare_experiments::units;
+use tare_experiments::{EXPERIMENTS, find};
+use tare_lab::experiment::{Parameter, Takes, Values};
+use tare_lab::units;
 use tare_loads::Load;
 use tare_results::model::SettingPlan;
 use tare_results::target::TargetSpec;
@@ -27,7 +28,7 @@ use crate::value::{Item, Layers, Reader};
 use crate::words::{cell_limit, load, number, target, text, word};
 
 /// Is the greatest number of runs that a study can ask for: all cells of a run are fewer.
-const MOST_RUNS: u64 = tare_experiments::plan::MOST_CELLS;
+const MOST_RUNS: u64 = tare_lab::plan::MOST_CELLS;
 /// Is the greatest whole number in a TOML file, which counts with a sign.
 const MOST: u64 = i64::MAX as u64;
 

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use tare_experiments::experiment::{Place, Values};
-use tare_experiments::plan::{Frame, Repeated, assemble};
-use tare_experiments::units::exact_word;
 use tare_experiments::wakeup::PHASE;
-use tare_experiments::{Experiment, ExperimentError};
+use tare_lab::experiment::{Place, Values};
+use tare_lab::plan::{Frame, Repeated, assemble};
+use tare_lab::units::exact_word;
+use tare_lab::{Experiment, ExperimentError};
 use tare_results::model::{CellPlan, Plan, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tare_experiments::units;
+use tare_lab::units;
 use tare_loads::Load;
 use tare_results::target::TargetSpec;
 use tare_targets::{TargetError, spec};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tare_experiments::units::{duration, setting_file};
+use tare_lab::units::{duration, setting_file};
 use tare_loads::{Cpus, Load};
 use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;

@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use tare_exchange::ExchangeError;
-use tare_experiments::ExperimentError;
 use tare_guard::GuardError;
 use tare_host::HostError;
 use tare_kernels::KernelError;
+use tare_lab::ExperimentError;
 use tare_report::ReportError;
 use tare_report::compare::CompareError;
 use tare_report::rows::GateError;

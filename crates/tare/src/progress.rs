@@ -8,9 +8,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tare_experiments::Observer;
-use tare_experiments::units::human;
 use tare_guard::Interrupt;
+use tare_lab::Observer;
+use tare_lab::units::human;
 use tare_report::live;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};

@@ -16,11 +16,11 @@ use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
-use crate::error::ExperimentError;
-use crate::estimate;
-use crate::experiment::{Experiment, Parameter, Place, Values};
-use crate::plan::{Frame, Repeated, assemble, at_most};
-use crate::units::{exact, exact_word};
+use tare_lab::ExperimentError;
+use tare_lab::estimate;
+use tare_lab::experiment::{Experiment, Parameter, Place, Values};
+use tare_lab::plan::{Frame, Repeated, assemble, at_most};
+use tare_lab::units::{exact, exact_word};
 
 /// Is the name of the experiment.
 pub const NAME: &str = services::NAME;

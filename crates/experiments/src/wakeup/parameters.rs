@@ -4,8 +4,8 @@ use tare_services::wakeup::{MAX_THREADS, MAX_TRACE};
 use tare_wire::scheduling::Policy;
 
 use super::{DEFAULT_INTERVAL_NS, Options, Trace};
-use crate::experiment::{Parameter, Takes, Values};
-use crate::units::nanoseconds;
+use tare_lab::experiment::{Parameter, Takes, Values};
+use tare_lab::units::nanoseconds;
 
 /// Is the parameter that makes the loads phases of one measurement, each so long.
 pub const PHASE: &str = "phase";

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use tare_experiments::plan::Frame;
+use tare_lab::plan::Frame;
 use tare_results::model::Plan;
 use tare_studies::{Study, Variant, explain, included};
 
@@ -105,8 +105,8 @@ fn the_shorter_variant_takes_what_its_tables_say() {
 
 #[test]
 fn a_study_plans_what_the_same_arguments_plan() {
-    use tare_experiments::experiment::Place;
     use tare_experiments::noise;
+    use tare_lab::experiment::Place;
     use tare_results::model::CellPlan;
     use tare_services::noise::{Threshold, Timing};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tare_experiments::units::{duration, nanoseconds};
+use tare_lab::units::{duration, nanoseconds};
 use tare_loads::{Cpus as LoadCpus, Load};
 use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;

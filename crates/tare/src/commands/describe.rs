@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tare_experiments::experiment::find;
-use tare_experiments::units::human;
+use tare_experiments::find;
+use tare_lab::units::human;
 use tare_loads::{Cpus, Load};
 use tare_results::RunFolder;
 use tare_results::model::Plan;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tare_experiments::words;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_targets::instance::{Ending, Watcher};
 use tare_targets::unikernel::Image;
@@ -24,7 +23,7 @@ pub fn run(arguments: &ImageRunArguments, terminal: &Terminal) -> Result<u8, Com
     let image = Image::parse(&arguments.image)?;
     let path = image.path()?.to_owned();
     let words = arguments.words.join(" ");
-    let buffer_bytes = words::work(&words).map(|work| work.buffer_bytes);
+    let buffer_bytes = tare_experiments::work(&words).map(|work| work.buffer_bytes);
     let instance = image.boot(&words, buffer_bytes, arguments.gdb, &guard)?;
     if let Some(port) = arguments.gdb {
         terminal.note(&format!(

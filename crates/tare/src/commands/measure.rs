@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use tare_experiments::plan::{Frame, more_runs};
-use tare_experiments::units::exact;
-use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
+use tare_lab::plan::{Frame, more_runs};
+use tare_lab::units::exact;
+use tare_lab::{ExperimentError, Tally, execute};
 use tare_loads::{Load, Unavailable, availability};
 use tare_report::rows::Gate;
 use tare_results::model::{Plan, SettingPlan};

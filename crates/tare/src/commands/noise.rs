@@ -1,8 +1,8 @@
 //! `tare noise`: measures how often and how long short work is delayed.
 
-use tare_experiments::ExperimentError;
-use tare_experiments::experiment::Place;
 use tare_experiments::noise::{self, DEFAULT_RUNS};
+use tare_lab::ExperimentError;
+use tare_lab::experiment::Place;
 use tare_services::noise::Workload;
 
 use super::measure::{Request, frame, measure};

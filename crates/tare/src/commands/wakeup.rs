@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, stderr};
 
 use rustix::thread::{CpuSet, sched_getaffinity};
-use tare_experiments::experiment::Place;
 use tare_experiments::wakeup::{self, DEFAULT_RUNS, DEFAULT_TRACE, Options, Trace};
+use tare_lab::experiment::Place;
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 

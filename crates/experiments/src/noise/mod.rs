@@ -11,10 +11,10 @@ use tare_results::work::Work;
 use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds};
 use tare_wire::cpus::Cpus;
 
-use crate::error::ExperimentError;
-use crate::estimate;
-use crate::experiment::{Experiment, Parameter, Place, Takes, Values};
-use crate::plan::{Frame, Repeated, assemble, at_most};
+use tare_lab::ExperimentError;
+use tare_lab::estimate;
+use tare_lab::experiment::{Experiment, Parameter, Place, Takes, Values};
+use tare_lab::plan::{Frame, Repeated, assemble, at_most};
 
 /// Is the name of the experiment.
 pub const NAME: &str = "noise";

@@ -1,9 +1,8 @@
-//! What all experiments have in common, and the table of those that exist.
+//! What all experiments have in common.
 //!
 //! A study names an experiment and gives it parameters; what an experiment takes, within which
 //! bounds and with which defaults, is said by itself, as data. So one reader of study files checks
-//! them all, one text explains them all, and a new experiment is a file and a line in
-//! [`EXPERIMENTS`].
+//! them all, and one text explains them all.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,18 +13,6 @@ use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
 use crate::error::ExperimentError;
-use crate::noise::Noise;
-use crate::wakeup::Wakeup;
-
-/// Lists the experiments.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&Noise, &Wakeup];
-
-/// Finds an experiment by its name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Experiment> {
-    let mut all = EXPERIMENTS.iter();
-    all.find(|experiment| experiment.name() == name).copied()
-}
 
 /// Is a protocol: which work on which targets, and with which parameters.
 pub trait Experiment: Debug + Sync {
@@ -167,45 +154,5 @@ impl Values {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.numbers.contains_key(name) || self.texts.contains_key(name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_found() {
-        let mut seen = HashSet::new();
-        for experiment in EXPERIMENTS {
-            assert!(seen.insert(experiment.name()));
-            assert_eq!(find(experiment.name()).unwrap().name(), experiment.name());
-            let mut parameters = HashSet::new();
-            for parameter in experiment.parameters() {
-                assert!(parameters.insert(parameter.name), "{}", parameter.name);
-            }
-        }
-        assert!(find("nosie").is_none());
-    }
-
-    #[test]
-    fn every_experiment_makes_its_default_cells() {
-        let place = Place {
-            targets: vec![tare_targets::process::spec()],
-            loads: vec!["idle".to_owned()],
-            cpu: 0,
-            cell_limit: None,
-        };
-        for experiment in EXPERIMENTS {
-            let cells = experiment.combinations(&place, &Values::default()).unwrap();
-            assert!(!cells.is_empty());
-            for cell in cells {
-                assert_eq!(cell.experiment, experiment.name());
-                assert!(cell.estimate_seconds > 0.0);
-                assert!(cell.limit_seconds > cell.estimate_seconds);
-            }
-        }
     }
 }

@@ -1,0 +1,27 @@
+//! The laboratory: from combinations to a filled run folder, whatever is measured.
+//!
+//! An experiment makes cells, one for each combination; they are put into a plan, a list of cells in
+//! running order; [`execute()`] runs whatever cells of a plan are missing from its run folder. Which
+//! experiments there are, and what their figures mean, is not known here.
+//!
+//! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of them;
+//! * [`plan`]: from combinations to a plan;
+//! * [`order`]: blocks, and the random order within each;
+//! * [`estimate`]: how long a cell will take;
+//! * [`units`]: how durations and settings are written;
+//! * [`execute`](mod@execute): from a plan to a filled run folder.
+#![forbid(unsafe_code)]
+
+mod engines;
+mod error;
+pub mod estimate;
+pub mod execute;
+pub mod experiment;
+mod loaded;
+pub mod order;
+pub mod plan;
+pub mod units;
+
+pub use error::ExperimentError;
+pub use execute::{Observer, Tally, execute};
+pub use experiment::Experiment;
