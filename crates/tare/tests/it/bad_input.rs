@@ -41,7 +41,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("noise --cpu 9999", "9999"),
         ("noise --cell-limit 5", "unit"),
         ("noise --set nonsense", "NAME=VALUE"),
-        ("noise --resume run --runs 3", "cannot be used with"),
+        ("noise --resume run --limit 3", "cannot be used with"),
         ("frobnicate", "unrecognized subcommand"),
         ("", "Usage"),
     ] {

@@ -33,7 +33,7 @@ fn an_image_says_what_it_says_and_its_status_counts() {
     ran.expect(1, &["panic at", "asked for on the command line", "main"]);
     bench
         .run("image run bench nonsense")
-        .expect(1, &["nonsense"]);
+        .expect(1, &["'workload=…' is missing"]);
     bench
         .run("image run no-such")
         .expect(5, &["no-such", "make build"]);
