@@ -3,11 +3,11 @@
 use tare_results::model::{Cell, Record};
 use tare_results::target::Clock;
 
-use super::blame::Culprit;
 use super::combine::WakeupCombination;
 use super::late;
 use super::worst::WorstFigure;
 use crate::analysis::Alarm;
+use tare_trace::blame::Culprit;
 
 /// Is the share of an interval from which on recording is said to cost much.
 const COSTLY: f64 = 0.02;

@@ -6,30 +6,23 @@
 //!
 //! - `run`: one cell; `combine`: its repetitions; `latency`: what a distribution says;
 //! - `late`: loads that began late in their phase, and tools that ran on;
-//! - `worst`: the worst wake-ups one by one;
-//! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the way back;
-//! - [`blame`] names the culprit;
+//! - `worst`: the worst wake-ups one by one, with their parts and culprits (`tare-trace`);
 //! - `picture`: what plots are drawn from;
 //! - `collect`: the way from cells to all of that;
 //! - `checks`: what bears on whether the figures may be believed;
 //! - `verdict`: the sentences; `table`: rows for terminal and page.
 
-pub mod blame;
 pub(crate) mod checks;
 mod collect;
 mod combine;
 pub mod csv;
-#[cfg(test)]
-mod known_answers;
 mod late;
 mod latency;
 pub(crate) mod live;
-pub mod parts;
 mod picture;
 mod run;
 pub(crate) mod table;
 mod threads;
-mod timeline;
 pub(crate) mod verdict;
 pub(crate) mod words;
 mod worst;

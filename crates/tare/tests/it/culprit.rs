@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::common::{Bench, skip};
-use tare_report::wakeup::blame::{Blame, Culprit, blame};
 use tare_results::model::Cell;
+use tare_trace::blame::{Blame, Culprit, blame};
 
 /// Is a shell of a higher priority than the measuring thread; it is ended when this is dropped.
 struct Hog(Child);

@@ -21,8 +21,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::Trace;
 
-use super::blame::Culprit;
-use super::timeline::{Doing, IDLE, Stretch, TIMER, Thread, Timeline};
+use crate::blame::Culprit;
+use crate::timeline::{Doing, IDLE, Stretch, TIMER, Thread, Timeline};
 
 /// Holds the parts of a latency. They sum up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -232,6 +232,6 @@ fn led_to(stack: &[String]) -> Option<String> {
 }
 
 /// Says whether a name is that of the timer's interrupt.
-pub(super) fn is_timer(name: &str) -> bool {
+pub(crate) fn is_timer(name: &str) -> bool {
     name == TIMER
 }

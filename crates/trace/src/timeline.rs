@@ -8,15 +8,15 @@ use std::collections::HashMap;
 use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 /// Is the agent's name for the interrupt by which timers expire.
-pub(super) const TIMER: &str = "local timer";
+pub(crate) const TIMER: &str = "local timer";
 /// Is its name for the interrupt by which another CPU says that a thread is to run here.
 const RESCHEDULE: &str = "reschedule";
 /// Is its name for the thread that runs when nothing is to do.
-pub(super) const IDLE: &str = "idle";
+pub(crate) const IDLE: &str = "idle";
 
 /// Is a stretch of time in which a CPU did one thing. Times are ns after the planned wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch<'a> {
+pub(crate) struct Stretch<'a> {
     pub from_ns: u64,
     pub to_ns: u64,
     pub doing: Doing<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Stretch<'a> {
 
 /// Says what a CPU did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing<'a> {
+pub(crate) enum Doing<'a> {
     /// An interrupt's handler ran, with interrupts off.
     Interrupt { name: &'a str, thread: &'a str },
     /// A softirq ran, on top of a thread.
@@ -38,7 +38,7 @@ pub(super) enum Doing<'a> {
 
 /// Is a thread on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Thread<'a> {
+pub(crate) struct Thread<'a> {
     pub name: &'a str,
     pub ours: bool,
     /// As the kernel counts: less is higher. None if no event tells.
@@ -49,7 +49,7 @@ pub(super) struct Thread<'a> {
 
 /// Is the course of a late wake-up.
 #[derive(Clone, Debug)]
-pub(super) struct Timeline<'a> {
+pub(crate) struct Timeline<'a> {
     /// What the CPU did, without a gap from the planned time to the reading of the clock.
     pub stretches: Vec<Stretch<'a>>,
     /// Until when the thread was still awake from the activation before; 0 if it slept in time.
@@ -70,7 +70,7 @@ pub(super) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     /// Puts the events of a wake-up in order.
-    pub(super) fn new(wakeup: &'a Trace) -> Self {
+    pub(crate) fn new(wakeup: &'a Trace) -> Self {
         let end = i64::try_from(wakeup.value).unwrap_or(i64::MAX);
         let events: Vec<&TraceEvent> = wakeup
             .events

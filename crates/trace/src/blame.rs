@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::Trace;
 
-use super::parts::{Parts, divide, is_timer};
-use super::timeline::IDLE;
+use crate::parts::{Parts, divide, is_timer};
+use crate::timeline::IDLE;
 
 /// Is who or what kept a thread from running in time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tare_results::model::{Trace, TraceEvent, TraceKind};
 
-use super::blame::{Blame, Culprit, blame};
-use super::parts::Parts;
+use crate::blame::{Blame, Culprit, blame};
+use crate::parts::Parts;
 
 const OURS: &str = "tare-agent/9";
 /// SCHED_FIFO 95, as the kernel counts.

@@ -1,0 +1,12 @@
+//! What the kernel did around a moment: its time line, the parts of a latency, and who took the CPU.
+//!
+//! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the way back;
+//! - [`blame`] names the culprit;
+//! - `timeline`: what a CPU did, stretch by stretch.
+#![forbid(unsafe_code)]
+
+pub mod blame;
+#[cfg(test)]
+mod known_answers;
+pub mod parts;
+mod timeline;
