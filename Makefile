@@ -8,7 +8,7 @@ TARE    := target/release/tare
 PAIRED  := $(MAKE) --no-print-directory --jobs=2
 
 # Clippy's driver compiles what it lints: with it, tests are linted by being built. What incremental
-# compilation notes for the next time is a third of a first build.
+# compilation notes for the next time is work that a first build never uses.
 LINTING := CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 # An exported RUSTFLAGS would replace the flags in measured/.cargo/config.toml, and the agent would
