@@ -46,8 +46,10 @@ pub struct TscFrequency {
     pub uncertainty_ppm: Option<f64>,
     /// The independent source that agrees within [`AGREEMENT_PPM`], the closest of several.
     pub confirmed_by: Option<FrequencySource>,
-    /// How it was found and confirmed; begins with "warning:" if a source contradicts it.
+    /// How it was found and confirmed.
     pub note: String,
+    /// Which sources contradict it, and by how much.
+    pub contradiction: Option<String>,
 }
 
 /// Chooses the frequency by which cycles become nanoseconds; `None` if there is no usable figure.
@@ -95,6 +97,7 @@ pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
         uncertainty_ppm,
         confirmed_by: confirming.map(|(source, _)| source),
         note: note(chosen, &others, confirming),
+        contradiction: contradiction(chosen, &others),
     })
 }
 
@@ -198,16 +201,13 @@ fn usable_ppm(claim: &Frequency) -> Option<f64> {
     claim.uncertainty_ppm.filter(is_usable)
 }
 
-fn note(
-    chosen: &Frequency,
-    others: &[(&Frequency, Verdict)],
-    confirming: Option<(FrequencySource, f64)>,
-) -> String {
-    let mut sentences = Vec::new();
-    for (other, verdict) in others {
-        if *verdict == Verdict::Contradicts {
-            sentences.push(format!(
-                "warning: {} gives {:.3} MHz, {:.0} ppm from the {:.3} MHz of {}, more than the \
+fn contradiction(chosen: &Frequency, others: &[(&Frequency, Verdict)]) -> Option<String> {
+    let sentences: Vec<String> = others
+        .iter()
+        .filter(|(_, verdict)| *verdict == Verdict::Contradicts)
+        .map(|(other, _)| {
+            format!(
+                "{} gives {:.3} MHz, {:.0} ppm from the {:.3} MHz of {}, more than the \
                  {AGREEMENT_PPM} ppm by which clocks in order may differ: durations in ns may be \
                  off by as much, durations in cycles are not",
                 name(other),
@@ -215,9 +215,17 @@ fn note(
                 distance_ppm(chosen, other),
                 chosen.hz / 1e6,
                 name(chosen),
-            ));
-        }
-    }
+            )
+        })
+        .collect();
+    (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+fn note(
+    chosen: &Frequency,
+    others: &[(&Frequency, Verdict)],
+    confirming: Option<(FrequencySource, f64)>,
+) -> String {
     let mut source = format!("taken from {}", name(chosen));
     match Basis::of(chosen) {
         Basis::Kernel => source.push_str(", which gives back the figure that the kernel assumes"),
@@ -226,8 +234,7 @@ fn note(
         }
         _ => {}
     }
-    sentences.push(source);
-    sentences.push(match confirming {
+    let confirmed = match confirming {
         Some((source, distance)) => {
             let claim = others.iter().find(|(other, _)| other.source == source);
             let by = claim.map_or_else(String::new, |(other, _)| name(other));
@@ -247,8 +254,8 @@ fn note(
                 None => "not confirmed independently; with NTP or PTP running it can be".to_owned(),
             }
         }
-    });
-    sentences.join("; ")
+    };
+    format!("{source}; {confirmed}")
 }
 
 fn name(claim: &Frequency) -> String {
@@ -392,7 +399,7 @@ mod tests {
             (found.source, found.confirmed_by),
             (KernelClock, Some(HardwareTimer))
         );
-        assert!(!found.note.contains("warning"), "{}", found.note);
+        assert_eq!(found.contradiction, None);
     }
 
     #[test]
@@ -400,11 +407,11 @@ mod tests {
         // A nominal figure taken for the real one.
         let found = choose(&[kernel("tsc"), claim(CpuidCrystal, 350.0, None)]).unwrap();
         assert_eq!((found.confirmed_by, found.uncertainty_ppm), (None, None));
-        assert!(
-            found
-                .note
-                .starts_with("warning: CPUID leaf 0x15 gives 2500.875 MHz, 350 ppm from")
-        );
+        let contradicts = |found: &TscFrequency| {
+            let text = found.contradiction.clone().unwrap();
+            assert!(text.starts_with("CPUID leaf 0x15 gives 2500.875 MHz, 350 ppm from"));
+        };
+        contradicts(&found);
         // Also beside one that agrees.
         let claims = [
             kernel("tsc"),
@@ -413,7 +420,7 @@ mod tests {
         ];
         let found = choose(&claims).unwrap();
         assert_eq!(found.confirmed_by, Some(DisciplinedClock));
-        assert!(found.note.starts_with("warning: CPUID"), "{}", found.note);
+        contradicts(&found);
     }
 
     #[test]
@@ -422,7 +429,7 @@ mod tests {
         assert_eq!(at(199.9).confirmed_by, Some(DisciplinedClock));
         assert_eq!(at(-199.9).confirmed_by, Some(DisciplinedClock));
         assert_eq!(at(200.3).confirmed_by, None);
-        assert!(at(200.3).note.starts_with("warning"));
+        assert!(at(200.3).contradiction.is_some());
     }
 
     #[test]
@@ -431,10 +438,10 @@ mod tests {
             let found = choose(&[kernel("tsc"), claim(HardwareTimer, off, Some(900.0))]).unwrap();
             assert_eq!(found.confirmed_by, None);
             assert!(found.note.contains("too coarse"), "{}", found.note);
-            assert!(!found.note.contains("warning"), "{}", found.note);
+            assert_eq!(found.contradiction, None);
         }
         let found = choose(&[kernel("tsc"), claim(HardwareTimer, 2_000.0, Some(900.0))]).unwrap();
-        assert!(found.note.starts_with("warning"), "{}", found.note);
+        assert!(found.contradiction.is_some());
     }
 
     #[test]

@@ -314,7 +314,7 @@ fn tables_have_a_line_for_each_row() {
 }
 
 #[test]
-fn phases_have_their_number_and_what_was_before_their_load_has_none() {
+fn phases_have_their_number_and_what_was_before_their_load_is_marked() {
     let set = |labels: &str| SetHead {
         labels: Labels::parse(labels).unwrap(),
         first: ORIGIN_NS,
@@ -350,11 +350,11 @@ fn phases_have_their_number_and_what_was_before_their_load_has_none() {
     };
     assert_eq!(
         csv::raw(&record, &samples),
-        "thread,activation,planned_ns,phase,latency_ns\n0,0,0,0,5\n0,2,200000,0,5\n0,3,300000,,5\n0,9,900000,1,5\n"
+        "thread,activation,planned_ns,phase,between,latency_ns\n0,0,0,0,0,5\n0,2,200000,0,0,5\n0,3,300000,1,1,5\n0,9,900000,1,0,5\n"
     );
     assert_eq!(
         csv::histogram(&record, &samples),
-        "thread,phase,latency_ns,count\n0,0,5,1\n0,1,5,1\n0,,5,1\n"
+        "thread,phase,between,latency_ns,count\n0,0,0,5,1\n0,1,0,5,1\n0,1,1,5,1\n"
     );
     let mut cell = made.cells[0].0.clone();
     cell.plan.load = "1s:idle;dd,x".to_owned();

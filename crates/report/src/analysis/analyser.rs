@@ -1,7 +1,7 @@
 //! Takes the cells of a run one by one and puts their figures together.
 
 use tare_results::model::{Cell, CellPlan, Outcome, Plan, Record, Samples, SetSamples};
-use tare_results::{CellState, MachineRecord, frequency};
+use tare_results::{CellState, MachineRecord, TscFrequency, frequency};
 use tare_stats::{ClassTable, Counts, StatsError};
 
 use super::alarm::Alarm;
@@ -26,14 +26,14 @@ use crate::{measures, published, verdict, wakeup};
 pub(super) struct Analyser {
     plan: Plan,
     machine: Option<MachineRecord>,
-    cells: Vec<(Cell, Option<String>)>,
+    cells: Vec<(Cell, Option<TscFrequency>)>,
     summaries: Vec<CellSummary>,
     groups: Vec<Repeated>,
     not_measured: Vec<NotMeasured>,
     notices: Vec<Notice>,
     disturbances: Disturbances,
     wakeups: wakeup::Collector,
-    woken: Vec<(Cell, Option<String>)>,
+    woken: Vec<(Cell, Option<TscFrequency>)>,
     rows: rows::Collector,
 }
 
@@ -139,7 +139,7 @@ impl Analyser {
         if wakeup::is_wakeup(&cell.plan) {
             self.wakeups.take(&self.plan, &cell, samples)?;
             self.rows.take(measures, &data)?;
-            self.woken.push((cell, frequency.map(|f| f.note)));
+            self.woken.push((cell, frequency));
             return Ok(());
         }
         let rows = self.rows.derive(measures, &data)?;
@@ -168,10 +168,11 @@ impl Analyser {
                 uncertainty_ppm: frequency.uncertainty_ppm,
                 confirmed_by: frequency.confirmed_by,
                 note: frequency.note.clone(),
+                contradiction: frequency.contradiction.clone(),
             }),
             figures: contribution.figures,
         });
-        self.cells.push((cell, frequency.map(|f| f.note)));
+        self.cells.push((cell, frequency));
         Ok(())
     }
 
@@ -288,7 +289,7 @@ impl Repeated {
     fn combine(
         self,
         run: &Plan,
-        cells: &[(Cell, Option<String>)],
+        cells: &[(Cell, Option<TscFrequency>)],
         summaries: &[CellSummary],
     ) -> Option<(Combination, Pictures)> {
         let classes = self.classes?;

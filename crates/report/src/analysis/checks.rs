@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_results::MachineRecord;
+use tare_results::TscFrequency;
 use tare_results::model::{Cell, Program, Record, Unit};
 use tare_results::target::{Clock, Group};
 
@@ -25,8 +26,8 @@ const STEP_OF_MEDIAN: f64 = 0.02;
 
 /// Finds what bears on the figures of all cells and combinations, worst first.
 pub(super) fn find(
-    cells: &[(Cell, Option<String>)],
-    woken: &[(Cell, Option<String>)],
+    cells: &[(Cell, Option<TscFrequency>)],
+    woken: &[(Cell, Option<TscFrequency>)],
     combinations: &[Combination],
     machine: Option<&MachineRecord>,
 ) -> Vec<Alarm> {
@@ -37,13 +38,13 @@ pub(super) fn find(
     let measured: Vec<Measured<'_>> = cells
         .iter()
         .chain(woken)
-        .filter_map(|(cell, note)| {
+        .filter_map(|(cell, frequency)| {
             let record = cell.outcome.record()?;
             Some(Measured {
                 cell,
                 record,
                 program: record.program()?,
-                note: note.as_deref(),
+                frequency: frequency.as_ref(),
             })
         })
         .collect();
@@ -109,7 +110,7 @@ struct Measured<'a> {
     record: &'a Record,
     program: &'a Program,
     /// How its TSC's frequency is known; `None` if it is not.
-    note: Option<&'a str>,
+    frequency: Option<&'a TscFrequency>,
 }
 
 fn which(measured: &[Measured<'_>], is: &dyn Fn(&Measured<'_>) -> bool) -> Vec<u32> {
@@ -147,21 +148,25 @@ fn frequencies(measured: &[Measured<'_>]) -> Vec<Alarm> {
     let mut alarms = Vec::new();
     // What was measured in ns needs none.
     let in_cycles = |m: &Measured<'_>| m.record.sets.iter().any(|head| head.unit == Unit::Cycles);
-    let unknown = which(measured, &|m| m.note.is_none() && in_cycles(m));
+    let unknown = which(measured, &|m| m.frequency.is_none() && in_cycles(m));
     if !unknown.is_empty() {
         alarms.push(Alarm::NoFrequency { cells: unknown });
     }
-    let contradicted: Vec<(u32, &str)> = measured
-        .iter()
-        .filter_map(|m| Some((m.cell.plan.id, m.note?.strip_prefix("warning: ")?)))
-        .collect();
-    if let Some((_, note)) = contradicted.first() {
+    let contradicted = which(measured, &|m| contradiction(m).is_some());
+    let mut texts = measured.iter().filter_map(contradiction);
+    if let Some(note) = texts.next() {
         alarms.push(Alarm::Frequency {
-            cells: contradicted.iter().map(|(id, _)| *id).collect(),
-            note: (*note).to_owned(),
+            cells: contradicted,
+            note,
         });
     }
     alarms
+}
+
+fn contradiction(measured: &Measured<'_>) -> Option<String> {
+    let frequency = measured.frequency?;
+    let text = frequency.contradiction.as_ref()?;
+    Some(format!("{text}; {}", frequency.note))
 }
 
 /// Finds combinations of `gap` whose shortest gaps are only some steps long.

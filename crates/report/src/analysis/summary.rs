@@ -154,6 +154,8 @@ pub struct Tsc {
     pub confirmed_by: Option<FrequencySource>,
     /// How it was found and confirmed.
     pub note: String,
+    /// Which sources contradict it, and by how much; null if none does.
+    pub contradiction: Option<String>,
 }
 
 /// Names a cell that has no figures.

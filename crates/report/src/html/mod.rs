@@ -178,10 +178,7 @@ impl Page<'_> {
             .filter(|alarm| alarm.severity() >= Severity::Warning)
             .collect();
         // What the alarms say is shown as such, and not again as a sentence.
-        let others = verdict
-            .cautions
-            .iter()
-            .filter(|caution| !serious.iter().any(|alarm| alarm.to_string() == **caution));
+        let others = verdict.cautions.iter().skip(serious.len());
         html! {
             @for alarm in serious.iter().filter(|alarm| alarm.severity() == Severity::Error) {
                 (caution(alarm))

@@ -38,7 +38,7 @@ pub struct Verdict {
     /// What is lost below any operating system and what the operating system adds, or why that cannot
     /// be told.
     pub attribution: Vec<String>,
-    /// What stands between the figures and the truth.
+    /// What stands between the figures and the truth: first the alarms, in their order.
     pub cautions: Vec<String>,
 }
 

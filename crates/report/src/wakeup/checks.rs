@@ -1,13 +1,14 @@
 //! What bears on whether wake-up latencies may be believed.
 
+use tare_results::TscFrequency;
 use tare_results::model::{Cell, Record};
 use tare_results::target::Clock;
+use tare_trace::blame::Culprit;
 
 use super::combine::WakeupCombination;
 use super::late;
 use super::worst::WorstFigure;
 use crate::analysis::Alarm;
-use tare_trace::blame::Culprit;
 
 /// Is the share of an interval from which on recording is said to cost much.
 const COSTLY: f64 = 0.02;
@@ -15,7 +16,7 @@ const COSTLY: f64 = 0.02;
 /// Finds what bears on the figures of wake-ups.
 pub(crate) fn find(
     combinations: &[WakeupCombination],
-    cells: &[(Cell, Option<String>)],
+    cells: &[(Cell, Option<TscFrequency>)],
 ) -> Vec<Alarm> {
     let mut alarms = Vec::new();
     let labels = |of: &dyn Fn(&WakeupCombination) -> bool| -> Vec<String> {

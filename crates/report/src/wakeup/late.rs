@@ -1,5 +1,6 @@
 //! Loads that began late in their phase, and tools that ran on beside later phases.
 
+use tare_results::TscFrequency;
 use tare_results::model::{Cell, CellPlan, Load, LoadPhase};
 
 use super::combine::WakeupCombination;
@@ -8,7 +9,7 @@ use crate::analysis::{Alarm, LatePhase};
 /// Finds phases whose loads began late or never, and tools that were left running.
 pub(super) fn find(
     combinations: &[WakeupCombination],
-    cells: &[(Cell, Option<String>)],
+    cells: &[(Cell, Option<TscFrequency>)],
 ) -> Vec<Alarm> {
     let (mut late, mut skipped, mut tools) = (Vec::new(), Vec::new(), Vec::new());
     for (cell, _) in cells {

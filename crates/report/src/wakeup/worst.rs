@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{CellPlan, Load, Trace};
 use tare_stats::missed_by;
+use tare_trace::blame::{Blame, blame};
 
 use super::late::ending;
 use super::run::{loads, phase_ns};
 use super::threads::Thread;
-use tare_trace::blame::{Blame, blame};
 
 /// Is how many of the worst wake-ups are named.
 pub const WORST: usize = 10;

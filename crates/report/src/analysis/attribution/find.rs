@@ -1,5 +1,6 @@
 //! Finds the pairs of cells that tell what the operating system adds, and divides by them.
 
+use tare_results::TscFrequency;
 use tare_results::model::{Cell, Plan, Program};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, over_runs};
@@ -16,7 +17,7 @@ const SAME_THRESHOLD: f64 = 1.01;
 /// Holds what attribution needs of a run.
 pub(in crate::analysis) struct Source<'a> {
     pub plan: &'a Plan,
-    pub cells: &'a [(Cell, Option<String>)],
+    pub cells: &'a [(Cell, Option<TscFrequency>)],
     pub summaries: &'a [CellSummary],
     pub combinations: &'a [Combination],
 }
