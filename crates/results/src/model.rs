@@ -102,7 +102,6 @@ pub struct CellPlan {
     /// Number of the block (run) that it belongs to, from 1. A block holds every combination once.
     pub block: u32,
     /// Experiment that it belongs to.
-    #[serde(default = "noise")]
     pub experiment: String,
     /// Target.
     pub target: TargetSpec,
@@ -133,11 +132,6 @@ pub struct CellPlan {
     pub estimate_seconds: f64,
     /// Time after which the cell counts as hung, in seconds.
     pub limit_seconds: f64,
-}
-
-/// Is the experiment of runs from before there were others.
-fn noise() -> String {
-    "noise".to_owned()
 }
 
 impl CellPlan {
