@@ -4,8 +4,8 @@
 
 use fastrand::Rng;
 use tare_stats::{
-    Counts, Interval, Kind, Level, OverRuns, compare_groups, normal_mean, over_runs, rate_over_runs,
-    share_over_runs, shift,
+    Counts, Interval, Kind, Level, OverRuns, compare_groups, normal_mean, over_runs,
+    rate_over_runs, share_over_runs, shift,
 };
 
 fn interval(kind: Kind, values: &[f64]) -> Interval {
