@@ -159,3 +159,110 @@ fn names(cells: &[Repeated]) -> String {
     }
     names.join("+")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use tare_results::model::Labels;
+    use tare_results::work::Work;
+
+    use super::*;
+
+    fn cell(size: u64) -> CellPlan {
+        CellPlan {
+            id: 0,
+            block: 0,
+            experiment: "noise".to_owned(),
+            target: tare_targets::process::spec(),
+            load: "idle".to_owned(),
+            phases: Vec::new(),
+            phase_seconds: None,
+            workload: "prime".to_owned(),
+            size: Some(size),
+            repetitions: 1_000,
+            timing: "fenced".to_owned(),
+            labels: Labels::default().with("size", size),
+            work: Work::new("prime", &format!("limit={size}")),
+            estimate_seconds: 0.1,
+            limit_seconds: 30.0,
+        }
+    }
+
+    /// Makes a plan of cells that run so often.
+    fn plan(runs: &[u32]) -> Plan {
+        let cells: Vec<Repeated> = (1..)
+            .zip(runs)
+            .map(|(size, &runs)| Repeated {
+                cell: cell(size),
+                runs,
+            })
+            .collect();
+        let frame = Frame {
+            seed: 7,
+            cpu: 0,
+            cpu_reason: "asked for".to_owned(),
+            settings: Vec::new(),
+            start_engine: false,
+            command: Vec::new(),
+            study: None,
+        };
+        assemble(&cells, frame).unwrap()
+    }
+
+    fn runs_of(cells: &[CellPlan], size: u64) -> usize {
+        let own = cells.iter().filter(|cell| cell.size == Some(size));
+        own.count()
+    }
+
+    #[test]
+    fn nothing_more_and_too_much_more_are_refused() {
+        let plan = plan(&[2, 2]);
+        assert!(matches!(
+            more_runs(&plan, 0),
+            Err(ExperimentError::Nothing { .. })
+        ));
+        assert!(matches!(
+            more_runs(&plan, u32::MAX),
+            Err(ExperimentError::TooMany { .. })
+        ));
+    }
+
+    #[test]
+    fn what_ran_less_often_gets_as_many_fewer() {
+        let mut plan = plan(&[6, 3, 1]);
+        let more = more_runs(&plan, 6).unwrap();
+        assert_eq!([1, 2, 3].map(|size| runs_of(&more, size)), [6, 3, 1]);
+        plan.cells.extend(more);
+        // The relation stays, however often runs are added; a sixth of two is none.
+        let more = more_runs(&plan, 2).unwrap();
+        assert_eq!([1, 2, 3].map(|size| runs_of(&more, size)), [2, 1, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn more_runs_go_on_where_the_plan_ends(
+            runs in proptest::collection::vec(1_u32..6, 1..5),
+            more in 1_u32..8,
+        ) {
+            let plan = plan(&runs);
+            let most = *runs.iter().max().unwrap();
+            let added = more_runs(&plan, more).unwrap();
+            prop_assert_eq!(&added, &more_runs(&plan, more).unwrap());
+            let first = plan.cells.len() as u32 + 1;
+            for (id, cell) in (first..).zip(&added) {
+                prop_assert_eq!(cell.id, id);
+                prop_assert!(plan.cells.iter().any(|known| known.repeats(cell)));
+            }
+            let blocks: BTreeSet<u32> = added.iter().map(|cell| cell.block).collect();
+            let expected: BTreeSet<u32> = (most + 1..=most + more).collect();
+            prop_assert_eq!(blocks, expected);
+            prop_assert!(added.windows(2).all(|two| two[0].block <= two[1].block));
+            for (size, runs) in (1..).zip(&runs) {
+                let fair = u64::from(more * runs / most);
+                prop_assert_eq!(runs_of(&added, size) as u64, fair);
+            }
+        }
+    }
+}

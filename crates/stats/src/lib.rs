@@ -98,7 +98,7 @@ pub use overlap::{Overlap, Span, overlap};
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
-pub use shift::{holm, least_p_value, rank_sum_p_value, runs_needed, shift};
+pub use shift::{least_p_value, shift};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
 pub use trace::{Gap, Spin, Trace, Unkept};

@@ -227,6 +227,7 @@ pub fn work(plan: &services::Plan) -> Work {
             }),
             kernel_events: plan.trace > 0,
         },
+        above: plan.above_ns,
         ..Work::new(NAME, &services::OwnWords(plan).to_string())
     }
 }

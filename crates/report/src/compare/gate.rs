@@ -81,7 +81,7 @@ impl ShiftGate {
         let rows: Vec<&ComparedRow> = comparison
             .rows
             .iter()
-            .filter(|row| self.selector.is_of_compared(row))
+            .filter(|row| self.selector.matches(&row.of))
             .collect();
         if rows.is_empty() {
             let mut names: Vec<String> = comparison
@@ -120,7 +120,7 @@ impl ShiftGate {
                 format!(
                     "Gate failed: {} of {} is {} instead of {}, beyond '{}'.",
                     name(row),
-                    row.new_place(),
+                    row.of.place(),
                     told(row.new, &row.unit),
                     told(row.base, &row.unit),
                     self.text
@@ -134,7 +134,7 @@ impl ShiftGate {
                 format!(
                     "Gate failed: whether {} of {} is beyond '{}' can't be told: {why}.",
                     name(row),
-                    row.new_place(),
+                    row.of.place(),
                     self.text
                 ),
             ));
@@ -144,8 +144,10 @@ impl ShiftGate {
             return Ok(judged(
                 true,
                 format!(
-                    "Gate failed: '{}' can't be told with {base} against {new} invocations; it needs {} of each.",
-                    self.text, comparison.needed
+                    "Gate failed: '{}' can't be told with {base} against {new} {}; it needs {} of each.",
+                    self.text,
+                    comparison.unit.plural(),
+                    comparison.needed
                 ),
             ));
         }
@@ -159,40 +161,14 @@ impl ShiftGate {
     /// Returns by how much a shift is beyond the limit, in the limit's unit.
     fn excess(&self, row: &ComparedRow) -> f64 {
         match self.limit {
-            // From nothing to something is beyond any share.
-            Limit::Relative(limit) => row.relative.unwrap_or(f64::INFINITY) - limit,
+            // From nothing to something is beyond any share, and back is below.
+            Limit::Relative(limit) => match (row.relative, row.shift) {
+                (Some(relative), _) => relative - limit,
+                (None, Some(shift)) if shift > 0.0 => f64::INFINITY,
+                (None, _) => f64::NEG_INFINITY,
+            },
             Limit::Absolute(limit, _) => row.shift.unwrap_or(0.0) - limit,
         }
-    }
-}
-
-impl Selector {
-    fn is_of_compared(&self, row: &ComparedRow) -> bool {
-        self.is_of_parts(
-            &row.experiment,
-            &row.measure,
-            &row.figure,
-            |key| match key {
-                "target" => Some(row.new_target.as_str()),
-                "load" => Some(row.new_load.as_str()),
-                key => row.labels.get(key),
-            },
-        )
-    }
-}
-
-impl ComparedRow {
-    /// Names target, load and labels of NEW.
-    #[must_use]
-    pub fn new_place(&self) -> String {
-        let mut name = self.new_target.clone();
-        if self.new_load != "idle" {
-            name.push_str(&format!(" under {}", self.new_load));
-        }
-        for (key, value) in self.labels.iter() {
-            name.push_str(&format!(", {key}={value}"));
-        }
-        name
     }
 }
 
@@ -202,4 +178,39 @@ fn name(row: &ComparedRow) -> String {
 
 pub(super) fn told(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| "–".to_owned(), |value| written(value, unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_on_a_shift_has_a_unit() {
+        let limit = |text: &str| text.parse::<ShiftGate>().map(|gate| gate.limit);
+        assert_eq!(limit("noise/lost > +5%"), Ok(Limit::Relative(0.05)));
+        assert_eq!(
+            limit("latency.p99 > +2us"),
+            Ok(Limit::Absolute(2_000.0, "ns"))
+        );
+        assert_eq!(limit("lost > 1points"), Ok(Limit::Absolute(0.01, "1")));
+        for (text, why) in [
+            ("lost > 5", "has no unit"),
+            ("lost > +%", "begins with no number"),
+            ("lost > 5 parsecs", "its unit is none of"),
+            ("lost", "has no '>'"),
+        ] {
+            let error = limit(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_gate_or_refused(text in any::<String>()) {
+            let _ = text.parse::<ShiftGate>();
+            let _ = format!("lost > {text}").parse::<ShiftGate>();
+        }
+    }
 }

@@ -15,10 +15,14 @@ mod gate;
 mod sides;
 mod verdict;
 
-use schemars::JsonSchema;
+use std::collections::BTreeSet;
+
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use tare_results::model::Labels;
-use tare_stats::{Difference, Level, compare_groups, compare_two_runs, invocations_needed};
+use tare_stats::{
+    Difference, Level, compare_groups, compare_two_runs, invocations_needed, least_p_value,
+};
 use thiserror::Error;
 
 pub use gate::{ShiftGate, ShiftJudgement};
@@ -86,11 +90,18 @@ pub enum CompareUnit {
     Conditions,
 }
 
+/// What `tare compare --json` prints: one comparison, or with `--by` one for each pair of conditions.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparisons {
+    /// Version of the schema.
+    pub schema: u32,
+    /// The comparisons; each is judged by itself.
+    pub comparisons: Vec<Comparison>,
+}
+
 /// How two sides differ.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// Version of the schema.
-    pub schema: u32,
     /// What BASE and NEW are called.
     pub names: [String; 2],
     /// The runs of BASE and NEW.
@@ -171,6 +182,9 @@ pub struct ComparedRow {
     pub is_worse: bool,
     /// Why something is missing; null if nothing is.
     pub refused: Option<String>,
+    /// The row of NEW, by which gates know it.
+    #[serde(skip)]
+    pub(crate) of: Row,
 }
 
 /// Compares two sides.
@@ -203,21 +217,21 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
     for (place, difference) in tested.iter().zip(found) {
         fill(&mut rows[*place], &difference, pairs[*place].better());
     }
-    let repetitions = [base, new].map(|side| side.repetitions(unit));
-    let needed = invocations_needed(SIGNIFICANCE).unwrap_or(u64::MAX);
     let exact = rows.iter().any(|row| row.exact);
+    let shapes = shapes(&values);
+    let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
+    let is_enough = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
     let mut comparison = Comparison {
-        schema: SCHEMA,
         names: [base.name.clone(), new.name.clone()],
         runs: [base.identities(), new.identities()],
         unit,
-        repetitions,
+        repetitions: [base, new].map(|side| side.repetitions(unit)),
         differences: sides::differences(base, new),
         rows,
         unmatched,
         tests: tested.len() as u64,
-        needed,
-        can_tell: exact || repetitions.iter().all(|there| *there >= needed),
+        needed: invocations_needed(significance).unwrap_or(u64::MAX),
+        can_tell: exact || shapes.iter().any(is_enough),
         verdict: Vec::new(),
     };
     comparison.verdict = verdict::of(&comparison);
@@ -231,18 +245,46 @@ fn is_compared(row: &Row) -> bool {
         && !matches!(row.figure, Figure::Sd | Figure::Min | Figure::Total)
 }
 
+/// How many repetitions BASE and NEW have of a figure.
+type Shape = (usize, usize);
+
+fn shapes(values: &[(Vec<f64>, Vec<f64>)]) -> BTreeSet<Shape> {
+    values.iter().map(shape).collect()
+}
+
+fn shape((base, new): &(Vec<f64>, Vec<f64>)) -> Shape {
+    (base.len(), new.len())
+}
+
+/// Judges figures together. Those with other numbers of repetitions (a cell failed, or ran less often) were not
+/// taken together, so they are a table of their own, and probabilities are multiplied by the number of tables (Bonferroni).
 fn differences(
     unit: CompareUnit,
     values: &[(Vec<f64>, Vec<f64>)],
 ) -> Result<Vec<Difference>, String> {
-    if values.is_empty() {
-        return Ok(Vec::new());
+    let tables = shapes(values);
+    let mut found: Vec<Option<Difference>> = vec![None; values.len()];
+    for table in &tables {
+        let (places, rows): (Vec<usize>, Vec<_>) = (0..)
+            .zip(values)
+            .filter(|(_, row)| shape(row) == *table)
+            .map(|(place, row)| (place, row.clone()))
+            .unzip();
+        for (place, mut difference) in places.into_iter().zip(of_table(unit, &rows)?) {
+            let adjusted = difference.adjusted_p_value * tables.len() as f64;
+            difference.adjusted_p_value = adjusted.min(1.0);
+            found[place] = Some(difference);
+        }
     }
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn of_table(unit: CompareUnit, rows: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, String> {
     let level = Level::P95;
     let found = match unit {
-        CompareUnit::TwoRuns => compare_two_runs(values, level, SEED)
+        CompareUnit::TwoRuns => compare_two_runs(rows, level, SEED)
             .map(|rows| rows.into_iter().map(|row| row.difference).collect()),
-        CompareUnit::Invocations | CompareUnit::Conditions => compare_groups(values, level, SEED)
+        CompareUnit::Invocations | CompareUnit::Conditions => compare_groups(rows, level, SEED)
             .map(|rows| rows.into_iter().map(|row| row.difference).collect()),
     };
     found.map_err(|error| error.to_string())
@@ -273,6 +315,7 @@ fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
         differs: false,
         is_worse: false,
         refused,
+        of: new.clone(),
     }
 }
 
@@ -314,12 +357,29 @@ fn mark(row: &mut ComparedRow, better: Better) {
         };
 }
 
+impl CompareUnit {
+    /// Returns what its repetitions are called.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Invocations => "invocations",
+            Self::TwoRuns | Self::Conditions => "runs",
+        }
+    }
+}
+
 impl Comparison {
     /// Says whether NEW is worse in some figure.
     #[must_use]
     pub fn has_regression(&self) -> bool {
         self.rows.iter().any(|row| row.is_worse)
     }
+}
+
+/// Returns the schema of what `tare compare --json` prints.
+#[must_use]
+pub fn schema() -> Schema {
+    schema_for!(Comparisons)
 }
 
 /// Makes a side of analysed runs, each with the name of its folder.

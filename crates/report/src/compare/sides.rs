@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::Machine;
 use tare_results::model::Labels;
+use tare_stats::invocations_needed;
 
-use super::{CompareError, CompareUnit, SideDifference, is_compared};
+use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
 use crate::analysis::Analysis;
 use crate::rows::derive::{Each, over};
 use crate::rows::{Better, Carried, Figure, Row, Rows};
@@ -251,8 +252,9 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
         .zip(&new.runs)
         .all(|(a, b)| a.identity == b.identity);
     let invocations = [base, new].map(Side::invocations);
+    let needed = invocations_needed(SIGNIFICANCE).unwrap_or(u64::MAX);
     let unit = match invocations {
-        [1, 1] if within => CompareUnit::Conditions,
+        [few, _] if within && few < needed => CompareUnit::Conditions,
         [1, 1] => CompareUnit::TwoRuns,
         _ => CompareUnit::Invocations,
     };

@@ -30,7 +30,7 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
             "most in {}.{} of {}: {} instead of {}",
             largest.measure,
             largest.figure,
-            largest.new_place(),
+            largest.of.place(),
             told(largest.new, &largest.unit),
             told(largest.base, &largest.unit)
         );
@@ -60,10 +60,7 @@ fn nothing(comparison: &Comparison, all: usize, exact: bool) -> String {
         return format!("Each of {all} figures is the same.");
     }
     if !comparison.can_tell {
-        let of = match comparison.unit {
-            CompareUnit::Invocations => "invocations",
-            CompareUnit::TwoRuns | CompareUnit::Conditions => "runs",
-        };
+        let of = comparison.unit.plural();
         return format!(
             "Whether they differ can't be told: that needs {needed} {of} of each, and there are {base} and {new}."
         );

@@ -148,12 +148,11 @@ impl Collector {
         {
             for figure in measure.1.figures {
                 if let Some(carried) = sample.figure(*figure) {
-                    let unit = match figure {
-                        Figure::Share => "1",
-                        Figure::Rate => "1/s",
-                        _ if sample.is_in_cycles() => "cycles",
-                        _ => measure.1.unit,
+                    let unit = match sample.is_in_cycles() {
+                        true => "cycles",
+                        false => measure.1.unit,
                     };
+                    let unit = figure.unit(unit);
                     self.add(data, measure, (*figure, unit), labels.clone(), carried);
                 }
             }

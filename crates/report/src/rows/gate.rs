@@ -9,14 +9,17 @@
 //! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
 //! and `load`; a comma inside of a value is written twice. Any matching row above the limit fails.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use tare_results::model::{CellPlan, Plan};
 use thiserror::Error;
 
 use super::derive::{Refused, Row, Rows};
-use super::measure::Measure;
+use super::measure::{Figure, Measure};
 use crate::format::Numbers;
+use crate::measures;
 
 /// Says of which rows a gate is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,27 +150,27 @@ impl Selector {
     /// Returns whether a row is of its kind.
     #[must_use]
     pub fn matches(&self, row: &Row) -> bool {
-        let figure = match &self.figure {
-            Some(figure) => row.figure.to_string() == *figure,
-            None => row.measure.figures.first() == Some(&row.figure),
-        };
-        figure && self.is_of(row)
+        self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
     }
 
-    /// Returns whether a figure with these names and labels is of its kind; every figure of the measure where it names
-    /// none.
-    pub(crate) fn is_of_parts<'a>(
-        &self,
-        experiment: &str,
-        measure: &str,
-        figure: &str,
-        label: impl Fn(&str) -> Option<&'a str>,
-    ) -> bool {
-        let mut labels = self.labels.iter();
-        self.experiment.as_ref().is_none_or(|of| of == experiment)
-            && self.measure == measure
-            && self.figure.as_ref().is_none_or(|of| of == figure)
-            && labels.all(|(key, value)| label(key) == Some(value))
+    /// Returns whether a planned cell may have rows of its kind: what its samples add to the labels is not known before.
+    fn may_be_of(&self, cell: &CellPlan) -> bool {
+        let has = |(key, value): &(String, String)| match key.as_str() {
+            "target" => cell.target.text == *value,
+            "load" => cell.load == *value || cell.phases.contains(value),
+            "group" => cell.target.group.id() == value,
+            _ => true,
+        };
+        self.labels.iter().all(has)
+    }
+
+    /// Returns the figure that it names of a measure: the first, if it names none.
+    fn figure_of(&self, measure: &Measure) -> Option<Figure> {
+        let mut figures = measure.figures.iter().copied();
+        match &self.figure {
+            Some(name) => figures.find(|figure| figure.to_string() == *name),
+            None => figures.next(),
+        }
     }
 
     /// Says what a run has, for a selector that matches nothing there.
@@ -271,6 +274,67 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
+    /// Checks a plan before it is measured: whether one of its experiments has the measure and the figure, and a cell the
+    /// target and the load.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError::Nothing`] if no row can match, [`GateError::Unit`] if the limit can't be in the figure's unit.
+    pub fn check(&self, plan: &Plan) -> Result<(), GateError> {
+        let selector = &self.selector;
+        let nothing = |there: String| GateError::Nothing {
+            text: self.text.clone(),
+            there,
+        };
+        let mut names: Vec<String> = Vec::new();
+        let mut found: Vec<(&CellPlan, &Measure)> = Vec::new();
+        for cell in &plan.cells {
+            let own = selector.experiment.as_ref();
+            for measure in measures::of(&cell.experiment) {
+                let name = format!("{}/{}", cell.experiment, measure.id);
+                if measure.id == selector.measure && own.is_none_or(|own| *own == cell.experiment) {
+                    found.push((cell, measure));
+                }
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let Some((_, measure)) = found.first() else {
+            return Err(nothing(format!("it has {}", names.join(", "))));
+        };
+        let Some(figure) = selector.figure_of(measure) else {
+            let figures: Vec<String> = measure.figures.iter().map(Figure::to_string).collect();
+            let there = format!("{} has {}", measure.id, figures.join(", "));
+            return Err(nothing(there));
+        };
+        let unit = figure.unit(measure.unit);
+        // Durations are cycles where nothing tells the frequency of the TSC.
+        if !self.unit.fits(unit) && !(unit == "ns" && self.unit == LimitUnit::Cycles) {
+            return Err(self.in_another_unit(unit));
+        }
+        if found.iter().any(|(cell, _)| selector.may_be_of(cell)) {
+            return Ok(());
+        }
+        let places: BTreeSet<String> = found
+            .iter()
+            .map(|(cell, _)| match cell.load.as_str() {
+                "idle" => cell.target.text.clone(),
+                load => format!("{} under {load}", cell.target.text),
+            })
+            .collect();
+        let places: Vec<String> = places.into_iter().collect();
+        let there = format!("{} is measured of {}", measure.id, places.join(", "));
+        Err(nothing(there))
+    }
+
+    fn in_another_unit(&self, unit: &str) -> GateError {
+        GateError::Unit {
+            text: self.text.clone(),
+            unit: unit_in_words(unit).to_owned(),
+        }
+    }
+
     /// Judges the rows of a run.
     ///
     /// # Errors
@@ -292,10 +356,7 @@ impl Gate {
         let mut refused: Option<(&Row, &Refused)> = None;
         for row in matching {
             if !self.unit.fits(row.unit) {
-                return Err(GateError::Unit {
-                    text: self.text.clone(),
-                    unit: unit_in_words(row.unit).to_owned(),
-                });
+                return Err(self.in_another_unit(row.unit));
             }
             match &row.over {
                 Ok(over) if greatest.is_none_or(|(_, value)| over.estimate > value) => {
@@ -403,5 +464,71 @@ impl Row {
     pub fn name(&self) -> String {
         let Measure { id, .. } = self.measure;
         format!("{id}.{} of {}", self.figure, self.place())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_gate_is_read_as_its_grammar_says() {
+        let gate: Gate = "wakeup/latency.p99.9{load=dd,,x, thread=1} > 50us"
+            .parse()
+            .unwrap();
+        let labels = [("load", "dd,x"), ("thread", "1")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(gate.selector.experiment.as_deref(), Some("wakeup"));
+        assert_eq!(gate.selector.measure, "latency");
+        assert_eq!(gate.selector.figure.as_deref(), Some("p99.9"));
+        assert_eq!(gate.selector.labels, labels);
+        assert_eq!((gate.limit, gate.unit), (50_000.0, LimitUnit::Ns));
+        // A load may hold the sign.
+        let gate: Gate = "lost{load=sh -c a>b} > 2%".parse().unwrap();
+        assert_eq!(gate.selector.labels[0].1, "sh -c a>b");
+        assert_eq!((gate.limit, gate.unit), (0.02, LimitUnit::Share));
+        assert_eq!(gate.selector.figure, None);
+    }
+
+    #[test]
+    fn what_is_no_gate_says_why() {
+        for (text, why) in [
+            ("", "no '>'"),
+            ("lost", "no '>'"),
+            ("> 2%", "names no measure"),
+            ("/lost > 2%", "names no measure"),
+            ("lost > ", "begins with no number"),
+            ("lost > much", "begins with no number"),
+            ("lost > 2 parsecs", "'parsecs' is no unit"),
+            ("lost{load=dd > 2%", "no closing brace"),
+            ("lost{dd} > 2%", "'dd' is no label"),
+            ("lost{} > 2%", "is no label"),
+        ] {
+            let error = text.parse::<Gate>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+            assert!(error.contains("Write '"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_gate_or_refused(text in any::<String>(), limit in any::<String>()) {
+            let _ = text.parse::<Gate>();
+            let _ = Selector::parse(&text);
+            let _ = format!("lost > {limit}").parse::<Gate>();
+            let _ = format!("{text} > 2%").parse::<Gate>();
+            let _ = format!("lost{{{text}}} > 2%").parse::<Gate>();
+        }
+
+        #[test]
+        fn any_value_of_a_label_can_be_written(value in "[^{}>]*") {
+            let doubled = value.replace(',', ",,");
+            // At the ends, commas of the value and those between labels can't be told apart, nor blanks.
+            prop_assume!(!value.starts_with(',') && !value.ends_with(',') && value.trim() == value);
+            let selector = Selector::parse(&format!("lost{{a=1,load={doubled}}}")).unwrap();
+            prop_assert_eq!(&selector.labels[1].1, &value);
+        }
     }
 }

@@ -116,6 +116,16 @@ impl Figure {
     /// The 99.99th percentile.
     pub const P99_99: Self = Self::Quantile(Quantile::P99_99);
 
+    /// Returns its unit, of a measure with this one: `1` for a share, `1/s` for a rate.
+    #[must_use]
+    pub fn unit(self, of_measure: &'static str) -> &'static str {
+        match self {
+            Self::Share => "1",
+            Self::Rate => "1/s",
+            _ => of_measure,
+        }
+    }
+
     /// Returns how runs are put together.
     #[must_use]
     pub fn kind(self) -> Kind {

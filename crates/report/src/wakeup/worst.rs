@@ -43,7 +43,7 @@ pub struct WorstFigure {
     pub blame: Option<Blame>,
 }
 
-/// Finds the worst wake-ups of a cell, worst first.
+/// Finds the worst wake-ups of a cell, worst first; where a limit was set, those above it.
 pub(super) fn find(
     plan: &CellPlan,
     threads: &[Thread<'_>],
@@ -108,6 +108,7 @@ pub(super) fn find(
         }
         found.append(&mut exact);
     }
+    found.retain(|worst| plan.work.above.is_none_or(|above| worst.latency_ns > above));
     keep_worst(&mut found);
     found
 }

@@ -249,3 +249,53 @@ fn a_comparison_in_a_pull_request() {
     let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
     insta::assert_snapshot!(terminal::compare_markdown(&compared));
 }
+
+#[test]
+fn figures_of_which_one_side_has_fewer_repetitions_are_compared_too() {
+    let two = |offset: u64, failed: bool| {
+        let mut run = Run::new(1);
+        for block in 1..=8 {
+            for size in [22, 26] {
+                if failed && block == 3 && size == 26 {
+                    run.failed(block, "process", "prime", "the agent was killed");
+                    continue;
+                }
+                let durations: Vec<u64> = (0..1_000)
+                    .map(|n| 1_000 + offset + u64::from(block) + n % 7)
+                    .collect();
+                let folded = timed(&durations, Fold::default());
+                run.done(block, "process", "prime", Some(size), folded);
+            }
+        }
+        run.data().analyse()
+    };
+    let compared = between(&[two(0, false)], &[two(500, true)]).unwrap();
+    let medians: Vec<&ComparedRow> = (compared.rows.iter())
+        .filter(|row| (row.measure.as_str(), row.figure.as_str()) == ("duration", "p50"))
+        .collect();
+    assert_eq!(medians.len(), 2);
+    // Two tables of their own: 2 of C(16, 8), and 2 of C(15, 7) or half of that, each twice.
+    for median in medians {
+        assert!(median.is_worse, "{median:?}");
+        assert!(
+            median.adjusted_p_value.unwrap() <= 4.0 / 6_435.0 + 1e-9,
+            "{median:?}"
+        );
+    }
+    // One table more asks for one repetition more.
+    assert_eq!((compared.needed, compared.can_tell), (5, true));
+}
+
+#[test]
+fn a_gate_without_a_figure_is_of_the_first_and_knows_groups() {
+    let (base, new) = (invocations(6, 4_000, 1), invocations(6, 4_400, 2));
+    let compared = between(&base, &new).unwrap();
+    let judge = |text: &str| text.parse::<ShiftGate>().unwrap().judge(&compared, false);
+    // The longest can't be told to differ, the median does.
+    let judged = judge("response{load=idle,group=process} > +5%").unwrap();
+    assert!(
+        judged.sentence.contains("wakeup/response.p50"),
+        "{judged:?}"
+    );
+    assert!(judge("response{group=guest} > +5%").is_err());
+}

@@ -363,6 +363,94 @@ fn one_stalled_run_takes_no_share_out_of_its_bounds() {
     }
 }
 
+/// Finds what a text calls a percentage and isn't from 0 to 100.
+fn beyond_bounds(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('%') {
+        let before = &text[..at];
+        // A length in a style sheet stands before its sign without a blank.
+        let Some(before) = before.strip_suffix(char::is_whitespace) else {
+            continue;
+        };
+        let number =
+            before.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
+        let negative = number.ends_with(['-', '−']);
+        let digits = before[number.len()..].replace(',', "");
+        if digits
+            .parse::<f64>()
+            .is_ok_and(|percent| negative || percent > 100.0)
+        {
+            found.push(format!("{} %", &before[number.len()..]));
+        }
+    }
+    found
+}
+
+/// Finds the intervals of shares in JSON that leave 0 to 1.
+fn shares_beyond_bounds(value: &serde_json::Value, is_share: bool, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let is_share = is_share || fields.get("unit").is_some_and(|unit| unit == "1");
+            for key in ["low", "high", "figure", "value", "lowest", "highest"] {
+                let number = fields.get(key).and_then(serde_json::Value::as_f64);
+                if is_share && number.is_some_and(|number| !(0.0..=1.0).contains(&number)) {
+                    found.push(format!("{key} in {value}"));
+                }
+            }
+            for (key, field) in fields {
+                shares_beyond_bounds(field, key.contains("share"), found);
+            }
+        }
+        serde_json::Value::Array(all) => {
+            for one in all {
+                shares_beyond_bounds(one, is_share, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_share_of_gap_leaves_its_bounds(
+        runs in proptest::collection::vec((0_u64..200, 1_300_u64..1 << 24), 2..=3),
+        stalled in 0_usize..3,
+        stall in 1_u32..40,
+        offset: u64,
+    ) {
+        let mut run = Run::new(1);
+        for (number, (gaps, length)) in runs.iter().enumerate() {
+            let step = length + 100_000;
+            let mut gaps: Vec<(u64, u64)> = (0..*gaps).map(|n| (150_000 + n * step, *length)).collect();
+            if number == stalled % runs.len() {
+                let end = gaps.last().map_or(0, |(at, length)| at + length);
+                gaps.push((end + 21_000, (1 << stall) + offset % (1 << stall)));
+            }
+            let folded = spin(1_000_000, 20, &gaps, from(1_300));
+            run.done(number as u32 + 1, "process", "gap", None, folded);
+        }
+        let analysis = run.data().analyse();
+        let none = Vec::<String>::new();
+        prop_assert_eq!(beyond_bounds(&terminal::render(&analysis, 110, false)), none.clone());
+        prop_assert_eq!(beyond_bounds(&html::render(&analysis)), none.clone());
+        let summary = serde_json::to_value(analysis.summary()).unwrap();
+        let mut found = Vec::new();
+        shares_beyond_bounds(&summary, false, &mut found);
+        prop_assert_eq!(found, none);
+        let shares = summary["figures"].as_array().unwrap().iter();
+        let shares = shares.filter(|row| row["unit"] == "1" && row["value"].is_f64());
+        prop_assert!(shares.count() > 0);
+    }
+}
+
+#[test]
+fn percentages_beyond_their_bounds_are_found() {
+    let text = "−98 % to 170 %, 5 %; width:120%; 100.0 %";
+    assert_eq!(beyond_bounds(text), ["98 %", "170 %"]);
+}
+
 #[test]
 fn different_work_for_one_size_is_an_error() {
     let mut run = Run::new(1);

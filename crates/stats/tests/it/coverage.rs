@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 use tare_stats::{
-    Counts, Interval, Kind, Level, OverRuns, holm, normal_mean, over_runs, rank_sum_p_value,
+    Counts, Interval, Kind, Level, OverRuns, compare_groups, normal_mean, over_runs,
     rate_over_runs, share_over_runs, shift,
 };
 
@@ -87,22 +87,19 @@ fn ordered_intervals_of_a_skewed_median_hold_it_at_least_as_often_as_they_say() 
 }
 
 #[test]
-fn shifts_are_held_and_alike_runs_rarely_differ() {
+fn nineteen_of_twenty_intervals_of_a_shift_hold_it() {
     let mut random = Rng::with_seed(5);
     // As skewed as maxima are.
     let skewed = |random: &mut Rng| (2.0 * normal(random)).exp();
     for (first, second) in [(4, 4), (5, 9), (12, 12), (25, 25)] {
-        let (mut held, mut alarms) = (0, 0);
+        let mut held = 0;
         for _ in 0..2_000 {
             let a: Vec<f64> = (0..first).map(|_| skewed(&mut random)).collect();
             let b: Vec<f64> = (0..second).map(|_| skewed(&mut random) + 3.0).collect();
             let interval = shift(&a, &b, Level::P95).unwrap();
             held += u32::from(interval.low <= 3.0 && 3.0 <= interval.high);
-            let alike: Vec<f64> = b.iter().map(|value| value - 3.0).collect();
-            alarms += u32::from(rank_sum_p_value(&a, &alike).unwrap() <= 0.05);
         }
         assert!(held >= 1_870, "{first} and {second}: {held} of 2,000");
-        assert!(alarms <= 130, "{first} and {second}: {alarms} of 2,000");
     }
 }
 
@@ -112,13 +109,10 @@ fn a_table_of_differences_cries_wolf_once_in_twenty_at_most() {
     let tables = 400;
     let wolves = (0..tables)
         .filter(|_| {
-            let p_values: Vec<f64> = (0..10)
-                .map(|_| {
-                    let mut set = || (0..8).map(|_| normal(&mut random)).collect::<Vec<f64>>();
-                    rank_sum_p_value(&set(), &set()).unwrap()
-                })
-                .collect();
-            holm(&p_values).into_iter().any(|p| p <= 0.05)
+            let mut group = || (0..6).map(|_| normal(&mut random)).collect::<Vec<f64>>();
+            let rows: Vec<_> = (0..10).map(|_| (group(), group())).collect();
+            let compared = compare_groups(&rows, Level::P95, 1).unwrap();
+            compared.iter().any(|row| row.differs(0.05))
         })
         .count();
     // 5 % of 400 and three standard errors.

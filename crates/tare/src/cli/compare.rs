@@ -23,7 +23,7 @@ pub struct CompareArguments {
     )]
     pub by: Option<By>,
     /// Measure this machine against itself, and print how often it is said to differ: rate of false alarms
-    #[arg(long = "self", conflicts_with_all = ["base", "to", "by", "fail_if", "allow_single"])]
+    #[arg(long = "self", conflicts_with_all = ["base", "to", "by", "fail_if", "allow_single", "json", "markdown"])]
     pub itself: bool,
     /// Pairs of invocations that --self measures
     #[arg(long, value_name = "N", default_value_t = 6, requires = "itself", value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -1,8 +1,9 @@
 //! `tare compare`: tells what differs between runs, or within one, and how sure that is.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use tare_report::compare::{Comparison, compare, side, sides_by};
+use tare_report::compare::{Comparison, Comparisons, SCHEMA, compare, side, sides_by};
 use tare_report::{Analysis, analyse, terminal as tables};
 use tare_results::RunFolder;
 
@@ -32,14 +33,33 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
         }
         None => vec![between(&arguments.base, &arguments.to)?],
     };
-    for comparison in &comparisons {
-        show(comparison, arguments, terminal)?;
+    let comparisons = Comparisons {
+        schema: SCHEMA,
+        comparisons,
+    };
+    if arguments.json {
+        terminal.print_json(&comparisons)?;
     }
-    gate(&comparisons, arguments, terminal)
+    for comparison in comparisons.comparisons.iter().filter(|_| !arguments.json) {
+        let (width, colour) = (terminal.width(), terminal.colours_results());
+        terminal.print(&match arguments.markdown {
+            true => tables::compare_markdown(comparison),
+            false => tables::compare(comparison, width.into(), colour),
+        })?;
+    }
+    gate(&comparisons.comparisons, arguments, terminal)
 }
 
 /// Compares the runs of two sides.
 pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, CommandError> {
+    // Given twice, a run would be two witnesses that agree.
+    let mut seen = BTreeSet::new();
+    for path in base.iter().chain(new) {
+        if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+            let why = format!("{} is given twice: give each run once", path.display());
+            return Err(CommandError::Usage(why));
+        }
+    }
     let read_all = |paths: &[PathBuf]| -> Result<Vec<(String, Analysis)>, CommandError> {
         let read = paths.iter().map(|path| Ok((name(path), read(path)?)));
         read.collect()
@@ -51,21 +71,6 @@ pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, C
         side(label, &runs)
     };
     Ok(compare(&of("BASE", &base), &of("NEW", &new))?)
-}
-
-fn show(
-    comparison: &Comparison,
-    arguments: &CompareArguments,
-    terminal: &Terminal,
-) -> Result<(), CommandError> {
-    if arguments.json {
-        return terminal.print_json(comparison);
-    }
-    if arguments.markdown {
-        return terminal.print(&tables::compare_markdown(comparison));
-    }
-    let (width, colour) = (terminal.width(), terminal.colours_results());
-    terminal.print(&tables::compare(comparison, width.into(), colour))
 }
 
 /// Judges all comparisons by all gates, and says what decides.

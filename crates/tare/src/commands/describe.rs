@@ -7,7 +7,7 @@ use tare_experiments::find;
 use tare_lab::units::human;
 use tare_loads::{Cpus, Load};
 use tare_results::RunFolder;
-use tare_results::model::Plan;
+use tare_results::model::{CellPlan, Plan};
 use tare_targets::spec;
 
 use super::host::Host;
@@ -37,6 +37,21 @@ pub fn describe(plan: &Plan) -> String {
         plan.seed
     ));
     lines.join("\n")
+}
+
+/// Describes what would be measured if more cells were added to a run.
+pub fn describe_more(folder: &RunFolder, more: Vec<CellPlan>) -> String {
+    let missing = folder.missing().into_iter().cloned();
+    let added = counted(more.len(), "cell", "cells");
+    let plan = Plan {
+        cells: missing.chain(more).collect(),
+        ..folder.plan().clone()
+    };
+    format!(
+        "{}\n{added} would be added to {}",
+        describe(&plan),
+        folder.path().display()
+    )
 }
 
 /// Describes what is missing from a run.

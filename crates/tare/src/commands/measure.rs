@@ -12,14 +12,14 @@ use tare_lab::plan::{Frame, more_runs};
 use tare_lab::units::exact;
 use tare_lab::{ExperimentError, Tally, execute};
 use tare_loads::{Load, Unavailable, availability};
-use tare_report::rows::Gate;
-use tare_results::model::{Plan, SettingPlan};
+use tare_report::rows::gate::{Gate, GateError, written};
+use tare_results::model::{Plan, SettingPlan, Unit};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, engine, spec};
 use tare_wire::cpus::Cpus;
 
-use super::describe::{counted, describe, describe_missing, introduce};
+use super::describe::{counted, describe, describe_missing, describe_more, introduce};
 use super::host::Host;
 use super::run_folder::{judge, new_path, present};
 use super::{clean_up, realtime, resume};
@@ -80,21 +80,20 @@ pub fn measure(
     let folder = match &request.resume {
         Some(path) => {
             let mut folder = resume::open(path, &host.record)?;
+            check_gates(request.fail_if, folder.plan())?;
             if let Some(runs) = request.more_runs {
                 let more = more_runs(folder.plan(), runs)?;
                 if request.dry_run {
-                    terminal.print(&format!(
-                        "{} would be added.",
-                        counted(more.len(), "cell", "cells")
-                    ))?;
-                } else {
-                    folder.extend(more)?;
+                    terminal.print(&describe_more(&folder, more))?;
+                    return Ok(exit::DONE);
                 }
+                folder.extend(more)?;
             }
             folder
         }
         None => {
             let plan = plan(&host)?;
+            check_gates(request.fail_if, &plan)?;
             require_targets(&plan)?;
             require_loads(&plan)?;
             realtime::require(&plan, &host.record)?;
@@ -137,11 +136,27 @@ pub fn measure(
         }
     };
     let analysis = present(&folder, request.json, terminal)?;
-    let failed = judge(request.fail_if, &analysis, request.json, terminal)?;
-    Ok(match conclude(&folder, tally, request.json, terminal)? {
-        exit::DONE if failed => exit::THRESHOLD,
-        code => code,
-    })
+    let code = conclude(&folder, tally, request.json, terminal)?;
+    if code == exit::INTERRUPTED {
+        // Gates are of what was planned, and that is not there yet.
+        return Ok(code);
+    }
+    match judge(request.fail_if, &analysis, request.json, terminal) {
+        Ok(true) if code == exit::DONE => Ok(exit::THRESHOLD),
+        Ok(_) => Ok(code),
+        // Without the cells that failed there may be nothing left to judge.
+        Err(error) if code == exit::FAILED => {
+            terminal.warn(&error.to_string());
+            Ok(code)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses gates that no figure of a plan can match, before anything is measured.
+fn check_gates(gates: &[Gate], plan: &Plan) -> Result<(), CommandError> {
+    let checked: Result<(), GateError> = gates.iter().try_for_each(|gate| gate.check(plan));
+    Ok(checked?)
 }
 
 /// Returns the CPUs of this machine that the cells of a plan are pinned to.
@@ -267,15 +282,22 @@ fn exceeded(folder: &RunFolder) -> Option<String> {
         };
         number += record.exceeded.len();
         for exceeded in &record.exceeded {
-            if greatest
-                .as_ref()
-                .is_none_or(|(value, _)| exceeded.value > *value)
+            let head = record.sets.get(exceeded.set as usize);
+            if let Some(head) = head
+                && greatest
+                    .as_ref()
+                    .is_none_or(|(value, _)| exceeded.value > *value)
             {
-                let set = record.sets.get(exceeded.set as usize);
-                let of = set.map_or_else(String::new, |head| head.measure.clone());
+                let in_unit = |value: u64| match head.unit {
+                    Unit::Ns => written(value as f64, "ns"),
+                    Unit::Cycles => written(value as f64, "cycles"),
+                };
+                let limit = plan.work.above.map_or_else(String::new, in_unit);
                 let text = format!(
-                    "{of} {} in cell {} ({})",
-                    exact(exceeded.value),
+                    "{} {} of activation {} in cell {} ({}), above {limit}",
+                    head.measure,
+                    in_unit(exceeded.value),
+                    exact(exceeded.index),
                     plan.id,
                     plan.label()
                 );
@@ -284,10 +306,11 @@ fn exceeded(folder: &RunFolder) -> Option<String> {
         }
     }
     let (_, greatest) = greatest?;
-    let counted = counted(number, "sample was", "samples were");
-    Some(format!(
-        "Limit exceeded: {counted} above --trace-above; the greatest: {greatest}."
-    ))
+    let others = match number {
+        1 => String::new(),
+        n => format!("; {} more", counted(n - 1, "sample was", "samples were")),
+    };
+    Some(format!("Limit exceeded: {greatest}{others}."))
 }
 
 fn kept(folder: &RunFolder) -> String {

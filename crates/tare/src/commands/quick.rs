@@ -25,6 +25,7 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
         output: arguments.output.clone(),
         cpu: arguments.cpu,
         json: arguments.json,
+        fail_if: arguments.fail_if.clone(),
         warmup: Plan::DEFAULT_WARMUP,
         window: Plan::DEFAULT_WINDOW,
         ..NoiseArguments::default()

@@ -1,63 +1,234 @@
 //! `tare compare` from the command line to the exit code.
 
-use crate::common::Bench;
+use crate::common::{Bench, files, skip};
 use serde_json::Value;
 
-/// Is a short measurement that any machine can do: a thread woken 200 times, in so many runs.
-fn measure(bench: &Bench, folder: &str, runs: u32) {
-    let words = "wakeup -i 1000 -l 200 --policy other -a 0 --seed 1";
+/// A short measurement that any machine can do: a thread woken 200 times, in so many runs.
+fn wakeup(bench: &Bench, folder: &str, runs: u32) {
+    let words = "wakeup -i 1000 -l 200 --policy other -a 0";
     let ran = bench.run(&format!("{words} --runs {runs} --output {folder}"));
     ran.expect(0, &[]);
 }
 
-#[test]
-fn two_runs_are_compared_and_a_gate_needs_enough_of_them() {
-    let bench = Bench::new();
-    measure(&bench, "a", 1);
-    measure(&bench, "b", 1);
-    let ran = bench.run("compare a b");
+fn noise(bench: &Bench, folder: &str, rest: &str) {
+    let words = "noise --workload prime --limit 10 --repetitions 2000 --cpu 0";
+    let ran = bench.run(&format!("{words} {rest} --output {folder}"));
     ran.expect(0, &[]);
-    assert!(ran.out.contains("cannot be told"), "{}", ran.out);
-    // p99 of 200 activations has two beyond it.
-    assert!(
-        ran.out.contains("p99 needs 1,000 activations in each run"),
-        "{}",
-        ran.out
-    );
+}
 
-    let ran = bench.run("compare a b --json");
+fn json(bench: &Bench, words: &str) -> Vec<Value> {
+    let ran = bench.run(&format!("{words} --json"));
     ran.expect(0, &[]);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(
-        (&json["experiment"], &json["can_tell"]),
-        (&"wakeup".into(), &false.into())
-    );
-    assert_eq!(json["rows"].as_array().unwrap().len(), 5);
-    assert_eq!(json["differences"], Value::Array(Vec::new()));
-
-    bench
-        .run("compare a b --fail-on-regression")
-        .expect(1, &["the gate can't tell"]);
+    assert!(json["schema"].is_u64());
+    json["comparisons"].as_array().unwrap().clone()
 }
 
 #[test]
-fn a_run_does_not_differ_from_itself() {
+fn several_invocations_are_compared_and_gates_judge_their_shift() {
     let bench = Bench::new();
-    measure(&bench, "a", 6);
-    let ran = bench.run("compare a a --fail-on-regression");
-    ran.expect(0, &[]);
-    assert!(ran.out.contains("is said to differ"), "{}", ran.out);
+    for number in 1..=4 {
+        wakeup(&bench, &format!("a{number}"), 1);
+        wakeup(&bench, &format!("b{number}"), 1);
+    }
+    let four = "compare a1 a2 a3 a4 --to b1 b2 b3 b4";
+    let compared = json(&bench, four);
+    let [compared] = compared.as_slice() else {
+        panic!("{compared:?}");
+    };
+    assert_eq!(compared["unit"], "invocations");
+    assert_eq!(compared["repetitions"], serde_json::json!([4, 4]));
+    assert_eq!(compared["can_tell"], true);
+    assert_eq!(compared["differences"], Value::Array(Vec::new()));
+    let rows = compared["rows"].as_array().unwrap();
+    let row = |figure: &str| {
+        rows.iter()
+            .find(|row| row["measure"] == "response" && row["figure"] == figure)
+            .unwrap()
+    };
+    assert!(row("p50")["low"].is_f64() && row("p50")["adjusted_p_value"].is_f64());
+    // p99 of 200 activations has two beyond it.
+    let refused = row("p99")["refused"].as_str().unwrap();
+    assert!(
+        refused.contains("needs 1000 samples in each run"),
+        "{refused}"
+    );
+
+    let ran = bench.run(four);
+    ran.expect(
+        0,
+        &["BASE: a1, a2, a3, a4 (4 invocations)", "p99 needs 1000"],
+    );
+    let ran = bench.run(&format!("{four} --markdown --fail-if response>+1000s"));
+    ran.expect(0, &["| measured | figure | BASE | NEW | shift |", "passed"]);
+    // A figure that the runs can't carry fails its gate.
+    let ran = bench.run(&format!("{four} --fail-if response.p99>+5%"));
+    ran.expect(3, &[]);
+    assert!(
+        ran.out.contains("can't be told: p99 needs 1000"),
+        "{}",
+        ran.out
+    );
+    let ran = bench.run(&format!("{four} --json --fail-if response.p99>+5%"));
+    ran.expect(3, &[]);
+    serde_json::from_str::<Value>(&ran.out).unwrap();
+    assert!(ran.err.contains("Gate failed"), "{}", ran.err);
+
+    let ran = bench.run("compare a1 a2 --to b1 b2 --fail-if response>+5%");
+    ran.expect(
+        3,
+        &["that needs 4 invocations of each, and there are 2 and 2"],
+    );
+    assert!(
+        ran.out
+            .contains("can't be told with 2 against 2 invocations; it needs 4 of each"),
+        "{}",
+        ran.out
+    );
+    for (gate, said) in [
+        ("lost>+5%", "matches no figure"),
+        ("response>+5points", "another unit"),
+        ("response>5", "has no unit"),
+    ] {
+        bench
+            .run(&format!("{four} --fail-if {gate}"))
+            .expect(2, &[said]);
+    }
+}
+
+#[test]
+fn one_invocation_against_another_tells_of_two_runs() {
+    let bench = Bench::new();
+    noise(&bench, "a", "--runs 4");
+    noise(&bench, "b", "--runs 4");
+    let compared = &json(&bench, "compare a --to b")[0];
+    assert_eq!(
+        (&compared["unit"], &compared["can_tell"]),
+        (&"two_runs".into(), &true.into())
+    );
+    assert_eq!(compared["repetitions"], serde_json::json!([4, 4]));
+    let ran = bench.run("compare a --to b --fail-if duration>+0%");
+    ran.expect(
+        0,
+        &["not judged: one invocation against another", "two runs"],
+    );
+    bench
+        .run("compare a --to b --fail-if duration>+1000s --allow-single")
+        .expect(0, &["passed"]);
+    // With too few runs, the permission helps nothing.
+    noise(&bench, "c", "--runs 1");
+    bench
+        .run("compare a --to c --fail-if duration>+5% --allow-single")
+        .expect(
+            3,
+            &["can't be told with 4 against 1 runs; it needs 4 of each"],
+        );
+}
+
+#[test]
+fn a_resumed_run_is_several_invocations() {
+    let bench = Bench::new();
+    for folder in ["a", "b"] {
+        noise(&bench, folder, "--runs 2");
+        let words = format!("noise --resume {folder} --runs 2");
+        for _ in 0..3 {
+            bench.run(&words).expect(0, &["2 cells"]);
+        }
+    }
+    let compared = &json(&bench, "compare a --to b")[0];
+    assert_eq!(compared["unit"], "invocations");
+    assert_eq!(compared["repetitions"], serde_json::json!([4, 4]));
+    assert_eq!(compared["can_tell"], true);
+}
+
+#[test]
+fn loads_and_targets_are_compared_within_a_run() {
+    let bench = Bench::new();
+    noise(&bench, "run", "--runs 4 --load idle --load dd");
+    let by_load = json(&bench, "compare run --by load");
+    assert_eq!(by_load[0]["names"], serde_json::json!(["idle", "dd"]));
+    assert_eq!(by_load[0]["unit"], "conditions");
+    bench
+        .run("compare run --by load --markdown --fail-if duration{load=dd}>+1000s")
+        .expect(0, &["process and process under dd", "passed"]);
+    bench
+        .run("compare run --by target")
+        .expect(1, &["the run has but one target, process"]);
+    bench
+        .run("compare run run --by load")
+        .expect(2, &["give one folder"]);
+    let targets: Value = serde_json::from_str(&bench.run("targets --json").out).unwrap();
+    let mut rows = targets.as_array().unwrap().iter();
+    let unikernel = rows.find(|row| row["name"] == "unikernel").unwrap();
+    if unikernel["state"] != "usable" {
+        return skip("unikernel", &unikernel["why"].to_string());
+    }
+    noise(
+        &bench,
+        "both",
+        "--runs 4 --target process --target unikernel,irq=off",
+    );
+    let by_target = json(&bench, "compare both --by target");
+    let names = serde_json::json!(["process", "unikernel,irq=off"]);
+    assert_eq!((by_target.len(), &by_target[0]["names"]), (1, &names));
+}
+
+#[test]
+fn a_machine_is_compared_with_itself() {
+    let bench = Bench::new();
+    // Two runs a side can't tell anything, so nothing is a false alarm.
+    let measured = "noise --workload prime --limit 10 --repetitions 2000 --runs 2";
+    let ran = bench.run(&format!("compare --self --pairs 2 -- {measured}"));
+    ran.expect(
+        0,
+        &[
+            "pair 2 of 2: 0 of",
+            "was said to differ in 0 of 2 pairs (0 %; 95 % CI 0 % to 84 %)",
+            "nothing can be told with fewer than 4 of each",
+        ],
+    );
+    assert_eq!(files(&bench.scratch()), Vec::<String>::new());
+    assert_eq!(files(&bench.work()), Vec::<String>::new());
+    bench
+        .run("compare --self --pairs 1 -- noise --workload nothing")
+        .expect(
+            1,
+            &["`tare noise --workload nothing` failed", "invalid value"],
+        );
+    bench.run("compare --self a").expect(2, &[]);
 }
 
 #[test]
 fn what_cannot_be_compared_says_why() {
     let bench = Bench::new();
+    noise(&bench, "noise", "--runs 1");
+    wakeup(&bench, "wakeup", 1);
     bench
-        .run("noise --workload prime --repetitions 1000 --runs 1 --output noise")
-        .expect(0, &[]);
+        .run("compare noise --to wakeup")
+        .expect(1, &["have no target, load and measure in common"]);
     bench
-        .run("compare noise noise")
-        .expect(1, &["the first run", "has no wake-ups"]);
-    bench.run("compare noise nowhere").expect(1, &["nowhere"]);
-    bench.run("compare noise").expect(2, &["RUN_B"]);
+        .run("compare noise --to nowhere")
+        .expect(1, &["nowhere"]);
+    bench.run("compare noise").expect(2, &["--to"]);
+    bench
+        .run("compare noise --to wakeup ./noise")
+        .expect(2, &["./noise is given twice"]);
+}
+
+#[test]
+fn a_run_of_another_schema_is_refused_with_both_versions() {
+    let bench = Bench::new();
+    noise(&bench, "run", "--runs 1");
+    let path = bench.work().join("run/plan.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let now = format!("\"schema\": {}", tare_results::model::SCHEMA);
+    assert!(text.contains(&now), "{text}");
+    std::fs::write(&path, text.replacen(&now, "\"schema\": 1", 1)).unwrap();
+    let said = format!(
+        "has version 1 of the run folder's schema, this tare reads {}",
+        tare_results::model::SCHEMA
+    );
+    for words in ["report run", "compare run --to run2", "noise --resume run"] {
+        bench.run(words).expect(1, &[&said]);
+    }
 }

@@ -8,6 +8,8 @@ mod compare;
 mod culprit;
 mod cyclictest;
 mod exchange;
+mod figures;
+mod gates;
 mod help;
 mod image;
 mod kernel;

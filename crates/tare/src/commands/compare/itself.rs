@@ -4,8 +4,11 @@
 //! between them, so whatever is said to differ is a false alarm. All of them together are compared as two groups, as a comparison
 //! with several invocations of each side would be.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_stats::{Level, false_alarms};
@@ -28,6 +31,11 @@ const DEFAULT: [&str; 7] = [
     "6",
 ];
 
+/// How often it is looked whether somebody wants to end the measurement.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long an invocation may take to end early.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Measures pairs, compares them, and says how often they were said to differ.
 pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     let interrupt = Interrupt::install()?;
@@ -46,10 +54,9 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
         let order = if pair % 2 == 1 { [0, 1] } else { [1, 0] };
         let paths = [0, 1].map(|side| scratch.path().join(format!("{pair}-{side}")));
         for side in order {
-            if interrupt.finish_requested() {
+            if !measure(&command, &paths[side], &guard, &interrupt)? {
                 return Ok(exit::INTERRUPTED);
             }
-            measure(&command, &paths[side])?;
         }
         let [first, second] = paths;
         let comparison = between(std::slice::from_ref(&first), std::slice::from_ref(&second))?;
@@ -88,26 +95,40 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
     Ok(exit::DONE)
 }
 
-/// Runs one invocation of this very program.
-fn measure(command: &[&str], output: &PathBuf) -> Result<(), CommandError> {
-    let own = std::env::current_exe().map_err(|error| {
-        CommandError::Measurement(format!("this program can't find itself: {error}"))
-    })?;
-    let done = Command::new(own)
-        .args(command)
-        .arg("--output")
-        .arg(output)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output();
+/// Runs one invocation of this very program. Returns whether it came to its end: a Ctrl-C ends it early.
+fn measure(
+    command: &[&str],
+    output: &Path,
+    guard: &Guard,
+    interrupt: &Interrupt,
+) -> Result<bool, CommandError> {
     let failed = |why: String| {
         CommandError::Measurement(format!("`tare {}` failed: {why}", command.join(" ")))
     };
-    let done = done.map_err(|error| failed(error.to_string()))?;
-    if done.status.success() {
-        return Ok(());
+    let file = |error: io::Error| failed(error.to_string());
+    let own = std::env::current_exe().map_err(file)?;
+    let said = output.with_extension("stderr");
+    let mut child = guard.spawn(
+        Command::new(own)
+            .args(command)
+            .arg("--output")
+            .arg(output)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&said).map_err(file)?),
+    )?;
+    let status = loop {
+        if let Some(status) = child.wait_with_deadline(Instant::now() + LOOK)? {
+            break status;
+        }
+        if interrupt.finish_requested() {
+            child.stop_group(GRACE)?;
+            return Ok(false);
+        }
+    };
+    if status.success() {
+        return Ok(true);
     }
-    let said = String::from_utf8_lossy(&done.stderr);
+    let said = fs::read_to_string(&said).map_err(file)?;
     Err(failed(said.trim().to_owned()))
 }

@@ -201,6 +201,11 @@ pub fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Reads a JSON file.
+pub fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
 /// Returns whether the tests run as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -1,0 +1,140 @@
+//! The rows of every figure: what they say of resumed runs, and that other engines read them.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{Bench, json, skip};
+use serde_json::Value;
+
+/// The page whose queries are executed.
+const PAGE: &str = include_str!("../../../../docs/figures.md");
+
+/// Returns the rows of a run over all blocks.
+fn rows(bench: &Bench, run: &str) -> Vec<Value> {
+    let summary = json(&bench.work().join(run).join("summary.json"));
+    summary["figures"].as_array().unwrap().clone()
+}
+
+fn row<'a>(rows: &'a [Value], measure: &str, figure: &str) -> &'a Value {
+    rows.iter()
+        .find(|row| row["measure"] == measure && row["figure"] == figure)
+        .unwrap()
+}
+
+#[test]
+fn runs_are_added_to_a_finished_run() {
+    let bench = Bench::new();
+    let words = "wakeup -i 1000 -l 200 --policy other -a 0";
+    bench
+        .run(&format!("{words} --runs 2 --output run"))
+        .expect(0, &[]);
+    let before = rows(&bench, "run");
+    let median = row(&before, "latency", "p50");
+    assert_eq!(
+        (&median["runs"], &median["method"]),
+        (&2.into(), &Value::Null)
+    );
+    let refused = median["refused"].as_str().unwrap();
+    assert!(refused.contains("needs 6 runs, there are 2"), "{refused}");
+
+    let plan = bench.work().join("run/plan.json");
+    let planned = std::fs::read(&plan).unwrap();
+    bench
+        .run("wakeup --resume run --runs 4 --dry-run")
+        .expect(0, &["block 6", "4 cells would be added to run"]);
+    assert_eq!(std::fs::read(&plan).unwrap(), planned);
+    bench
+        .run("wakeup --resume run --runs 0")
+        .expect(2, &["number of runs"]);
+
+    let ran = bench.run("wakeup --resume run --runs 4");
+    ran.expect(0, &["4 cells"]);
+    let after = rows(&bench, "run");
+    let median = row(&after, "latency", "p50");
+    assert_eq!(
+        (&median["runs"], &median["refused"]),
+        (&6.into(), &Value::Null)
+    );
+    assert!(median["low"].is_f64() && median["method"].is_string());
+    assert_eq!(after.len(), before.len());
+    let cell = |id: u32| json(&bench.work().join(format!("run/cells/{id:04}/cell.json")));
+    let invocations = (1..=6).map(|id| cell(id)["invocation"].as_str().unwrap().to_owned());
+    let invocations: Vec<String> = invocations.collect();
+    assert!(invocations[0] == invocations[1] && invocations[1] != invocations[2]);
+    assert!(invocations[2..].iter().all(|at| *at == invocations[2]));
+    let blocks: Vec<u64> = (1..=6)
+        .map(|id| cell(id)["plan"]["block"].as_u64().unwrap())
+        .collect();
+    assert_eq!(blocks, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
+    if !python.exists() {
+        return skip("DuckDB's Python package", "scripts/setup test installs it");
+    }
+    let bench = Bench::new();
+    let gap = "noise --workload gap --repetitions 200000 --cpu 0";
+    let woken = "wakeup -i 1000 -l 1000 --policy other -a 0 --load idle --load dd --phase 0.3";
+    for (words, name) in [
+        (format!("{gap} --runs 3"), "gap-1"),
+        (format!("{gap} --runs 2"), "gap-2"),
+        (format!("{woken} --runs 2"), "woken"),
+    ] {
+        let words = words.replace("-l 1000 ", "");
+        bench
+            .run(&format!("{words} --output tare-runs/{name}"))
+            .expect(0, &[]);
+    }
+    bench
+        .run("noise --resume tare-runs/gap-2 --runs 2")
+        .expect(0, &[]);
+    let query = |sql: &str| -> Vec<Value> {
+        let script = "import duckdb, json, sys\n\
+                      for row in duckdb.sql(sys.argv[1]).fetchall(): print(json.dumps(row, default=str))";
+        let mut command = Command::new(&python);
+        command.args(["-c", script, sql]).current_dir(bench.work());
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{sql}\n{said}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let of_page: Vec<&str> = PAGE
+        .split("```sql\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    let [lost, phases, invocations] = of_page[..] else {
+        panic!("{} queries", of_page.len());
+    };
+    let found = query(lost);
+    let heads: Vec<Value> = found
+        .iter()
+        .map(|row| row.as_array().unwrap()[..4].to_vec().into())
+        .collect();
+    let expected = |run: &str, blocks: u32| serde_json::json!([run, "process", "idle", blocks]);
+    assert_eq!(heads, [expected("gap-1", 3), expected("gap-2", 4)]);
+    assert!(
+        found.iter().all(|row| row[4].is_f64() && row[5].is_f64()),
+        "{found:?}"
+    );
+    let found = query(phases);
+    let loads: Vec<(&Value, &Value)> = found.iter().map(|row| (&row[1], &row[2])).collect();
+    assert_eq!(loads.len(), 2, "{found:?}");
+    assert_eq!(loads[0], (&"0".into(), &"idle".into()));
+    assert_eq!(loads[1], (&"1".into(), &"dd".into()));
+    let found = query(invocations);
+    assert_eq!(found.len(), 3, "{found:?}");
+    // The same rows as text.
+    let same = "SELECT (SELECT count(*) FROM 'tare-runs/*/figures.parquet') = \
+                (SELECT count(*) FROM read_csv('tare-runs/*/figures.csv')), \
+                (SELECT sum(value) FROM 'tare-runs/*/figures.parquet') = \
+                (SELECT sum(value) FROM read_csv('tare-runs/*/figures.csv'))";
+    let found = query(same);
+    assert_eq!(found[0][0], true, "{found:?}");
+}
