@@ -5,11 +5,8 @@ use comfy_table::CellAlignment;
 
 use super::{Interleaved, N, Page, table};
 use crate::wakeup::WakeupCombination;
-use crate::wakeup::table::{COLUMNS, Column, Line, WORST, phases, refused, worst};
+use crate::wakeup::table::{COLUMNS, Column, Line, WIDE, WORST, phases, refused, worst};
 use crate::wakeup::words::place;
-
-/// Is the width from which the table has all columns.
-const WIDE: usize = 130;
 
 impl Page {
     /// Writes what was measured of wake-ups.
@@ -40,7 +37,7 @@ impl Page {
         );
         let columns: Vec<Column> = COLUMNS
             .into_iter()
-            .filter(|column| self.width >= WIDE || !column.wide)
+            .filter(|column| self.width >= column.from)
             .collect();
         let mut head = vec!["under"];
         head.extend(columns.iter().map(|column| column.name));

@@ -11,8 +11,8 @@ use crate::format::Numbers;
 pub(crate) struct Column {
     /// Its heading; a line feed starts a new line.
     pub name: &'static str,
-    /// Whether it is left out where there is little room.
-    pub wide: bool,
+    /// Width of a terminal from which it is shown, in columns.
+    pub from: usize,
     cell: fn(Numbers, &WakeupPhase) -> String,
 }
 
@@ -30,10 +30,10 @@ const THREADS: usize = 8;
 
 const fn column(
     name: &'static str,
-    wide: bool,
+    from: usize,
     cell: fn(Numbers, &WakeupPhase) -> String,
 ) -> Column {
-    Column { name, wide, cell }
+    Column { name, from, cell }
 }
 
 fn service(
@@ -52,44 +52,43 @@ fn response(
     quantile(numbers, phase.response.map(of))
 }
 
+/// Is the width from which the tables have all columns.
+pub(crate) const WIDE: usize = 130;
+
 /// Lists the columns: the study's, then more of the service latencies, then the response latencies.
 pub(crate) const COLUMNS: [Column; 14] = [
-    column("max", false, |n, phase| {
+    column("max", 0, |n, phase| {
         phase
             .service
             .map_or_else(|| super::words::NONE.to_owned(), |s| us(n, s.longest_ns()))
     }),
-    column("mean", false, |n, phase| {
+    column("mean", 0, |n, phase| {
         median(n, phase.service.map(|s| s.mean))
     }),
-    column("sd", false, |n, phase| {
-        median(n, phase.service.map(|s| s.sd))
-    }),
-    column("min", true, |n, phase| {
+    column("sd", 0, |n, phase| median(n, phase.service.map(|s| s.sd))),
+    column("min", WIDE, |n, phase| {
         phase
             .service
             .map_or_else(|| super::words::NONE.to_owned(), |s| us(n, s.min_ns as f64))
     }),
-    column("p50", false, |n, phase| {
+    column("p50", 0, |n, phase| {
         median(n, phase.service.map(|s| s.median))
     }),
-    column("p99", false, |n, phase| service(n, phase, |s| s.p99)),
-    column("p99.9", false, |n, phase| service(n, phase, |s| s.p99_9)),
-    column("p99.99", true, |n, phase| service(n, phase, |s| s.p99_99)),
-    column("resp.\nmean", true, |n, phase| {
+    column("p99", 0, |n, phase| service(n, phase, |s| s.p99)),
+    column("p99.9", 0, |n, phase| service(n, phase, |s| s.p99_9)),
+    column("p99.99", WIDE, |n, phase| service(n, phase, |s| s.p99_99)),
+    column("resp.\nmean", WIDE, |n, phase| {
         median(n, phase.response.map(|s| s.mean))
     }),
-    column("resp.\np99", false, |n, phase| {
-        response(n, phase, |s| s.p99)
-    }),
-    column("resp.\np99.9", false, |n, phase| {
+    column("resp.\np99", 0, |n, phase| response(n, phase, |s| s.p99)),
+    column("resp.\np99.9", 0, |n, phase| {
         response(n, phase, |s| s.p99_9)
     }),
-    column("resp.\np99.99", true, |n, phase| {
+    column("resp.\np99.99", WIDE, |n, phase| {
         response(n, phase, |s| s.p99_99)
     }),
-    column("missed", false, missed),
-    column("missed\nshare", false, missed_share),
+    column("missed", 90, missed),
+    column("missed\nshare", 0, missed_share),
 ];
 
 /// Makes the table per phase of some combinations: one heading for each place, one row for each phase or load.
