@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use tare_experiments::plan::{Frame, more_runs};
-use tare_experiments::units::exact;
 use tare_experiments::{ExperimentError, Tally, execute};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_loads::{Load, Unavailable, availability};
@@ -297,7 +296,7 @@ fn exceeded(folder: &RunFolder) -> Option<String> {
                     "{} {} of activation {} in cell {} ({}), above {limit}",
                     head.measure,
                     in_unit(exceeded.value),
-                    exact(exceeded.index),
+                    exceeded.index,
                     plan.id,
                     plan.label()
                 );
