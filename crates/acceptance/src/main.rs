@@ -5,6 +5,7 @@
 //!
 //! * [`bench`]: the gap loop against unrolled timer reads, the dead time between samples against
 //!   the empty region, and folding, statistics and report of 100 million samples;
+//! * [`compare`]: how often this machine is said to differ from itself, and whether a planted shift is found;
 //! * [`containers`]: start to exit of containers, against the same done by hand;
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
 //! * [`places`]: every kind of place in one report;
@@ -18,6 +19,7 @@
 
 mod bench;
 mod boot;
+mod compare;
 mod containers;
 mod guests;
 mod hog;
@@ -45,7 +47,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("pace", pace::run),
@@ -55,6 +57,7 @@ const CHECKS: [(&str, Check); 10] = [
     ("guests", guests::run),
     ("places", places::run),
     ("latency", latency::run),
+    ("compare", compare::run),
     ("landolfi", landolfi::run),
 ];
 

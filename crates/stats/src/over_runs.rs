@@ -7,7 +7,7 @@
 //! | mean, of either sign | mean | Student's t | 3 |
 //! | rate, total, positive ratio | sum / sum | Student's t on the log scale | 3 |
 //! | share | sum / sum | Student's t on the logit scale | 3 |
-//! | quantile, minimum, maximum | median | order statistics | 6 |
+//! | quantile, minimum, maximum, standard deviation | median | order statistics | 6 |
 //!
 //! Below that number there is no interval, but the range over the runs, which promises nothing.
 //!
@@ -60,7 +60,7 @@ pub enum Kind {
     Rate,
     /// A share, from 0 to 1.
     Share,
-    /// A quantile, the minimum or the maximum of a run.
+    /// A quantile, the minimum, the maximum or the standard deviation of a run.
     Order,
 }
 

@@ -240,7 +240,8 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
 
 /// Says whether a figure is worth comparing: sums grow with the time measured, and a standard deviation says what quantiles
 /// say better.
-fn is_compared(row: &Row) -> bool {
+#[must_use]
+pub fn is_compared(row: &Row) -> bool {
     row.measure.better != Better::Neither
         && !matches!(row.figure, Figure::Sd | Figure::Min | Figure::Total)
 }

@@ -96,6 +96,24 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Says if a run of the same target and load lacks a figure: a mean delay where there was no delay. Those that have it
+    /// are not a sample of all.
+    fn all_have(&self, row: &Row) -> Result<(), String> {
+        let beside = self.rows.0.iter().filter(|other| {
+            other.experiment == row.experiment
+                && other.target == row.target
+                && other.load == row.load
+                && other.plan == row.plan
+        });
+        let all = beside.map(|other| other.each.len()).max().unwrap_or(0);
+        match row.each.len() {
+            has if has < all => Err(format!("{has} of {all} runs have it")),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Side {
     pub(super) fn identities(&self) -> Vec<RunIdentity> {
         self.runs.iter().map(|run| run.identity.clone()).collect()
@@ -134,7 +152,7 @@ impl Side {
         for run in &self.runs {
             let row = run.rows.0.iter().find(|row| of.is_of(row));
             let more = match row {
-                Some(row) => repetitions(row, unit),
+                Some(row) => run.all_have(row).and_then(|()| repetitions(row, unit)),
                 None => Err(format!("{} lacks it", run.identity.run)),
             };
             values = values.and_then(|mut values| {

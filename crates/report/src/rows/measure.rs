@@ -130,9 +130,9 @@ impl Figure {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Min | Self::Quantile(_) | Self::Max => Kind::Order,
+            Self::Sd | Self::Min | Self::Quantile(_) | Self::Max => Kind::Order,
             Self::Mean => Kind::Mean,
-            Self::Sd | Self::Total | Self::Rate | Self::Value => Kind::Rate,
+            Self::Total | Self::Rate | Self::Value => Kind::Rate,
             Self::Share => Kind::Share,
         }
     }

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, more_runs};
-use tare_lab::units::exact;
 use tare_lab::{ExperimentError, Tally, execute};
 use tare_loads::{Load, Unavailable, availability};
 use tare_report::rows::gate::{Gate, GateError, written};
@@ -297,7 +296,7 @@ fn exceeded(folder: &RunFolder) -> Option<String> {
                     "{} {} of activation {} in cell {} ({}), above {limit}",
                     head.measure,
                     in_unit(exceeded.value),
-                    exact(exceeded.index),
+                    exceeded.index,
                     plan.id,
                     plan.label()
                 );

@@ -76,13 +76,12 @@ fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
     }
     let bench = Bench::new();
     let gap = "noise --workload gap --repetitions 200000 --cpu 0";
-    let woken = "wakeup -i 1000 -l 1000 --policy other -a 0 --load idle --load dd --phase 0.3";
+    let woken = "wakeup -i 1000 --policy other -a 0 --load idle --load dd --phase 0.3";
     for (words, name) in [
         (format!("{gap} --runs 3"), "gap-1"),
         (format!("{gap} --runs 2"), "gap-2"),
         (format!("{woken} --runs 2"), "woken"),
     ] {
-        let words = words.replace("-l 1000 ", "");
         bench
             .run(&format!("{words} --output tare-runs/{name}"))
             .expect(0, &[]);
@@ -91,8 +90,9 @@ fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
         .run("noise --resume tare-runs/gap-2 --runs 2")
         .expect(0, &[]);
     let query = |sql: &str| -> Vec<Value> {
-        let script = "import duckdb, json, sys\n\
-                      for row in duckdb.sql(sys.argv[1]).fetchall(): print(json.dumps(row, default=str))";
+        let script = "import duckdb, sys\n\
+                      rows = duckdb.sql(f'SELECT to_json(q)::VARCHAR FROM ({sys.argv[1]}) q')\n\
+                      for row, in rows.fetchall(): print(row)";
         let mut command = Command::new(&python);
         command.args(["-c", script, sql]).current_dir(bench.work());
         let output = command.output().unwrap();
@@ -107,34 +107,45 @@ fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
     let of_page: Vec<&str> = PAGE
         .split("```sql\n")
         .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
+        .map(|rest| rest.split(';').next().unwrap())
         .collect();
     let [lost, phases, invocations] = of_page[..] else {
         panic!("{} queries", of_page.len());
     };
     let found = query(lost);
-    let heads: Vec<Value> = found
+    let told: Vec<_> = found
         .iter()
-        .map(|row| row.as_array().unwrap()[..4].to_vec().into())
+        .map(|row| (&row["run"], &row["target"], &row["load"], &row["blocks"]))
+        .map(|(run, target, load, blocks)| serde_json::json!([run, target, load, blocks]))
         .collect();
     let expected = |run: &str, blocks: u32| serde_json::json!([run, "process", "idle", blocks]);
-    assert_eq!(heads, [expected("gap-1", 3), expected("gap-2", 4)]);
-    assert!(
-        found.iter().all(|row| row[4].is_f64() && row[5].is_f64()),
-        "{found:?}"
-    );
+    assert_eq!(told, [expected("gap-1", 3), expected("gap-2", 4)]);
+    let figures = ["lost_percent", "worst_percent"];
+    let all_there = |row: &Value| figures.iter().all(|figure| row[figure].is_f64());
+    assert!(found.iter().all(all_there), "{found:?}");
     let found = query(phases);
-    let loads: Vec<(&Value, &Value)> = found.iter().map(|row| (&row[1], &row[2])).collect();
-    assert_eq!(loads.len(), 2, "{found:?}");
-    assert_eq!(loads[0], (&"0".into(), &"idle".into()));
-    assert_eq!(loads[1], (&"1".into(), &"dd".into()));
+    let loads: Vec<(&str, &str)> = found
+        .iter()
+        .map(|row| {
+            (
+                row["phase"].as_str().unwrap(),
+                row["load"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(loads, [("0", "idle"), ("1", "dd")]);
+    assert!(found.iter().all(|row| row["p50_us"].is_f64()), "{found:?}");
     let found = query(invocations);
-    assert_eq!(found.len(), 3, "{found:?}");
+    let runs: Vec<&Value> = found.iter().map(|row| &row["runs"]).collect();
+    assert_eq!(runs, [3, 2, 2]);
     // The same rows as text.
-    let same = "SELECT (SELECT count(*) FROM 'tare-runs/*/figures.parquet') = \
-                (SELECT count(*) FROM read_csv('tare-runs/*/figures.csv')), \
-                (SELECT sum(value) FROM 'tare-runs/*/figures.parquet') = \
-                (SELECT sum(value) FROM read_csv('tare-runs/*/figures.csv'))";
-    let found = query(same);
-    assert_eq!(found[0][0], true, "{found:?}");
+    let of = |name: &str| {
+        format!("SELECT count(*) AS n, sum(value) AS s FROM 'tare-runs/*/figures.{name}'")
+    };
+    let same = format!(
+        "SELECT a.n = b.n AND abs(a.s - b.s) <= 1e-9 * abs(b.s) AS same FROM ({}) a, ({}) b",
+        of("parquet"),
+        of("csv")
+    );
+    assert_eq!(query(&same)[0]["same"], true);
 }
