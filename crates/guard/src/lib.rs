@@ -60,7 +60,6 @@ mod sweep;
 
 pub use error::GuardError;
 pub use guard::Guard;
-pub use hierarchies::CgroupVersion;
 pub use mounts::{PrivateMount, private_mounts};
 pub use options::Options;
 pub use owned::cgroup::OwnedCgroup;
@@ -73,3 +72,4 @@ pub use report::{SweepReport, UndoReport, Undone};
 pub use signals::Interrupt;
 pub use state_dir::default_state_dir;
 pub use sweep::{sweep, sweep_with};
+pub use tare_host::CgroupVersion;

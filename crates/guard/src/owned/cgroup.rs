@@ -15,10 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tare_host::CgroupVersion;
 
 use crate::error::GuardError;
 use crate::guard::{Hold, Inner};
-use crate::hierarchies::{CgroupVersion, Hierarchy};
+use crate::hierarchies::Hierarchy;
 use crate::owned::{Context, Record};
 use crate::owner::OwnerId;
 use crate::processes::{KILL_LIMIT, kill_all};
