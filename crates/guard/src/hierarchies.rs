@@ -6,16 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::GuardError;
+use tare_host::{CgroupMount, CgroupVersion};
 
-/// Says which files a hierarchy's groups have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CgroupVersion {
-    /// `memory.limit_in_bytes`, `cpu.cfs_quota_us`.
-    One,
-    /// `memory.max`, `cpu.max`.
-    Two,
-}
+use crate::error::GuardError;
 
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +50,7 @@ impl Hierarchy {
 fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
     let mut found: Vec<(String, Hierarchy)> = Vec::new();
     for line in mounts.lines() {
-        let Some(mount) = Mount::parse(line) else {
+        let Some(mount) = CgroupMount::parse(line) else {
             continue;
         };
         if found.iter().any(|(device, _)| *device == mount.device) {
@@ -77,12 +70,9 @@ fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
         let top = Path::new(&mount.point);
         let mut parents = vec![top.to_owned()];
         // In a container the mount shows a part of the hierarchy only.
-        let below = own.and_then(|own| own.strip_prefix(mount.root.trim_end_matches('/')));
-        if let Some(below) = below.map(|path| path.trim_matches('/'))
-            && !below.is_empty()
-            && !below.split('/').any(|part| part == "..")
-        {
-            parents.push(top.join(below));
+        let below = own.map_or("", |own| mount.below(own));
+        if !below.is_empty() {
+            parents.push(top.join(below.trim_start_matches('/')));
         }
         let controllers = match mount.version {
             CgroupVersion::Two => Vec::new(),
@@ -93,70 +83,9 @@ fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
             controllers,
             parents,
         };
-        found.push((mount.device.to_owned(), hierarchy));
+        found.push((mount.device, hierarchy));
     }
     found.into_iter().map(|(_, hierarchy)| hierarchy).collect()
-}
-
-/// One line of mountinfo, as far as it matters.
-struct Mount<'a> {
-    device: &'a str,
-    root: String,
-    point: String,
-    version: CgroupVersion,
-    options: &'a str,
-}
-
-impl<'a> Mount<'a> {
-    /// Reads `31 23 0:28 /root /point rw,relatime shared:9 - cgroup cgroup rw,cpu`: any number of
-    /// fields stands before the lone hyphen.
-    fn parse(line: &'a str) -> Option<Mount<'a>> {
-        let (before, after) = line.split_once(" - ")?;
-        let mut before = before.split(' ').skip(2);
-        let (device, root, point) = (before.next()?, before.next()?, before.next()?);
-        let mut after = after.split(' ');
-        let version = match after.next()? {
-            "cgroup" => CgroupVersion::One,
-            "cgroup2" => CgroupVersion::Two,
-            _ => return None,
-        };
-        Some(Mount {
-            device,
-            root: unescape(root),
-            point: unescape(point),
-            version,
-            options: after.nth(1).unwrap_or(""),
-        })
-    }
-
-    fn has_option(&self, name: &str) -> bool {
-        self.options.split(',').any(|option| option == name)
-    }
-}
-
-/// Undoes the octal escapes of mountinfo (`\040` is a space).
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        let code = after
-            .get(..3)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok())
-            .filter(u8::is_ascii);
-        match code {
-            Some(code) => {
-                out.push(char::from(code));
-                rest = &after[3..];
-            }
-            None => {
-                out.push('\\');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@
 //! # A tour
 //!
 //! `guard` is the type that a run holds, `owned` has one file for each kind of owned thing,
-//! `journal` is the file format, `sweep` the clean-up after an owner that died, `processes` finds
+//! `record` is what `journal`, the file format, says of them, `sweep` the clean-up after an owner that died, `processes` finds
 //! and ends processes by their mark, `remove_tree` removes folders without leaving them,
 //! `hierarchies` finds where control groups can be made, `mounts` gives a command mounts that end
 //! with it, `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into two questions that a run
@@ -51,6 +51,7 @@ mod options;
 mod owned;
 mod owner;
 mod processes;
+mod record;
 mod remove_tree;
 mod report;
 pub mod signals;
@@ -60,7 +61,6 @@ mod sweep;
 
 pub use error::GuardError;
 pub use guard::Guard;
-pub use hierarchies::CgroupVersion;
 pub use mounts::{PrivateMount, private_mounts};
 pub use options::Options;
 pub use owned::cgroup::OwnedCgroup;
@@ -73,3 +73,4 @@ pub use report::{SweepReport, UndoReport, Undone};
 pub use signals::Interrupt;
 pub use state_dir::default_state_dir;
 pub use sweep::{sweep, sweep_with};
+pub use tare_host::CgroupVersion;

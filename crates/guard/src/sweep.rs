@@ -3,20 +3,14 @@
 //! Every command does this first. A journal whose lock can be had belongs to a dead owner: what it
 //! lists is undone as the owner itself would have done it. All else is left alone.
 
-use std::fs::File;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use rustix::io::Errno;
 
 use crate::error::GuardError;
-use crate::journal::{self, Contents, Damage, EXTENSION, Journal, UNBORN_EXTENSION, Unreadable};
+use crate::journal::{EXTENSION, UNBORN_EXTENSION};
 use crate::options::Options;
-use crate::owned::{Context, Record, undoing_order};
-use crate::owner::{OwnerId, Place, Relation};
-use crate::processes;
-use crate::report::{SweepReport, UndoReport};
+use crate::owned::dead::{Fate, sweep_journal};
+use crate::owner::{OwnerId, Place};
+use crate::report::SweepReport;
 use crate::state_dir::{Locked, StateDir};
 
 /// Undoes what runs that died have left behind, as their journals in a state folder tell.
@@ -35,19 +29,6 @@ pub fn sweep_with(state_dir: &Path, options: &Options) -> SweepReport {
         report.undo.problems.push(problem);
     }
     report
-}
-
-/// What became of a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// All that it listed is undone, and it was deleted.
-    Cleaned,
-    /// Its owner lives, or another sweep is at it.
-    Live,
-    /// It was not there any more.
-    Gone,
-    /// Something is left; the problems tell what.
-    Kept,
 }
 
 fn sweep_all(
@@ -87,195 +68,12 @@ fn remove_unborn(state: &StateDir, name: &str) {
     }
 }
 
-/// Cleans up after one owner, if it is dead.
-///
-/// Must not be called while settings are locked, since it locks them itself.
-pub(crate) fn sweep_journal(
-    state: &StateDir,
-    owner: &OwnerId,
-    options: &Options,
-    here: &Place,
-    report: &mut UndoReport,
-) -> Fate {
-    let name = format!("{owner}{EXTENSION}");
-    let path = state.path_of(&name);
-    let opened = state.open_file(&name);
-    let mut file = match opened.and_then(|file| lock_of_the_dead(file, here)) {
-        Ok(Some(file)) => file,
-        Ok(None) => return Fate::Live,
-        Err(Errno::NOENT) => return Fate::Gone,
-        Err(errno) => {
-            let source = errno.into();
-            report
-                .problems
-                .push(GuardError::JournalRead { path, source });
-            return Fate::Kept;
-        }
-    };
-    // Its owner, or another sweep, may have finished with it between opening and locking.
-    if rustix::fs::fstat(file.file()).is_ok_and(|status| status.st_nlink == 0) {
-        return Fate::Gone;
-    }
-    let contents = match journal::read(file.file()) {
-        Ok(contents) if contents.header.owner == *owner => contents,
-        Ok(_) => {
-            let damage = Damage {
-                line: 1,
-                why: "it names another owner".into(),
-            };
-            return put_aside(state, owner, damage, &[], report);
-        }
-        Err(Unreadable::Damaged(damage)) => return put_aside(state, owner, damage, &[], report),
-        Err(Unreadable::Newer(version)) => {
-            report
-                .problems
-                .push(GuardError::JournalNewer { path, version });
-            return Fate::Kept;
-        }
-        Err(Unreadable::Io(source)) => {
-            report
-                .problems
-                .push(GuardError::JournalRead { path, source });
-            return Fate::Kept;
-        }
-    };
-    let relation = contents.header.place.seen_from(here);
-    if relation == Relation::Elsewhere {
-        let host = contents.header.place.host;
-        report
-            .problems
-            .push(GuardError::JournalElsewhere { path, host });
-        return Fate::Kept;
-    }
-    let context = Context {
-        owner,
-        options,
-        state,
-        by_owner: false,
-        same_boot: relation == Relation::Here,
-    };
-    undo_all(
-        Journal::adopt(file, name, path, &contents),
-        contents,
-        context,
-        report,
-    )
-}
-
-/// Takes the lock of a journal, which says that its owner is dead.
-///
-/// A child that the owner was just forking when it was killed has a copy of the lock until it
-/// notices, which it does before it executes anything. So if the owner itself no longer runs, a
-/// moment's patience is in place.
-fn lock_of_the_dead(mut file: File, here: &Place) -> Result<Option<Locked>, Errno> {
-    let give_up = Instant::now() + Duration::from_millis(500);
-    loop {
-        match Locked::take(file)? {
-            Ok(locked) => return Ok(Some(locked)),
-            Err(same) => file = same,
-        }
-        let dead = journal::read(&mut file).is_ok_and(|Contents { header, .. }| {
-            header.place.seen_from(here) == Relation::Here && !processes::is_running(header.pid)
-        });
-        if !dead || Instant::now() > give_up {
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn undo_all(
-    mut journal: Journal,
-    contents: Contents,
-    context: Context<'_>,
-    report: &mut UndoReport,
-) -> Fate {
-    let problems = report.problems.len();
-    let mut things = contents.in_force;
-    let mut kept_settings = Vec::new();
-    if contents.damage.is_some() {
-        // Processes and folders carry the owner's id, which proves enough. That a setting is still
-        // in force is known from the journal alone, and this one may have lost that it is not.
-        things.retain(|(_, record)| match record {
-            Record::Setting(setting) => {
-                kept_settings.push(format!("{} (before: {:?})", setting.path, setting.before));
-                false
-            }
-            _ => true,
-        });
-    }
-    if context.same_boot {
-        let strays = processes::end_marked(context.owner, None, &mut report.undone);
-        if let Err(problem) = strays {
-            report.problems.push(problem);
-            // Already tried just now; they stay in the journal.
-            things.retain(|(_, record)| !record.runs());
-        }
-    }
-    undoing_order(&mut things, |(_, record)| record.runs());
-    for (number, record) in things {
-        match record.undo(number, context, &mut report.undone) {
-            // Noted one by one: a sweep may be killed too. Without the line the next one would look
-            // again and find nothing to undo.
-            // A damaged journal stays as it is, for a person to read.
-            Ok(()) if contents.damage.is_some() => {}
-            Ok(()) => drop(journal.undone(number)),
-            Err(problem) => report.problems.push(problem),
-        }
-    }
-    if let Some(damage) = contents.damage {
-        return put_aside(context.state, context.owner, damage, &kept_settings, report);
-    }
-    if report.problems.len() > problems {
-        return Fate::Kept;
-    }
-    match journal.remove(context.state) {
-        Ok(()) => Fate::Cleaned,
-        Err(problem) => {
-            report.problems.push(problem);
-            Fate::Kept
-        }
-    }
-}
-
-/// Gives a journal that cannot be believed another name, so that a person can look at it and the
-/// next sweep does not stumble over it again.
-fn put_aside(
-    state: &StateDir,
-    owner: &OwnerId,
-    damage: Damage,
-    settings: &[String],
-    report: &mut UndoReport,
-) -> Fate {
-    // The file's name still tells the id that processes carry.
-    let strays = processes::end_marked(owner, None, &mut report.undone);
-    report.problems.extend(strays.err());
-    let (name, aside) = (
-        format!("{owner}{EXTENSION}"),
-        format!("{owner}{EXTENSION}.damaged"),
-    );
-    let path = match state.rename(&name, &aside) {
-        Ok(()) => state.path_of(&aside),
-        Err(_) => state.path_of(&name),
-    };
-    let settings = if settings.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", settings.join(", "))
-    };
-    let Damage { line, why } = damage;
-    report.problems.push(GuardError::JournalDamaged {
-        path,
-        line,
-        why,
-        settings,
-    });
-    Fate::Kept
-}
-
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+    use crate::journal::Journal;
 
     #[test]
     fn a_journal_is_born_although_sweeps_take_its_beginnings_away() {

@@ -10,10 +10,10 @@ use crate::source::Source;
 
 /// Which interface a controller's files follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
-    /// One hierarchy per controller: `cpu.cfs_quota_us`, `cpu.rt_runtime_us`.
+pub enum CgroupVersion {
+    /// One hierarchy per controller: `memory.limit_in_bytes`, `cpu.cfs_quota_us`.
     One,
-    /// The unified hierarchy: `cpu.max`.
+    /// The unified hierarchy: `memory.max`, `cpu.max`.
     Two,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cgroup {
     /// Which files to expect.
-    pub(crate) version: Version,
+    pub(crate) version: CgroupVersion,
     /// Where the hierarchy is mounted.
     pub(crate) mount: String,
     /// The group below the mount: "" for the mount's root, else "/a/b".
@@ -63,18 +63,70 @@ impl Cgroup {
     }
 }
 
-/// One line of mountinfo, as far as it matters.
-struct Mount {
+/// One mount of a hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupMount {
+    /// Number of the file system, the same for all of its mounts: `0:28`.
+    pub device: String,
     /// The folder of the hierarchy that is visible at the mount point.
-    root: String,
-    point: String,
-    version: Version,
+    pub root: String,
+    /// Where it is mounted.
+    pub point: String,
+    /// Which files its groups have.
+    pub version: CgroupVersion,
     /// Version 1 only: the super block options, among them the controllers' names.
-    options: String,
+    pub options: String,
+}
+
+impl CgroupMount {
+    /// Parse one line of mountinfo if it is a cgroup mount.
+    ///
+    /// `31 23 0:28 /root /mount/point rw,relatime shared:9 - cgroup cgroup rw,cpu`: any
+    /// number of optional fields stands before the lone hyphen.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(2);
+        let (device, root, point) = (before.next()?, before.next()?, before.next()?);
+        let mut after = after.split(' ');
+        let version = match after.next()? {
+            "cgroup" => CgroupVersion::One,
+            "cgroup2" => CgroupVersion::Two,
+            _ => return None,
+        };
+        Some(Self {
+            device: device.to_owned(),
+            root: unescape(root),
+            point: unescape(point),
+            version,
+            options: after.nth(1).unwrap_or("").to_owned(),
+        })
+    }
+
+    /// Tell whether one of the options is this one.
+    pub fn has_option(&self, name: &str) -> bool {
+        self.options.split(',').any(|option| option == name)
+    }
+
+    /// Return where a group is below the mount: "" for the mount's root, else "/a/b".
+    ///
+    /// A path outside the visible subtree (or above it, "/..") cannot be looked at;
+    /// the root of the mount is then the nearest group that can.
+    pub fn below<'a>(&self, path: &'a str) -> &'a str {
+        path.strip_prefix(self.root.trim_end_matches('/'))
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+            .filter(|rest| !rest.split('/').any(|part| part == ".."))
+            .unwrap_or("")
+            .trim_end_matches('/')
+    }
 }
 
 fn find(groups: &str, mounts: &str, controller: &str) -> Option<Cgroup> {
-    let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
+    let mounts: Vec<CgroupMount> = mounts.lines().filter_map(CgroupMount::parse).collect();
+    let place = |mount: &CgroupMount, path| Cgroup {
+        version: mount.version,
+        mount: mount.point.trim_end_matches('/').to_owned(),
+        path: mount.below(path).to_owned(),
+    };
     let version_one = groups.lines().find_map(|line| {
         let (_, names, path) = split_group(line)?;
         names
@@ -83,16 +135,18 @@ fn find(groups: &str, mounts: &str, controller: &str) -> Option<Cgroup> {
             .then_some(path)
     });
     if let Some(path) = version_one {
-        let mount = mounts.iter().find(|mount| {
-            mount.version == Version::One && mount.options.split(',').any(|o| o == controller)
-        })?;
+        let mut mounts = mounts.iter();
+        let mount = mounts
+            .find(|mount| mount.version == CgroupVersion::One && mount.has_option(controller))?;
         return Some(place(mount, path));
     }
     let path = groups.lines().find_map(|line| {
         let (id, names, path) = split_group(line)?;
         (id == "0" && names.is_empty()).then_some(path)
     })?;
-    let mount = mounts.iter().find(|mount| mount.version == Version::Two)?;
+    let mount = mounts
+        .iter()
+        .find(|mount| mount.version == CgroupVersion::Two)?;
     Some(place(mount, path))
 }
 
@@ -100,45 +154,6 @@ fn find(groups: &str, mounts: &str, controller: &str) -> Option<Cgroup> {
 fn split_group(line: &str) -> Option<(&str, &str, &str)> {
     let mut parts = line.splitn(3, ':');
     Some((parts.next()?, parts.next()?, parts.next()?))
-}
-
-/// Parse one line of mountinfo if it is a cgroup mount.
-///
-/// `31 23 0:28 /root /mount/point rw,relatime shared:9 - cgroup cgroup rw,cpu`: any
-/// number of optional fields stands before the lone hyphen.
-fn mount(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(3);
-    let (root, point) = (before.next()?, before.next()?);
-    let mut after = after.split(' ');
-    let version = match after.next()? {
-        "cgroup" => Version::One,
-        "cgroup2" => Version::Two,
-        _ => return None,
-    };
-    let options = after.nth(1).unwrap_or("").to_owned();
-    Some(Mount {
-        root: unescape(root),
-        point: unescape(point),
-        version,
-        options,
-    })
-}
-
-fn place(mount: &Mount, path: &str) -> Cgroup {
-    let root = mount.root.trim_end_matches('/');
-    // A path outside the visible subtree (or above it, "/..") cannot be looked at;
-    // the root of the mount is then the nearest group that can.
-    let relative = path
-        .strip_prefix(root)
-        .filter(|rest| rest.is_empty() || rest.starts_with('/'))
-        .filter(|rest| !rest.split('/').any(|part| part == ".."))
-        .unwrap_or("");
-    Cgroup {
-        version: mount.version,
-        mount: mount.point.trim_end_matches('/').to_owned(),
-        path: relative.trim_end_matches('/').to_owned(),
-    }
 }
 
 /// Undo the octal escapes of mountinfo (`\040` is a space).
@@ -178,7 +193,7 @@ mod tests {
     fn version_one_wins_where_it_has_the_controller() {
         let groups = "3:cpuset:/\n1:cpu,cpuacct:/user.slice/a\n0::/\n";
         let cpu = find(groups, HYBRID, "cpu").unwrap();
-        assert_eq!(cpu.version, Version::One);
+        assert_eq!(cpu.version, CgroupVersion::One);
         assert_eq!(cpu.folder(), "/sys/fs/cgroup/cpu,cpuacct/user.slice/a");
         assert_eq!(
             cpu.lineage(),
@@ -198,7 +213,7 @@ mod tests {
     fn version_two_has_everything_else() {
         let mounts = "25 20 0:22 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
         let group = find("0::/user.slice/user-1000.slice\n", mounts, "cpu").unwrap();
-        assert_eq!(group.version, Version::Two);
+        assert_eq!(group.version, CgroupVersion::Two);
         assert_eq!(group.folder(), "/sys/fs/cgroup/user.slice/user-1000.slice");
     }
 

@@ -28,6 +28,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use cgroup::{CgroupMount, CgroupVersion};
 pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_with};
 pub use cpuid::{Cpuid, hypervisor_name};
 pub use cpulist::CpuList;

@@ -20,6 +20,6 @@ pub use availability::{Unavailable, availability};
 pub use error::LoadError;
 pub use receiver::{LoadReceiver, LoadSeen};
 pub use running::Running;
-pub use tare_load_driver::cpus::Cpus;
+pub use tare_load_driver::cpus::{self, Cpus};
 pub use tare_load_driver::kinds::{KINDS, Kind};
 pub use tare_load_driver::{Load, Schedule, SpecError, Tool, tree};

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use tare_results::csv::table;
 use tare_results::model::{Cell, CellPlan};
 
 use crate::analysis::{Analysis, CellFigures, CellSummary, ClassFigure, Observed};
@@ -18,13 +19,13 @@ pub const HEADER: &str =
 /// Returns the files with their names. Those of noise have one row per cell, in running order.
 #[must_use]
 pub fn files(analysis: &Analysis) -> Vec<(String, String)> {
-    let mut files: Vec<(Key<'_>, String)> = Vec::new();
+    let mut files: Vec<(Key<'_>, Vec<Vec<String>>)> = Vec::new();
     for (cell, figures) in analysis.cells().iter().zip(&analysis.summary().cells) {
         let key = Key::of(cell);
         let row = row(&cell.plan, figures);
         match files.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, text)) => text.push_str(&row),
-            None => files.push((key, format!("{HEADER}\n{row}"))),
+            Some((_, rows)) => rows.push(row),
+            None => files.push((key, vec![row])),
         }
     }
     let mut taken = BTreeSet::new();
@@ -32,7 +33,7 @@ pub fn files(analysis: &Analysis) -> Vec<(String, String)> {
     let wakeups = wakeups.map(|text| (wakeup::csv::FILE.to_owned(), text));
     files
         .into_iter()
-        .map(|(key, text)| (key.file_name(&mut taken), text))
+        .map(|(key, rows)| (key.file_name(&mut taken), table(HEADER, rows)))
         .chain(wakeups)
         .collect()
 }
@@ -88,7 +89,7 @@ fn plain(name: &str) -> String {
     replaced.trim_start_matches('.').to_owned()
 }
 
-fn row(plan: &CellPlan, cell: &CellSummary) -> String {
+fn row(plan: &CellPlan, cell: &CellSummary) -> Vec<String> {
     let (repetitions, mean, sd, classes) = match &cell.figures {
         CellFigures::Timed(timed) => (
             timed.repetitions,
@@ -107,7 +108,7 @@ fn row(plan: &CellPlan, cell: &CellSummary) -> String {
     for class in classes {
         fields.extend(class_fields(class));
     }
-    fields.join(",") + "\n"
+    fields
 }
 
 /// Returns count and size, both empty unless all of the class could be seen.

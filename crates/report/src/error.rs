@@ -25,9 +25,3 @@ pub enum ReportError {
     )]
     Table(String),
 }
-
-impl From<csv::Error> for ReportError {
-    fn from(error: csv::Error) -> Self {
-        Self::Table(error.to_string())
-    }
-}

@@ -38,7 +38,7 @@ pub fn write_all(run: &RunFolder, analysis: &Analysis) -> Result<Written, Report
     let lines = analysis.rows().flat(&origin);
     let table = columns::encode(&flat::columns(&lines)).map_err(ReportError::Table)?;
     run.write_derived("figures.parquet", &table)?;
-    run.write_derived("figures.csv", &flat::csv(&lines)?)?;
+    write("figures.csv", &flat::csv(&lines))?;
     let summary = write("summary.json", &json::render(analysis.summary())?)?;
     let csv = csv::files(analysis)
         .iter()

@@ -15,6 +15,7 @@
 
 mod cell;
 pub mod columns;
+pub mod csv;
 mod disk;
 mod error;
 mod folder;

@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+use tare_wire::cpus::Cpus;
 
 use crate::processes;
 
@@ -17,7 +18,7 @@ pub(crate) struct Task {
     pub(crate) program: String,
     pub(crate) args: Vec<OsString>,
     /// CPUs that it may run on.
-    pub(crate) cpus: Vec<u32>,
+    pub(crate) cpus: Cpus,
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: Output,
     pub(crate) ends: Ends,
@@ -98,11 +99,11 @@ pub(crate) struct Ended<'a> {
 
 impl Task {
     /// Makes a task that runs a tool again and again, on any of `cpus`.
-    pub(crate) fn again(program: &str, cpus: &[u32], meter: impl Meter + 'static) -> Self {
+    pub(crate) fn again(program: &str, cpus: Cpus, meter: impl Meter + 'static) -> Self {
         Self {
             program: program.to_owned(),
             args: Vec::new(),
-            cpus: cpus.to_vec(),
+            cpus,
             input: None,
             output: Output::Nowhere,
             ends: Ends::Again(&[]),
@@ -115,7 +116,7 @@ impl Task {
     }
 
     /// Makes a task whose tool never ends by itself.
-    pub(crate) fn endless(program: &str, cpus: &[u32], meter: impl Meter + 'static) -> Self {
+    pub(crate) fn endless(program: &str, cpus: Cpus, meter: impl Meter + 'static) -> Self {
         let ends = Ends::Never;
         Self {
             ends,

@@ -57,6 +57,12 @@ impl Cpus {
         self.iter().next()
     }
 
+    /// Returns the CPUs that are not in the other set.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        self.iter().filter(|cpu| !other.contains(*cpu)).collect()
+    }
+
     /// Reads `0`, `0,2` or `0-3,8`. None if the text is not of that form, is empty, or names a CPU
     /// beyond [`MOST`].
     #[must_use]
@@ -160,6 +166,7 @@ mod tests {
         assert_eq!(cpus, [0, 2, 3, 1_023]);
         assert_eq!((set.count(), set.first()), (4, Some(0)));
         assert_eq!(set.to_string(), "0,2-3,1023");
+        assert_eq!(set.without(&Cpus::one(2)).to_string(), "0,3,1023");
         for text in ["", ",", "1-", "-1", "3-2", "1024", "0-1024", "+1", "a"] {
             assert_eq!(Cpus::parse(text), None, "{text}");
         }

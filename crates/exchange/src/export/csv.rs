@@ -3,9 +3,10 @@
 //! Times are ns; those of phases and planned wake-ups are counted from the start of the measurement, the planned time
 //! of activation 0.
 
-use std::fmt::Write as _;
-
-use tare_results::model::{Cell, LoadPhase, LoadPlace, Record, Samples, SetHead, SetSamples};
+use tare_results::csv::table;
+use tare_results::model::{
+    Cell, Count, Event, LoadPhase, LoadPlace, Record, Samples, SetHead, SetSamples,
+};
 use tare_results::target::Group;
 use tare_stats::{Counts, Response, StatsError};
 
@@ -13,13 +14,11 @@ use tare_stats::{Counts, Response, StatsError};
 /// its phase began, while the one before still had to end.
 #[must_use]
 pub fn histogram(record: &Record, samples: &Samples) -> String {
-    let mut text = HISTOGRAM.to_owned();
-    for (head, set) in sets(record, samples) {
-        for row in &set.counts {
-            let _ = writeln!(text, "{},{},{}", key(head), row.value, row.count);
-        }
-    }
-    text
+    let rows = sets(record, samples).flat_map(|(head, set)| {
+        let row = |row: &Count| counted(head, row.value, row.count);
+        set.counts.iter().map(row)
+    });
+    table(HISTOGRAM, rows)
 }
 
 /// Writes the exact counts of response latencies, with the same columns as [`histogram`].
@@ -30,18 +29,22 @@ pub fn histogram(record: &Record, samples: &Samples) -> String {
 ///
 /// As [`Response::new`].
 pub fn response_histogram(record: &Record, samples: &Samples) -> Result<String, StatsError> {
-    let mut text = HISTOGRAM.to_owned();
+    let mut rows = Vec::new();
     for (head, set) in sets(record, samples) {
         let counts = Counts::from_pairs(set.counts.iter().map(|row| (row.value, row.count)))?;
-        for (latency, count) in Response::new(&counts, head.period)?.expand()?.iter() {
-            let _ = writeln!(text, "{},{latency},{count}", key(head));
-        }
+        let response = Response::new(&counts, head.period)?.expand()?;
+        let row = |(latency, count)| counted(head, latency, count);
+        rows.extend(response.iter().map(row));
     }
-    Ok(text)
+    Ok(table(HISTOGRAM, rows))
 }
 
-/// The first line of a histogram.
-const HISTOGRAM: &str = "thread,phase,between,latency_ns,count\n";
+const HISTOGRAM: &str = "thread,phase,between,latency_ns,count";
+
+fn counted(head: &SetHead, latency: u64, count: u64) -> impl Iterator<Item = String> {
+    let counted = [latency, count].map(|number| number.to_string());
+    key(head).into_iter().chain(counted)
+}
 
 fn sets<'a>(
     record: &'a Record,
@@ -51,11 +54,11 @@ fn sets<'a>(
 }
 
 /// Returns thread and phase of a set as fields, and whether it is from before the load of the phase began.
-fn key(head: &SetHead) -> String {
+fn key(head: &SetHead) -> [String; 3] {
     let labels = &head.labels;
-    let of = |label| labels.get(label).unwrap_or("0");
+    let of = |label| labels.get(label).unwrap_or("0").to_owned();
     let between = u8::from(labels.get("between").is_some());
-    format!("{},{},{between}", of("thread"), of("phase"))
+    [of("thread"), of("phase"), between.to_string()]
 }
 
 /// Writes one line for each wake-up that was kept: `thread,activation,planned_ns,phase,between,latency_ns`.
@@ -63,21 +66,18 @@ fn key(head: &SetHead) -> String {
 /// Activations left out were missed. The phase is that of [`histogram`].
 #[must_use]
 pub fn raw(record: &Record, samples: &Samples) -> String {
-    let mut text = "thread,activation,planned_ns,phase,between,latency_ns\n".to_owned();
-    let mut rows = Vec::new();
-    for (head, set) in sets(record, samples) {
-        let key = key(head);
-        let (thread, phase) = key.split_once(',').unwrap_or_default();
-        for event in &set.raw {
-            let planned_ns = event.at.wrapping_sub(head.first);
-            let (index, value) = (event.index, event.value);
-            let row = format!("{thread},{index},{planned_ns},{phase},{value}\n");
-            rows.push((head.labels.number("thread"), index, row));
-        }
-    }
-    rows.sort();
-    text.extend(rows.into_iter().map(|(_, _, row)| row));
-    text
+    let kept = sets(record, samples)
+        .flat_map(|(head, set)| set.raw.iter().map(move |event| (head, event)));
+    let mut kept: Vec<(&SetHead, &Event)> = kept.collect();
+    kept.sort_by_key(|(head, event)| (head.labels.number("thread"), event.index));
+    let rows = kept.into_iter().map(|(head, event)| {
+        let planned_ns = event.at.wrapping_sub(head.first).to_string();
+        let [thread, phase, between] = key(head);
+        let (index, value) = (event.index.to_string(), event.value.to_string());
+        [thread, index, planned_ns, phase, between, value]
+    });
+    let head = "thread,activation,planned_ns,phase,between,latency_ns";
+    table(head, rows)
 }
 
 /// Writes one line for each phase: `phase,load,start_ns,started_ns,stopping_ns,stopped_ns`.
@@ -86,30 +86,30 @@ pub fn raw(record: &Record, samples: &Samples) -> String {
 /// empty where nothing tells, or where another clock than that of the wake-ups does.
 #[must_use]
 pub fn events(cell: &Cell, record: &Record) -> String {
-    let mut text = "phase,load,start_ns,started_ns,stopping_ns,stopped_ns\n".to_owned();
     let length = cell.plan.phase_seconds.map_or(0, phase_ns);
     let origin_ns = record.sets.first().map_or(0, |head| head.first);
     let loads: Vec<&str> = match &cell.plan.phases[..] {
         [] => vec![cell.plan.load.as_str()],
         phases => phases.iter().map(String::as_str).collect(),
     };
-    for (number, load) in (0_u32..).zip(loads) {
+    let rows = (0_u32..).zip(loads).map(|(number, load)| {
         let start = length.saturating_mul(number.into());
         let seen = seen(cell, record, number);
         let relative = |at: fn(&LoadPhase) -> u64| match seen {
             Some(phase) => (i128::from(at(phase)) - i128::from(origin_ns)).to_string(),
             None => String::new(),
         };
-        let _ = writeln!(
-            text,
-            "{number},{},{start},{},{},{}",
-            field(load),
+        [
+            number.to_string(),
+            load.to_owned(),
+            start.to_string(),
             relative(|phase| phase.started_ns),
             relative(|phase| phase.stopping_ns),
-            relative(|phase| phase.stopped_ns)
-        );
-    }
-    text
+            relative(|phase| phase.stopped_ns),
+        ]
+    });
+    let head = "phase,load,start_ns,started_ns,stopping_ns,stopped_ns";
+    table(head, rows)
 }
 
 /// Returns when a phase was, if the clock that tells is the one of the wake-ups.
@@ -127,13 +127,4 @@ fn seen<'a>(cell: &'a Cell, record: &Record, number: u32) -> Option<&'a LoadPhas
 
 fn phase_ns(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
-}
-
-/// Writes a field, in quotes if it needs them (RFC 4180).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }

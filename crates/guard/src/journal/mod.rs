@@ -15,8 +15,8 @@ mod writer;
 
 use serde::{Deserialize, Serialize};
 
-use crate::owned::Record;
 use crate::owner::{OwnerId, Place};
+use crate::record::Record;
 
 pub(crate) use reader::{Contents, Damage, Unreadable, read};
 pub(crate) use writer::Journal;

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use serde::Deserialize;
 
 use super::{Header, Line, VERSION};
-use crate::owned::Record;
+use crate::record::Record;
 
 /// What a journal says.
 #[derive(Debug, PartialEq)]

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use super::{Contents, EXTENSION, Header, Line, UNBORN_EXTENSION, VERSION};
 use crate::error::GuardError;
-use crate::owned::Record;
 use crate::owner::{OwnerId, Place};
+use crate::record::Record;
 use crate::state_dir::{Locked, StateDir};
 
 /// A journal that is being written, with its lock held.
@@ -198,8 +198,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::journal::reader::parse;
-    use crate::owned::child::ChildRecord;
-    use crate::owned::scratch::ScratchRecord;
+    use crate::record::{ChildRecord, ScratchRecord};
 
     pub(crate) fn open() -> (tempfile::TempDir, StateDir, Journal) {
         let root = tempfile::tempdir().unwrap();

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use tare_host::CgroupVersion;
 
 use crate::error::GuardError;
-use crate::guard::{Hold, Inner};
-use crate::hierarchies::{CgroupVersion, Hierarchy};
-use crate::owned::{Context, Record};
-use crate::owner::OwnerId;
+use crate::hierarchies::Hierarchy;
+use crate::owned::hold::{Hold, Inner};
+use crate::owned::{Context, mark};
 use crate::processes::{KILL_LIMIT, kill_all};
+use crate::record::{CgroupRecord, Record};
 use crate::report::Undone;
 
 /// A control group. When it is dropped, the processes in it are killed and it is removed, in every
@@ -203,14 +203,6 @@ impl OwnedCgroup {
 /// The file that lists a group's processes and takes new ones.
 const PROCS: &str = "cgroup.procs";
 
-/// What the journal says about a control group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CgroupRecord {
-    pub(crate) name: String,
-    /// The folders in one or several of which it may have been made.
-    pub(crate) parents: Vec<String>,
-}
-
 impl CgroupRecord {
     pub(crate) fn undo(
         &self,
@@ -248,11 +240,6 @@ impl CgroupRecord {
         }
         Ok(())
     }
-}
-
-/// How the name of an owner's group ends.
-fn mark(owner: &OwnerId, number: u64) -> String {
-    format!("-{owner}-{number}")
 }
 
 /// Makes a group at the top of a hierarchy or, where that is forbidden, in the group of this

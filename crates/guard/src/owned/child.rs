@@ -13,13 +13,13 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
     set_parent_process_death_signal,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::error::GuardError;
-use crate::guard::{Hold, Inner, lock};
-use crate::owned::{Context, Live, Record};
+use crate::owned::hold::{Hold, Inner, lock};
+use crate::owned::{Context, Live};
 use crate::owner::OWNER_VARIABLE;
 use crate::processes::{self, KILL_LIMIT, wait_for_exit};
+use crate::record::{ChildRecord, Record};
 use crate::report::Undone;
 
 /// A running child. When it is dropped, its process group and all its descendants are killed, and
@@ -192,13 +192,6 @@ impl AsFd for OwnedChild {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.live.pidfd.as_fd()
     }
-}
-
-/// What the journal says about a child. The program's name is for people: the child is known by
-/// its mark.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ChildRecord {
-    pub(crate) program: String,
 }
 
 impl ChildRecord {

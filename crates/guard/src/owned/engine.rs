@@ -7,12 +7,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tare_docker::{Docker, DockerError};
 
 use crate::error::GuardError;
-use crate::guard::{Hold, Inner};
-use crate::owned::{Context, Record};
+use crate::owned::Context;
+use crate::owned::hold::{Hold, Inner};
+use crate::record::{EngineRecord, Record};
 use crate::report::Undone;
 
 /// The label by which containers and images are known to belong to a guard. Its value is the
@@ -46,12 +46,6 @@ impl OwnedAtEngine {
     pub fn remove(self) -> Result<(), GuardError> {
         self.hold.undo()
     }
-}
-
-/// What the journal says about an engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EngineRecord {
-    pub(crate) socket: String,
 }
 
 impl EngineRecord {

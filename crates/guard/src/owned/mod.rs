@@ -1,4 +1,5 @@
-//! The kinds of things that a guard owns: one file per kind.
+//! The kinds of things that a guard owns: one file per kind, beside `hold`, which all handles have, and `dead`, which
+//! undoes what an owner that died has left.
 //!
 //! A kind consists of
 //!
@@ -11,39 +12,23 @@
 //! * if this process itself has something that a later one cannot have, like a child that only its
 //!   parent can reap: a [`Live`] part.
 //!
-//! To add one: a file here, a variant of [`Record`] with its arms below, and the next
+//! To add one: a file here, a variant of [`Record`] with its arms there and below, and the next
 //! [`VERSION`](crate::journal::VERSION) of the journal.
 
 pub(crate) mod cgroup;
 pub(crate) mod child;
+pub(crate) mod dead;
 pub(crate) mod engine;
+pub(crate) mod hold;
 pub(crate) mod scratch;
 pub(crate) mod setting;
-
-use serde::{Deserialize, Serialize};
 
 use crate::error::GuardError;
 use crate::options::Options;
 use crate::owner::OwnerId;
+use crate::record::Record;
 use crate::report::Undone;
 use crate::state_dir::StateDir;
-
-use cgroup::CgroupRecord;
-use child::ChildRecord;
-use engine::EngineRecord;
-use scratch::ScratchRecord;
-use setting::SettingRecord;
-
-/// What the journal says about an owned thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Record {
-    Child(ChildRecord),
-    Scratch(ScratchRecord),
-    Setting(SettingRecord),
-    Cgroup(CgroupRecord),
-    Engine(EngineRecord),
-}
 
 /// What undoing needs to know apart from the record.
 #[derive(Clone, Copy)]
@@ -82,30 +67,9 @@ impl Record {
             Record::Engine(engine) => engine.undo(context, done),
         }
     }
-
-    /// Says whether the thing runs by itself.
-    ///
-    /// Such things are ended first, whatever the order in which they were made: a process that
-    /// still writes would refill the folder that is being removed.
-    pub(crate) fn runs(&self) -> bool {
-        match self {
-            Record::Child(_) | Record::Cgroup(_) | Record::Engine(_) => true,
-            Record::Scratch(_) | Record::Setting(_) => false,
-        }
-    }
-
-    /// Says whether the thing is still there after the machine was restarted.
-    pub(crate) fn survives_restart(&self) -> bool {
-        match self {
-            Record::Scratch(_) | Record::Engine(_) => true,
-            Record::Child(_) | Record::Cgroup(_) | Record::Setting(_) => false,
-        }
-    }
 }
 
-/// Puts things into the order in which they are undone: first what runs, then the rest, each in
-/// the reverse of the order in which it was made.
-pub(crate) fn undoing_order<T>(things: &mut [T], runs: impl Fn(&T) -> bool) {
-    things.reverse();
-    things.sort_by_key(|thing| !runs(thing));
+/// How the name of an owner's folder or control group ends.
+fn mark(owner: &OwnerId, number: u64) -> String {
+    format!("-{owner}-{number}")
 }

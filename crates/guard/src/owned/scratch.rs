@@ -6,12 +6,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::GuardError;
-use crate::guard::{Hold, Inner};
-use crate::owned::{Context, Record};
-use crate::owner::OwnerId;
+use crate::owned::hold::{Hold, Inner};
+use crate::owned::{Context, mark};
+use crate::record::{Record, ScratchRecord};
 use crate::remove_tree::remove_marked;
 use crate::report::Undone;
 
@@ -92,12 +90,6 @@ impl AsRef<Path> for ScratchDir {
     }
 }
 
-/// What the journal says about a scratch folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ScratchRecord {
-    pub(crate) path: String,
-}
-
 impl ScratchRecord {
     pub(crate) fn undo(
         &self,
@@ -111,9 +103,4 @@ impl ScratchRecord {
         }
         Ok(())
     }
-}
-
-/// How the name of an owner's scratch folder ends.
-fn mark(owner: &OwnerId, number: u64) -> String {
-    format!("-{owner}-{number}")
 }

@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
 
 use crate::error::GuardError;
-use crate::guard::{Hold, Inner};
 use crate::journal::{self, EXTENSION};
-use crate::owned::{Context, Live, Record};
+use crate::owned::dead::{Fate, sweep_journal};
+use crate::owned::hold::{Hold, Inner};
+use crate::owned::{Context, Live};
 use crate::owner::{OwnerId, Relation};
+use crate::record::{Record, SettingRecord};
 use crate::report::{UndoReport, Undone};
 use crate::state_dir::Locked;
-use crate::sweep::{Fate, sweep_journal};
 
 /// A changed setting. When this is dropped, the old value is put back, unless somebody else has
 /// changed it since.
@@ -121,16 +121,6 @@ impl Setting {
     pub fn leave_to_guard(mut self) {
         self.hold.leave_to_guard();
     }
-}
-
-/// What the journal says about a setting.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SettingRecord {
-    pub(crate) path: String,
-    pub(crate) before: String,
-    pub(crate) wanted: String,
-    /// What was read back after writing; `None` if the owner died before it could say so.
-    pub(crate) after: Option<String>,
 }
 
 impl SettingRecord {

@@ -6,7 +6,7 @@
 //! remedy is a sequence of writes from the top down with figures that fit.
 
 use super::{Examination, Finding};
-use crate::cgroup::{Cgroup, Version};
+use crate::cgroup::{Cgroup, CgroupVersion};
 use crate::machine::RtGroup;
 use crate::source::Source;
 
@@ -76,7 +76,7 @@ fn remedy(e: &Examination<'_>) -> String {
 ///
 /// All groups are taken to have the same period, which is the default.
 fn writes(source: &Source, group: &Cgroup) -> Option<Vec<(String, i64)>> {
-    if group.version != Version::One {
+    if group.version != CgroupVersion::One {
         return None;
     }
     let mut lineage = group.lineage();
@@ -133,7 +133,7 @@ mod tests {
 
     fn group(path: &str) -> Cgroup {
         Cgroup {
-            version: Version::One,
+            version: CgroupVersion::One,
             mount: CPU.to_owned(),
             path: path.to_owned(),
         }

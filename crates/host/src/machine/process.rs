@@ -9,7 +9,7 @@ use super::command_line::CommandLine;
 use super::kernel_config::KernelConfig;
 use super::some_or;
 use super::virtualisation::in_initial_namespace;
-use crate::cgroup::{Cgroup, Version};
+use crate::cgroup::{Cgroup, CgroupVersion};
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::source::Source;
@@ -187,8 +187,8 @@ fn limit(limits: &Fact<String>, name: &str) -> Fact<Option<u64>> {
 fn cpuset(source: &Source) -> Fact<CpuList> {
     Cgroup::of_self(source, "cpuset").and_then(|group| {
         let names: &[&str] = match group.version {
-            Version::One => &["cpuset.effective_cpus", "cpuset.cpus"],
-            Version::Two => &["cpuset.cpus.effective"],
+            CgroupVersion::One => &["cpuset.effective_cpus", "cpuset.cpus"],
+            CgroupVersion::Two => &["cpuset.cpus.effective"],
         };
         for folder in group.lineage() {
             for name in names {
@@ -230,8 +230,8 @@ pub(crate) fn tightest_quota(source: &Source) -> Fact<Option<(String, CpuQuota)>
             .lineage()
             .iter()
             .filter_map(|folder| match group.version {
-                Version::One => quota_one(source, folder),
-                Version::Two => quota_two(source, folder),
+                CgroupVersion::One => quota_one(source, folder),
+                CgroupVersion::Two => quota_two(source, folder),
             })
             .min_by(|(_, a), (_, b)| a.cpus().total_cmp(&b.cpus()))
     })
@@ -278,7 +278,7 @@ fn rt_group(
     config: &Fact<KernelConfig>,
 ) -> Fact<RtGroup> {
     Cgroup::of_self(source, "cpu").and_then(|group| match group.version {
-        Version::One => {
+        CgroupVersion::One => {
             let file = format!("{}/cpu.rt_runtime_us", group.folder());
             if source.exists(&file) {
                 source
@@ -290,7 +290,7 @@ fn rt_group(
                 Fact::unknown(format!("there is no {file}"))
             }
         }
-        Version::Two => config.as_ref().map(|config| {
+        CgroupVersion::Two => config.as_ref().map(|config| {
             let own_task_group = group
                 .lineage()
                 .iter()

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::columns::Column;
+use tare_results::csv::table;
 use tare_results::model::{Labels, Plan};
 
 use super::derive::{Each, Row, Rows};
@@ -212,17 +213,12 @@ pub const COLUMNS: [&str; 23] = [
 ];
 
 /// Writes lines as CSV with a head line. Labels are words `key=value`; what is not there is empty.
-///
-/// # Errors
-///
-/// Those of the writer, which would be a defect.
-pub fn csv(lines: &[FlatRow]) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS)?;
-    for line in lines {
-        let real = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        writer.write_record([
+#[must_use]
+pub fn csv(lines: &[FlatRow]) -> String {
+    let real = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let fields = |line: &FlatRow| {
+        [
             line.run.clone(),
             line.invocation
                 .map_or_else(String::new, |at| at.to_string()),
@@ -248,11 +244,9 @@ pub fn csv(lines: &[FlatRow]) -> Result<Vec<u8>, csv::Error> {
             line.runs.to_string(),
             text(&line.refused),
             line.emulated.to_string(),
-        ])?;
-    }
-    writer
-        .into_inner()
-        .map_err(|error| error.into_error().into())
+        ]
+    };
+    table(&COLUMNS.join(","), lines.iter().map(fields))
 }
 
 /// Returns lines as the columns of a Parquet file. Labels are a JSON object.

@@ -1,5 +1,7 @@
 //! `wakeup-phases.csv`: one row for each target, phase and run, with the columns of landolfi-2018 and ours.
 
+use tare_results::csv::table;
+
 use super::combine::WakeupCombination;
 use super::latency::{Latencies, LatencyQuantile};
 
@@ -13,25 +15,24 @@ response_p99_99_us,woken,missed,between_woken,between_missed,absent";
 
 /// Returns the file; `None` if no wake-ups were measured.
 ///
-/// A figure that there is not, such as a quantile of too few latencies, is an empty field. Fields with commas or
-/// quotes are quoted, as RFC 4180 says.
+/// A figure that there is not, such as a quantile of too few latencies, is an empty field.
 #[must_use]
 pub fn file(combinations: &[WakeupCombination]) -> Option<String> {
     if combinations.is_empty() {
         return None;
     }
-    let mut text = format!("{HEADER}\n");
+    let mut rows = Vec::new();
     for combination in combinations {
         for run in &combination.each {
             for phase in &run.phases {
                 let mut fields = vec![
-                    quoted(&combination.target),
-                    quoted(&combination.load),
+                    combination.target.clone(),
+                    combination.load.clone(),
                     combination.traced.to_string(),
                     combination.emulated.to_string(),
                     run.block.to_string(),
                     phase.number.to_string(),
-                    quoted(&phase.load),
+                    phase.load.clone(),
                 ];
                 fields.extend(columns(phase.service.as_ref(), true));
                 fields.extend(columns(phase.response.as_ref(), false));
@@ -42,13 +43,12 @@ pub fn file(combinations: &[WakeupCombination]) -> Option<String> {
                     phase.between_missed,
                 ];
                 fields.extend(counted.map(|count| count.to_string()));
-                fields.push(quoted(phase.absent.as_deref().unwrap_or_default()));
-                text.push_str(&fields.join(","));
-                text.push('\n');
+                fields.push(phase.absent.clone().unwrap_or_default());
+                rows.push(fields);
             }
         }
     }
-    Some(text)
+    Some(table(HEADER, rows))
 }
 
 /// Writes the figures of a distribution; of the response latencies least and greatest are left out.
@@ -74,11 +74,4 @@ fn columns(latencies: Option<&Latencies>, with_ends: bool) -> Vec<String> {
     fields.push(quantile(&|l| l.p99_9));
     fields.push(quantile(&|l| l.p99_99));
     fields
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n']) {
-        return format!("\"{}\"", field.replace('"', "\"\""));
-    }
-    field.to_owned()
 }

@@ -112,7 +112,7 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
                 && match load.cpus() {
                     Cpus::All => true,
                     Cpus::Others => false,
-                    Cpus::These(cpus) => cpus.contains(&plan.cpu),
+                    Cpus::These(cpus) => cpus.contains(plan.cpu),
                 }
         };
         loads

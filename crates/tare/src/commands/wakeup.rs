@@ -2,9 +2,9 @@
 
 use std::io::{IsTerminal, stderr};
 
-use rustix::thread::{CpuSet, sched_getaffinity};
 use tare_experiments::wakeup::{self, DEFAULT_RUNS, DEFAULT_TRACE, Options, Trace};
 use tare_lab::experiment::Place;
+use tare_loads::cpus::current;
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
@@ -143,15 +143,11 @@ impl Threads {
 
 /// Returns all CPUs that this process may use.
 fn all() -> Result<Cpus, CommandError> {
-    let set = sched_getaffinity(None).map_err(|errno| {
+    current().map_err(|errno| {
         CommandError::Usage(format!(
             "which CPUs may be used can't be found out ({errno}): name them with -a"
         ))
-    })?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|cpu| set.is_set(*cpu))
-        .filter_map(|cpu| u32::try_from(cpu).ok())
-        .collect())
+    })
 }
 
 /// Refuses to put the thread that watches where measuring ones of real-time priority come first.

@@ -7,7 +7,8 @@ use std::fs;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
+use tare_load_driver::cpus::{current, mask};
 use tare_services::wakeup::Plan;
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
@@ -36,10 +37,7 @@ pub struct Place {
 /// are other CPUs.
 pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, Trouble> {
     let measured = measured(plan);
-    let free: Cpus = allowed
-        .iter()
-        .filter(|cpu| !measured.contains(*cpu))
-        .collect();
+    let free = allowed.without(&measured);
     let is_real_time = plan.policy != Policy::Other;
     let within = |cpus: &Cpus| is_real_time && cpus.iter().all(|cpu| measured.contains(cpu));
     let cpus = match plan.main {
@@ -97,12 +95,10 @@ fn measured(plan: &Plan) -> Cpus {
 ///
 /// Returns [`Trouble::System`] if the kernel does not tell.
 pub fn allowed() -> Result<Cpus, Trouble> {
-    let set = sched_getaffinity(None).map_err(|errno| Trouble::System {
+    current().map_err(|errno| Trouble::System {
         what: "list of this process's CPUs",
         source: errno.into(),
-    })?;
-    let is_in = |cpu: &u32| set.is_set(*cpu as usize);
-    Ok((0..CpuSet::MAX_CPU as u32).filter(is_in).collect())
+    })
 }
 
 /// Pins this thread.
@@ -144,14 +140,6 @@ pub fn move_others(cpus: &Cpus) {
         // It may have ended; and a SCHED_DEADLINE thread was never kept to one CPU.
         let _ = sched_setaffinity(Some(tid), &mask(cpus));
     }
-}
-
-fn mask(cpus: &Cpus) -> CpuSet {
-    let mut set = CpuSet::new();
-    for cpu in cpus.iter().filter(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
-        set.set(cpu as usize);
-    }
-    set
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tare_wire::cpus::Cpus;
+
 use super::folder::{self, Folder};
 use super::options::Options;
 use crate::cpus;
@@ -36,7 +38,7 @@ pub(super) fn prepare(options: &Options) -> Result<(Folder, Vec<Prepared>, Vec<S
     let loads = with_cpus(options)?;
     let folder = Folder::make(&options.dir)?;
     let mut setup = Setup {
-        cpus: Vec::new(),
+        cpus: Cpus::default(),
         dir: folder.path().to_owned(),
         room: 0,
         tree: None,
@@ -101,7 +103,7 @@ fn parts<'a>(loads: impl IntoIterator<Item = &'a Load>) -> impl Iterator<Item = 
 }
 
 /// Chooses the CPUs of each load.
-fn with_cpus(options: &Options) -> Result<Vec<(&Load, Vec<u32>)>, Trouble> {
+fn with_cpus(options: &Options) -> Result<Vec<(&Load, Cpus)>, Trouble> {
     let allowed = cpus::allowed()?;
     let chosen = |load| {
         let wanted = options.cpus.as_ref().unwrap_or(Load::cpus(load));
@@ -128,11 +130,7 @@ fn look_around(setup: &mut Setup) {
 
 /// Makes the tree if one is needed, and sees that all loads have room: a file stays when its phase is over, and serves the
 /// next one of the same load. Returns how much those may write that take what there is.
-fn furnish(
-    options: &Options,
-    loads: &[(&Load, Vec<u32>)],
-    setup: &mut Setup,
-) -> Result<u64, Trouble> {
+fn furnish(options: &Options, loads: &[(&Load, Cpus)], setup: &mut Setup) -> Result<u64, Trouble> {
     let dir = setup.dir.clone();
     let free = (folder::free(&dir)? as f64 * SHARE_OF_FREE) as u64;
     let mut room = options.limit.min(free);
@@ -163,7 +161,7 @@ fn furnish(
     let mut seen: Vec<&Part> = Vec::new();
     let mut takers = 0;
     for (load, cpus) in loads {
-        setup.cpus.clone_from(cpus);
+        setup.cpus = *cpus;
         for part in load.parts() {
             if seen.contains(&part) {
                 continue;

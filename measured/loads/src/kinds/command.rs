@@ -26,7 +26,7 @@ fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
         stop: Signal::TERM,
         // One that ends at once would otherwise be a load of nothing but starts.
         again_after: Duration::from_millis(10),
-        ..Task::again(program, &setup.cpus, CommandMeter::default())
+        ..Task::again(program, setup.cpus, CommandMeter::default())
     };
     Ok(vec![task.args(args)])
 }

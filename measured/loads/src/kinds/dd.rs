@@ -43,7 +43,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     }
     let task = |number| {
         let file = setup.dir.join(format!("dd-{number}"));
-        Task::again("dd", &setup.cpus, DdMeter::default()).args([
+        Task::again("dd", setup.cpus, DdMeter::default()).args([
             "if=/dev/zero".to_owned(),
             format!("of={}", file.display()),
             format!("bs={BLOCK}"),

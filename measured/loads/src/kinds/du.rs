@@ -1,6 +1,7 @@
 //! `du`: an endless walk of the root file system on each CPU, as in the study's DU phase.
 
 use rustix::process::Pid;
+use tare_wire::cpus::Cpus;
 
 use super::{Kind, PLAIN, Setup, Walk};
 use crate::error::Trouble;
@@ -36,7 +37,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
             (path.into_os_string(), Some(size.files))
         }
     };
-    let task = |cpu: &u32| {
+    let task = |cpu: u32| {
         let meter = DuMeter {
             files,
             ..DuMeter::default()
@@ -45,7 +46,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
             output: Output::Meter,
             // It says 1 if a folder can't be read or vanished: both are ordinary.
             ends: Ends::Again(&[1]),
-            ..Task::again("du", &[*cpu], meter).args(["-x".into(), root.clone()])
+            ..Task::again("du", Cpus::one(cpu), meter).args(["-x".into(), root.clone()])
         }
     };
     Ok(setup.cpus.iter().map(task).collect())

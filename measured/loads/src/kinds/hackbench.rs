@@ -45,7 +45,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
         kill_after: Some(LIFE),
         // A signal that it handles makes each of its 800 processes report.
         stop: Signal::KILL,
-        ..Task::again("hackbench", &setup.cpus, HackbenchMeter::default()).args(["-g", &groups])
+        ..Task::again("hackbench", setup.cpus, HackbenchMeter::default()).args(["-g", &groups])
     };
     Ok((0..LOOPS).map(task).collect())
 }

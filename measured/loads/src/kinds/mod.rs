@@ -14,6 +14,8 @@ mod tar;
 
 use std::path::PathBuf;
 
+use tare_wire::cpus::Cpus;
+
 pub(crate) use command::COMMAND;
 
 use crate::error::Trouble;
@@ -100,7 +102,7 @@ pub(crate) enum Walk {
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// CPUs of the load, at least one.
-    pub(crate) cpus: Vec<u32>,
+    pub(crate) cpus: Cpus,
     /// The driver's own folder on the scratch file system.
     pub(crate) dir: PathBuf,
     /// What may be written there, apart from the tree, in bytes.

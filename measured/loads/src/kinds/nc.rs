@@ -31,13 +31,13 @@ pub(super) const NC: Kind = Kind {
 
 fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     let mut tasks = Vec::new();
-    for _ in &setup.cpus {
+    for _ in setup.cpus.iter() {
         let failed = |source| Trouble::system("prepare a pair of nc", source);
         let port = free_port().map_err(failed)?;
         let (reader, writer) = io::pipe().map_err(failed)?;
         let nc = || Task {
             stop: Signal::TERM,
-            ..Task::endless("nc", &setup.cpus, Uncounted)
+            ..Task::endless("nc", setup.cpus, Uncounted)
         };
         let number = port.to_string();
         tasks.push(Task {
@@ -50,8 +50,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
         });
         tasks.push(Task {
             output: Output::Pipe(writer.into()),
-            ..Task::endless("dd", &setup.cpus, FeedMeter::default())
-                .args(["if=/dev/zero", "bs=10M"])
+            ..Task::endless("dd", setup.cpus, FeedMeter::default()).args(["if=/dev/zero", "bs=10M"])
         });
     }
     Ok(tasks)

@@ -28,9 +28,9 @@ pub(super) const PING: Kind = Kind {
 };
 
 fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
-    let task = |_: &u32| Task {
+    let task = |_: u32| Task {
         output: Output::Meter,
-        ..Task::endless("ping", &setup.cpus, PingMeter::default()).args([
+        ..Task::endless("ping", setup.cpus, PingMeter::default()).args([
             "-f",
             "-q",
             "-n",

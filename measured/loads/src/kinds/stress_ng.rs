@@ -36,7 +36,7 @@ fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
         "--temp-path".into(),
         setup.dir.clone().into_os_string(),
     ];
-    let task = Task::again("stress-ng", &setup.cpus, StressNgMeter::new(figures));
+    let task = Task::again("stress-ng", setup.cpus, StressNgMeter::new(figures));
     Ok(vec![task.args(words).args(ours)])
 }
 

@@ -1,6 +1,7 @@
 //! `tar`: an endless `tar czf` of a tree of files on each CPU, as in the study's IO phase.
 
 use rustix::process::Pid;
+use tare_wire::cpus::Cpus;
 
 use super::{Kind, PLAIN, Setup};
 use crate::error::Trouble;
@@ -36,7 +37,7 @@ pub(super) const TAR: Kind = Kind {
     // Compressed, it is smaller than the tree.
     writes: |setup| {
         let bytes = setup.tree.as_ref().map_or(0, |(_, size)| size.bytes);
-        Some(bytes * setup.cpus.len() as u64)
+        Some(bytes * u64::from(setup.cpus.count()))
     },
     tasks,
     ..PLAIN
@@ -44,9 +45,9 @@ pub(super) const TAR: Kind = Kind {
 
 fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     let (path, size) = setup.tree()?;
-    let task = |cpu: &u32| {
+    let task = |cpu: u32| {
         let archive = setup.dir.join(format!("tar-{cpu}.tgz"));
-        Task::again("tar", &[*cpu], TarMeter::new(*size)).args([
+        Task::again("tar", Cpus::one(cpu), TarMeter::new(*size)).args([
             "czf".into(),
             archive.into_os_string(),
             "-C".into(),

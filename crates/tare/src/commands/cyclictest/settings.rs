@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
 use tare_exchange::export::cyclictest::{Histogram, Unit};
+use tare_loads::cpus::{current, mask};
 use tare_services::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::MAX_DURATION_NS;
@@ -100,17 +101,12 @@ impl Settings {
     /// Keeps this process off the measured CPUs, if there are others.
     pub fn step_aside(&self) {
         let measured = self.plan.cpu.unwrap_or_default();
-        let free = self.allowed.iter().filter(|cpu| !measured.contains(*cpu));
-        let free: Vec<u32> = free.collect();
-        if free.is_empty() {
+        let free = self.allowed.without(&measured);
+        if free.count() == 0 {
             return;
         }
-        let mut set = CpuSet::new();
-        for cpu in free {
-            set.set(cpu as usize);
-        }
         // It is no more than a courtesy: cyclictest's main thread runs anywhere.
-        let _ = sched_setaffinity(None, &set);
+        let _ = sched_setaffinity(None, &mask(&free));
     }
 }
 
@@ -319,7 +315,7 @@ fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>
     if !negated {
         return Ok(Some(list));
     }
-    let rest: Cpus = allowed.iter().filter(|cpu| !list.contains(*cpu)).collect();
+    let rest = allowed.without(&list);
     if rest.count() == 0 {
         return usage(format!(
             "{option} {text} leaves no CPU that this process may use"
@@ -351,15 +347,11 @@ fn duration(text: &str) -> Result<u64, CommandError> {
 
 /// Returns the CPUs that this process may use.
 fn allowed() -> Result<Cpus, CommandError> {
-    let set = sched_getaffinity(None).map_err(|errno| {
+    current().map_err(|errno| {
         CommandError::Usage(format!(
             "which CPUs may be used can't be found out: {errno}"
         ))
-    })?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|cpu| set.is_set(*cpu))
-        .filter_map(|cpu| u32::try_from(cpu).ok())
-        .collect())
+    })
 }
 
 fn usage<T>(text: impl Into<String>) -> Result<T, CommandError> {
