@@ -5,6 +5,7 @@
 //! the figures mean is not known here: `tare-report` derives it from the folder.
 //!
 //! * [`experiment`]: what all experiments have in common, and the table of those that exist;
+//! * [`parameter`]: what an experiment can be told, as data;
 //! * [`noise`]: kot-2019, how often and how long short work is delayed;
 //! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
 //! * [`plan`]: from combinations to a plan;
@@ -23,6 +24,7 @@ pub mod experiment;
 mod loaded;
 pub mod noise;
 pub mod order;
+pub mod parameter;
 pub mod plan;
 pub mod units;
 pub mod wakeup;

@@ -1,10 +1,11 @@
 //! What is known of the machine before a run.
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_host::{
     CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu_with, doctor_with,
 };
 use tare_results::MachineRecord;
+use tare_wire::cpus::Cpus;
 
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -70,6 +71,23 @@ impl Host {
             ));
         }
     }
+}
+
+/// Returns the CPUs that this process may use.
+///
+/// # Errors
+///
+/// Returns [`CommandError`] if the system does not tell.
+pub fn allowed_cpus() -> Result<Cpus, CommandError> {
+    let set = sched_getaffinity(None).map_err(|errno| {
+        CommandError::Usage(format!(
+            "which CPUs may be used can't be found out: {errno}"
+        ))
+    })?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .filter_map(|cpu| u32::try_from(cpu).ok())
+        .collect())
 }
 
 /// Makes one choice of several CPUs that were asked for, of which the first stands for all.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_exchange::export::cyclictest::{Histogram, Unit};
 use tare_services::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_wire::cpus::Cpus;
@@ -10,6 +10,7 @@ use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;
 
 use crate::cli::cyclictest::CyclictestArguments;
+use crate::commands::host::allowed_cpus;
 use crate::error::CommandError;
 
 /// Is cyclictest's distance.
@@ -62,7 +63,7 @@ impl Settings {
     /// [`CommandError::Usage`] with the option that makes no sense, or that tare does not do.
     pub fn of(arguments: &CyclictestArguments) -> Result<Self, CommandError> {
         refuse(arguments)?;
-        let allowed = allowed()?;
+        let allowed = allowed_cpus()?;
         let unit = if arguments.nsecs {
             Unit::Nanos
         } else {
@@ -347,19 +348,6 @@ fn duration(text: &str) -> Result<u64, CommandError> {
             "-D {text}: want seconds, or a number with s, m, h or d"
         )),
     }
-}
-
-/// Returns the CPUs that this process may use.
-fn allowed() -> Result<Cpus, CommandError> {
-    let set = sched_getaffinity(None).map_err(|errno| {
-        CommandError::Usage(format!(
-            "which CPUs may be used can't be found out: {errno}"
-        ))
-    })?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|cpu| set.is_set(*cpu))
-        .filter_map(|cpu| u32::try_from(cpu).ok())
-        .collect())
 }
 
 fn usage<T>(text: impl Into<String>) -> Result<T, CommandError> {
