@@ -35,7 +35,8 @@ mod tests {
     use std::collections::HashSet;
     use std::process::Command;
 
-    use tare_lab::experiment::{Place, Values};
+    use tare_lab::experiment::Place;
+    use tare_lab::parameter::Values;
 
     use super::*;
 
@@ -48,6 +49,7 @@ mod tests {
             let mut parameters = HashSet::new();
             for parameter in experiment.parameters() {
                 assert!(parameters.insert(parameter.name), "{}", parameter.name);
+                assert!(!parameter.meaning.ends_with('.'), "{}", parameter.name);
             }
         }
         assert!(find("nosie").is_none());
@@ -80,7 +82,9 @@ mod tests {
             targets: vec![tare_targets::process::spec()],
             loads: vec!["idle".to_owned()],
             cpu: 0,
+            cpus: None,
             cell_limit: None,
+            is_watched: false,
         };
         for experiment in EXPERIMENTS {
             let cells = experiment.combinations(&place, &Values::default()).unwrap();

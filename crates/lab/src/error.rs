@@ -47,9 +47,9 @@ pub enum ExperimentError {
         why: String,
     },
     /// A parameter belongs to a workload that is not asked for.
-    #[error("{parameter} is for the workload {workload}, which is not asked for")]
+    #[error("'{parameter}' is for the workload {workload}, which is not asked for")]
     Misfit {
-        /// Name of the parameter in a study.
+        /// Name of the parameter.
         parameter: &'static str,
         /// The workload that it is for.
         workload: &'static str,

@@ -5,6 +5,7 @@
 //! experiments there are, and what their figures mean, is not known here.
 //!
 //! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of them;
+//! * [`parameter`]: what an experiment can be told, as data;
 //! * [`plan`]: from combinations to a plan;
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
@@ -19,6 +20,7 @@ pub mod execute;
 pub mod experiment;
 mod loaded;
 pub mod order;
+pub mod parameter;
 pub mod plan;
 pub mod units;
 

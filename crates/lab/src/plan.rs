@@ -8,7 +8,9 @@ use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan, StudyPlan};
 use tare_targets::spec;
 
 use crate::error::ExperimentError;
+use crate::experiment::{Experiment, Place};
 use crate::order;
+use crate::parameter::Values;
 
 /// Is the greatest number of cells of a plan: their folders are named by four digits or more, and
 /// a run of more is better split.
@@ -40,6 +42,29 @@ pub struct Repeated {
     pub cell: CellPlan,
     /// How often it runs.
     pub runs: u32,
+}
+
+/// Makes the plan of one experiment: each combination as often as `runs` says.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if a parameter is out of bounds or there is nothing to run.
+pub fn of_one(
+    experiment: &dyn Experiment,
+    place: &Place,
+    values: &Values,
+    runs: u32,
+    frame: Frame,
+) -> Result<Plan, ExperimentError> {
+    let cells = experiment.combinations(place, values)?;
+    let cells: Vec<Repeated> = cells
+        .into_iter()
+        .map(|cell| Repeated {
+            runs: experiment.runs_of(&cell, runs),
+            cell,
+        })
+        .collect();
+    assemble(&cells, frame)
 }
 
 /// Makes the plan of a run: as many blocks as the most often repeated cell has runs.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tare_lab::ExperimentError;
-use tare_lab::experiment::{Parameter, Takes};
+use tare_lab::parameter::Parameter;
 use tare_lab::units::human;
 
 use crate::study::{Part, Study, Variant};
@@ -97,6 +97,7 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) 
     lines.push(shared("targets", targets.join("; ")));
     lines.push(shared("loads", part.loads.join("; ")));
     let all = experiment.parameters().iter();
+    let all = all.filter(|parameter| parameter.command_only.is_none());
     for parameter in all.filter(|parameter| (parameter.applies)(&part.values)) {
         lines.push(line(parameter.name, &given_or_default(part, parameter)));
     }
@@ -158,13 +159,9 @@ fn given_or_default(part: &Part, parameter: &Parameter) -> String {
     if !values.has(parameter.name) {
         return format!("{} (default) · {}", parameter.default, parameter.meaning);
     }
-    let value = match parameter.takes {
-        Takes::Number { .. } => {
-            let numbers = values.numbers(parameter.name).iter();
-            numbers.map(u64::to_string).collect::<Vec<_>>().join(", ")
-        }
-        Takes::Word(_) | Takes::Text { .. } => values.texts(parameter.name).join(", "),
-    };
+    let given = values.of(parameter.name).iter();
+    let value: Vec<String> = given.map(|value| parameter.show(value)).collect();
+    let value = value.join(", ");
     format!("{value} · {}", parameter.meaning)
 }
 

@@ -31,6 +31,13 @@ pub const STUDIES: &[Included] = &[
     },
 ];
 
+/// The study of `tare quick`.
+pub const QUICK: Included = Included {
+    name: "quick",
+    file: "studies/quick.toml",
+    text: include_str!("../../../studies/quick.toml"),
+};
+
 /// Is a study file that comes with tare.
 #[derive(Clone, Copy, Debug)]
 pub struct Included {
@@ -51,5 +58,6 @@ pub fn deterministic(name: &str) -> Option<&'static Included> {
 /// Finds a study by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Included> {
-    STUDIES.iter().find(|study| study.name == name)
+    let mut all = STUDIES.iter().chain([&QUICK]);
+    all.find(|study| study.name == name)
 }

@@ -34,7 +34,7 @@ pub const STUDY: &[Key] = &[
     quick(
         "runs",
         "whole number",
-        "5",
+        "6",
         "how often each combination runs",
     ),
     key(

@@ -99,8 +99,5 @@ fn blamed(table: &DeTable<'_>, number: usize, error: &ExperimentError) -> Option
         .get(number.checked_sub(1)?)?
         .get_ref()
         .as_table()?;
-    let item = experiment
-        .get(name)
-        .or_else(|| experiment.get(format!("{name}s").as_str()))?;
-    Some(item.span())
+    Some(experiment.get(name)?.span())
 }

@@ -108,7 +108,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Ends a sentence with the known word that is nearest to a wrong one: `; did you mean 'limits'?`.
+/// Ends a sentence with the known word that is nearest to a wrong one: `; did you mean 'limit'?`.
 /// Without a near one, lists what is known.
 pub(crate) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
@@ -165,12 +165,12 @@ mod tests {
     #[test]
     fn the_nearest_word_is_suggested_or_all_are_listed() {
         assert_eq!(
-            suggestion("limts", ["limits", "sizes"]),
-            "; did you mean 'limits'?"
+            suggestion("limt", ["limit", "size"]),
+            "; did you mean 'limit'?"
         );
         assert_eq!(
-            suggestion("colour", ["limits", "sizes"]),
-            "; known: limits, sizes"
+            suggestion("colour", ["limit", "size"]),
+            "; known: limit, size"
         );
         assert_eq!(suggestion(&"x".repeat(1_000_000), ["a"]), "; known: a");
     }

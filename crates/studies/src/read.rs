@@ -7,15 +7,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use tare_experiments::noise::DEFAULT_RUNS;
 use tare_experiments::{EXPERIMENTS, find};
-use tare_lab::experiment::{Parameter, Takes, Values};
+use tare_lab::parameter::{Parameter, Takes, Value, Values};
 use tare_lab::units;
 use tare_loads::Load;
 use tare_results::model::SettingPlan;
 use tare_results::target::TargetSpec;
 use tare_targets::process;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use crate::error::{Problems, StudyError};
 use crate::exclude::Exclusion;
@@ -228,8 +227,14 @@ fn part<'a>(
     let own = Common::read(reader, layers);
     let mut values = Values::default();
     for parameter in experiment.parameters() {
-        if let Some(item) = layers.get(parameter.name) {
-            value(reader, parameter, item, &mut values);
+        match (layers.get(parameter.name), parameter.command_only) {
+            (Some(item), None) => self::values(reader, parameter, item, &mut values),
+            (Some(item), Some(why)) => {
+                let name = parameter.name;
+                let text = format!("'{name}' is only for the command line: {why}");
+                reader.wrong(item.span(), text);
+            }
+            (None, _) => {}
         }
     }
     let mut given = Vec::new();
@@ -256,7 +261,10 @@ fn part<'a>(
             .or_else(|| common.targets.clone())
             .unwrap_or_else(|| vec![process::spec()]),
         loads: loads.list,
-        runs: own.runs.or(common.runs).unwrap_or(DEFAULT_RUNS),
+        runs: own
+            .runs
+            .or(common.runs)
+            .unwrap_or_else(|| experiment.default_runs(&values)),
         cell_limit: own.cell_limit.or(common.cell_limit),
         values,
         given,
@@ -270,7 +278,7 @@ fn known_kinds() -> String {
 }
 
 /// Reads a parameter as the experiment describes it.
-fn value<'a>(
+fn values<'a>(
     reader: &mut Reader<'a>,
     parameter: &Parameter,
     item: &'a Item<'a>,
@@ -283,43 +291,29 @@ fn value<'a>(
         );
         return reader.wrong(item.span(), text);
     }
-    match parameter.takes {
-        Takes::Number { least, most } => {
-            let most = most.min(MOST);
-            if let Some(numbers) =
-                reader.list(item, |reader, item| reader.number(item, least, most))
-            {
-                values.set_numbers(parameter.name, numbers);
-            }
-        }
-        Takes::Word(words) => {
-            let wanted = format!("one of {}", words.join(", "));
-            if let Some(texts) = reader.list(item, |reader, item| {
-                let word = reader.text(item, &wanted)?;
-                if !words.contains(&word) {
-                    let hint = suggestion(word, words.iter().copied());
-                    let text = format!("'{}' can't be '{word}'{hint}", parameter.name);
-                    reader.wrong(item.span(), text);
-                    return None;
-                }
-                Some(word.to_owned())
-            }) {
-                values.set_texts(parameter.name, texts);
-            }
-        }
-        Takes::Text { wanted, fits } => {
-            if let Some(texts) = reader.list(item, |reader, item| {
-                let text = reader.text(item, wanted)?;
-                if !fits(text) {
-                    reader.wrong(item.span(), format!("want {wanted}, not '{text}'"));
-                    return None;
-                }
-                Some(text.to_owned())
-            }) {
-                values.set_texts(parameter.name, texts);
-            }
-        }
+    if let Some(read) = reader.list(item, |reader, item| value(reader, parameter, item)) {
+        values.give(parameter.name, read);
     }
+}
+
+fn value<'a>(reader: &mut Reader<'a>, parameter: &Parameter, item: &'a Item<'a>) -> Option<Value> {
+    let read = match (parameter.takes, item.get_ref()) {
+        (Takes::Number { .. }, DeValue::Integer(integer)) => {
+            let number = u64::from_str_radix(integer.as_str(), integer.radix());
+            match number {
+                Ok(number) => parameter.check(number),
+                Err(_) => Err(format!("want {}, not {integer}", parameter.takes)),
+            }
+        }
+        (Takes::Flag, DeValue::Boolean(true)) => Ok(Value::Number(1)),
+        (Takes::Number { .. } | Takes::Flag, _) | (_, DeValue::Integer(_)) => {
+            reader.mistyped(item, &parameter.takes.to_string());
+            return None;
+        }
+        _ => parameter.read(reader.text(item, &parameter.takes.to_string())?),
+    };
+    read.map_err(|problem| reader.wrong(item.span(), problem))
+        .ok()
 }
 
 fn exclusion<'a>(

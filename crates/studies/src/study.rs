@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use tare_experiments::wakeup::PHASE;
-use tare_lab::experiment::{Place, Values};
+use tare_lab::experiment::Place;
+use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{Frame, Repeated, assemble};
-use tare_lab::units::exact_word;
 use tare_lab::{Experiment, ExperimentError};
 use tare_results::model::{CellPlan, Plan, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
@@ -117,14 +116,14 @@ impl Study {
 
     /// Changes how long each phase is, where loads run one after the other. Says whether there are such.
     pub fn set_phase(&mut self, ns: u64) -> bool {
-        let mut parts = self.parts.iter_mut().filter(|part| {
-            let experiment = part.experiment;
-            experiment.has_phases(&part.values)
-        });
         let mut any = false;
-        for part in &mut parts {
-            part.values.set_texts(PHASE, vec![exact_word(ns)]);
-            any = true;
+        for part in &mut self.parts {
+            if let Some(name) = part.experiment.phase_parameter()
+                && part.values.has(name)
+            {
+                part.values.give(name, vec![Value::Number(ns)]);
+                any = true;
+            }
         }
         any
     }
@@ -185,7 +184,9 @@ impl Part {
             targets: self.targets.clone(),
             loads: self.loads.clone(),
             cpu,
+            cpus: None,
             cell_limit: self.cell_limit,
+            is_watched: false,
         };
         self.experiment.combinations(&place, &self.values)
     }

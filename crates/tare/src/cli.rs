@@ -7,18 +7,14 @@ pub mod compare;
 pub mod cyclictest;
 pub mod exchange;
 pub mod kernel;
-pub mod wakeup;
+pub mod measure;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use tare_lab::units::{duration, setting_file};
-use tare_loads::{Cpus, Load};
-use tare_report::rows::Gate;
-use tare_results::model::SettingPlan;
-use tare_services::noise::{Plan, Threshold, Timing};
+use clap::{Args, Parser, Subcommand};
+use tare_lab::units::nanoseconds;
 
+use self::measure::{CpuArgument, ResultOptions, RunOptions};
 use crate::terminal::Colour;
 
 const EXIT_CODES: &str = "\
@@ -58,16 +54,8 @@ pub struct Cli {
 pub enum Command {
     /// Take a first picture of this machine in less than a minute
     Quick(QuickArguments),
-    /// Measure how often and how long short work is delayed
-    ///
-    /// Without arguments, all three workloads run five times each on the quietest CPU, in less
-    /// than 20 s. Each run is a block that holds every combination once, in random order.
-    Noise(Box<NoiseArguments>),
-    /// Measure how late sleeping threads are woken, as cyclictest does, and what it leaves out
-    ///
-    /// Without arguments, a thread under SCHED_FIFO is woken every 100 µs on the quietest CPU, three
-    /// times for 4 s. Activations that a late wake-up missed are counted and have their latency, too.
-    Wakeup(Box<wakeup::WakeupArguments>),
+    #[command(flatten)]
+    Measure(Box<measure::MeasureCommand>),
     /// Measure as cyclictest does, with its options and its output
     ///
     /// Scripts that read cyclictest's output read this one. What cyclictest leaves out, the missed
@@ -120,142 +108,13 @@ pub enum Command {
     Clean,
 }
 
-/// Holds the arguments of `tare noise`.
-#[derive(Debug, Default, Args)]
-pub struct NoiseArguments {
-    /// Workloads to run: prime (registers only), copy (memory), gap (spins on the timer)
-    /// [default: all]
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        help_heading = "Workload"
-    )]
-    pub workload: Vec<WorkloadName>,
-    /// Count the primes below N; several N, separated by commas, make a sweep [default: 22]
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        help_heading = "Workload"
-    )]
-    pub limit: Vec<u32>,
-    /// Copy N elements of 8 bytes; several N make a sweep [default: 100]
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        help_heading = "Workload"
-    )]
-    pub size: Vec<u64>,
-    /// List every delay above N: cycles, or with a unit ns, us, ms [default: prime and copy 400
-    /// cycles above the run's mean; gap 500ns, or 20 steps of a coarser timer]
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "auto",
-        hide_default_value = true,
-        value_parser = threshold,
-        help_heading = "Workload"
-    )]
-    pub threshold: Threshold,
-    /// Repetitions timed in each run; timer reads for gap [default: 1000000; gap: 100000000]
-    #[arg(long, value_name = "N", help_heading = "Workload")]
-    pub repetitions: Option<u64>,
-    /// Repetitions before each run that are not timed
-    #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT_WARMUP, help_heading = "Workload")]
-    pub warmup: u64,
-    /// How a repetition is timed: fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published
-    /// (two bare rdtscp, as kot-2019)
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "fenced",
-        hide_possible_values = true,
-        help_heading = "Workload"
-    )]
-    pub timing: TimingName,
-    /// Raw samples kept from the middle of each run
-    #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT_WINDOW, help_heading = "Workload")]
-    pub window: u32,
-
-    /// Where to run; may be given several times. `tare targets` lists them [default: process]
-    #[arg(long, value_name = "TARGET", help_heading = "Place")]
-    pub target: Vec<String>,
-    /// Background load to measure under; may be given several times: idle, dd, hackbench, du, tar,
-    /// nc, ping, stress-ng:ARGS, command:WORDS, several at once as dd+hackbench [default: idle]
-    #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "Place")]
-    pub load: Vec<Load>,
-    /// CPUs that the loads run on: all, others (all but the measured one) or a list [default: all, as
-    /// in landolfi-2018]
-    #[arg(long, value_name = "CPUS", value_parser = load_cpus, requires = "load", help_heading = "Place")]
-    pub load_cpus: Option<Cpus>,
-    /// CPU to measure on [default: an isolated one, else the quietest other than CPU 0]
-    #[arg(long, value_name = "N", help_heading = "Place")]
-    pub cpu: Option<u32>,
-    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
-    /// them: it would disturb all others
-    #[arg(long, help_heading = "Place")]
-    pub start_engine: bool,
-    /// Change a kernel setting for the time of the run: vm.stat_interval=120, or a file below
-    /// /proc/sys or /sys. May be given several times
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Place")]
-    pub set: Vec<SettingPlan>,
-
-    /// How often each combination runs [default: 5]
-    #[arg(long, value_name = "N", help_heading = "Run")]
-    pub runs: Option<u32>,
-    /// Seed of the random order within each block [default: random]
-    #[arg(long, value_name = "N", help_heading = "Run")]
-    pub seed: Option<u64>,
-    /// Time after which a cell counts as hung, such as 90s [default: 30 s and ten times its
-    /// estimate; under a load 300 s and fifty times]
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
-    pub cell_limit: Option<Duration>,
-    /// Folder of the run; must be new or empty [default: tare-runs/TIME-noise]
-    #[arg(long, value_name = "DIR", help_heading = "Run")]
-    pub output: Option<PathBuf>,
-    /// Go on with a run: do what is missing, and with --runs so many runs more
-    #[arg(
-        long,
-        value_name = "RUN",
-        conflicts_with_all = [
-            "workload", "limit", "size", "threshold", "repetitions", "warmup", "timing", "window",
-            "target", "load", "load_cpus", "cpu", "start_engine", "set", "seed",
-            "cell_limit", "output",
-        ],
-        help_heading = "Run"
-    )]
-    pub resume: Option<PathBuf>,
-    /// Print the plan and how long it will take, and do nothing
-    #[arg(long, help_heading = "Run")]
-    pub dry_run: bool,
-
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
-    /// several times
-    #[arg(long, value_name = "GATE", help_heading = "Output")]
-    pub fail_if: Vec<Gate>,
-    /// Print the summary as JSON
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-}
-
 /// Holds the arguments of `tare quick`.
 #[derive(Debug, Args)]
 pub struct QuickArguments {
-    /// Folder of the run; must be new or empty [default: tare-runs/TIME-quick]
-    #[arg(long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// CPU to measure on [default: an isolated one, else the quietest other than CPU 0]
-    #[arg(long, value_name = "N")]
-    pub cpu: Option<u32>,
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
-    /// several times
-    #[arg(long, value_name = "GATE")]
-    pub fail_if: Vec<Gate>,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub cpu: CpuArgument,
+    #[command(flatten)]
+    pub options: RunOptions,
 }
 
 /// Holds the arguments of `tare run`.
@@ -267,9 +126,6 @@ pub struct RunArguments {
     /// Run the study's shorter variant, which its [quick] tables describe
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
-    /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
-    #[arg(long, value_name = "DIR", help_heading = "Run")]
-    pub output: Option<PathBuf>,
     /// Go on with a run: do what is missing, and with --runs so many runs more
     #[arg(
         long,
@@ -281,20 +137,8 @@ pub struct RunArguments {
     /// Runs of each combination to add to the run that --resume names
     #[arg(long, value_name = "N", requires = "resume", help_heading = "Run")]
     pub runs: Option<u32>,
-    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
-    /// them: it would disturb all others
-    #[arg(long, help_heading = "Run")]
-    pub start_engine: bool,
-    /// Print the plan and how long it will take, and do nothing
-    #[arg(long, help_heading = "Run")]
-    pub dry_run: bool,
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
-    /// several times
-    #[arg(long, value_name = "GATE", help_heading = "Output")]
-    pub fail_if: Vec<Gate>,
-    /// Print the summary as JSON
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    #[command(flatten)]
+    pub options: RunOptions,
 }
 
 /// Holds the arguments of `tare study`.
@@ -346,25 +190,10 @@ pub struct ReproduceArguments {
     #[arg(long, help_heading = "Run")]
     pub deterministic: bool,
     /// Run each phase of the loads for so long: seconds, or with a unit
-    #[arg(long, value_name = "TIME", value_parser = wakeup::in_seconds, help_heading = "Run")]
+    #[arg(long, value_name = "TIME", value_parser = in_seconds, help_heading = "Run")]
     pub phase: Option<u64>,
-    /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
-    #[arg(long, value_name = "DIR", help_heading = "Run")]
-    pub output: Option<PathBuf>,
-    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
-    /// them: it would disturb all others
-    #[arg(long, help_heading = "Run")]
-    pub start_engine: bool,
-    /// Print the plan and how long it will take, and do nothing
-    #[arg(long, help_heading = "Run")]
-    pub dry_run: bool,
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
-    /// several times
-    #[arg(long, value_name = "GATE", help_heading = "Output")]
-    pub fail_if: Vec<Gate>,
-    /// Print the summary as JSON
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    #[command(flatten)]
+    pub options: RunOptions,
 }
 
 /// Holds the arguments of `tare report`.
@@ -372,13 +201,8 @@ pub struct ReproduceArguments {
 pub struct ReportArguments {
     /// Folder of the run [default: the newest in tare-runs]
     pub run: Option<PathBuf>,
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
-    /// several times
-    #[arg(long, value_name = "GATE")]
-    pub fail_if: Vec<Gate>,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub result: ResultOptions,
 }
 
 /// Holds the arguments of `tare targets`.
@@ -434,64 +258,9 @@ pub struct DoctorArguments {
     pub json: bool,
 }
 
-/// Names a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WorkloadName {
-    /// Counts primes, in registers only.
-    Prime,
-    /// Copies and increments an array.
-    Copy,
-    /// Spins on the timer.
-    Gap,
-}
-
-/// Names a way of timing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum TimingName {
-    /// Fences on both sides.
-    #[default]
-    Fenced,
-    /// Bare rdtscp.
-    Published,
-}
-
-impl From<TimingName> for Timing {
-    fn from(name: TimingName) -> Self {
-        match name {
-            TimingName::Fenced => Self::Fenced,
-            TimingName::Published => Self::Published,
-        }
-    }
-}
-
-fn threshold(text: &str) -> Result<Threshold, String> {
-    match Threshold::parse(text) {
-        Some(Threshold::Cycles(0) | Threshold::Ns(0)) => {
-            Err("a threshold of 0 would list every sample".to_owned())
-        }
-        Some(threshold) => Ok(threshold),
-        None => Err("want a whole number, alone (cycles) or with cycles, ns, us or ms".to_owned()),
-    }
-}
-
-fn load(text: &str) -> Result<Load, String> {
-    Load::parse(text).map_err(|error| error.to_string())
-}
-
-fn load_cpus(text: &str) -> Result<Cpus, String> {
-    Cpus::parse(text).ok_or_else(|| "want all, others or a list such as 0-2,5".to_owned())
-}
-
-/// Reads `NAME=VALUE`, where NAME is a file or, as for sysctl, its path below /proc/sys with dots.
-fn setting(text: &str) -> Result<SettingPlan, String> {
-    let (name, value) = text
-        .split_once('=')
-        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-        .ok_or("want NAME=VALUE")?;
-    Ok(SettingPlan {
-        path: setting_file(name),
-        value: value.to_owned(),
-    })
+/// Reads a time whose bare number is of seconds.
+fn in_seconds(text: &str) -> Result<u64, String> {
+    nanoseconds(text, Some("s"))
 }
 
 #[cfg(test)]
@@ -503,18 +272,5 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn settings_are_files_or_sysctl_names() {
-        let path = |text| setting(text).map(|setting| setting.path);
-        assert_eq!(
-            path("vm.stat_interval=120").as_deref(),
-            Ok("/proc/sys/vm/stat_interval")
-        );
-        assert_eq!(path("/sys/a=b=c").as_deref(), Ok("/sys/a"));
-        for wrong in ["", "=", "a=", "=1", "vm.stat_interval"] {
-            assert!(setting(wrong).is_err(), "{wrong}");
-        }
     }
 }

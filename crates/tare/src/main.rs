@@ -24,9 +24,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let terminal = Terminal::new(cli.color);
     let outcome = match &cli.command {
-        Command::Noise(arguments) => commands::noise::run(arguments, &terminal),
-        Command::Wakeup(arguments) => commands::wakeup::run(arguments, &terminal),
         Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
+        Command::Measure(asked) => commands::experiment::run(asked, &terminal),
         Command::Run(arguments) => commands::run_study::run(arguments, &terminal),
         Command::Study(arguments) => commands::study::run(arguments, &terminal),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments, &terminal),

@@ -5,7 +5,7 @@
 //! interruption but no slow-down.
 
 use tare_loads::Load;
-use tare_results::model::{CellPlan, Labels, Plan};
+use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds};
@@ -13,8 +13,9 @@ use tare_wire::cpus::Cpus;
 
 use tare_lab::ExperimentError;
 use tare_lab::estimate;
-use tare_lab::experiment::{Experiment, Parameter, Place, Takes, Values};
-use tare_lab::plan::{Frame, Repeated, assemble, at_most};
+use tare_lab::experiment::{Experiment, Place};
+use tare_lab::parameter::{Parameter, Takes, Values};
+use tare_lab::plan::at_most;
 
 /// Is the name of the experiment.
 pub const NAME: &str = "noise";
@@ -24,10 +25,8 @@ pub const DEFAULT_LIMIT: u32 = 22;
 pub const DEFAULT_SIZE: u64 = 100;
 /// Is the number of repetitions of `prime` and `copy` unless said otherwise: the study's.
 pub const DEFAULT_REPETITIONS: u64 = 1_000_000;
-/// Is the number of timer reads of `gap` unless said otherwise: about a second.
-pub const DEFAULT_READS: u64 = 100_000_000;
-/// Is the number of runs unless said otherwise: enough for an interval over runs.
-pub const DEFAULT_RUNS: u32 = 5;
+/// Is the number of timer reads of `gap` unless said otherwise: less than a second.
+pub const DEFAULT_READS: u64 = 80_000_000;
 
 /// Is the experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +34,7 @@ pub struct Noise;
 
 /// Says what is to be measured in each run.
 #[derive(Clone, Debug)]
-pub struct Options {
+struct Options {
     /// Workloads with their sizes.
     pub workloads: Vec<Workload>,
     /// Timed repetitions, for every workload; each one's default if None.
@@ -50,32 +49,13 @@ pub struct Options {
     pub window: u32,
 }
 
-/// Makes the plan of `tare noise`: each combination as often as `runs` says.
-///
-/// # Errors
-///
-/// Returns [`ExperimentError`] if a parameter is out of bounds or there is nothing to run.
-pub fn plan(
-    options: &Options,
-    place: &Place,
-    runs: u32,
-    frame: Frame,
-) -> Result<Plan, ExperimentError> {
-    let cells = combinations(options, place)?;
-    let cells: Vec<Repeated> = cells
-        .into_iter()
-        .map(|cell| Repeated { cell, runs })
-        .collect();
-    assemble(&cells, frame)
-}
-
 /// Returns the workloads of these names, each with every size; the default size where none is
 /// given, and all workloads if none is named.
 ///
 /// # Errors
 ///
 /// Returns [`ExperimentError::Misfit`] if sizes are given for a workload that is not named.
-pub fn workloads(
+fn workloads(
     names: &[&str],
     limits: &[u64],
     sizes: &[u64],
@@ -84,7 +64,7 @@ pub fn workloads(
         [] => WORKLOADS,
         names => names,
     };
-    for (parameter, given, workload) in [("limits", limits, "prime"), ("sizes", sizes, "copy")] {
+    for (parameter, given, workload) in [("limit", limits, "prime"), ("size", sizes, "copy")] {
         if !given.is_empty() && !names.contains(&workload) {
             return Err(ExperimentError::Misfit {
                 parameter,
@@ -120,6 +100,97 @@ pub fn workloads(
 /// Lists the workloads by name.
 const WORKLOADS: &[&str] = &["gap", "prime", "copy"];
 
+/// Lists the parameters.
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "workload",
+        value: "NAME",
+        takes: Takes::Word(WORKLOADS),
+        many: true,
+        default: "all three",
+        meaning: "Workloads to run: prime (registers only), copy (memory), gap (spins on the timer)",
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "limit",
+        takes: Takes::Number {
+            least: bounds::MIN_LIMIT as u64,
+            most: bounds::MAX_LIMIT as u64,
+        },
+        many: true,
+        default: "22",
+        meaning: "Count the primes below N, for prime",
+        applies: |values| names(values, "prime"),
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "size",
+        takes: Takes::Number {
+            least: 1,
+            most: bounds::MAX_ELEMENTS,
+        },
+        many: true,
+        default: "100",
+        meaning: "Copy N elements of 8 bytes, for copy",
+        applies: |values| names(values, "copy"),
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "threshold",
+        takes: Takes::Text {
+            wanted: "auto, or a whole number above 0, of cycles or with a unit: cycles, ns, us or ms",
+            fits: is_threshold,
+        },
+        default: "auto: prime and copy 400 cycles above the run's mean; gap 500 ns, or 20 steps of a coarser timer",
+        meaning: "List every delay above this: cycles, or with a unit ns, us, ms",
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "repetitions",
+        takes: Takes::Number {
+            least: 1,
+            most: MOST_REPETITIONS,
+        },
+        default: "1000000; gap 80000000",
+        meaning: "Repetitions timed in each run; for gap, timer reads",
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "warmup",
+        takes: Takes::Number {
+            least: 0,
+            most: MOST_REPETITIONS,
+        },
+        default: "1000",
+        meaning: "Repetitions before each run that are not timed",
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "timing",
+        value: "HOW",
+        takes: Takes::Word(&["fenced", "published"]),
+        default: "fenced",
+        meaning: "How a repetition is timed: fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published (two bare \
+                  rdtscp, as kot-2019)",
+        applies: is_timed,
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "window",
+        takes: Takes::Number {
+            least: 0,
+            most: bounds::MAX_WINDOW as u64,
+        },
+        default: "500",
+        meaning: "Raw samples kept from the middle of each run",
+        applies: is_timed,
+        ..Parameter::NEW
+    },
+];
+
+/// Is the greatest number of repetitions of any workload.
+const MOST_REPETITIONS: u64 = bounds::MAX_GAP_READS;
+
 impl Experiment for Noise {
     fn name(&self) -> &'static str {
         NAME
@@ -129,94 +200,13 @@ impl Experiment for Noise {
         "how often and how long short work is delayed"
     }
 
+    fn without_arguments(&self) -> &'static str {
+        "Without arguments, all three workloads run six times each on the quietest CPU, in less than 20 s. Each run is \
+         a block that holds every combination once, in random order."
+    }
+
     fn parameters(&self) -> &'static [Parameter] {
-        const MOST_REPETITIONS: u64 = bounds::MAX_GAP_READS;
-        &[
-            Parameter {
-                name: "workloads",
-                takes: Takes::Word(WORKLOADS),
-                many: true,
-                default: "all three",
-                meaning: "prime (registers only), copy (memory), gap (spins on the timer)",
-                applies: |_| true,
-            },
-            Parameter {
-                name: "limits",
-                takes: Takes::Number {
-                    least: bounds::MIN_LIMIT as u64,
-                    most: bounds::MAX_LIMIT as u64,
-                },
-                many: true,
-                default: "22",
-                meaning: "prime counts the primes below this",
-                applies: |values| names(values, "prime"),
-            },
-            Parameter {
-                name: "sizes",
-                takes: Takes::Number {
-                    least: 1,
-                    most: bounds::MAX_ELEMENTS,
-                },
-                many: true,
-                default: "100",
-                meaning: "copy copies this many elements of 8 bytes",
-                applies: |values| names(values, "copy"),
-            },
-            Parameter {
-                name: "repetitions",
-                takes: Takes::Number {
-                    least: 1,
-                    most: MOST_REPETITIONS,
-                },
-                many: false,
-                default: "1000000; gap 100000000",
-                meaning: "repetitions timed in each run; for gap, timer reads",
-                applies: |_| true,
-            },
-            Parameter {
-                name: "warmup",
-                takes: Takes::Number {
-                    least: 0,
-                    most: MOST_REPETITIONS,
-                },
-                many: false,
-                default: "1000",
-                meaning: "repetitions before each run that are not timed",
-                applies: |_| true,
-            },
-            Parameter {
-                name: "timing",
-                takes: Takes::Word(&["fenced", "published"]),
-                many: false,
-                default: "fenced",
-                meaning: "fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published (two bare \
-                          rdtscp, as kot-2019)",
-                applies: is_timed,
-            },
-            Parameter {
-                name: "threshold",
-                takes: Takes::Text {
-                    wanted: "auto, or a whole number with the unit cycles, ns, us or ms: \"500ns\"",
-                    fits: is_threshold,
-                },
-                many: false,
-                default: "auto: prime and copy 400 cycles above the run's mean; gap 500 ns, or 20 \
-                          steps of a coarser timer",
-                meaning: "every longer delay is listed",
-                applies: |_| true,
-            },
-            Parameter {
-                name: "window",
-                takes: Takes::Number {
-                    least: 0,
-                    most: bounds::MAX_WINDOW as u64,
-                },
-                many: false,
-                default: "500",
-                meaning: "raw samples kept from the middle of each run",
-                applies: is_timed,
-            },
-        ]
+        PARAMETERS
     }
 
     fn combinations(
@@ -241,17 +231,13 @@ impl Experiment for Noise {
 }
 
 impl Options {
-    /// Takes what a study says, and the defaults for the rest. Words and forms were checked by what
-    /// [`Noise`] says of its parameters.
+    /// Takes what is given, and the defaults for the rest. Words and forms were checked by what
+    /// [`PARAMETERS`] says.
     fn of(values: &Values) -> Result<Self, ExperimentError> {
-        let names: Vec<&str> = values
-            .texts("workloads")
-            .iter()
-            .map(String::as_str)
-            .collect();
         let threshold = values.text("threshold").and_then(Threshold::parse);
+        let (limits, sizes) = (values.numbers("limit"), values.numbers("size"));
         Ok(Self {
-            workloads: workloads(&names, values.numbers("limits"), values.numbers("sizes"))?,
+            workloads: workloads(&values.texts("workload"), &limits, &sizes)?,
             repetitions: values.number("repetitions"),
             warmup: values
                 .number("warmup")
@@ -262,18 +248,16 @@ impl Options {
             },
             threshold: threshold.unwrap_or(Threshold::Auto),
             window: values
-                .number("window")
-                .map_or(services::Plan::DEFAULT_WINDOW, |window| {
-                    u32::try_from(window).unwrap_or(u32::MAX)
-                }),
+                .small("window")
+                .unwrap_or(services::Plan::DEFAULT_WINDOW),
         })
     }
 }
 
 /// Says whether a workload is among those that values name.
 fn names(values: &Values, workload: &str) -> bool {
-    let named = values.texts("workloads");
-    named.is_empty() || named.iter().any(|name| name == workload)
+    let named = values.texts("workload");
+    named.is_empty() || named.contains(&workload)
 }
 
 /// Says whether there is a workload whose every repetition is timed.
@@ -402,10 +386,22 @@ fn listed(plan: &services::Plan) -> String {
 mod tests {
     use std::collections::HashSet;
 
+    use tare_results::model::Plan;
+
     use super::*;
+    use tare_lab::plan::{Frame, Repeated, assemble};
 
     fn plan_of(workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
-        plan(&options(workloads), &place(), runs, frame())
+        plan_at(&place(), workloads, runs)
+    }
+
+    fn plan_at(place: &Place, workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
+        let cells = combinations(&options(workloads), place)?;
+        let cells: Vec<Repeated> = cells
+            .into_iter()
+            .map(|cell| Repeated { cell, runs })
+            .collect();
+        assemble(&cells, frame())
     }
 
     fn options(workloads: &[Workload]) -> Options {
@@ -424,7 +420,9 @@ mod tests {
             targets: vec![tare_targets::process::spec()],
             loads: vec!["idle".to_owned()],
             cpu: 1,
+            cpus: None,
             cell_limit: None,
+            is_watched: false,
         }
     }
 
@@ -492,7 +490,7 @@ mod tests {
     fn loads_are_a_dimension_and_cells_under_different_ones_do_not_repeat_each_other() {
         let loads = ["idle", "dd", "cpus=0:dd"].map(str::to_owned).to_vec();
         let place = Place { loads, ..place() };
-        let plan = plan(&options(&ALL[..1]), &place, 2, frame()).unwrap();
+        let plan = plan_at(&place, &ALL[..1], 2).unwrap();
         for block in 1..=2 {
             let cells = plan.cells.iter().filter(|cell| cell.block == block);
             let mut found: Vec<&str> = cells.map(|cell| cell.load.as_str()).collect();
@@ -551,7 +549,7 @@ mod tests {
         let error = workloads(&["gap"], &[22], &[]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "limits is for the workload prime, which is not asked for"
+            "'limit' is for the workload prime, which is not asked for"
         );
     }
 }

@@ -6,9 +6,8 @@
 
 mod parameters;
 
-pub use parameters::PHASE;
 use tare_loads::{Load, Schedule};
-use tare_results::model::{CellPlan, Labels, Plan};
+use tare_results::model::{CellPlan, Labels};
 use tare_results::target::{Clock, Group, TargetSpec};
 use tare_results::work::{RealTime, Rights, Work};
 use tare_services::wakeup as services;
@@ -18,26 +17,29 @@ use tare_wire::scheduling::Policy;
 
 use tare_lab::ExperimentError;
 use tare_lab::estimate;
-use tare_lab::experiment::{Experiment, Parameter, Place, Values};
-use tare_lab::plan::{Frame, Repeated, assemble, at_most};
+use tare_lab::experiment::{DEFAULT_RUNS, Experiment, Place};
+use tare_lab::parameter::{Parameter, Values};
+use tare_lab::plan::at_most;
 use tare_lab::units::{exact, exact_word};
 
 /// Is the name of the experiment.
 pub const NAME: &str = services::NAME;
 /// Is the interval unless said otherwise: the study's.
-pub const DEFAULT_INTERVAL_NS: u64 = 100_000;
-/// Is how long a run measures unless said otherwise.
-pub const DEFAULT_DURATION_NS: u64 = 4_000_000_000;
+const DEFAULT_INTERVAL_NS: u64 = 100_000;
+/// Is how long a run measures unless said otherwise: long enough for a p99.9 at that interval.
+const DEFAULT_DURATION_NS: u64 = 2_000_000_000;
+/// Is how long a run waits for a latency above a limit unless said otherwise.
+const WAITING_NS: u64 = 60_000_000_000;
+/// Is how often the current result is told to somebody who watches.
+const LIVE_NS: u64 = 500_000_000;
 /// Is the priority unless said otherwise: above the kernel's threads for interrupts, which have 50, and below
 /// those that keep the system alive, which have 99.
-pub const DEFAULT_PRIORITY: u32 = 95;
+const DEFAULT_PRIORITY: u32 = 95;
 /// Is how much longer the interval of each further thread is unless said otherwise, where threads share a CPU: that of
 /// cyclictest. On CPUs of their own all have the same.
-pub const DEFAULT_DISTANCE_NS: u64 = 500_000;
+const DEFAULT_DISTANCE_NS: u64 = 500_000;
 /// Is how many of the worst wake-ups are traced unless said otherwise, if any are.
-pub const DEFAULT_TRACE: u32 = 10;
-/// Is the number of runs unless said otherwise.
-pub const DEFAULT_RUNS: u32 = 3;
+const DEFAULT_TRACE: u32 = 10;
 
 /// Is the timing of a cell: planned times are absolute, so that what is late does not delay what follows.
 const TIMING: &str = "absolute";
@@ -48,42 +50,42 @@ pub struct Wakeup;
 
 /// Says what is to be measured in each run.
 #[derive(Clone, Debug)]
-pub struct Options {
+struct Options {
     /// Time between two activations of the first thread.
-    pub interval_ns: u64,
+    interval_ns: u64,
     /// How much longer the interval of each further thread is; [`DEFAULT_DISTANCE_NS`] or 0 if None.
-    pub distance_ns: Option<u64>,
+    distance_ns: Option<u64>,
     /// Number of threads; one for each CPU if None.
-    pub threads: Option<u32>,
+    threads: Option<u32>,
     /// CPUs that they are pinned to in turn; that of the run if None.
-    pub cpus: Option<Cpus>,
+    cpus: Option<Cpus>,
     /// CPUs of the thread that starts and watches them, where this machine's kernel schedules it.
-    pub main: Option<Cpus>,
+    main: Option<Cpus>,
     /// Under which policy they are scheduled.
-    pub policy: Policy,
+    policy: Policy,
     /// Real-time priority; [`DEFAULT_PRIORITY`] if None and the policy has one.
-    pub priority: Option<u32>,
+    priority: Option<u32>,
     /// How long each run measures; [`DEFAULT_DURATION_NS`] if neither this nor another end is given.
-    pub duration_ns: Option<u64>,
+    duration_ns: Option<u64>,
     /// After how many wake-ups each thread ends.
-    pub loops: Option<u64>,
+    loops: Option<u64>,
     /// Length of a phase; None if each load has cells of its own.
-    pub phase_ns: Option<u64>,
+    phase_ns: Option<u64>,
     /// From which latency on wake-ups are listed; the interval if None.
-    pub threshold_ns: Option<u64>,
+    threshold_ns: Option<u64>,
     /// Whether and how the worst wake-ups are traced.
-    pub trace: Trace,
+    trace: Trace,
     /// Above which latency a thread says so at once.
-    pub above_ns: Option<u64>,
+    above_ns: Option<u64>,
     /// Whether measuring goes on after that.
-    pub go_on: bool,
+    go_on: bool,
     /// How often the state of each thread is told meanwhile, where that disturbs nothing.
-    pub live_ns: Option<u64>,
+    live_ns: Option<u64>,
 }
 
 /// Says whether and how the worst wake-ups are traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trace {
+enum Trace {
     /// Not at all.
     #[default]
     Off,
@@ -115,39 +117,35 @@ impl Default for Options {
     }
 }
 
-/// Makes the plan of `tare wakeup`: each combination as often as `runs` says.
-///
-/// # Errors
-///
-/// Returns [`ExperimentError`] if a parameter is out of bounds or there is nothing to run.
-pub fn plan(
-    options: &Options,
-    place: &Place,
-    runs: u32,
-    frame: Frame,
-) -> Result<Plan, ExperimentError> {
-    let cells = combinations(options, place)?;
-    let cells: Vec<Repeated> = cells
-        .into_iter()
-        .map(|cell| Repeated {
-            runs: Wakeup.runs_of(&cell, runs),
-            cell,
-        })
-        .collect();
-    assemble(&cells, frame)
-}
-
 impl Experiment for Wakeup {
     fn name(&self) -> &'static str {
         NAME
     }
 
     fn summary(&self) -> &'static str {
-        "how late a sleeping thread is woken"
+        "how late sleeping threads are woken, as cyclictest does, and what it leaves out"
+    }
+
+    fn without_arguments(&self) -> &'static str {
+        "Without arguments, a thread under SCHED_FIFO is woken every 100 µs on the quietest CPU, six times for 2 s. \
+         Activations that a late wake-up missed are counted and have their latency, too."
     }
 
     fn parameters(&self) -> &'static [Parameter] {
         parameters::ALL
+    }
+
+    fn default_runs(&self, values: &Values) -> u32 {
+        // One late wake-up is waited for.
+        if values.has("trace-above") {
+            1
+        } else {
+            DEFAULT_RUNS
+        }
+    }
+
+    fn cpus(&self, values: &Values, allowed: &Cpus) -> Option<Cpus> {
+        parameters::cpus(values, allowed)
     }
 
     fn combinations(
@@ -155,7 +153,7 @@ impl Experiment for Wakeup {
         place: &Place,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        combinations(&Options::of(values), place)
+        combinations(&Options::of(values, place)?, place)
     }
 
     fn runs_of(&self, cell: &CellPlan, asked: u32) -> u32 {
@@ -173,8 +171,8 @@ impl Experiment for Wakeup {
         plan_of(cell).as_ref().map(listed)
     }
 
-    fn has_phases(&self, values: &Values) -> bool {
-        values.has(PHASE)
+    fn phase_parameter(&self) -> Option<&'static str> {
+        Some(parameters::PHASE)
     }
 }
 
@@ -390,6 +388,7 @@ fn words(
     trace: u32,
 ) -> Result<services::Plan, ExperimentError> {
     let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
+    keep_main_alive(options, &cpus)?;
     let threads = options.threads.unwrap_or(cpus.count());
     if let Some(has) = guest_cpus(target)
         && cpus.count() > has
@@ -486,6 +485,23 @@ fn check(plan: &services::Plan) -> Result<(), ExperimentError> {
         )));
     }
     Ok(())
+}
+
+/// Refuses to put the thread that watches where measuring ones of real-time priority come first.
+fn keep_main_alive(options: &Options, measured: &Cpus) -> Result<(), ExperimentError> {
+    let Some(main) = options.main else {
+        return Ok(());
+    };
+    let is_free = main.iter().any(|cpu| !measured.contains(cpu));
+    if options.policy == Policy::Other || is_free {
+        return Ok(());
+    }
+    Err(contradiction(format!(
+        "mainaffinity {main} leaves the thread that starts and watches the measurement no CPU but a measured one: \
+         threads under SCHED_{} come first there, and if they never got to sleep, nobody could end them; choose \
+         another CPU with mainaffinity or affinity",
+        options.policy.name().to_uppercase(),
+    )))
 }
 
 fn contradiction(why: String) -> ExperimentError {

@@ -1,108 +1,246 @@
-//! What a study can say of `wakeup`.
+//! What `wakeup` can be told. Options that cyclictest has are called as there.
 
-use tare_services::wakeup::{MAX_THREADS, MAX_TRACE};
+use tare_services::wakeup::{MAX_INTERVAL_NS, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS};
+use tare_wire::cpus::Cpus;
+use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;
 
-use super::{DEFAULT_INTERVAL_NS, Options, Trace};
-use tare_lab::experiment::{Parameter, Takes, Values};
-use tare_lab::units::nanoseconds;
+use super::{
+    DEFAULT_INTERVAL_NS, DEFAULT_TRACE, LIVE_NS, Options, Trace, WAITING_NS, contradiction,
+};
+use tare_lab::ExperimentError;
+use tare_lab::experiment::Place;
+use tare_lab::parameter::{Parameter, Takes, Values};
 
 /// Is the parameter that makes the loads phases of one measurement, each so long.
-pub const PHASE: &str = "phase";
+pub(super) const PHASE: &str = "phase";
+
+/// Why a study does not say on which CPUs it is measured.
+const OF_THE_MACHINE: &str = "it names CPUs of this machine; a study says \"cpu\"";
 
 /// Lists the parameters.
 pub(super) const ALL: &[Parameter] = &[
-    time(
-        "interval",
-        "100us",
-        "time between two activations of the first thread",
-    ),
     Parameter {
-        applies: |values| values.number("threads").is_some_and(|threads| threads > 1),
-        ..time(
-            "distance",
-            "500us",
-            "how much longer the interval of each further thread is",
-        )
+        short: Some('t'),
+        bare: Some("0"),
+        default: "one for each measured CPU",
+        meaning: "Measuring threads; 0, or the option alone, one for each CPU. They are pinned in turn to the CPUs of \
+                  -a, without it to as many CPUs, the highest numbers first; in a study all to the measured one",
+        ..number("threads", 0, MAX_THREADS as u64)
     },
-    number(
-        "threads",
-        1,
-        MAX_THREADS as u64,
-        "1",
-        "how many threads measure, all on the measured CPU",
-    ),
+    Parameter {
+        name: "affinity",
+        short: Some('a'),
+        aliases: &["cpu"],
+        value: "CPUS",
+        takes: Takes::Text {
+            wanted: "CPUs such as 1 or 0,2-3, or all",
+            fits: |text| text == "all" || Cpus::parse(text).is_some(),
+        },
+        bare: Some("all"),
+        default: "an isolated one, else the quietest other than CPU 0",
+        meaning: "CPUs to measure on, such as 1 or 0,2-3; the option alone means all",
+        command_only: Some(OF_THE_MACHINE),
+        ..THREADS
+    },
+    Parameter {
+        name: "smp",
+        short: Some('S'),
+        meaning: "One thread on each CPU, all with the same interval: -a without CPUs",
+        command_only: Some(OF_THE_MACHINE),
+        ..THREADS
+    },
+    Parameter {
+        short: Some('i'),
+        default: "100 µs",
+        meaning: "Time between two activations of the first thread: µs, or with a unit ns, us, ms, s",
+        ..time("interval", "us", MIN_INTERVAL_NS, MAX_INTERVAL_NS)
+    },
+    Parameter {
+        short: Some('d'),
+        default: "500 µs where threads share a CPU, else 0",
+        meaning: "How much longer the interval of each further thread is: µs, or with a unit",
+        applies: |values| values.number("threads").is_some_and(|threads| threads > 1),
+        ..any_time("distance", "us")
+    },
+    Parameter {
+        short: Some('p'),
+        value: "PRIO",
+        default: "95",
+        meaning: "Real-time priority, 1 to 99",
+        applies: |values| policy(values).has_priority(),
+        ..number("priority", 1, 99)
+    },
     Parameter {
         name: "policy",
+        value: "NAME",
         takes: Takes::Word(&["fifo", "rr", "deadline", "other"]),
-        many: false,
         default: "fifo",
-        meaning: "under which policy they are scheduled",
-        applies: |_| true,
+        meaning: "Scheduling policy: fifo, rr, deadline, other (an ordinary thread, which takes no right)",
+        ..THREADS
     },
     Parameter {
-        applies: |values| policy(values).has_priority(),
-        ..number("priority", 1, 99, "95", "their real-time priority")
-    },
-    Parameter {
+        short: Some('D'),
+        default: "2 s; with trace-above 60 s",
+        meaning: "How long each run measures: seconds, or with a unit ms, s, m, h, d",
         applies: |values| !values.has(PHASE),
-        ..time("duration", "4s", "how long each run measures")
+        ..time("duration", "s", MIN_INTERVAL_NS, MAX_DURATION_NS)
     },
     Parameter {
+        short: Some('l'),
+        default: "not limited",
+        meaning: "Number of wake-ups after which each thread ends",
         applies: |values| !values.has(PHASE),
-        ..number(
-            "loops",
-            1,
-            u64::MAX,
-            "not limited",
-            "after how many wake-ups each thread ends",
-        )
+        ..number("loops", 1, u64::MAX)
     },
-    time(
-        PHASE,
-        "none: each load has cells of its own",
-        "how long each load runs; all run one after the other in one measurement",
-    ),
-    time(
-        "threshold",
-        "the interval",
-        "every longer latency is listed with its time",
-    ),
-    number(
-        "trace",
-        0,
-        MAX_TRACE as u64,
-        "0",
-        "how many of the worst wake-ups are traced, in one more run of each combination",
-    ),
+    Parameter {
+        name: "mainaffinity",
+        value: "CPUS",
+        takes: Takes::Text {
+            wanted: "CPUs such as 1 or 0,2-3",
+            fits: |text| Cpus::parse(text).is_some(),
+        },
+        default: "those that are not measured",
+        meaning: "CPUs of the thread that starts and watches the measuring ones",
+        command_only: Some("it names CPUs of this machine"),
+        ..THREADS
+    },
+    Parameter {
+        heading: "Place",
+        default: "none: each load has cells of its own",
+        meaning: "Run the loads one after the other in one measurement, each for so long: seconds, or with a unit",
+        ..any_time(PHASE, "s")
+    },
+    Parameter {
+        heading: LATE,
+        default: "the interval",
+        meaning: "List every wake-up that is so late, with its time: µs, or with a unit",
+        ..any_time("threshold", "us")
+    },
+    Parameter {
+        heading: LATE,
+        bare: Some("10"),
+        default: "0; the option alone, or with trace-above, 10",
+        meaning: "Tell what the kernel did around the N worst wake-ups, in one more run of each combination: tracing \
+                  costs time",
+        ..number("trace", 0, MAX_TRACE as u64)
+    },
+    Parameter {
+        heading: LATE,
+        meaning: "Wait for a wake-up that is later than this, µs or with a unit: stop, tell what the kernel did around \
+                  it, and end with exit code 3. Traces, and measures once for 60 s unless duration and runs say \
+                  otherwise",
+        default: "none",
+        ..any_time("trace-above", "us")
+    },
+    Parameter {
+        name: "on-threshold",
+        value: "ACTION",
+        heading: LATE,
+        takes: Takes::Action,
+        many: true,
+        default: "report",
+        meaning: "What to do when the limit of trace-above is exceeded: report, signal:NAME[,pid=PID] (to tare's \
+                  parent unless a PID is given), command:CMD (by sh, for 30 s at most), continue (don't stop)",
+        command_only: Some("it acts for whoever waits at the command line"),
+        applies: |values| values.has("trace-above"),
+        ..THREADS
+    },
 ];
 
-impl Options {
-    /// Takes what a study says, and the defaults for the rest. Words and forms were checked by what
-    /// [`ALL`] says.
-    pub(super) fn of(values: &Values) -> Self {
-        let time = |name| {
-            values
-                .text(name)
-                .and_then(|text| nanoseconds(text, None).ok())
-        };
-        let small = |name| {
-            let number = values.number(name)?;
-            Some(u32::try_from(number).unwrap_or(u32::MAX))
-        };
-        Self {
-            interval_ns: time("interval").unwrap_or(DEFAULT_INTERVAL_NS),
-            distance_ns: time("distance"),
-            threads: small("threads"),
-            policy: policy(values),
-            priority: small("priority"),
-            duration_ns: time("duration"),
-            loops: values.number("loops"),
-            phase_ns: time(PHASE),
-            threshold_ns: time("threshold"),
-            trace: small("trace").map_or(Trace::Off, Trace::Extra),
-            ..Self::default()
+const LATE: &str = "Late wake-ups";
+
+const THREADS: Parameter = Parameter {
+    heading: "Threads",
+    ..Parameter::NEW
+};
+
+const fn time(name: &'static str, bare: &'static str, least_ns: u64, most_ns: u64) -> Parameter {
+    Parameter {
+        name,
+        value: "TIME",
+        takes: Takes::Time {
+            bare,
+            least_ns,
+            most_ns,
+        },
+        ..THREADS
+    }
+}
+
+const fn any_time(name: &'static str, bare: &'static str) -> Parameter {
+    time(name, bare, 0, u64::MAX)
+}
+
+const fn number(name: &'static str, least: u64, most: u64) -> Parameter {
+    Parameter {
+        name,
+        takes: Takes::Number { least, most },
+        ..THREADS
+    }
+}
+
+/// Returns the CPUs that the threads are pinned to; None if that is the one that is chosen.
+pub(super) fn cpus(values: &Values, allowed: &Cpus) -> Option<Cpus> {
+    let given = match values.text("affinity") {
+        Some("all") => Some(*allowed),
+        Some(list) => Cpus::parse(list),
+        None => values.has("smp").then_some(*allowed),
+    };
+    match (values.number("threads"), given) {
+        (None, cpus) => cpus,
+        (Some(0), cpus) => Some(cpus.unwrap_or(*allowed)),
+        // One thread takes the chosen CPU, or the first that is named.
+        (Some(1), None) => None,
+        (Some(number), Some(cpus)) => Some(cpus.iter().take(number as usize).collect()),
+        (Some(number), None) => {
+            let all: Vec<u32> = allowed.iter().collect();
+            Some(all.iter().rev().take(number as usize).copied().collect())
         }
+    }
+}
+
+impl Options {
+    /// Takes what is given, and the defaults for the rest. Words and forms were checked by what [`ALL`] says.
+    pub(super) fn of(values: &Values, place: &Place) -> Result<Self, ExperimentError> {
+        let smp = values.has("smp");
+        if smp && (values.has("threads") || values.has("affinity")) {
+            let why = "smp puts a thread on each CPU: leave threads and affinity out";
+            return Err(contradiction(why.to_owned()));
+        }
+        let waits = values.has("trace-above");
+        let actions = values.texts("on-threshold");
+        if !actions.is_empty() && !waits {
+            let why =
+                "on-threshold says what to do when a limit is exceeded: give one by --trace-above";
+            return Err(contradiction(why.to_owned()));
+        }
+        let ends = ["duration", "loops", PHASE]
+            .iter()
+            .any(|name| values.has(name));
+        Ok(Self {
+            interval_ns: values.number("interval").unwrap_or(DEFAULT_INTERVAL_NS),
+            distance_ns: values.number("distance").or(smp.then_some(0)),
+            threads: values.small("threads").filter(|threads| *threads > 0),
+            cpus: place.cpus,
+            main: values.text("mainaffinity").and_then(Cpus::parse),
+            policy: policy(values),
+            priority: values.small("priority"),
+            duration_ns: values
+                .number("duration")
+                .or((waits && !ends).then_some(WAITING_NS)),
+            loops: values.number("loops"),
+            phase_ns: values.number(PHASE),
+            threshold_ns: values.number("threshold"),
+            trace: match values.small("trace") {
+                trace if waits => Trace::Every(trace.unwrap_or(DEFAULT_TRACE)),
+                Some(trace) => Trace::Extra(trace),
+                None => Trace::Off,
+            },
+            above_ns: values.number("trace-above"),
+            go_on: actions.contains(&"continue"),
+            live_ns: place.is_watched.then_some(LIVE_NS),
+        })
     }
 }
 
@@ -111,35 +249,4 @@ fn policy(values: &Values) -> Policy {
         .text("policy")
         .and_then(Policy::parse)
         .unwrap_or_default()
-}
-
-const fn time(name: &'static str, default: &'static str, meaning: &'static str) -> Parameter {
-    Parameter {
-        name,
-        takes: Takes::Text {
-            wanted: "a number with the unit ns, us, ms, s, m, h or d: \"100us\"",
-            fits: |text| nanoseconds(text, None).is_ok(),
-        },
-        many: false,
-        default,
-        meaning,
-        applies: |_| true,
-    }
-}
-
-const fn number(
-    name: &'static str,
-    least: u64,
-    most: u64,
-    default: &'static str,
-    meaning: &'static str,
-) -> Parameter {
-    Parameter {
-        name,
-        takes: Takes::Number { least, most },
-        many: false,
-        default,
-        meaning,
-        applies: |_| true,
-    }
 }

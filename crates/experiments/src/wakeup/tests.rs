@@ -1,6 +1,9 @@
 use tare_targets::spec;
 
 use super::*;
+use tare_lab::experiment::DEFAULT_RUNS;
+use tare_lab::parameter::Value;
+use tare_lab::plan::{Frame, of_one};
 
 fn place(targets: &[&str], loads: &[&str]) -> Place {
     let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
@@ -11,7 +14,9 @@ fn place(targets: &[&str], loads: &[&str]) -> Place {
         targets: targets.collect(),
         loads: own(loads),
         cpu: 1,
+        cpus: None,
         cell_limit: None,
+        is_watched: false,
     }
 }
 
@@ -49,14 +54,14 @@ fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
     assert_eq!(
         cell.work.to_string(),
         "workload=wakeup interval=100000ns distance=0ns threads=1 policy=fifo priority=95 phases=1 \
-         capacity=262144 raw=4000000 bins=1000 trace=0 duration=4000000000ns cpu=1"
+         capacity=262144 raw=4000000 bins=1000 trace=0 duration=2000000000ns cpu=1"
     );
     assert_eq!(
         (cell.repetitions, cell.timing.as_str()),
-        (40_000, "absolute")
+        (20_000, "absolute")
     );
     assert_eq!(cell.label(), "process wakeup");
-    assert!((4.0..20.0 / 3.0).contains(&cell.estimate_seconds));
+    assert!((2.0..10.0 / 3.0).contains(&cell.estimate_seconds));
 }
 
 #[test]
@@ -111,12 +116,15 @@ fn loads_are_cells_of_their_own_or_phases_of_one() {
 
 #[test]
 fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
-    let traced = |trace| Options {
-        trace,
-        ..Options::default()
+    let planned = |place: &Place, given: &[(&'static str, u64)], runs| {
+        let mut values = Values::default();
+        for (name, number) in given {
+            values.give(name, vec![Value::Number(*number)]);
+        }
+        of_one(&Wakeup, place, &values, runs, frame()).unwrap()
     };
     let place = place(&["process", "unikernel"], &["idle", "dd"]);
-    let plan = plan(&traced(Trace::Extra(10)), &place, 3, frame()).unwrap();
+    let plan = planned(&place, &[("trace", 10)], 3);
     let (extra, plain): (Vec<&CellPlan>, Vec<&CellPlan>) = plan
         .cells
         .iter()
@@ -129,18 +137,14 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
         assert!(!plain.iter().any(|other| other.repeats(cell)));
     }
 
-    let waiting = Options {
-        above_ns: Some(50_000),
-        ..traced(Trace::Every(10))
-    };
-    let plan = super::plan(&waiting, &here(), 2, frame()).unwrap();
+    let plan = planned(&here(), &[("trace-above", 50_000)], 2);
     assert_eq!(plan.cells.len(), 2);
     assert!(plan.cells[0].repeats(&plan.cells[1]));
     assert!(
         plan.cells[0]
             .work
             .words
-            .contains("trace=10 duration=4000000000ns above=50000ns")
+            .contains("trace=10 duration=60000000000ns above=50000ns")
     );
 }
 
@@ -180,7 +184,7 @@ fn what_only_this_machine_has_is_not_asked_of_a_guest() {
         cells[1]
             .work
             .to_string()
-            .ends_with("duration=4000000000ns cpu=1")
+            .ends_with("duration=2000000000ns cpu=1")
     );
     let several = Options {
         cpus: Cpus::parse("0-1"),
@@ -278,7 +282,37 @@ fn values_that_can_not_be_are_told_with_their_units() {
 }
 
 #[test]
-fn a_study_without_values_plans_what_the_command_does_without_arguments() {
+fn without_values_the_defaults_hold() {
     let defaults = Wakeup.combinations(&here(), &Values::default()).unwrap();
     assert_eq!(defaults, cells(&Options::default(), &here()));
+    assert_eq!(Wakeup.default_runs(&Values::default()), DEFAULT_RUNS);
+}
+
+#[test]
+fn threads_and_cpus_are_named_as_for_cyclictest() {
+    let cpus = |given: &[(&'static str, &str)]| {
+        let mut values = Values::default();
+        for (name, text) in given {
+            let parameter = parameters::ALL.iter().find(|known| known.name == *name);
+            let value = match parameter.unwrap().read(text) {
+                Ok(value) => value,
+                Err(_) => Value::Number(1),
+            };
+            values.give(name, vec![value]);
+        }
+        let cpus = Wakeup.cpus(&values, &Cpus::parse("0-3").unwrap());
+        cpus.map(|cpus| cpus.to_string())
+    };
+    for (given, expected) in [
+        (&[][..], None),
+        (&[("smp", "")], Some("0-3")),
+        (&[("affinity", "all")], Some("0-3")),
+        (&[("affinity", "1-2")], Some("1-2")),
+        (&[("threads", "0")], Some("0-3")),
+        (&[("threads", "1")], None),
+        (&[("threads", "2")], Some("2-3")),
+        (&[("threads", "2"), ("affinity", "0-2")], Some("0-1")),
+    ] {
+        assert_eq!(cpus(given).as_deref(), expected, "{given:?}");
+    }
 }

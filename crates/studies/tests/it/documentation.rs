@@ -1,18 +1,18 @@
-//! docs/studies.md says what the code does.
+//! The documentation says what the code does.
+
+use std::fs;
+use std::path::Path;
 
 use tare_experiments::EXPERIMENTS;
+use tare_lab::parameter::{Parameter, Takes};
 use tare_studies::{Study, Variant, keys};
 
 const PAGE: &str = include_str!("../../../../docs/studies.md");
 
 #[test]
-fn every_key_and_parameter_is_described() {
-    let keys = [keys::STUDY, keys::EXPERIMENT, keys::EXCLUDE].concat();
-    let parameters = EXPERIMENTS
-        .iter()
-        .flat_map(|experiment| experiment.parameters());
-    let names = keys.iter().map(|key| key.name);
-    for name in names.chain(parameters.map(|parameter| parameter.name)) {
+fn every_key_is_described() {
+    for key in [keys::STUDY, keys::EXPERIMENT, keys::EXCLUDE].concat() {
+        let name = key.name;
         let forms = [
             format!("`{name}`"),
             format!("`[{name}]`"),
@@ -22,31 +22,55 @@ fn every_key_and_parameter_is_described() {
     }
     for experiment in EXPERIMENTS {
         assert!(PAGE.contains(&format!("`{}`", experiment.name())));
-        for parameter in experiment.parameters() {
-            let start = format!("| `{}`", parameter.name);
-            let mut rows = section(experiment.name())
-                .lines()
-                .filter(|line| line.starts_with(&start));
-            let row = rows.next();
-            let row = row.unwrap_or_else(|| panic!("no row for {}", parameter.name));
-            for word in parameter.default.split(' ') {
-                assert!(
-                    row.contains(word.trim_end_matches([';', ':', ','])),
-                    "{row}: {word}"
-                );
-            }
+    }
+}
+
+#[test]
+fn the_page_of_each_experiment_lists_its_parameters() {
+    const BEGIN: &str =
+        "<!-- parameters: written anew by UPDATE_DOCS=1 cargo test -p tare-studies -->\n";
+    const END: &str = "<!-- end of parameters -->\n";
+    for experiment in EXPERIMENTS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let path = folder.join(format!("{}.md", experiment.name()));
+        let page = fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once(BEGIN).expect("the beginning is marked");
+        let (listed, after) = rest.split_once(END).expect("the end is marked");
+        let mut wanted = "\n| option | takes | default | meaning |\n|---|---|---|---|\n".to_owned();
+        wanted.extend(experiment.parameters().iter().map(row));
+        wanted.push('\n');
+        if listed != wanted && std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
+        } else {
+            assert_eq!(listed, wanted, "UPDATE_DOCS=1 writes it anew");
         }
     }
 }
 
-/// Returns what the page says of the parameters of an experiment.
-fn section(experiment: &str) -> &'static str {
-    let start = PAGE.find(&format!("Those of `{experiment}`")).unwrap();
-    let rest = &PAGE[start..];
-    let end = rest[1..]
-        .find("Those of `")
-        .map_or(rest.len(), |end| end + 1);
-    &rest[..end]
+/// Writes a parameter as a line of a table.
+fn row(parameter: &Parameter) -> String {
+    let short = parameter.short.map(|short| format!("`-{short}`"));
+    let long = [parameter.name].into_iter();
+    let long = long.chain(parameter.aliases.iter().copied());
+    let options: Vec<String> = short
+        .into_iter()
+        .chain(long.map(|name| format!("`--{name}`")))
+        .collect();
+    let takes = match parameter.takes {
+        Takes::Flag => "nothing".to_owned(),
+        takes => takes.to_string(),
+    };
+    let several = if parameter.many { "; several" } else { "" };
+    let not_in_studies = parameter
+        .command_only
+        .map(|why| format!(". Not in a study: {why}"));
+    format!(
+        "| {} | {takes}{several} | {} | {}{} |\n",
+        options.join(", "),
+        parameter.default,
+        parameter.meaning,
+        not_in_studies.unwrap_or_default()
+    )
 }
 
 #[test]

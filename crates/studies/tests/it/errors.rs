@@ -20,6 +20,10 @@ fn noise(lines: &str) -> String {
     format!("[[experiment]]\nkind = \"noise\"\n{lines}\n")
 }
 
+fn wakeup(lines: &str) -> String {
+    format!("[[experiment]]\nkind = \"wakeup\"\n{lines}\n")
+}
+
 #[test]
 fn what_is_no_toml() {
     let texts = [
@@ -39,7 +43,7 @@ fn keys_that_do_not_exist() {
     let texts = [
         study("target = [\"process\"]"),
         study("colour = \"blue\""),
-        noise("limts = [22]"),
+        noise("limt = [22]"),
         noise("[experiment.quick]\nkind = \"noise\""),
         study("[quick]\nname = \"x\""),
         format!("{}[[exclude]]\ntargets = [\"process\"]", study("")),
@@ -64,13 +68,17 @@ fn values_of_another_type_unit_or_size() {
         study("quick = 3"),
         noise("repetitions = 1e6"),
         noise("repetitions = [1, 2]"),
-        noise("limits = [22, 2, 70_000]"),
-        noise("limits = []"),
-        noise("limits = [22, 22]"),
-        noise("workloads = [\"prim\"]"),
+        noise("limit = [22, 2, 70_000]"),
+        noise("limit = []"),
+        noise("limit = [22, 22]"),
+        noise("workload = [\"prim\"]"),
         noise("timing = \"fence\""),
         noise("threshold = \"5parsecs\""),
         noise("threshold = 0x10"),
+        wakeup("interval = \"100parsecs\""),
+        wakeup("interval = \"500ns\""),
+        wakeup("duration = 4"),
+        wakeup("affinity = \"0-1\""),
     ];
     insta::assert_snapshot!(texts.map(|text| error(&text)).join("\n\n"));
 }
@@ -85,7 +93,7 @@ fn places_and_experiments_that_do_not_exist() {
         study("targets = \"\""),
         study("loads = [\"idle\", \"bonfire\"]"),
         "[[experiment]]\nkind = \"nosie\"".to_owned(),
-        "[[experiment]]\nlimits = [22]".to_owned(),
+        "[[experiment]]\nlimit = [22]".to_owned(),
         "experiment = 3".to_owned(),
         String::new(),
     ];
@@ -95,20 +103,20 @@ fn places_and_experiments_that_do_not_exist() {
 #[test]
 fn a_matrix_that_can_not_be() {
     let texts = [
-        noise("workloads = [\"gap\"]\nlimits = [22]"),
-        noise("threshold = \"99999999cycles\"\nworkloads = [\"gap\"]"),
+        noise("workload = [\"gap\"]\nlimit = [22]"),
+        noise("threshold = \"99999999cycles\"\nworkload = [\"gap\"]"),
         noise("repetitions = 1_000_000_000"),
         noise("runs = 50_000"),
         format!(
             "{}[[exclude]]\nworkload = \"prime\"\nsize = 23",
-            noise("limits = [22]")
+            noise("limit = [22]")
         ),
         format!("{}[[exclude]]\ntarget = \"process\"", noise("")),
         format!("{}[[exclude]]", noise("")),
         format!(
             "{}{}",
-            noise("limits = [10, 22]"),
-            noise("workloads = \"prime\"")
+            noise("limit = [10, 22]"),
+            noise("workload = \"prime\"")
         ),
     ];
     insta::assert_snapshot!(texts.map(|text| error(&text)).join("\n\n"));
@@ -116,7 +124,8 @@ fn a_matrix_that_can_not_be() {
 
 #[test]
 fn everything_that_is_wrong_is_told_at_once_and_once() {
-    let text = "runs = 0\ntargest = 1\n[quick]\nruns = 0\n[[experiment]]\nkind = \"noise\"\nlimits = [1]\n";
+    let text =
+        "runs = 0\ntargest = 1\n[quick]\nruns = 0\n[[experiment]]\nkind = \"noise\"\nlimit = [1]\n";
     let error = error(text);
     assert_eq!(error.matches("bad.toml:").count(), 4, "{error}");
     let keys: String = (0..100).map(|n| format!("zz{n} = 1\n")).collect();
@@ -165,7 +174,7 @@ fn files_that_are_no_studies() {
     // More combinations than any run can have, in a file that is small enough.
     let limits: Vec<String> = (3..60_000).map(|limit: u32| limit.to_string()).collect();
     let list = limits.join(",");
-    let text = noise(&format!("limits = [{list}]"));
+    let text = noise(&format!("limit = [{list}]"));
     let error = told(text.as_bytes()).to_string();
     assert!(error.contains("cells are too many"), "{error}");
 }

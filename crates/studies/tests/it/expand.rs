@@ -42,17 +42,17 @@ targets = ["process"]
 
 [[experiment]]
 kind = "noise"
-workloads = ["prime", "copy"]
-limits = [10, 14]
-sizes = 25
+workload = ["prime", "copy"]
+limit = [10, 14]
+size = 25
 repetitions = 1_000
 
 [experiment.quick]
-limits = [10]
+limit = [10]
 
 [[experiment]]
 kind = "noise"
-workloads = ["gap"]
+workload = ["gap"]
 targets = ["process"]
 runs = 2
 threshold = "2us"
@@ -85,7 +85,7 @@ fn a_matrix_is_the_product_of_its_lists_without_what_is_excluded() {
             "{}",
             cell.work.words
         );
-        assert_eq!(cell.repetitions, if is_gap { 100_000_000 } else { 1_000 });
+        assert_eq!(cell.repetitions, if is_gap { 80_000_000 } else { 1_000 });
     }
     let study = plan.study.as_ref().unwrap();
     assert_eq!((study.name.as_str(), study.quick), ("s", false));
@@ -105,29 +105,50 @@ fn the_shorter_variant_takes_what_its_tables_say() {
 
 #[test]
 fn a_study_plans_what_the_same_arguments_plan() {
-    use tare_experiments::noise;
+    use tare_experiments::EXPERIMENTS;
     use tare_lab::experiment::Place;
-    use tare_results::model::CellPlan;
-    use tare_services::noise::{Threshold, Timing};
+    use tare_lab::parameter::Values;
+    use tare_lab::plan::of_one;
 
-    let text = "targets = [\"process\"]\nruns = 3\n[[experiment]]\nkind = \"noise\"\n\
-                workloads = [\"prime\", \"copy\"]\nlimits = [10, 14]\nrepetitions = 500\n";
-    let options = noise::Options {
-        workloads: noise::workloads(&["prime", "copy"], &[10, 14], &[]).unwrap(),
-        repetitions: Some(500),
-        warmup: 1_000,
-        timing: Timing::Fenced,
-        threshold: Threshold::Auto,
-        window: 500,
-    };
     let place = Place {
         targets: vec![tare_targets::process::spec()],
         loads: vec!["idle".to_owned()],
         cpu: 1,
+        cpus: None,
         cell_limit: None,
+        is_watched: false,
     };
-    let command: Vec<CellPlan> = noise::plan(&options, &place, 3, frame(7)).unwrap().cells;
-    assert_eq!(plan(text, Variant::Full).cells, command);
+    for (name, given) in [
+        ("noise", &[][..]),
+        (
+            "noise",
+            &[
+                ("workload", "\"prime\""),
+                ("limit", "10"),
+                ("threshold", "\"2us\""),
+            ],
+        ),
+        ("wakeup", &[]),
+        (
+            "wakeup",
+            &[("interval", "\"250\""), ("threads", "2"), ("trace", "3")],
+        ),
+        ("wakeup", &[("trace-above", "\"1ms\"")]),
+    ] {
+        let experiment = *EXPERIMENTS.iter().find(|e| e.name() == name).unwrap();
+        let mut values = Values::default();
+        let mut text = format!("[[experiment]]\nkind = \"{name}\"\n");
+        for (key, value) in given {
+            let all = experiment.parameters();
+            let parameter = all.iter().find(|known| known.name == *key).unwrap();
+            let read = parameter.read(value.trim_matches('"')).unwrap();
+            values.give(parameter.name, vec![read]);
+            text += &format!("{key} = {value}\n");
+        }
+        let runs = experiment.default_runs(&values);
+        let command = of_one(experiment, &place, &values, runs, frame(7)).unwrap();
+        assert_eq!(plan(&text, Variant::Full).cells, command.cells, "{text}");
+    }
 }
 
 #[test]
@@ -150,6 +171,10 @@ fn the_studies_that_come_with_tare_are_in_order() {
     let kot = included::find("kot-2019").unwrap();
     let quick = Study::parse(kot.file, kot.text, Variant::Quick).unwrap();
     insta::assert_snapshot!(explain::explain(&quick).unwrap());
+    let first = included::find("quick").unwrap();
+    let first = Study::parse(first.file, first.text, Variant::Full).unwrap();
+    assert_eq!(first.name, "quick");
+    assert_eq!(first.plan(frame(7)).unwrap().cells.len(), 2 * 3 * 6);
     assert!(included::find("kot").is_none());
 }
 
@@ -216,8 +241,8 @@ proptest! {
     ) {
         let fewer = fewer.min(runs);
         let text = format!(
-            "runs = {runs}\n[[experiment]]\nkind = \"noise\"\nworkloads = [\"prime\"]\nlimits = {}\n\
-             [[experiment]]\nkind = \"noise\"\nworkloads = [\"copy\"]\nsizes = {}\nruns = {fewer}\n",
+            "runs = {runs}\n[[experiment]]\nkind = \"noise\"\nworkload = [\"prime\"]\nlimit = {}\n\
+             [[experiment]]\nkind = \"noise\"\nworkload = [\"copy\"]\nsize = {}\nruns = {fewer}\n",
             list(&limits),
             list(&sizes),
         );

@@ -4,7 +4,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_host::{
     CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu_with, doctor_with,
 };
+use tare_loads::cpus::current;
 use tare_results::MachineRecord;
+use tare_wire::cpus::Cpus;
 
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -70,6 +72,19 @@ impl Host {
             ));
         }
     }
+}
+
+/// Returns the CPUs that this process may use.
+///
+/// # Errors
+///
+/// Returns [`CommandError`] if the system does not tell.
+pub fn allowed_cpus() -> Result<Cpus, CommandError> {
+    current().map_err(|errno| {
+        CommandError::Usage(format!(
+            "which CPUs may be used can't be found out: {errno}"
+        ))
+    })
 }
 
 /// Makes one choice of several CPUs that were asked for, of which the first stands for all.

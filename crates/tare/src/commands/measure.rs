@@ -5,7 +5,7 @@
 //! from here on.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, more_runs};
@@ -23,34 +23,27 @@ use super::host::Host;
 use super::run_folder::{judge, new_path, present};
 use super::{clean_up, realtime, resume};
 use crate::actions::{Action, Actions};
+use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
 use crate::exit;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
 /// Says how a measuring command is to run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Request<'a> {
     /// Name of the run's folder after the time.
     pub name: &'a str,
-    /// Folder of the run; named by time and name if None.
-    pub output: Option<PathBuf>,
     /// Run to go on with, instead of making a plan.
-    pub resume: Option<PathBuf>,
+    pub resume: Option<&'a Path>,
     /// CPUs to measure on; one is chosen if there are none.
     pub cpus: Vec<u32>,
-    /// Whether to print the plan and do nothing.
-    pub dry_run: bool,
-    /// Whether to print the summary as JSON.
-    pub json: bool,
-    /// Limits that figures must not exceed.
-    pub fail_if: &'a [Gate],
     /// Runs of each combination to add to the run that is resumed.
     pub more_runs: Option<u32>,
-    /// Whether to start an engine for the cells that need it.
-    pub start_engine: bool,
-    /// What to do at once when a latency exceeds the limit of its plan.
+    /// What to do at once when a limit of the plan is exceeded.
     pub actions: &'a [Action],
+    /// What holds for whatever is run.
+    pub options: &'a RunOptions,
 }
 
 /// Measures what `plan` asks for, or what is missing from the run that is to be resumed. Returns
@@ -70,19 +63,21 @@ pub fn measure(
     let interrupt = Interrupt::install()?;
     clean_up(terminal);
     let guard = Guard::open(&default_state_dir()?)?;
-    let cpus = match &request.resume {
+    let options = request.options;
+    let json = options.result.json;
+    let cpus = match request.resume {
         // The plan of the run decides; another CPU would be another measurement.
         Some(path) => measured_cpus(RunFolder::open(path)?.plan()),
         None => request.cpus.clone(),
     };
     let host = Host::look(&cpus, terminal)?;
-    let folder = match &request.resume {
+    let folder = match request.resume {
         Some(path) => {
             let mut folder = resume::open(path, &host.record)?;
-            check_gates(request.fail_if, folder.plan())?;
+            check_gates(&options.result.fail_if, folder.plan())?;
             if let Some(runs) = request.more_runs {
                 let more = more_runs(folder.plan(), runs)?;
-                if request.dry_run {
+                if options.dry_run {
                     terminal.print(&describe_more(&folder, more))?;
                     return Ok(exit::DONE);
                 }
@@ -92,20 +87,20 @@ pub fn measure(
         }
         None => {
             let plan = plan(&host)?;
-            check_gates(request.fail_if, &plan)?;
+            check_gates(&options.result.fail_if, &plan)?;
             require_targets(&plan)?;
             require_loads(&plan)?;
             realtime::require(&plan, &host.record)?;
-            if request.dry_run {
+            if options.dry_run {
                 terminal.print(&describe(&plan))?;
                 return Ok(exit::DONE);
             }
-            let path = request.output.clone();
+            let path = options.output.clone();
             let path = path.unwrap_or_else(|| new_path(request.name));
             RunFolder::create(&path, &plan, &host.record)?
         }
     };
-    if request.dry_run {
+    if options.dry_run {
         terminal.print(&describe_missing(&folder))?;
         return Ok(exit::DONE);
     }
@@ -126,7 +121,7 @@ pub fn measure(
         Err(error) => {
             // What was measured before is not lost: it is shown, if it can be.
             if done(&folder) > 0 {
-                if let Err(error) = present(&folder, request.json, terminal) {
+                if let Err(error) = present(&folder, json, terminal) {
                     terminal.warn(&error.to_string());
                 }
                 terminal.note(&kept(&folder));
@@ -134,13 +129,13 @@ pub fn measure(
             return Err(error.into());
         }
     };
-    let analysis = present(&folder, request.json, terminal)?;
-    let code = conclude(&folder, tally, request.json, terminal)?;
+    let analysis = present(&folder, json, terminal)?;
+    let code = conclude(&folder, tally, json, terminal)?;
     if code == exit::INTERRUPTED {
         // Gates are of what was planned, and that is not there yet.
         return Ok(code);
     }
-    match judge(request.fail_if, &analysis, request.json, terminal) {
+    match judge(&options.result.fail_if, &analysis, json, terminal) {
         Ok(true) if code == exit::DONE => Ok(exit::THRESHOLD),
         Ok(_) => Ok(code),
         // Without the cells that failed there may be nothing left to judge.

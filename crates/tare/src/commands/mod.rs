@@ -5,13 +5,13 @@ pub mod compare;
 pub mod cyclictest;
 mod describe;
 pub mod doctor;
+pub mod experiment;
 pub mod export;
 mod host;
 pub mod image;
 pub mod import;
 pub mod kernel;
 mod measure;
-pub mod noise;
 mod place;
 pub mod quick;
 mod realtime;
@@ -22,7 +22,6 @@ mod run_folder;
 pub mod run_study;
 pub mod study;
 pub mod targets;
-pub mod wakeup;
 
 use tare_guard::{default_state_dir, sweep};
 

@@ -1,34 +1,39 @@
-//! `tare quick`: a first picture of this machine in less than a minute.
+//! `tare quick`: the study of that name, on what is usable here.
 
-use tare_services::noise::Plan;
+use tare_studies::{Study, Variant, included};
 use tare_targets::{Availability, spec};
 
-use super::noise;
-use crate::cli::{NoiseArguments, QuickArguments};
+use super::measure::Request;
+use super::run_study::run_as;
+use crate::cli::QuickArguments;
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
-/// Is what is measured beside this machine's kernel, where it can be: the same code with no kernel beneath it.
-const BESIDE: &str = "unikernel,irq=off";
-
-/// Examines the machine, and measures its noise with default parameters.
+/// Takes a first picture of this machine.
 pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, CommandError> {
-    let mut target = vec!["process".to_owned()];
-    match spec::parse(BESIDE)?.availability() {
-        Availability::Usable => target.push(BESIDE.to_owned()),
-        Availability::Unusable { why, remedy } => terminal.note(&format!(
-            "without {BESIDE}: {why}\n  to make it usable: {remedy}"
-        )),
+    let file = &included::QUICK;
+    let mut study = Study::parse(file.file, file.text, Variant::Full)?;
+    for part in &mut study.parts {
+        let mut usable = Vec::new();
+        for target in std::mem::take(&mut part.targets) {
+            match spec::of(&target)?.availability() {
+                // Without it there would be nothing to measure; why it can't be used is told as an error.
+                Availability::Unusable { why, remedy } if target.text != "process" => terminal
+                    .note(&format!(
+                        "without {target}: {why}\n  to make it usable: {remedy}"
+                    )),
+                _ => usable.push(target),
+            }
+        }
+        part.targets = usable;
     }
-    let noise = NoiseArguments {
-        target,
-        output: arguments.output.clone(),
-        cpu: arguments.cpu,
-        json: arguments.json,
-        fail_if: arguments.fail_if.clone(),
-        warmup: Plan::DEFAULT_WARMUP,
-        window: Plan::DEFAULT_WINDOW,
-        ..NoiseArguments::default()
+    let request = Request {
+        name: &study.name,
+        resume: None,
+        cpus: arguments.cpu.cpu.into_iter().collect(),
+        more_runs: None,
+        actions: &[],
+        options: &arguments.options,
     };
-    noise::run_as("quick", &noise, terminal)
+    run_as(&study, &request, terminal)
 }

@@ -21,8 +21,13 @@ pub fn run(arguments: &ReportArguments, terminal: &Terminal) -> Result<u8, Comma
         })?,
     };
     let folder = RunFolder::open(&path)?;
-    let analysis = present(&folder, arguments.json, terminal)?;
-    match judge(&arguments.fail_if, &analysis, arguments.json, terminal)? {
+    let analysis = present(&folder, arguments.result.json, terminal)?;
+    match judge(
+        &arguments.result.fail_if,
+        &analysis,
+        arguments.result.json,
+        terminal,
+    )? {
         true => Ok(exit::THRESHOLD),
         false => Ok(exit::DONE),
     }

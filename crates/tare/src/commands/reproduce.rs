@@ -23,7 +23,7 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         (None, Some(file)) => file,
         (lacking, _) => {
             let untold = published.untold(&known());
-            if arguments.json {
+            if arguments.options.result.json {
                 terminal.print_json(&untold)?;
             } else {
                 let width = usize::from(terminal.width());
@@ -52,15 +52,11 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
     }
     let request = Request {
         name: file.name,
-        output: arguments.output.clone(),
         resume: None,
         cpus: study.cpu.into_iter().collect(),
-        dry_run: arguments.dry_run,
-        json: arguments.json,
-        fail_if: &arguments.fail_if,
         more_runs: None,
-        start_engine: arguments.start_engine,
         actions: &[],
+        options: &arguments.options,
     };
     run_as(&study, &request, terminal)
 }

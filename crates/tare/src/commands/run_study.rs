@@ -22,15 +22,11 @@ pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandE
     }
     let request = Request {
         name: study.as_ref().map_or("study", |study| &study.name),
-        output: arguments.output.clone(),
-        resume: arguments.resume.clone(),
+        resume: arguments.resume.as_deref(),
         cpus: study.iter().filter_map(|study| study.cpu).collect(),
-        dry_run: arguments.dry_run,
-        json: arguments.json,
-        fail_if: &arguments.fail_if,
         more_runs: arguments.runs,
-        start_engine: arguments.start_engine,
         actions: &[],
+        options: &arguments.options,
     };
     let Some(study) = &study else {
         return measure(&request, terminal, |_| {
@@ -52,7 +48,7 @@ pub fn run_as(
             host,
             study.seed,
             study.settings.clone(),
-            request.start_engine,
+            request.options.start_engine,
         );
         Ok(study.plan(frame)?)
     })

@@ -30,7 +30,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("noise --runs 0", "nothing to run"),
         (
             "noise --workload gap --limit 22",
-            "--limit is for the workload prime",
+            "'limit' is for the workload prime",
         ),
         ("noise --workload sieve", "invalid value 'sieve'"),
         ("noise --threshold 5parsecs", "cycles, ns, us or ms"),
@@ -41,7 +41,9 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("noise --cpu 9999", "9999"),
         ("noise --cell-limit 5", "unit"),
         ("noise --set nonsense", "NAME=VALUE"),
+        ("noise --resume run --seed 3", "cannot be used with"),
         ("noise --resume run --limit 3", "cannot be used with"),
+        ("noise --limit 22,14,22", "--limit: 22 is given twice"),
         ("frobnicate", "unrecognized subcommand"),
         ("", "Usage"),
     ] {

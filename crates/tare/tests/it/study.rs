@@ -11,12 +11,12 @@ runs = 2
 runs = 1
 [[experiment]]
 kind = "noise"
-workloads = ["prime", "copy"]
-limits = [10, 22]
+workload = ["prime", "copy"]
+limit = [10, 22]
 repetitions = 1000
 [[experiment]]
 kind = "noise"
-workloads = ["gap"]
+workload = ["gap"]
 repetitions = 20_000_000
 "#;
 
@@ -34,7 +34,7 @@ fn a_study_is_checked_explained_planned_and_run() {
         .expect(0, &["small.toml: in order"]);
     bench
         .run("study explain small.toml")
-        .expect(0, &["limits       10, 22", "8 cells, about", "(default)"]);
+        .expect(0, &["limit        10, 22", "8 cells, about", "(default)"]);
     bench
         .run("run small.toml --dry-run")
         .expect(0, &["8 cells", "block 2", "prime 22"]);
@@ -97,10 +97,10 @@ fn an_interrupted_study_is_resumed_as_it_was_planned() {
 fn a_bad_study_is_told_before_anything_starts() {
     let bench = bench_with(
         "bad.toml",
-        "runs = 5\n[[experiment]]\nkind = \"noise\"\nlimts = [22]\n",
+        "runs = 5\n[[experiment]]\nkind = \"noise\"\nlimt = [22]\n",
     );
     let place =
-        "bad.toml:4:1: an experiment of kind noise has no key 'limts'; did you mean 'limits'?";
+        "bad.toml:4:1: an experiment of kind noise has no key 'limt'; did you mean 'limit'?";
     for command in [
         "run bad.toml",
         "study check bad.toml",
@@ -108,7 +108,7 @@ fn a_bad_study_is_told_before_anything_starts() {
     ] {
         bench
             .run(command)
-            .expect(2, &[place, "  4 | limts = [22]", "    | ^^^^^"]);
+            .expect(2, &[place, "  4 | limt = [22]", "    | ^^^^"]);
     }
     bench.run("run none.toml").expect(1, &["none.toml"]);
     bench.run("run .").expect(1, &["can't be read"]);
@@ -217,7 +217,7 @@ fn the_study_of_wakeups_is_planned_in_all_variants() {
 fn a_study_tells_which_claims_it_reproduces() {
     let study = "reproduces = \"kot-2019\"\nruns = 1\n\
                  targets = [\"process\", \"unikernel\", \"unikernel,irq=off\"]\n\
-                 [[experiment]]\nkind = \"noise\"\nworkloads = [\"prime\"]\nlimits = [22]\n\
+                 [[experiment]]\nkind = \"noise\"\nworkload = [\"prime\"]\nlimit = [22]\n\
                  repetitions = 20_000\ntiming = \"published\"\n";
     let bench = bench_with("kot.toml", study);
     if !unikernel_is_usable(&bench) {

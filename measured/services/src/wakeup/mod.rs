@@ -44,7 +44,10 @@ mod report;
 mod slots;
 
 pub use self::pace::{Due, Pace};
-pub use self::plan::{MAX_KEPT, MAX_THREADS, MAX_TRACE, NAME, OwnWords, Plan, Spread};
+pub use self::plan::{
+    MAX_INTERVAL_NS, MAX_KEPT, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS, NAME, OwnWords, Plan,
+    Spread,
+};
 pub use self::progress::{Progress, Snapshot};
 pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};
 pub use self::report::Identity;

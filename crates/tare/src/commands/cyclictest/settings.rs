@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use rustix::thread::sched_setaffinity;
 use tare_exchange::export::cyclictest::{Histogram, Unit};
-use tare_loads::cpus::{current, mask};
+use tare_loads::cpus::mask;
 use tare_services::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;
 
 use crate::cli::cyclictest::CyclictestArguments;
+use crate::commands::host::allowed_cpus;
 use crate::error::CommandError;
 
 /// Is cyclictest's distance.
@@ -63,7 +64,7 @@ impl Settings {
     /// [`CommandError::Usage`] with the option that makes no sense, or that tare does not do.
     pub fn of(arguments: &CyclictestArguments) -> Result<Self, CommandError> {
         refuse(arguments)?;
-        let allowed = allowed()?;
+        let allowed = allowed_cpus()?;
         let unit = if arguments.nsecs {
             Unit::Nanos
         } else {
@@ -343,15 +344,6 @@ fn duration(text: &str) -> Result<u64, CommandError> {
             "-D {text}: want seconds, or a number with s, m, h or d"
         )),
     }
-}
-
-/// Returns the CPUs that this process may use.
-fn allowed() -> Result<Cpus, CommandError> {
-    current().map_err(|errno| {
-        CommandError::Usage(format!(
-            "which CPUs may be used can't be found out: {errno}"
-        ))
-    })
 }
 
 fn usage<T>(text: impl Into<String>) -> Result<T, CommandError> {

@@ -1,0 +1,320 @@
+//! What can be typed after the name of an experiment: what holds for every one of them, and an option for each parameter
+//! of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
+use tare_experiments::{EXPERIMENTS, find};
+use tare_lab::Experiment;
+use tare_lab::parameter::{Parameter, Takes, Value, Values};
+use tare_lab::units::{duration, setting_file};
+use tare_loads::{Cpus, Load};
+use tare_report::rows::Gate;
+use tare_results::model::SettingPlan;
+
+use crate::actions::Action;
+
+/// An experiment that is asked for.
+#[derive(Debug)]
+pub struct MeasureCommand {
+    /// The experiment.
+    pub experiment: &'static dyn Experiment,
+    /// What is given to its parameters.
+    pub values: Values,
+    /// What to do at once when a limit is exceeded.
+    pub actions: Vec<Action>,
+    /// CPU to measure on, where the experiment has no parameter of its own for that.
+    pub cpu: CpuArgument,
+    /// What holds for every experiment.
+    pub arguments: MeasureArguments,
+}
+
+/// The option for the CPU.
+#[derive(Debug, Default, Args)]
+pub struct CpuArgument {
+    /// CPU to measure on [default: an isolated one, else the quietest other than CPU 0]
+    #[arg(long, value_name = "N", help_heading = "Place")]
+    pub cpu: Option<u32>,
+}
+
+/// What every experiment takes.
+#[derive(Debug, Args)]
+pub struct MeasureArguments {
+    /// Where to run; may be given several times. `tare targets` lists them [default: process]
+    #[arg(long, value_name = "TARGET", help_heading = "Place")]
+    pub target: Vec<String>,
+    /// Background load to measure under; may be given several times: idle, dd, hackbench, du, tar,
+    /// nc, ping, stress-ng:ARGS, command:WORDS, several at once as dd+hackbench [default: idle]
+    #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "Place")]
+    pub load: Vec<Load>,
+    /// CPUs that the loads run on: all, others (all but the measured one) or a list [default: all, as
+    /// in landolfi-2018]
+    #[arg(long, value_name = "CPUS", value_parser = load_cpus, requires = "load", help_heading = "Place")]
+    pub load_cpus: Option<Cpus>,
+    /// Change a kernel setting for the time of the run: vm.stat_interval=120, or a file below
+    /// /proc/sys or /sys. May be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Place")]
+    pub set: Vec<SettingPlan>,
+
+    /// How often each combination runs
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub runs: Option<u32>,
+    /// Seed of the random order within each block [default: random]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub seed: Option<u64>,
+    /// Time after which a cell counts as hung, such as 90s [default: 30 s and several times its
+    /// estimate; under a load 300 s and more]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
+    pub cell_limit: Option<Duration>,
+    /// Go on with a run: do what is missing, and with --runs so many runs more
+    #[arg(long, value_name = "RUN", help_heading = "Run")]
+    pub resume: Option<PathBuf>,
+    /// How it is run.
+    #[command(flatten)]
+    pub options: RunOptions,
+}
+
+/// What a run conflicts with that is resumed, beside the experiment's parameters.
+const NOT_RESUMED: [&str; 9] = [
+    "target",
+    "load",
+    "load_cpus",
+    "set",
+    "seed",
+    "cell_limit",
+    "cpu",
+    "output",
+    "start_engine",
+];
+
+/// How anything is run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub struct RunOptions {
+    /// Folder of the run; must be new or empty [default: tare-runs/TIME-NAME]
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
+    /// them: it would disturb all others
+    #[arg(long)]
+    pub start_engine: bool,
+    /// Print the plan and how long it will take, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What is done with the result.
+    #[command(flatten)]
+    pub result: ResultOptions,
+}
+
+/// What is done with a result.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct ResultOptions {
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
+    /// several times
+    #[arg(long, value_name = "GATE")]
+    pub fail_if: Vec<Gate>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Subcommand for MeasureCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(EXPERIMENTS.iter().copied().map(subcommand))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        find(name).is_some()
+    }
+}
+
+impl FromArgMatches for MeasureCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let found = matches.subcommand();
+        let found = found.and_then(|(name, matches)| Some((find(name)?, matches)));
+        let (experiment, matches) =
+            found.ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
+        let mut values = Values::default();
+        let mut actions = Vec::new();
+        for parameter in experiment.parameters() {
+            let given = given(parameter, matches)?;
+            if given.is_empty() {
+                continue;
+            }
+            if let Takes::Action = parameter.takes {
+                let all = matches.get_many::<String>(parameter.name);
+                let all = all.into_iter().flatten();
+                actions = all
+                    .map(|text| Action::parse(text))
+                    .collect::<Result<_, _>>()
+                    .map_err(|why| Error::raw(ErrorKind::ValueValidation, why))?;
+            }
+            values.give(parameter.name, given);
+        }
+        let cpu = match own_cpu(experiment) {
+            true => CpuArgument::default(),
+            false => CpuArgument::from_arg_matches(matches)?,
+        };
+        Ok(Self {
+            experiment,
+            values,
+            actions,
+            cpu,
+            arguments: MeasureArguments::from_arg_matches(matches)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Says whether an experiment has an option of its own for the CPUs.
+fn own_cpu(experiment: &dyn Experiment) -> bool {
+    let mut all = experiment.parameters().iter();
+    all.any(|parameter| parameter.aliases.contains(&"cpu"))
+}
+
+/// Makes the command of an experiment.
+fn subcommand(experiment: &'static dyn Experiment) -> Command {
+    let about = format!("Measure {}", experiment.summary());
+    let command = Command::new(experiment.name()).args(experiment.parameters().iter().map(option));
+    let command = match own_cpu(experiment) {
+        true => command,
+        false => CpuArgument::augment_args(command),
+    };
+    let own = experiment.parameters().iter();
+    // What acts at the command line is asked for anew.
+    let own = own.filter(|parameter| !matches!(parameter.takes, Takes::Action));
+    let not_resumed = NOT_RESUMED
+        .into_iter()
+        .filter(|name| *name != "cpu" || !own_cpu(experiment));
+    let not_resumed: Vec<&str> = not_resumed
+        .chain(own.map(|parameter| parameter.name))
+        .collect();
+    let runs = experiment.default_runs(&Values::default());
+    MeasureArguments::augment_args(command)
+        .long_about(format!("{about}\n\n{}", experiment.without_arguments()))
+        .about(about)
+        .mut_arg("resume", |resume| resume.conflicts_with_all(not_resumed))
+        .mut_arg("runs", |option| {
+            option.help(format!("How often each combination runs [default: {runs}]"))
+        })
+}
+
+/// Makes the option of a parameter.
+fn option(parameter: &'static Parameter) -> Arg {
+    let several = match (parameter.many, parameter.takes) {
+        (false, _) => "",
+        (true, Takes::Action) => "; may be given several times",
+        (true, _) => "; several, separated by commas, are all measured",
+    };
+    let default = match parameter.default {
+        "" => String::new(),
+        default => format!(" [default: {default}]"),
+    };
+    let option = Arg::new(parameter.name)
+        .long(parameter.name)
+        .visible_aliases(parameter.aliases)
+        .help_heading(parameter.heading)
+        .help(format!("{}{several}{default}", parameter.meaning));
+    let option = match parameter.short {
+        Some(short) => option.short(short),
+        None => option,
+    };
+    let option = match parameter.bare {
+        Some(bare) => option.num_args(0..=1).default_missing_value(bare),
+        None => option,
+    };
+    match parameter.takes {
+        Takes::Flag => option.action(ArgAction::SetTrue),
+        Takes::Action => option
+            .action(ArgAction::Append)
+            .value_name(parameter.value)
+            .value_parser(|text: &str| Action::parse(text).map(|_| text.to_owned())),
+        _ if parameter.many => option
+            .action(ArgAction::Append)
+            .value_delimiter(',')
+            .value_name(parameter.value)
+            .value_parser(|text: &str| parameter.read(text)),
+        _ => option
+            .value_name(parameter.value)
+            .value_parser(|text: &str| parameter.read(text)),
+    }
+}
+
+/// Returns what is given to a parameter.
+fn given(parameter: &Parameter, matches: &ArgMatches) -> Result<Vec<Value>, Error> {
+    let name = parameter.name;
+    Ok(match parameter.takes {
+        Takes::Flag if matches.get_flag(name) => vec![Value::Number(1)],
+        Takes::Flag => Vec::new(),
+        Takes::Action => matches
+            .get_many::<String>(name)
+            .into_iter()
+            .flatten()
+            .map(|text| Value::Text(text.clone()))
+            .collect(),
+        _ => {
+            let given = matches.get_many::<Value>(name);
+            let mut all: Vec<Value> = Vec::new();
+            for value in given.into_iter().flatten() {
+                if all.contains(value) {
+                    let why = format!(
+                        "--{name}: {} is given twice: repetitions are asked for by --runs",
+                        parameter.show(value)
+                    );
+                    return Err(Error::raw(ErrorKind::ValueValidation, why));
+                }
+                all.push(value.clone());
+            }
+            all
+        }
+    })
+}
+
+fn load(text: &str) -> Result<Load, String> {
+    Load::parse(text).map_err(|error| error.to_string())
+}
+
+fn load_cpus(text: &str) -> Result<Cpus, String> {
+    Cpus::parse(text).ok_or_else(|| "want all, others or a list such as 0-2,5".to_owned())
+}
+
+/// Reads `NAME=VALUE`, where NAME is a file or, as for sysctl, its path below /proc/sys with dots.
+fn setting(text: &str) -> Result<SettingPlan, String> {
+    let (name, value) = text
+        .split_once('=')
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        .ok_or("want NAME=VALUE")?;
+    Ok(SettingPlan {
+        path: setting_file(name),
+        value: value.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_files_or_sysctl_names() {
+        let path = |text| setting(text).map(|setting| setting.path);
+        assert_eq!(
+            path("vm.stat_interval=120").as_deref(),
+            Ok("/proc/sys/vm/stat_interval")
+        );
+        assert_eq!(path("/sys/a=b=c").as_deref(), Ok("/sys/a"));
+        for wrong in ["", "=", "a=", "=1", "vm.stat_interval"] {
+            assert!(setting(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `tare noise`, `tare wakeup` and whatever else is in the table of experiments: measures by what is given on the
+//! command line.
+
+use std::io::{IsTerminal, stderr};
+
+use tare_lab::experiment::Place;
+use tare_lab::plan;
+use tare_wire::cpus::Cpus;
+
+use super::host::allowed_cpus;
+use super::measure::{Request, frame, measure};
+use super::place;
+use crate::cli::measure::MeasureCommand;
+use crate::error::CommandError;
+use crate::terminal::Terminal;
+
+/// Measures by one experiment.
+pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandError> {
+    let MeasureCommand {
+        experiment,
+        values,
+        arguments,
+        ..
+    } = asked;
+    let cpus = experiment.cpus(values, &allowed_cpus()?);
+    let named = cpus.iter().flat_map(Cpus::iter);
+    let request = Request {
+        name: experiment.name(),
+        resume: arguments.resume.as_deref(),
+        cpus: named.chain(asked.cpu.cpu).collect(),
+        more_runs: arguments.runs,
+        actions: &asked.actions,
+        options: &arguments.options,
+    };
+    measure(&request, terminal, |host| {
+        let load_cpus = arguments.load_cpus.as_ref();
+        let place = Place {
+            targets: place::targets(&arguments.target)?,
+            loads: match experiment.has_phases(values) {
+                true => place::phases(&arguments.load, load_cpus),
+                false => place::loads(&arguments.load, load_cpus)?,
+            },
+            cpu: host.cpu,
+            cpus,
+            cell_limit: arguments.cell_limit,
+            is_watched: stderr().is_terminal(),
+        };
+        let runs = arguments.runs;
+        let runs = runs.unwrap_or_else(|| experiment.default_runs(values));
+        let settings = arguments.set.clone();
+        let frame = frame(
+            host,
+            arguments.seed,
+            settings,
+            arguments.options.start_engine,
+        );
+        Ok(plan::of_one(*experiment, &place, values, runs, frame)?)
+    })
+}
