@@ -8,22 +8,13 @@ use std::time::Duration;
 ///
 /// Returns what would be right.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    const WANTED: &str = "want a number and a unit, ms, s, m or h: 90s";
-    let unit_at = text
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .ok_or(WANTED)?;
-    let (number, unit) = text.split_at(unit_at);
-    let number: f64 = number.parse().map_err(|_| WANTED)?;
-    let seconds = match unit {
-        "ms" => number / 1e3,
-        "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3_600.0,
-        _ => return Err(WANTED.to_owned()),
-    };
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("want a duration above 0 that a clock can hold".to_owned()),
+    let unit = text.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    if !matches!(unit, "ms" | "s" | "m" | "h") {
+        return Err("want a number and a unit, ms, s, m or h: 90s".to_owned());
+    }
+    match nanoseconds(text, None)? {
+        0 => Err("want a duration above 0".to_owned()),
+        ns => Ok(Duration::from_nanos(ns)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{CompareUnit, ComparedRow, Comparison};
-use crate::rows::gate::{GateError, Selector, written};
+use crate::rows::gate::{GateError, Selector, split_limit, written};
 
 /// A limit on how far NEW may be above BASE.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,22 +41,16 @@ impl FromStr for ShiftGate {
         let (selector, limit) = text
             .rsplit_once('>')
             .ok_or_else(|| wrong("it has no '>'"))?;
-        let limit = limit.trim();
-        let unit_at = limit
-            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
-            .ok_or_else(|| wrong("its limit has no unit: write '+5%' of BASE, or '+2us'"))?;
-        let (number, unit) = limit.split_at(unit_at);
-        let number: f64 = number
-            .parse()
-            .map_err(|_| wrong("its limit begins with no number"))?;
-        let limit = match unit.trim() {
-            "%" => Limit::Relative(number / 100.0),
-            "ns" => Limit::Absolute(number, "ns"),
-            "us" | "µs" => Limit::Absolute(number * 1e3, "ns"),
-            "ms" => Limit::Absolute(number * 1e6, "ns"),
-            "s" => Limit::Absolute(number * 1e9, "ns"),
-            "points" => Limit::Absolute(number / 100.0, "1"),
-            "/s" => Limit::Absolute(number, "1/s"),
+        let limit = match split_limit(limit.trim()).map_err(|why| wrong(&why))? {
+            (number, "%") => Limit::Relative(number / 100.0),
+            (number, "ns") => Limit::Absolute(number, "ns"),
+            (number, "points") => Limit::Absolute(number / 100.0, "1"),
+            (number, "/s") => Limit::Absolute(number, "1/s"),
+            (_, "") => {
+                return Err(wrong(
+                    "its limit has no unit: write '+5%' of BASE, or '+2us'",
+                ));
+            }
             _ => return Err(wrong("its unit is none of %, points, ns, us, ms, s, /s")),
         };
         Ok(Self {

@@ -245,7 +245,8 @@ impl FromStr for Gate {
     }
 }
 
-fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
+/// Splits a limit into its number and its unit, which may be empty; that of all times is ns.
+pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
     let unit_at = text
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
         .unwrap_or(text.len());
@@ -253,18 +254,24 @@ fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
     let number: f64 = number
         .parse()
         .map_err(|_| format!("'{text}' begins with no number"))?;
-    let (factor, unit) = match unit.trim() {
-        "" => (1.0, LimitUnit::Plain),
-        "%" => (0.01, LimitUnit::Share),
-        "ns" => (1.0, LimitUnit::Ns),
-        "us" | "µs" => (1e3, LimitUnit::Ns),
-        "ms" => (1e6, LimitUnit::Ns),
-        "s" => (1e9, LimitUnit::Ns),
-        "/s" => (1.0, LimitUnit::PerSecond),
-        "cycles" => (1.0, LimitUnit::Cycles),
+    Ok(match unit.trim() {
+        "us" | "µs" => (number * 1e3, "ns"),
+        "ms" => (number * 1e6, "ns"),
+        "s" => (number * 1e9, "ns"),
+        unit => (number, unit),
+    })
+}
+
+fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
+    let (number, unit) = split_limit(text)?;
+    Ok(match unit {
+        "" => (number, LimitUnit::Plain),
+        "%" => (number * 0.01, LimitUnit::Share),
+        "ns" => (number, LimitUnit::Ns),
+        "/s" => (number, LimitUnit::PerSecond),
+        "cycles" => (number, LimitUnit::Cycles),
         other => return Err(format!("'{other}' is no unit")),
-    };
-    Ok((number * factor, unit))
+    })
 }
 
 impl fmt::Display for Gate {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rustix::thread::sched_setaffinity;
 use tare_exchange::export::cyclictest::{Histogram, Unit};
+use tare_lab::units::nanoseconds;
 use tare_loads::cpus::mask;
 use tare_services::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_wire::cpus::Cpus;
@@ -325,25 +326,13 @@ fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>
     Ok(Some(rest))
 }
 
-/// Reads a duration: seconds, or a number with s, m, h or d.
+/// Reads a duration: seconds, or a number with its unit.
 fn duration(text: &str) -> Result<u64, CommandError> {
-    let (number, seconds) = match text.char_indices().next_back() {
-        Some((at, 's')) => (&text[..at], 1),
-        Some((at, 'm')) => (&text[..at], 60),
-        Some((at, 'h')) => (&text[..at], 3_600),
-        Some((at, 'd')) => (&text[..at], 86_400),
-        _ => (text, 1),
-    };
-    let ns = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(seconds * 1_000_000_000));
-    match ns {
-        Some(ns) => Ok(ns),
-        None => usage(format!(
+    nanoseconds(text, Some("s")).or_else(|_| {
+        usage(format!(
             "-D {text}: want seconds, or a number with s, m, h or d"
-        )),
-    }
+        ))
+    })
 }
 
 fn usage<T>(text: impl Into<String>) -> Result<T, CommandError> {
