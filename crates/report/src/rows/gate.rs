@@ -317,7 +317,8 @@ impl Gate {
         };
         let unit = figure.unit(measure.unit);
         // Durations are cycles where nothing tells the frequency of the TSC.
-        if !(self.unit.fits(unit) || unit == "ns" && self.unit == LimitUnit::Cycles) {
+        let may_be_cycles = unit == "ns" && self.unit == LimitUnit::Cycles;
+        if !self.unit.fits(unit) && !may_be_cycles {
             return Err(self.in_another_unit(unit));
         }
         if found.iter().any(|(cell, _)| selector.may_be_of(cell)) {

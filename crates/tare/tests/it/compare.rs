@@ -1,6 +1,7 @@
 //! `tare compare` from the command line to the exit code.
 
-use crate::common::{Bench, files, skip};
+use crate::common::{Bench, agents_of, files, processes_with, skip, wait_for};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// A short measurement that any machine can do: a thread woken 200 times, in so many runs.
@@ -196,6 +197,21 @@ fn a_machine_is_compared_with_itself() {
             &["`tare noise --workload nothing` failed", "invalid value"],
         );
     bench.run("compare --self a").expect(2, &[]);
+}
+
+#[test]
+fn an_interrupted_comparison_with_itself_leaves_nothing() {
+    let bench = Bench::new();
+    let started = bench.start("compare --self -- wakeup -i 1000 -D 600 --policy other --runs 1");
+    let mark = format!("TARE_STATE_DIR={}", bench.state().display());
+    wait_for("an agent", || {
+        let all = processes_with(&mark);
+        all.into_iter().find(|pid| !agents_of(*pid).is_empty())
+    });
+    started.signal(Signal::INT);
+    started.end().expect(4, &[]);
+    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+    assert_eq!(files(&bench.scratch()), Vec::<String>::new());
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn the_csv_has_the_columns_of_the_study() {
         .expect(0, &[]);
     let tables: Vec<String> = files(&bench.work().join("run"))
         .into_iter()
-        .filter(|name| name.starts_with("noise-"))
+        .filter(|name| name.starts_with("noise-") && name.ends_with(".csv"))
         .collect();
     assert_eq!(tables.len(), 3, "{tables:?}");
     for name in tables {
