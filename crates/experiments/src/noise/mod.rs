@@ -4,6 +4,8 @@
 //! words. `prime` shows what delays a CPU that only computes, `copy` adds memory, `gap` sees every
 //! interruption but no slow-down.
 
+mod estimate;
+
 use tare_loads::Load;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
@@ -12,7 +14,7 @@ use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds
 use tare_wire::cpus::Cpus;
 
 use tare_lab::ExperimentError;
-use tare_lab::estimate;
+use tare_lab::estimate::{limit_seconds, limit_seconds_under_load, under_load};
 use tare_lab::experiment::{Experiment, Place};
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::plan::at_most;
@@ -316,10 +318,10 @@ fn cell(
     })?;
     let quiet_seconds = estimate::seconds(&plan);
     let (estimate_seconds, default_limit) = if load.is_idle() {
-        (quiet_seconds, estimate::limit_seconds(quiet_seconds))
+        (quiet_seconds, limit_seconds(quiet_seconds))
     } else {
-        let seconds = estimate::under_load(quiet_seconds);
-        (seconds, estimate::limit_seconds_under_load(seconds))
+        let seconds = under_load(quiet_seconds);
+        (seconds, limit_seconds_under_load(seconds))
     };
     let limit_seconds = place
         .cell_limit

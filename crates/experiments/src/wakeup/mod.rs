@@ -4,6 +4,7 @@
 //! one cell a block; or the loads are *phases*: they run one after the other while one measurement goes on, as in the
 //! study, and a combination is a target.
 
+mod estimate;
 mod parameters;
 
 use tare_loads::{Load, Schedule};
@@ -16,7 +17,6 @@ use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
 use tare_lab::ExperimentError;
-use tare_lab::estimate;
 use tare_lab::experiment::{DEFAULT_RUNS, Experiment, Place};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
@@ -356,7 +356,7 @@ fn cell(
         0 => 1,
         phases => phases,
     };
-    let estimate = estimate::of_wakeups(seconds, loads, place_of(target));
+    let estimate = estimate::of(seconds, loads, place_of(target));
     let limit_seconds = place
         .cell_limit
         .map_or(estimate.limit_seconds, |limit| limit.as_secs_f64());
