@@ -4,7 +4,9 @@
 //!
 //! - [`analyse`] takes the cells one after the other, derives their figures with `tare-stats`, and
 //!   reduces their samples to what pictures can show ([`analysis`]).
-//! - [`wakeup`] does the same for wake-up latencies, and compares two runs of them.
+//! - [`wakeup`] does the same for wake-up latencies.
+//! - [`rows`] are every figure of every experiment in one shape, for files and gates; [`compare`](mod@compare) puts those of several
+//!   invocations against each other.
 //! - [`verdict`] puts into sentences what the figures say, and how sure they are.
 //! - [`published`] answers the claims of the study that a run reproduces.
 //! - [`terminal`], [`html`], [`csv`] and [`json`] write the same [`Analysis`] for different readers;

@@ -369,14 +369,6 @@ impl CompareUnit {
     }
 }
 
-impl Comparison {
-    /// Says whether NEW is worse in some figure.
-    #[must_use]
-    pub fn has_regression(&self) -> bool {
-        self.rows.iter().any(|row| row.is_worse)
-    }
-}
-
 /// Returns the schema of what `tare compare --json` prints.
 #[must_use]
 pub fn schema() -> Schema {
