@@ -93,7 +93,7 @@ pub fn measure(
             require_loads(&plan)?;
             realtime::require(&plan, &host.record)?;
             if options.dry_run {
-                terminal.print(&describe(&plan))?;
+                terminal.print(&describe(&plan, &host))?;
                 return Ok(exit::DONE);
             }
             let path = options.output.clone();
@@ -102,7 +102,7 @@ pub fn measure(
         }
     };
     if options.dry_run {
-        terminal.print(&describe_missing(&folder))?;
+        terminal.print(&describe_missing(&folder, &host))?;
         return Ok(exit::DONE);
     }
     require_targets(folder.plan())?;
