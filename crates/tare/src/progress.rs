@@ -180,12 +180,16 @@ fn microseconds(ns: u64) -> String {
     format!("{:.1} µs", ns as f64 / 1e3)
 }
 
-/// Estimates the time left from what cells of the same kind took.
+/// Estimates the time left from what cells of the same kind took; of other kinds from their estimate, corrected by what
+/// the finished cells took of theirs.
 struct Remaining {
     /// Cells that have not finished.
     cells: Vec<CellPlan>,
     /// Time and number of those that have, by what they repeat.
     taken: HashMap<(TargetSpec, String, Work), (Duration, u32)>,
+    /// What the finished cells were estimated to take, and what they took, in seconds.
+    estimated: f64,
+    took: f64,
 }
 
 impl Remaining {
@@ -193,6 +197,8 @@ impl Remaining {
         Self {
             cells: cells.collect(),
             taken: HashMap::new(),
+            estimated: 0.0,
+            took: 0.0,
         }
     }
 
@@ -201,13 +207,21 @@ impl Remaining {
         let (time, number) = self.taken.entry(kind(plan)).or_default();
         *time += took;
         *number += 1;
+        self.estimated += plan.estimate_seconds;
+        self.took += took.as_secs_f64();
     }
 
     /// Returns the time left, if the cell that runs now has been running for `elapsed`.
     fn left(&self, elapsed: Duration) -> Duration {
+        let correction = match self.estimated > 0.0 {
+            true => self.took / self.estimated,
+            false => 1.0,
+        };
         let of = |cell: &CellPlan| match self.taken.get(&kind(cell)) {
             Some((time, number)) => *time / *number,
-            None => Duration::try_from_secs_f64(cell.estimate_seconds).unwrap_or_default(),
+            None => {
+                Duration::try_from_secs_f64(cell.estimate_seconds * correction).unwrap_or_default()
+            }
         };
         let all: Duration = self.cells.iter().map(of).sum();
         let running = self.cells.first().map(of).unwrap_or_default();
@@ -274,12 +288,13 @@ mod tests {
             remaining.left(Duration::from_secs(4)),
             Duration::from_secs(26)
         );
-        remaining.finished(&cells[0], Duration::from_secs(2));
-        assert_eq!(remaining.left(Duration::ZERO), Duration::from_secs(12));
+        // It took twice as long as estimated; so will the other one.
+        remaining.finished(&cells[0], Duration::from_secs(20));
+        assert_eq!(remaining.left(Duration::ZERO), Duration::from_secs(40));
         // A cell that takes longer than expected does not eat into the others.
         assert_eq!(
             remaining.left(Duration::from_secs(99)),
-            Duration::from_secs(2)
+            Duration::from_secs(20)
         );
     }
 }

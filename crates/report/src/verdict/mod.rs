@@ -178,7 +178,7 @@ fn about_gap(combination: &Combination, gap: &CombinedGap, evidence: &Evidence<'
     );
     if let Some(period) = gap.period {
         text.push(' ');
-        text.push_str(&about_period(&period, combination.runs, evidence.machine));
+        text.push_str(&about_period(&period, combination, evidence.machine));
     }
     text
 }
@@ -298,33 +298,56 @@ fn about_sweep(sizes: &[Panel<'_>], timed: &[(&Combination, &CombinedTimed)]) ->
     text
 }
 
-fn about_period(period: &CombinedPeriod, runs: u64, machine: Option<&MachineRecord>) -> String {
+fn about_period(
+    period: &CombinedPeriod,
+    combination: &Combination,
+    machine: Option<&MachineRecord>,
+) -> String {
     let figure = &period.figure;
-    let tick = machine.and_then(|record| record.machine.kernel.tick_hz.known().copied());
+    let runs = combination.runs;
     let mut text = format!(
         "{} % of them come every {}",
         N.fixed(figure.share_of_gaps * 100.0, 0),
         words::time(N, figure.period, None)
     );
-    if let Some(tick) = figure.period.ns.and_then(|ns| as_often_as(ns, tick)) {
-        text.push_str(&format!(", as often as {tick}"));
-    }
     if period.runs < runs {
         text.push_str(&format!(" (in {} of {} runs)", period.runs, runs));
+    }
+    // Of another kernel than this machine's nothing is known.
+    let kernel = machine.filter(|_| combination.group.is_here());
+    let tick_hz = kernel.and_then(|record| record.machine.kernel.tick_hz.known().copied());
+    let hypervisor = kernel.and_then(|record| {
+        let known = record.machine.virtualisation.hypervisor.known();
+        known.map(Option::is_some)
+    });
+    let ns = figure.period.ns;
+    if let Some(tick) = ns.and_then(|ns| as_often_as(ns, tick_hz, hypervisor)) {
+        text.push_str(&format!(", as often as {tick}"));
     }
     text.push('.');
     text
 }
 
-/// Names a tick of the same frequency.
-fn as_often_as(period_ns: f64, tick_hz: Option<u32>) -> Option<String> {
+/// Names a tick of the same frequency. If it is not that of the kernel beneath, says what that means.
+fn as_often_as(period_ns: f64, tick_hz: Option<u32>, hypervisor: Option<bool>) -> Option<String> {
     let is = |hz: &u32| (period_ns * f64::from(*hz) / 1e9 - 1.0).abs() < 0.005;
     if let Some(hz) = tick_hz.filter(is) {
         return Some(format!("the tick of this machine's kernel ({hz} Hz)"));
     }
     // What Linux can be built with.
     let hz = [100, 250, 300, 1000].into_iter().find(is)?;
-    Some(format!("a {hz} Hz tick"))
+    let Some(own) = tick_hz else {
+        return Some(format!("a {hz} Hz tick"));
+    };
+    let who = match hypervisor {
+        Some(true) => {
+            "what comes so often is not that tick, but may be that of the hypervisor's host or of another guest"
+        }
+        _ => "what comes so often is not that tick, but a timer of something else",
+    };
+    Some(format!(
+        "a {hz} Hz tick, though this machine's kernel ticks at {own} Hz: {who}"
+    ))
 }
 
 /// Says how sure the main figure of each target is.
@@ -413,4 +436,26 @@ fn share_of(combination: &Combination) -> Option<Spread<f64>> {
 fn first_share(timed: &CombinedTimed) -> Option<(u64, Spread<f64>)> {
     let first: &CombinedShare = timed.shares.first()?;
     Some((first.above_cycles, first.share?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_often_as;
+
+    #[test]
+    fn a_tick_that_is_not_this_kernel_s_is_told_from_its_own() {
+        let said = |ns, own, hypervisor| as_often_as(ns, own, hypervisor).unwrap_or_default();
+        assert_eq!(
+            said(4e6, Some(250), Some(true)),
+            "the tick of this machine's kernel (250 Hz)"
+        );
+        assert_eq!(said(1e6, None, None), "a 1000 Hz tick");
+        assert_eq!(
+            said(1e6, Some(250), Some(true)),
+            "a 1000 Hz tick, though this machine's kernel ticks at 250 Hz: what comes so often is not that tick, but \
+             may be that of the hypervisor's host or of another guest"
+        );
+        assert!(said(1e6, Some(250), Some(false)).ends_with("a timer of something else"));
+        assert_eq!(said(3e6, Some(250), Some(true)), "");
+    }
 }

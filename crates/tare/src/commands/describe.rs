@@ -14,7 +14,7 @@ use super::host::Host;
 use crate::terminal::Terminal;
 
 /// Describes a plan: one line a cell, and the duration.
-pub fn describe(plan: &Plan) -> String {
+pub fn describe(plan: &Plan, host: &Host) -> String {
     let mut lines = vec![format!("on {}", plan.cpu_reason)];
     for setting in &plan.settings {
         lines.push(format!("set {} to {}", setting.path, setting.value));
@@ -29,18 +29,17 @@ pub fn describe(plan: &Plan) -> String {
             cell.timing
         )
     }));
-    let seconds: f64 = plan.cells.iter().map(|cell| cell.estimate_seconds).sum();
     lines.push(format!(
-        "{}, about {} in all; seed {}",
+        "{}, {} in all; seed {}",
         counted(plan.cells.len(), "cell", "cells"),
-        human(Duration::from_secs_f64(seconds)),
+        duration(plan.cells.iter(), host),
         plan.seed
     ));
     lines.join("\n")
 }
 
 /// Describes what would be measured if more cells were added to a run.
-pub fn describe_more(folder: &RunFolder, more: Vec<CellPlan>) -> String {
+pub fn describe_more(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) -> String {
     let missing = folder.missing().into_iter().cloned();
     let added = counted(more.len(), "cell", "cells");
     let plan = Plan {
@@ -49,31 +48,40 @@ pub fn describe_more(folder: &RunFolder, more: Vec<CellPlan>) -> String {
     };
     format!(
         "{}\n{added} would be added to {}",
-        describe(&plan),
+        describe(&plan, host),
         folder.path().display()
     )
 }
 
+/// Says how long cells are estimated to take. What else runs on their CPU comes on top.
+fn duration<'a>(cells: impl Iterator<Item = &'a CellPlan>, host: &Host) -> String {
+    let seconds = cells.map(|cell| cell.estimate_seconds).sum();
+    let human = human(Duration::from_secs_f64(seconds));
+    match host.is_busy {
+        true => format!("at least {human} on a busy CPU"),
+        false => format!("about {human}"),
+    }
+}
+
 /// Describes what is missing from a run.
-pub fn describe_missing(folder: &RunFolder) -> String {
+pub fn describe_missing(folder: &RunFolder, host: &Host) -> String {
     let missing = folder.missing();
     let plan = Plan {
         cells: missing.into_iter().cloned().collect(),
         ..folder.plan().clone()
     };
-    describe(&plan)
+    describe(&plan, host)
 }
 
 /// Says what is going to happen, before the first cell.
 pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     let missing = folder.missing();
-    let seconds: f64 = missing.iter().map(|cell| cell.estimate_seconds).sum();
     let study = folder.plan().study.as_ref();
     terminal.note(&format!(
-        "{}{}, about {}, into {}",
+        "{}{}, {}, into {}",
         study.map_or_else(String::new, |study| format!("{}: ", study.name)),
         counted(missing.len(), "cell", "cells"),
-        human(Duration::from_secs_f64(seconds)),
+        duration(missing.iter().copied(), host),
         folder.path().display()
     ));
     terminal.note(&format!("on {}", host.cpu_reason));

@@ -11,6 +11,9 @@ use tare_wire::cpus::Cpus;
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
+/// Is the share of the measured CPU's time from which on other work makes a run longer than estimated.
+const BUSY: f64 = 0.2;
+
 /// Is what is known of the machine before the run.
 pub struct Host {
     /// What goes into the run folder.
@@ -21,6 +24,8 @@ pub struct Host {
     pub cpu_reason: String,
     /// What speaks against it.
     pub cpu_warnings: Vec<String>,
+    /// Whether the CPU has other work, so that durations are estimated from below.
+    pub is_busy: bool,
     /// CPUs on which tare itself runs.
     controller: CpuList,
 }
@@ -51,6 +56,7 @@ impl Host {
             terminal.warn(&format!("{}: {}; {remedy}", finding.title, finding.state));
         }
         Ok(Self {
+            is_busy: sample.busy(choice.cpu).is_some_and(|share| share > BUSY),
             record: MachineRecord::new(machine, findings),
             cpu: choice.cpu,
             cpu_reason: choice.reason,

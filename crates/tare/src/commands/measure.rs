@@ -78,7 +78,7 @@ pub fn measure(
             if let Some(runs) = request.more_runs {
                 let more = more_runs(folder.plan(), runs)?;
                 if options.dry_run {
-                    terminal.print(&describe_more(&folder, more))?;
+                    terminal.print(&describe_more(&folder, more, &host))?;
                     return Ok(exit::DONE);
                 }
                 folder.extend(more)?;
@@ -92,7 +92,7 @@ pub fn measure(
             require_loads(&plan)?;
             realtime::require(&plan, &host.record)?;
             if options.dry_run {
-                terminal.print(&describe(&plan))?;
+                terminal.print(&describe(&plan, &host))?;
                 return Ok(exit::DONE);
             }
             let path = options.output.clone();
@@ -101,7 +101,7 @@ pub fn measure(
         }
     };
     if options.dry_run {
-        terminal.print(&describe_missing(&folder))?;
+        terminal.print(&describe_missing(&folder, &host))?;
         return Ok(exit::DONE);
     }
     require_targets(folder.plan())?;

@@ -147,3 +147,16 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
+
+#[test]
+fn a_first_picture_is_a_study_of_what_is_usable_here() {
+    let bench = Bench::new();
+    let ran = bench.run("quick --dry-run --cpu 0");
+    ran.expect(0, &["process prime 22", "process gap", "block 6"]);
+    let has_unikernel = ran.out.contains("unikernel,irq=off gap");
+    let is_told = ran.err.contains("without unikernel,irq=off");
+    assert!(has_unikernel != is_told, "{ran:#?}");
+    bench
+        .run("study explain quick")
+        .expect(0, &["process; unikernel,irq=off"]);
+}

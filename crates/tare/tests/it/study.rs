@@ -77,7 +77,7 @@ fn an_interrupted_study_is_resumed_as_it_was_planned() {
         .expect(1, &["has changed since"]);
     bench
         .run("run --resume run --dry-run")
-        .expect(0, &["cells, about"]);
+        .expect(0, &["cells, a"]);
     bench
         .run("run small.toml --resume run")
         .expect(0, &["report.html"]);
