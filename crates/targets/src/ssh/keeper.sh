@@ -57,7 +57,7 @@ if ! problem=$(mkdir "$dir" 2>&1); then
 fi
 # From here on the folder is removed whatever happens, but for SIGKILL.
 trap clean EXIT
-trap 'exit 0' HUP INT TERM
+trap 'exit 0' HUP INT TERM PIPE
 cd "$dir" || exit 0
 here >place
 
