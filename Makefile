@@ -4,7 +4,8 @@
 CARGO   := env --unset=MAKEFLAGS cargo
 TARE    := target/release/tare
 
-# Two at a time: a build ends with a chain of crates, and most tests wait for something.
+# Two at a time: a build ends with a chain of crates. Tests run in turn: the loads of the one workspace starve the guests of
+# the other.
 PAIRED  := $(MAKE) --no-print-directory --jobs=2
 
 # Clippy's driver compiles what it lints: with it, tests are linted by being built. What incremental
@@ -39,7 +40,8 @@ quick: build
 
 test: setup-test style
 	$(PAIRED) kernels linted-measured
-	$(PAIRED) --output-sync=target test-laboratory test-measured
+	$(MAKE) --no-print-directory test-laboratory
+	$(MAKE) --no-print-directory test-measured
 
 build: setup
 	$(PAIRED) laboratory measured

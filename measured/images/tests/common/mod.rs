@@ -61,7 +61,7 @@ impl Guest {
             cpu: "max",
             shift: None,
             debug_exit: true,
-            limit: Duration::from_secs(60),
+            limit: Duration::from_secs(240),
         }
     }
 
