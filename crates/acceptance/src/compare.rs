@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use tare_experiments::CATALOGUE;
 use tare_report::compare::{
     CompareUnit, Comparison, SIGNIFICANCE, ShiftGate, compare, is_compared, side,
 };
@@ -225,7 +226,7 @@ fn measure_all(
         let mut words: Vec<&str> = command.split(' ').collect();
         words.extend([option, &cpu, "--output", path_text]);
         tare(&words)?;
-        Ok(analyse(&RunFolder::open(&path)?)?)
+        Ok(analyse(&RunFolder::open(&path)?, CATALOGUE)?)
     };
     (0..invocations).map(once).collect()
 }

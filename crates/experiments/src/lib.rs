@@ -5,16 +5,33 @@
 #![forbid(unsafe_code)]
 
 pub mod noise;
+mod published;
 pub mod wakeup;
 
 use tare_lab::Experiment;
+use tare_report::{Catalogue, View};
 use tare_results::work::Work;
 
 use crate::noise::Noise;
 use crate::wakeup::Wakeup;
 
-/// The experiments that exist.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&Noise, &Wakeup];
+macro_rules! experiments {
+    ($($experiment:expr),* $(,)?) => {
+        /// The experiments that exist, as they are run.
+        pub const EXPERIMENTS: &[&dyn Experiment] = &[$($experiment),*];
+        /// The experiments that exist, as they are shown.
+        const VIEWS: &[&dyn View] = &[$($experiment),*];
+    };
+}
+
+// The one table, in the order of reports.
+experiments![&Noise, &Wakeup];
+
+/// What reports can show.
+pub const CATALOGUE: &Catalogue = &Catalogue {
+    views: VIEWS,
+    studies: published::STUDIES,
+};
 
 /// Finds an experiment by its name.
 #[must_use]
@@ -53,6 +70,16 @@ mod tests {
             }
         }
         assert!(find("nosie").is_none());
+    }
+
+    #[test]
+    fn an_experiment_is_run_and_shown_under_one_name() {
+        let run: Vec<_> = EXPERIMENTS
+            .iter()
+            .map(|experiment| experiment.name())
+            .collect();
+        let shown: Vec<_> = VIEWS.iter().map(|view| view.experiment()).collect();
+        assert_eq!(run, shown);
     }
 
     #[test]

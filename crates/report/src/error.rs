@@ -19,6 +19,12 @@ pub enum ReportError {
     )]
     Json(#[from] serde_json::Error),
 
+    /// The plan has an experiment that this tare does not know.
+    #[error(
+        "the run has cells of the experiment '{0}', which this tare does not know: use the tare that made it"
+    )]
+    Experiment(String),
+
     /// The rows cannot be written as a table.
     #[error(
         "the figures cannot be written as a table ({0}); this is a defect of tare: please report it with the run folder"

@@ -1,24 +1,38 @@
 //! Phrases that terminal, page and summary share, so that they say the same.
 
-use tare_results::model::LoadPlace;
+use tare_results::model::{LoadPlace, Record};
 
-use crate::analysis::{Combination, Daemon, Interval, LoadFigure, LoadRate, Over, Time};
+use crate::analysis::{Daemon, Interval, LoadFigure, LoadRate, Over, Placement, Run, Time};
 use crate::format::Numbers;
-use crate::panels::{target_name, title};
 
 /// Stands where there is no figure.
-pub(crate) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// Writes a duration in its own unit, in cycles if nothing else is known: `402 ns`.
-pub(crate) fn time(numbers: Numbers, time: Time, step: Option<Time>) -> String {
+#[must_use]
+pub fn time(numbers: Numbers, time: Time, step: Option<Time>) -> String {
     match time.ns {
         Some(ns) => numbers.ns(ns, step.and_then(|step| step.ns)),
         None => cycles(numbers, time),
     }
 }
 
+/// Writes a duration in µs: three or four significant digits, no more than ns: `4.031`, `183.4`, `12,345`.
+#[must_use]
+pub fn microseconds(numbers: Numbers, ns: f64) -> String {
+    let us = ns / 1e3;
+    let decimals = match us {
+        us if us < 9.9995 => 3,
+        us if us < 99.995 => 2,
+        us if us < 999.95 => 1,
+        _ => 0,
+    };
+    numbers.fixed(us, decimals)
+}
+
 /// Writes the step of a timer: `10 ns`.
-pub(crate) fn step(numbers: Numbers, step: Time) -> String {
+#[must_use]
+pub fn step(numbers: Numbers, step: Time) -> String {
     match step.ns {
         Some(ns) => numbers.with_unit(&numbers.short(ns), "ns"),
         None => cycles(numbers, step),
@@ -26,12 +40,14 @@ pub(crate) fn step(numbers: Numbers, step: Time) -> String {
 }
 
 /// Writes a duration in cycles: `1,043 cycles`.
-pub(crate) fn cycles(numbers: Numbers, time: Time) -> String {
+#[must_use]
+pub fn cycles(numbers: Numbers, time: Time) -> String {
     numbers.with_unit(&cycles_figure(numbers, time.cycles), "cycles")
 }
 
 /// Writes a number of cycles: whole ones and large ones without a fraction, others with three digits.
-pub(crate) fn cycles_figure(numbers: Numbers, cycles: f64) -> String {
+#[must_use]
+pub fn cycles_figure(numbers: Numbers, cycles: f64) -> String {
     if cycles.fract() == 0.0 {
         numbers.fixed(cycles, 0)
     } else {
@@ -40,7 +56,8 @@ pub(crate) fn cycles_figure(numbers: Numbers, cycles: f64) -> String {
 }
 
 /// Writes a duration both ways: `1,043 cycles (402 ns)`.
-pub(crate) fn both(numbers: Numbers, duration: Time, step: Option<Time>) -> String {
+#[must_use]
+pub fn both(numbers: Numbers, duration: Time, step: Option<Time>) -> String {
     match duration.ns {
         Some(_) => format!(
             "{} ({})",
@@ -52,7 +69,8 @@ pub(crate) fn both(numbers: Numbers, duration: Time, step: Option<Time>) -> Stri
 }
 
 /// Says from what an interval was computed: `5 runs`.
-pub(crate) fn over(interval: &Interval) -> String {
+#[must_use]
+pub fn over(interval: &Interval) -> String {
     let unit = match interval.over {
         Over::Samples => "samples",
         Over::Blocks => "blocks of one run",
@@ -62,7 +80,8 @@ pub(crate) fn over(interval: &Interval) -> String {
 }
 
 /// Writes the ends of an interval of a share: `0.40–0.44 %`.
-pub(crate) fn share_range(numbers: Numbers, interval: &Interval) -> String {
+#[must_use]
+pub fn share_range(numbers: Numbers, interval: &Interval) -> String {
     let (low, high) = (interval.low * 100.0, interval.high * 100.0);
     let width = high - low;
     let text = |value: f64| {
@@ -77,7 +96,8 @@ pub(crate) fn share_range(numbers: Numbers, interval: &Interval) -> String {
 }
 
 /// Writes the ends of an interval of a difference of shares, which may be below 0: `−0.12 to 0.03 %`.
-pub(crate) fn signed_share_range(numbers: Numbers, interval: &Interval) -> String {
+#[must_use]
+pub fn signed_share_range(numbers: Numbers, interval: &Interval) -> String {
     let percent = Interval {
         low: interval.low * 100.0,
         high: interval.high * 100.0,
@@ -87,7 +107,8 @@ pub(crate) fn signed_share_range(numbers: Numbers, interval: &Interval) -> Strin
 }
 
 /// Writes the ends of an interval that may be below 0: `−12 to 3`.
-pub(crate) fn signed_range(numbers: Numbers, interval: &Interval) -> String {
+#[must_use]
+pub fn signed_range(numbers: Numbers, interval: &Interval) -> String {
     let text = |value: f64| numbers.within(value, interval.high - interval.low);
     format!("{} to {}", text(interval.low), text(interval.high))
 }
@@ -111,7 +132,8 @@ fn load_rate(numbers: Numbers, what: &str, per_second: f64) -> String {
 
 /// Puts the loads of one place together, below the target's name and where they ran, places in the order in which they
 /// come.
-pub(crate) fn loads_by_place(loads: &[LoadFigure]) -> Vec<(String, Vec<&LoadFigure>)> {
+#[must_use]
+pub fn loads_by_place(loads: &[LoadFigure]) -> Vec<(String, Vec<&LoadFigure>)> {
     let mut places: Vec<(String, Vec<&LoadFigure>)> = Vec::new();
     for load in loads {
         let name = format!("{}, loads {}", load.target, load_place(load.place));
@@ -124,7 +146,8 @@ pub(crate) fn loads_by_place(loads: &[LoadFigure]) -> Vec<(String, Vec<&LoadFigu
 }
 
 /// Writes a row of the table of loads: load, what, median, range. The first row of a load has its name.
-pub(crate) fn load_row(
+#[must_use]
+pub fn load_row(
     numbers: Numbers,
     load: &LoadFigure,
     rate: &LoadRate,
@@ -154,38 +177,39 @@ fn load_rates(numbers: Numbers, rate: &LoadRate) -> [String; 3] {
 }
 
 /// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
-pub(crate) fn guests(combinations: &[Combination]) -> Option<String> {
+#[must_use]
+pub fn guests(run: &Run) -> Option<String> {
     let mut places: Vec<(String, Vec<String>)> = Vec::new();
-    for combination in combinations {
-        for placement in &combination.placements {
-            let name = combination.target.clone();
-            if placement.guest_cpu.is_none() {
-                continue;
-            }
-            match places.iter_mut().find(|(cpu, _)| *cpu == placement.words()) {
-                Some((_, targets)) if targets.contains(&name) => {}
-                Some((_, targets)) => targets.push(name),
-                None => places.push((placement.words(), vec![name])),
-            }
+    for cell in &run.cells {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
+            continue;
+        };
+        let placement = Placement::of(&run.plan, &cell.plan.target, program);
+        if placement.guest_cpu.is_none() {
+            continue;
+        }
+        let (cpu, target) = (placement.words(), &cell.plan.target.text);
+        match places.iter_mut().find(|(known, _)| *known == cpu) {
+            Some((_, targets)) if targets.contains(target) => {}
+            Some((_, targets)) => targets.push(target.clone()),
+            None => places.push((cpu, vec![target.clone()])),
         }
     }
-    let each: Vec<String> = places
-        .into_iter()
-        .map(|(cpu, targets)| match targets.len() {
+    places.sort();
+    let each = places.into_iter().map(|(cpu, mut targets)| {
+        targets.sort();
+        match targets.len() {
             ..=2 => format!("{}: {cpu}", list(&targets)),
             many => format!("{many} guests: {cpu}"),
-        })
-        .collect();
+        }
+    });
+    let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| each.join(". "))
 }
 
-/// Names a combination as a row of a table does: `gap under dd · process`.
-pub(crate) fn name(combination: &Combination) -> String {
-    format!("{} · {}", title(combination), target_name(combination))
-}
-
 /// Says where a load ran, as seen from the measured code.
-pub(crate) fn load_place(place: LoadPlace) -> &'static str {
+#[must_use]
+pub fn load_place(place: LoadPlace) -> &'static str {
     match place {
         LoadPlace::Beside => "beside it",
         LoadPlace::Inside => "inside",
@@ -193,7 +217,8 @@ pub(crate) fn load_place(place: LoadPlace) -> &'static str {
 }
 
 /// Says which daemons ran while something was measured: `dockerd (blocks 1–3)`.
-pub(crate) fn daemons(daemons: &[Daemon]) -> String {
+#[must_use]
+pub fn daemons(daemons: &[Daemon]) -> String {
     let each: Vec<String> = daemons
         .iter()
         .map(|daemon| format!("{} ({})", daemon.name, numbered("block", &daemon.blocks)))
@@ -202,7 +227,8 @@ pub(crate) fn daemons(daemons: &[Daemon]) -> String {
 }
 
 /// Writes numbers of things in short: `cells 1–4, 7`.
-pub(crate) fn numbered(one: &str, numbers: &[u32]) -> String {
+#[must_use]
+pub fn numbered(one: &str, numbers: &[u32]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
@@ -220,7 +246,8 @@ pub(crate) fn numbered(one: &str, numbers: &[u32]) -> String {
 
 /// Turns a plain sentence into a typeset one: thin spaces between thousands, and no line break
 /// between a number and its unit.
-pub(crate) fn typeset(sentence: &str) -> String {
+#[must_use]
+pub fn typeset(sentence: &str) -> String {
     const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "Hz", "MHz", "cycles", "times"];
     let mut words: Vec<String> = Vec::new();
     for word in sentence.split(' ') {
@@ -255,14 +282,24 @@ fn with_thin_spaces(word: &str) -> String {
     replaced.collect()
 }
 
+/// Writes the first letter large.
+#[must_use]
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).collect()
+}
+
 /// Writes one of several words by number: `1 run`, `5 runs`.
-pub(crate) fn counted(numbers: Numbers, count: u64, one: &str, many: &str) -> String {
+#[must_use]
+pub fn counted(numbers: Numbers, count: u64, one: &str, many: &str) -> String {
     let word = if count == 1 { one } else { many };
     numbers.with_unit(&numbers.count(count), word)
 }
 
 /// Joins words: `a`, `a and b`, `a, b and c`.
-pub(crate) fn list(words: &[String]) -> String {
+#[must_use]
+pub fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [only] => only.clone(),
@@ -283,6 +320,20 @@ mod tests {
         let unknown = Time::new(1_043.5, None);
         assert_eq!(both(N, unknown, None), "1,044 cycles");
         assert_eq!(time(N, unknown, None), "1,044 cycles");
+    }
+
+    #[test]
+    fn microseconds_have_three_or_four_digits_and_none_below_a_nanosecond() {
+        for (ns, text) in [
+            (4_031.0, "4.031"),
+            (40_314.0, "40.31"),
+            (183_449.0, "183.4"),
+            (12_345_678.0, "12,346"),
+            (0.0, "0.000"),
+            (9_999.9, "10.00"),
+        ] {
+            assert_eq!(microseconds(N, ns), text);
+        }
     }
 
     #[test]

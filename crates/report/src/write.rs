@@ -7,7 +7,7 @@ use tare_results::{RunFolder, columns};
 use crate::analysis::Analysis;
 use crate::error::ReportError;
 use crate::rows::flat::{self, Origin};
-use crate::{csv, html, json};
+use crate::{html, json};
 
 /// Names the files that were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,16 +33,18 @@ pub fn write_all(run: &RunFolder, analysis: &Analysis) -> Result<Written, Report
     let run_name = run.path().file_name().unwrap_or(run.path().as_os_str());
     let origin = Origin {
         run: run_name.to_string_lossy().into_owned(),
-        ..Origin::of(analysis.plan())
+        ..Origin::of(&analysis.run().plan)
     };
     let lines = analysis.rows().flat(&origin);
     let table = columns::encode(&flat::columns(&lines)).map_err(ReportError::Table)?;
     run.write_derived("figures.parquet", &table)?;
     write("figures.csv", &flat::csv(&lines))?;
     let summary = write("summary.json", &json::render(analysis.summary())?)?;
-    let csv = csv::files(analysis)
-        .iter()
-        .map(|(name, text)| write(name, text))
+    let files = analysis
+        .stories()
+        .flat_map(|story| story.csv(analysis.run()));
+    let csv = files
+        .map(|(name, text)| write(&name, &text))
         .collect::<Result<_, _>>()?;
     let report = write("report.html", &html::render(analysis))?;
     Ok(Written {

@@ -8,10 +8,10 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tare_experiments::CATALOGUE;
 use tare_guard::Interrupt;
 use tare_lab::Observer;
 use tare_lab::units::human;
-use tare_report::live;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
 use tare_results::target::TargetSpec;
@@ -142,7 +142,7 @@ impl Observer for Progress<'_> {
             }
             Outcome::Done { .. } | Outcome::LeftOut { .. } => {
                 let none = Samples::default();
-                self.latest = live(cell, samples.unwrap_or(&none));
+                self.latest = CATALOGUE.live(cell, samples.unwrap_or(&none));
                 None
             }
         };

@@ -5,6 +5,7 @@
 //! interruption but no slow-down.
 
 mod estimate;
+mod story;
 
 use tare_loads::Load;
 use tare_results::model::{CellPlan, Labels};

@@ -6,6 +6,7 @@
 
 mod estimate;
 mod parameters;
+mod story;
 
 use tare_loads::{Load, Schedule};
 use tare_results::model::{CellPlan, Labels};

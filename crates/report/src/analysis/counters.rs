@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Record, Unit};
 
-use super::combine::Spread;
+use super::interval::Spread;
 
 /// Says how often something happened on the measured CPU during the runs of a combination.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct CounterFigure {
 
 /// What one cell counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub struct Counted {
     counters: Vec<(String, u64)>,
     seconds: Option<f64>,
     delays: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Counted {
 
 impl Counted {
     /// Takes the record of a cell whose TSC has this frequency.
-    pub(crate) fn of(record: &Record, hz: Option<f64>) -> Self {
+    pub fn of(record: &Record, hz: Option<f64>) -> Self {
         let counters = record.programs.iter().flat_map(|program| &program.counters);
         let seconds = record.sets.iter().map(|head| {
             let ticks = head.length() as f64;
@@ -59,7 +59,7 @@ impl Counted {
 }
 
 /// Adds up what the cells of a combination counted, in the order in which they name it.
-pub(crate) fn combine(cells: &[Counted]) -> Vec<CounterFigure> {
+pub fn combine(cells: &[Counted]) -> Vec<CounterFigure> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in cells.iter().flat_map(|cell| &cell.counters) {
         if !names.contains(&name.as_str()) {

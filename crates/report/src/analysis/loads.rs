@@ -6,7 +6,7 @@ use tare_results::model::{Achieved, Cell, LoadPlace};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::Kind;
 
-use super::combine::Spread;
+use super::interval::Spread;
 use super::notices;
 use super::summary::Notice;
 

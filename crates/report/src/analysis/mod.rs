@@ -1,88 +1,56 @@
 //! From facts to figures.
 //!
-//! Cells are taken one after the other: the figures of a cell are derived, its samples are reduced
-//! to what pictures can show, and then they are let go. Only what adds up over runs (exact counts
-//! per value) is kept as it is.
+//! Cells are taken one after the other: their figures are derived, their samples are reduced to what stories need of them,
+//! and then let go.
 
 mod alarm;
 mod analyser;
-mod attribution;
-mod batch;
 mod checks;
-mod combine;
 mod counters;
-mod figures;
-mod gap;
+mod interval;
 mod loads;
 mod notices;
-mod picture;
 mod places;
 mod summary;
-mod timed;
 
 use tare_results::frequency;
-use tare_results::model::{Cell, CellPlan, Event, Plan, Samples, SetSamples};
-use tare_results::{CellState, MachineRecord, RunFolder};
-use tare_stats::Counts;
+use tare_results::model::{Cell, CellPlan, Plan, Samples};
+use tare_results::{CellState, MachineRecord, RunFolder, TscFrequency};
 
-pub(crate) use alarm::name_cells;
-pub use alarm::{Alarm, AlarmFigure, Coarse, LatePhase, Severity};
-pub use attribution::{Attribution, Finding, Part, Quantity, Refusal, Refused, Split};
-pub(crate) use batch::Batch;
-pub use combine::{
-    CombinedDurations, CombinedFigures, CombinedGap, CombinedPeriod, CombinedShare, CombinedTimed,
-    Spread,
-};
-pub use counters::CounterFigure;
-pub(crate) use counters::{Counted, combine as count_together};
-pub use figures::{
-    ClassFigure, DelayList, Interval, Observed, Over, QuantileFigure, SHARE_LIMITS, ShareFigure,
-    Time,
-};
-pub use gap::{GapFigures, InterArrivals, PeriodFigure};
+pub use alarm::{Alarm, Severity, name_cells, name_some};
+pub use counters::{Counted, CounterFigure, combine as count_together};
+pub use interval::{Interval, Over, Spread, Time};
 pub use loads::{Daemon, LoadFigure, LoadRate};
-pub use picture::{Band, Mark, PEAKS, Peak, TimePicture};
 pub use places::{FactValue, Place, PlaceFact, Placement};
-pub use summary::{
-    CellFigures, CellSummary, Combination, NotMeasured, Notice, SCHEMA, State, Summary, Tsc,
-};
-pub use timed::{BLOCKS, Durations, TimedFigures};
+pub use summary::{NotMeasured, Notice, SCHEMA, State, Summary};
 
 use crate::error::ReportError;
 use crate::rows::Rows;
-use crate::wakeup::WakeupPictures;
-use analyser::{Analyser, contribution};
+use crate::view::{Catalogue, Story};
+use analyser::Analyser;
 
-const NO_SAMPLES: &str = "it holds no samples; measure it with at least one repetition";
-
-/// Holds everything that a report says and shows.
+/// What was asked for, and what was measured of it.
 #[derive(Clone, Debug)]
+pub struct Run {
+    /// What it was asked to do.
+    pub plan: Plan,
+    /// What it was made on.
+    pub machine: Option<MachineRecord>,
+    /// The records of the cells that have figures, in running order.
+    pub cells: Vec<Cell>,
+    /// Every figure.
+    pub rows: Rows,
+}
+
+/// Everything that a report says and shows.
+#[derive(Debug)]
 pub struct Analysis {
+    run: Run,
     summary: Summary,
-    plan: Plan,
-    machine: Option<MachineRecord>,
-    cells: Vec<Cell>,
-    woken: Vec<Cell>,
-    alarms: Vec<Alarm>,
-    rows: Rows,
-    pictures: Vec<Pictures>,
-    wakeup_pictures: Vec<WakeupPictures>,
+    stories: Vec<Box<dyn Story>>,
 }
 
-/// Holds what the pictures of one combination are drawn from.
-#[derive(Clone, Debug, Default)]
-pub struct Pictures {
-    /// Every run over time, in the order of the runs.
-    pub runs: Vec<TimePicture>,
-    /// Raw samples from the middle of the first run, as it was measured; empty for `gap`.
-    pub window: Vec<Event>,
-    /// All samples of all runs; for `gap`, all listed gaps.
-    pub counts: Counts,
-    /// Times from gap to gap in bins of equal ratio, `gap` only.
-    pub inter_arrivals: InterArrivals,
-}
-
-/// Holds a run in memory.
+/// A run in memory.
 #[derive(Clone, Debug)]
 pub struct RunData {
     /// What it was asked to do.
@@ -101,59 +69,28 @@ impl Analysis {
         &self.summary
     }
 
+    /// Returns what was asked for and measured.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
     /// Returns every figure as a row.
     #[must_use]
     pub fn rows(&self) -> &Rows {
-        &self.rows
+        &self.run.rows
     }
 
-    /// Returns what the run was asked to do.
-    #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    /// Returns what each experiment tells, in the order of the report.
+    pub fn stories(&self) -> impl Iterator<Item = &dyn Story> {
+        self.stories.iter().map(|story| &**story)
     }
+}
 
-    /// Returns what the run was made on.
-    #[must_use]
-    pub fn machine(&self) -> Option<&MachineRecord> {
-        self.machine.as_ref()
-    }
-
-    /// Returns the records of the cells whose figures are in the summary's `cells`, in running order: all that
-    /// measured noise.
-    #[must_use]
-    pub fn cells(&self) -> &[Cell] {
-        &self.cells
-    }
-
-    /// Returns the records of the cells that measured wake-ups and have figures, in running order.
-    #[must_use]
-    pub fn woken(&self) -> &[Cell] {
-        &self.woken
-    }
-
-    /// Returns the records of all cells that have figures.
-    pub fn measured(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().chain(&self.woken)
-    }
-
-    /// Returns what bears on whether the figures may be believed, worst first.
-    #[must_use]
-    pub fn alarms(&self) -> &[Alarm] {
-        &self.alarms
-    }
-
-    /// Returns what the pictures of the summary's combinations are drawn from, in the same order.
-    #[must_use]
-    pub fn pictures(&self) -> &[Pictures] {
-        &self.pictures
-    }
-
-    /// Returns what the pictures of the summary's wake-up combinations are drawn from, in the same order.
-    #[must_use]
-    pub fn wakeup_pictures(&self) -> &[WakeupPictures] {
-        &self.wakeup_pictures
-    }
+/// Returns how fast the TSC of a cell ticks; `None` if nothing tells it.
+#[must_use]
+pub fn tsc(cell: &Cell) -> Option<TscFrequency> {
+    frequency::choose(&cell.outcome.record()?.program()?.frequencies)
 }
 
 /// Derives all figures of a run folder. Holds the samples of one cell at a time.
@@ -162,10 +99,13 @@ impl Analysis {
 ///
 /// # Errors
 ///
-/// [`ReportError::Results`] if the samples of a cell cannot be read for a reason other than damage.
-pub fn analyse(run: &RunFolder) -> Result<Analysis, ReportError> {
+/// [`ReportError::Results`] if the samples of a cell cannot be read for a reason other than damage;
+/// [`ReportError::Experiment`] if the plan has an experiment that is not in the catalogue.
+pub fn analyse(run: &RunFolder, catalogue: &Catalogue) -> Result<Analysis, ReportError> {
     let machine = Some(run.machine().clone());
-    analyse_with(run.plan().clone(), machine, |plan| Ok(run.read(plan.id)))
+    analyse_with(run.plan().clone(), machine, catalogue, |plan| {
+        Ok(run.read(plan.id))
+    })
 }
 
 /// Derives all figures of a run whose cells are read one at a time, in the order of the plan.
@@ -174,52 +114,33 @@ pub fn analyse(run: &RunFolder) -> Result<Analysis, ReportError> {
 ///
 /// # Errors
 ///
-/// Those of `read`.
+/// Those of `read`, and [`ReportError::Experiment`] if the plan has an experiment that is not in the catalogue.
 pub fn analyse_with(
     plan: Plan,
     machine: Option<MachineRecord>,
+    catalogue: &Catalogue,
     mut read: impl FnMut(&CellPlan) -> Result<(CellState, Samples), ReportError>,
 ) -> Result<Analysis, ReportError> {
-    let mut analyser = Analyser::new(plan.clone(), machine);
-    for cell in &plan.cells {
+    let cells = plan.cells.clone();
+    let mut analyser = Analyser::new(plan, machine, catalogue)?;
+    for cell in &cells {
         let (state, samples) = read(cell)?;
         analyser.take(cell, state, &samples);
     }
-    Ok(analyser.finish())
-}
-
-/// Derives the figures of one cell by itself, with the step of its timer; says why if it cannot.
-pub(crate) fn figures_of(cell: &Cell, samples: &Samples) -> Result<(CellFigures, Time), String> {
-    let (batch, samples) = batch_of(cell, samples)?;
-    let hz = frequency::choose(&batch.program.frequencies).map(|frequency| frequency.hz);
-    let contribution = contribution(&cell.plan, &batch, samples, hz)
-        .map_err(|error| error.to_string())?
-        .ok_or(NO_SAMPLES)?;
-    let step = Time::new(batch.program.calibration.step_cycles as f64, hz);
-    Ok((contribution.figures, step))
-}
-
-/// Finds the batch of a cell; says why if it has none.
-fn batch_of<'a>(
-    cell: &'a Cell,
-    samples: &'a Samples,
-) -> Result<(Batch<'a>, &'a SetSamples), String> {
-    let record = cell.outcome.record();
-    let batch = record.and_then(Batch::of).zip(samples.sets.first());
-    batch.ok_or_else(|| "its record has no batch; measure it again".to_owned())
+    Ok(analyser.finish(catalogue))
 }
 
 impl RunData {
     /// Derives all figures.
-    #[must_use]
-    pub fn analyse(self) -> Analysis {
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Experiment`] if the plan has an experiment that is not in the catalogue.
+    pub fn analyse(self, catalogue: &Catalogue) -> Result<Analysis, ReportError> {
         let mut cells = self.cells.into_iter();
-        let mut analyser = Analyser::new(self.plan.clone(), self.machine);
-        for plan in &self.plan.cells {
+        analyse_with(self.plan, self.machine, catalogue, |_| {
             let missing = (CellState::Missing, Samples::default());
-            let (state, samples) = cells.next().unwrap_or(missing);
-            analyser.take(plan, state, &samples);
-        }
-        analyser.finish()
+            Ok(cells.next().unwrap_or(missing))
+        })
     }
 }

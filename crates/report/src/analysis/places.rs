@@ -47,7 +47,8 @@ pub struct FactValue {
 
 impl Placement {
     /// Tells on which CPU a cell was measured.
-    pub(crate) fn of(plan: &Plan, target: &TargetSpec, measured: &Program) -> Self {
+    #[must_use]
+    pub fn of(plan: &Plan, target: &TargetSpec, measured: &Program) -> Self {
         let named = measured.preparation.cpu;
         let nowhere = Self {
             host_cpu: None,
@@ -87,7 +88,7 @@ impl Placement {
 }
 
 /// Collects what the cells tell of their places, by target in the order of the groups.
-pub(super) fn collect<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Place> {
+pub(super) fn collect(cells: &[Cell]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for cell in cells {
         let Some(program) = cell.outcome.record().and_then(Record::program) else {

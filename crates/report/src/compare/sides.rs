@@ -78,7 +78,7 @@ pub(super) struct Figures<'a> {
 
 impl Run {
     pub(super) fn of(folder: &str, analysis: &Analysis) -> Self {
-        let plan = analysis.plan();
+        let plan = &analysis.run().plan;
         let rows = analysis.rows().clone();
         let identity = RunIdentity {
             run: folder.to_owned(),
@@ -91,7 +91,11 @@ impl Run {
         Self {
             identity,
             rows,
-            machine: analysis.machine().map(|record| record.machine.clone()),
+            machine: analysis
+                .run()
+                .machine
+                .as_ref()
+                .map(|record| record.machine.clone()),
         }
     }
 }

@@ -5,10 +5,10 @@ use tare_results::frequency;
 use tare_results::model::{Calibration, Cell, Program, Record};
 use tare_results::target::TargetSpec;
 
-use crate::analysis::{Analysis, CombinedFigures, Time};
-use crate::words;
+use crate::analysis::{Run, Time};
+use crate::words::NONE;
 
-use super::parts::{N, Table, facts, none};
+use super::parts::{N, Table, facts};
 
 type Cost = fn(&Calibration) -> f64;
 
@@ -26,9 +26,9 @@ const COSTS: [(&str, Cost); 7] = [
 ];
 
 /// Renders what the stamps and the loop cost, by target.
-pub(super) fn calibration(analysis: &Analysis) -> Markup {
+pub(super) fn calibration(run: &Run) -> Markup {
     let mut targets: Vec<Target<'_>> = Vec::new();
-    for cell in analysis.measured() {
+    for cell in &run.cells {
         let Some(program) = cell.outcome.record().and_then(Record::program) else {
             continue;
         };
@@ -49,12 +49,15 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
         row.extend(COSTS.map(|(_, of)| {
             let mut values: Vec<f64> = cells.iter().map(|(_, p)| of(&p.calibration)).collect();
             values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).map_or_else(none, |cycles| {
-                let time = Time::new(*cycles, hz_of(cells));
-                let cycles = N.with_unit(&N.short(time.cycles), "cycles");
-                time.ns
-                    .map_or(cycles.clone(), |ns| format!("{}\n{cycles}", N.ns(ns, None)))
-            })
+            values.get(values.len() / 2).map_or_else(
+                || NONE.to_owned(),
+                |cycles| {
+                    let time = Time::new(*cycles, hz_of(cells));
+                    let cycles = N.with_unit(&N.short(time.cycles), "cycles");
+                    time.ns
+                        .map_or(cycles.clone(), |ns| format!("{}\n{cycles}", N.ns(ns, None)))
+                },
+            )
         }));
         costs.rows.push(row);
     }
@@ -73,14 +76,6 @@ pub(super) fn calibration(analysis: &Analysis) -> Markup {
         }
         @let rows = frequencies(&targets);
         (facts(&rows.iter().map(|(name, text)| (name.as_str(), text.clone())).collect::<Vec<_>>()))
-        @if let Some(table) = dead_time(analysis) {
-            h3 { "Between repetitions" }
-            p.read {
-                "Mean time from the end of one repetition to the start of the next, in which nothing is seen: "
-                "what delays the CPU there is in no figure."
-            }
-            (table.render())
-        }
     }
 }
 
@@ -137,29 +132,4 @@ fn told(cells: &[(&Cell, &Program)]) -> String {
         ));
     }
     format!("{text}; {}", first.note)
-}
-
-fn dead_time(analysis: &Analysis) -> Option<Table> {
-    let mut table = Table::new(["cells", "dead time", "repetition of an empty region"]);
-    for combination in &analysis.summary().combinations {
-        let CombinedFigures::Timed(_) = &combination.figures else {
-            continue;
-        };
-        let id = *combination.cells.first()?;
-        let cell = analysis.summary().cells.iter().find(|cell| cell.id == id)?;
-        let timed = cell.figures.timed()?;
-        let record = analysis.cells().iter().find(|cell| cell.plan.id == id)?;
-        let costs = &record.outcome.record()?.program()?.calibration;
-        let empty = match combination.timing.as_str() {
-            "published" => costs.published_cost_cycles,
-            _ => costs.fenced_cost_cycles,
-        };
-        let both = |time: Time| words::both(N, time, None);
-        table.row([
-            combination.label.clone(),
-            both(timed.dead_time),
-            both(Time::new(empty, combination.tsc_hz)),
-        ]);
-    }
-    (!table.rows.is_empty()).then_some(table)
 }

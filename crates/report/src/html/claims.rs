@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts::Table;
-use crate::published::Reproduction;
+use crate::claims::Reproduction;
 use crate::words::typeset;
 
 /// Renders what the run tells of the study that it reproduces.
@@ -37,7 +37,7 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
         div.findings { (claims.render()) }
         @if !figures.rows.is_empty() {
             h3 { "Published and measured" }
-            p.read { (reproduction.note()) }
+            p.read { (reproduction.note) }
             (figures.render())
         }
         @for table in &reproduction.tables {

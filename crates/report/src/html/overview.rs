@@ -5,177 +5,142 @@
 
 use maud::Markup;
 
-use crate::analysis::{Combination, CombinedFigures, Spread};
-use crate::panels::{MANY, Panel, target_name};
+use super::parts::{Figure, N, Table, legend_of};
+use crate::rows::{self, Row};
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
+use crate::words::NONE;
 
-use super::parts::{Figure, N, Table, legend_of, none};
-use super::sweep::zero_scale;
-
-/// Is the height of a line of a target's name, and of a mark beside it, in pixels.
+/// The height of a line of a target's name, and of a mark beside it, in pixels.
 const LINE: f64 = 15.0;
-/// Is the room between rows.
+/// The room between rows.
 const BETWEEN: f64 = 5.0;
-/// Is the height of a group's name.
+/// The height of a group's name.
 const HEADING: f64 = 22.0;
-/// Is the number of characters from which a target's name is broken at its commas.
+/// The number of characters from which a target's name is broken at its commas.
 const NAME: usize = 34;
-/// Is about the width of a character, in pixels.
+/// About the width of a character, in pixels.
 const CHARACTER: f64 = 6.7;
 
-/// Says whether the targets of a workload are too many for one picture, or measured under several loads.
-pub(super) fn is_needed(panels: &[Panel<'_>], sizes: &[Panel<'_>]) -> bool {
-    let [panel] = sizes else { return false };
-    panel.members.len() > MANY || (loads(panels, panel).len() > 1 && panel.members.len() > 1)
-}
-
-/// Says whether a panel is the first of those that differ only in their load.
-pub(super) fn is_first_load(panels: &[Panel<'_>], panel: &Panel<'_>) -> bool {
-    let first = loads(panels, panel).into_iter().next();
-    first.is_some_and(|first| first.first().load == panel.first().load)
-}
-
-/// Returns the panels that differ from one only in their load, itself included.
-fn loads<'p, 'a>(panels: &'p [Panel<'a>], panel: &Panel<'a>) -> Vec<&'p Panel<'a>> {
-    let one = panel.first();
-    let same = |other: &&Panel<'_>| {
-        let other = other.first();
-        other.workload == one.workload && other.size == one.size && other.timing == one.timing
-    };
-    panels.iter().filter(same).collect()
-}
-
-/// Renders the time lost by target and load; `None` if there are no figures.
-pub(super) fn overview(panels: &[Panel<'_>], panel: &Panel<'_>) -> Option<Markup> {
-    let under = loads(panels, panel);
-    let whole: Vec<Panel<'_>> = under.iter().map(|panel| (*panel).clone()).collect();
-    let targets = Panel::of_targets(&whole);
-    let shares: Vec<f64> = whole
+/// Renders one figure by target and load; `None` if no row has it. All rows are of one measure and figure.
+#[must_use]
+pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
+    let rows: Vec<&Row> = rows
         .iter()
-        .flat_map(|panel| &panel.members)
-        .filter_map(|(_, c)| share(c))
-        .flat_map(|share| [share.lowest, share.highest])
-        .map(|share| share * 100.0)
+        .filter(|row| row.over.is_ok())
+        .copied()
         .collect();
-    if shares.is_empty() {
-        return None;
+    let unit = rows.first()?.unit;
+    let mut loads: Vec<&str> = Vec::new();
+    let mut names: Vec<(&Row, String)> = Vec::new();
+    for row in &rows {
+        if !loads.contains(&row.load.as_str()) {
+            loads.push(&row.load);
+        }
+        let name = name(row);
+        if names.iter().all(|(_, known)| *known != name) {
+            names.push((row, name));
+        }
     }
-    let marks = under.len().min(COLOURS);
-    let names: Vec<Vec<String>> = targets
-        .members
-        .iter()
-        .map(|(_, target)| broken(&target_name(target)))
-        .collect();
-    let row = |name: &[String]| LINE * name.len().max(marks) as f64 + BETWEEN;
+    names.sort_by_key(|(row, _)| row.group);
+    let marks = loads.len().min(COLOURS);
+    let broken: Vec<Vec<String>> = names.iter().map(|(_, name)| broken(name)).collect();
+    let height_of = |name: &[String]| LINE * name.len().max(marks) as f64 + BETWEEN;
+    let mut groups: Vec<_> = names.iter().map(|(row, _)| row.group).collect();
+    groups.dedup();
     let height =
-        targets.groups().len() as f64 * HEADING + names.iter().map(|name| row(name)).sum::<f64>();
-    let widest = names
-        .iter()
-        .flatten()
-        .map(|line| line.chars().count())
-        .max()?;
-    let what = what(panel.first());
-    let description = format!("{what} of {} by target", panel.first().workload);
-    let mut plot = Plot::rows(height, widest as f64 * CHARACTER + 24.0, description);
+        groups.len() as f64 * HEADING + broken.iter().map(|name| height_of(name)).sum::<f64>();
+    let lines = broken.iter().flatten().map(|line| line.chars().count());
+    let widest = lines.max()?;
+    let mut plot = Plot::rows(
+        height,
+        widest as f64 * CHARACTER + 24.0,
+        format!("{what} by target"),
+    );
     let (bottom, top) = plot.upwards();
-    let across = zero_scale(&shares, plot.across());
+    let drawn = |value: f64| if unit == "1" { value * 100.0 } else { value };
+    let ends = rows.iter().filter_map(|row| row.over.as_ref().ok());
+    let ends: Vec<f64> = ends
+        .flat_map(|over| [drawn(over.lowest), drawn(over.highest)])
+        .collect();
+    let across = Scale::with_a_place_for_zero(&ends, plot.across());
     grid(&mut plot, across, (bottom, top));
     let mut y = top;
     let mut group = None;
     let mut table = Table::new(["target"]);
-    table.head.extend(under.iter().map(|p| load_name(p)));
-    for ((_, target), name) in targets.members.iter().zip(&names) {
-        if group != Some(target.group) {
-            group = Some(target.group);
-            plot.text("group", (0.0, y + HEADING - 6.0), target.group.name());
-            table.heading(target.group.name());
+    table
+        .head
+        .extend(loads.iter().map(|load| (*load).to_owned()));
+    for ((first, name), lines) in names.iter().zip(&broken) {
+        if group != Some(first.group) {
+            group = Some(first.group);
+            plot.text("group", (0.0, y + HEADING - 6.0), first.group.name());
+            table.heading(first.group.name());
             y += HEADING;
         }
-        let mut cells = vec![target_name(target)];
-        for (place, line) in name.iter().enumerate() {
+        for (place, line) in lines.iter().enumerate() {
             let at = (10.0, y + (place + 1) as f64 * LINE - 4.0);
             plot.text("row", at, line);
         }
-        for (series, load) in under.iter().enumerate() {
-            let of = load.members.iter().find(|(_, c)| c.target == target.target);
-            let found = of.and_then(|(_, c)| Some((*c, share(c)?)));
-            cells.push(found.map_or_else(none, |(_, share)| ranged(&share)));
+        let mut cells = vec![name.clone()];
+        for (series, load) in loads.iter().enumerate() {
+            let found = rows
+                .iter()
+                .find(|row| row.load == *load && self::name(row) == *name);
+            cells.push(found.map_or_else(|| NONE.to_owned(), |row| ranged(row)));
             // Further loads are in the table.
-            if let Some((combination, share)) = found.filter(|_| series < COLOURS) {
+            if let Some(row) = found.filter(|_| series < COLOURS) {
                 let at = y + (series as f64 + 0.5) * LINE;
-                draw(&mut plot, series, combination, &share, across, at);
+                draw(&mut plot, series, row, |value| across.at(drawn(value)), at);
             }
         }
         table.rows.push(cells);
-        y += row(name);
+        y += height_of(lines);
     }
-    let label = |v: f64| N.with_unit(&N.tick(v), "%");
+    let label = |v: f64| match unit {
+        "1" => N.with_unit(&N.tick(v), "%"),
+        "ns" => N.ns_tick(v),
+        _ => N.tick(v),
+    };
     let ticks = across.ticks(8);
     plot.axis(Axis::new(Side::Bottom, across, what, ticks, label));
-    let loads = under.iter().take(COLOURS).enumerate();
-    let legend = loads.map(|(series, panel)| (colour(series), load_name(panel)));
-    let mut read = "Each mark is the share in all runs together, the line through it reaches from the lowest run \
-                    to the highest. Hollow marks were executed by an emulator: they say nothing of a \
-                    machine's speed."
+    let shown = loads.iter().take(COLOURS).enumerate();
+    let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
+    let mut read = "Each mark is the figure over all runs, the line through it reaches from the lowest run to the highest. \
+                    Hollow marks were executed by an emulator: they say nothing of a machine's speed."
         .to_owned();
-    if under.len() > COLOURS {
+    if loads.len() > COLOURS {
         read.push_str(" The first six loads are drawn; the table has all.");
     }
+    let legend = shown.filter(|_| loads.len() > 1);
     let figure = Figure {
-        title: format!("{} by target", title(panel)),
+        title,
         read,
-        legend: if under.len() > 1 {
-            legend_of(legend)
-        } else {
-            legend_of([])
-        },
+        legend: legend_of(legend),
         plot: &plot,
         table: Some(table),
     };
     Some(figure.render())
 }
 
-/// Names the workload without its load.
-fn title(panel: &Panel<'_>) -> String {
-    let first = panel.first();
-    match first.size {
-        Some(size) => format!("{} {}", first.workload, N.count(size)),
-        None => first.workload.clone(),
-    }
+fn name(row: &Row) -> String {
+    let labels = row
+        .labels
+        .iter()
+        .map(|(key, value)| format!(",{key}={value}"));
+    format!("{}{}", row.marked_target(), labels.collect::<String>())
 }
 
-fn load_name(panel: &Panel<'_>) -> String {
-    panel.first().load.clone()
-}
-
-fn share(combination: &Combination) -> Option<Spread<f64>> {
-    match &combination.figures {
-        CombinedFigures::Gap(gap) => Some(gap.share_lost),
-        CombinedFigures::Timed(timed) => timed.shares.first()?.share,
+/// Writes the figure and the range of its runs.
+fn ranged(row: &Row) -> String {
+    let Ok(over) = &row.over else {
+        return NONE.to_owned();
+    };
+    let written = |value| rows::gate::written(value, row.unit);
+    if over.lowest == over.highest {
+        return written(over.estimate);
     }
-}
-
-fn what(combination: &Combination) -> String {
-    match &combination.figures {
-        CombinedFigures::Gap(_) => "share of the time lost".to_owned(),
-        CombinedFigures::Timed(timed) => timed.shares.first().map_or_else(String::new, |share| {
-            let limit = N.count(share.above_cycles);
-            format!("share of the time in delays above {limit} cycles")
-        }),
-    }
-}
-
-fn ranged(share: &Spread<f64>) -> String {
-    let percent = |share: f64| N.percent(share);
-    if share.lowest == share.highest {
-        return percent(share.figure);
-    }
-    format!(
-        "{}\n{} to {}",
-        percent(share.figure),
-        percent(share.lowest),
-        percent(share.highest)
-    )
+    let (figure, low, high) = (over.estimate, over.lowest, over.highest);
+    format!("{}\n{} to {}", written(figure), written(low), written(high))
 }
 
 /// Breaks a target's name at its commas into lines that are not much longer than [`NAME`].
@@ -201,30 +166,22 @@ fn grid(plot: &mut Plot, across: Scale, (bottom, top): (f64, f64)) {
     plot.path("grid", &grid);
 }
 
-fn draw(
-    plot: &mut Plot,
-    series: usize,
-    combination: &Combination,
-    share: &Spread<f64>,
-    across: Scale,
-    y: f64,
-) {
-    let x = |share: f64| across.at(share * 100.0);
+fn draw(plot: &mut Plot, series: usize, row: &Row, x: impl Fn(f64) -> f64, y: f64) {
+    let Ok(over) = &row.over else { return };
     let mut line = Path::default();
-    line.move_to(x(share.lowest), y);
-    line.line_to(x(share.highest), y);
+    line.move_to(x(over.lowest), y);
+    line.line_to(x(over.highest), y);
     plot.path(&format!("line {}", colour(series)), &line);
-    let hollow = if combination.emulated { " hollow" } else { "" };
-    let said = format!(
-        "{} under {}: {}",
-        target_name(combination),
-        combination.load,
-        ranged(share).replace('\n', ", ")
-    );
+    let hollow = if row.emulated { " hollow" } else { "" };
+    let said = format!("{}: {}", row.place(), ranged(row).replace('\n', ", "));
     let classes = format!("mark{hollow} {}", colour(series));
-    plot.circle(&classes, (x(share.figure), y), 4.5, &said);
-    let end = x(share.highest).max(x(share.figure)) + 8.0;
-    plot.text("figure", (end, y + 4.0), &N.percent(share.figure));
+    plot.circle(&classes, (x(over.estimate), y), 4.5, &said);
+    let end = x(over.highest).max(x(over.estimate)) + 8.0;
+    plot.text(
+        "figure",
+        (end, y + 4.0),
+        &rows::gate::written(over.estimate, row.unit),
+    );
 }
 
 #[cfg(test)]

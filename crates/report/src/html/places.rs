@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 
 use crate::analysis::{CounterFigure, Place, Summary, name_cells};
-use crate::words;
+use crate::words::{self, NONE};
 
-use super::parts::{N, Table, none, with_code};
+use super::parts::{N, Table, with_code};
 
 /// Renders what the loads did, and which daemons ran; `None` if there was neither.
-pub(super) fn loads(summary: &Summary) -> Option<Markup> {
+pub fn loads(summary: &Summary) -> Option<Markup> {
     if summary.loads.is_empty() && summary.daemons.is_empty() {
         return None;
     }
@@ -32,9 +32,9 @@ pub(super) fn loads(summary: &Summary) -> Option<Markup> {
                 table.row([
                     load.load.clone(),
                     "nothing was counted".to_owned(),
-                    none(),
-                    none(),
-                    none(),
+                    NONE.to_owned(),
+                    NONE.to_owned(),
+                    NONE.to_owned(),
                 ]);
             }
         }
@@ -88,7 +88,7 @@ fn remarks(summary: &Summary) -> Vec<(String, String)> {
 }
 
 /// Renders the places from inside; `None` if no target tells anything of itself.
-pub(super) fn places(places: &[Place]) -> Option<Markup> {
+pub fn places(places: &[Place]) -> Option<Markup> {
     if places.is_empty() {
         return None;
     }
@@ -116,7 +116,7 @@ pub(super) fn places(places: &[Place]) -> Option<Markup> {
             let values = fact.map_or(&[][..], |fact| fact.values.as_slice());
             changed |= values.len() > 1;
             row.push(match values {
-                [] => none(),
+                [] => NONE.to_owned(),
                 [only] => only.value.clone(),
                 several => {
                     let each = several
@@ -143,7 +143,7 @@ pub(super) fn places(places: &[Place]) -> Option<Markup> {
 
 /// Renders what was counted on the measured CPU, beside what was delayed there; `None` if nothing counts. `rows` are the
 /// name of a combination, its counters, and what its delays are called.
-pub(super) fn counters<'a>(
+pub fn counters<'a>(
     rows: impl Iterator<Item = (String, &'a [CounterFigure], [&'a str; 2])>,
 ) -> Option<Markup> {
     let mut table = Table::new([
@@ -161,7 +161,7 @@ pub(super) fn counters<'a>(
                 N.count(counter.count),
                 counter
                     .per_second
-                    .map_or_else(none, |rate| N.short(rate.figure)),
+                    .map_or_else(|| NONE.to_owned(), |rate| N.short(rate.figure)),
                 words::counted(N, counter.delays, one, many),
             ]);
         }
@@ -172,9 +172,9 @@ pub(super) fn counters<'a>(
     Some(html! {
         h3 { "Counted on the measured CPU" }
         p.read {
-            "What the unikernel itself counted from first to last stamp, in all runs, beside the number of gaps or of \
-             delays above the threshold. As many of these as timer interrupts: each was seen. More: something from below \
-             took the CPU as well, or an interrupt was longer than one gap. Fewer: some were shorter than the threshold."
+            "What the measured system itself counted from first to last stamp, in all runs, beside the number of \
+             samples above the threshold. As many of these as timer interrupts: each was seen. More: something from below \
+             took the CPU as well, or an interrupt was longer than one of them. Fewer: some were shorter than the threshold."
         }
         (table.render())
     })

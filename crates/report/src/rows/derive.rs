@@ -35,6 +35,11 @@ pub struct Row {
     pub figure: Figure,
     /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
     pub unit: &'static str,
+    /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it was measured in ns, or
+    /// nothing tells it.
+    pub tsc_hz: Option<f64>,
+    /// The least by which its times can differ; `None` if nothing tells it.
+    pub resolution_ns: Option<f64>,
     /// Whether an emulator executed the measured code.
     pub emulated: bool,
     /// Whether the clock counted instructions.
@@ -201,6 +206,8 @@ impl Collector {
             place,
             figure,
             unit,
+            tsc_hz: data.hz(),
+            resolution_ns: data.resolution_ns(),
             emulated,
             counts_instructions: plan.target.clock == Clock::Instructions,
             each: vec![each],

@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::derive::{Refused, Row, Rows};
 use super::measure::{Figure, Measure};
 use crate::format::Numbers;
-use crate::measures;
+use crate::view::Catalogue;
 
 /// Says of which rows a gate is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,7 +287,7 @@ impl Gate {
     /// # Errors
     ///
     /// [`GateError::Nothing`] if no row can match, [`GateError::Unit`] if the limit can't be in the figure's unit.
-    pub fn check(&self, plan: &Plan) -> Result<(), GateError> {
+    pub fn check(&self, plan: &Plan, catalogue: &Catalogue) -> Result<(), GateError> {
         let selector = &self.selector;
         let nothing = |there: String| GateError::Nothing {
             text: self.text.clone(),
@@ -297,7 +297,8 @@ impl Gate {
         let mut found: Vec<(&CellPlan, &Measure)> = Vec::new();
         for cell in &plan.cells {
             let own = selector.experiment.as_ref();
-            for measure in measures::of(&cell.experiment) {
+            let view = catalogue.view(&cell.experiment);
+            for measure in view.map_or(&[][..], |view| view.measures()) {
                 let name = format!("{}/{}", cell.experiment, measure.id);
                 if measure.id == selector.measure && own.is_none_or(|own| *own == cell.experiment) {
                     found.push((cell, measure));
@@ -451,6 +452,16 @@ impl Row {
             "load" => self.load == value,
             "group" => self.group.id() == value,
             label => self.labels.get(label) == Some(value),
+        }
+    }
+
+    /// Names the row's target; marked if its times are not those of a machine.
+    #[must_use]
+    pub fn marked_target(&self) -> String {
+        match (self.counts_instructions, self.emulated) {
+            (true, _) => format!("{} (instructions)", self.target),
+            (false, true) => format!("{} (emulated)", self.target),
+            (false, false) => self.target.clone(),
         }
     }
 

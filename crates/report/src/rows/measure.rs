@@ -307,6 +307,25 @@ impl<'a> CellData<'a> {
         }
     }
 
+    /// Returns the frequency of the TSC if the cell was measured in its ticks and something tells it.
+    #[must_use]
+    pub fn hz(&self) -> Option<f64> {
+        let mut sets = self.record.sets.iter();
+        let in_cycles = sets.any(|head| head.unit == Unit::Cycles);
+        in_cycles.then(|| self.tsc().map(|tsc| tsc.hz)).flatten()
+    }
+
+    /// Returns the least by which times can differ, in ns; `None` if nothing tells it.
+    #[must_use]
+    pub fn resolution_ns(&self) -> Option<f64> {
+        let mut sets = self.record.sets.iter();
+        if sets.all(|head| head.unit == Unit::Ns) {
+            return Some(1.0);
+        }
+        let step_cycles = self.program()?.calibration.step_cycles;
+        Some(step_cycles as f64 / self.hz()? * 1e9)
+    }
+
     /// Returns the sets of a measure, with their samples.
     pub fn sets(&self, measure: &'a str) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> {
         let sets = self.record.sets_of(measure);

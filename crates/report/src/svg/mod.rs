@@ -9,15 +9,15 @@ mod plot;
 mod scale;
 mod scatter;
 
-pub(crate) use path::Path;
-pub(crate) use plot::{Axis, Plot, Side};
-pub(crate) use scale::Scale;
-pub(crate) use scatter::scatter;
+pub use path::Path;
+pub use plot::{Axis, Plot, Side};
+pub use scale::Scale;
+pub use scatter::scatter;
 
 /// Is the number of colours; further series take them again.
-pub(crate) const COLOURS: usize = 6;
+pub const COLOURS: usize = 6;
 
 /// Returns the class that gives a series its colour.
-pub(crate) fn colour(series: usize) -> String {
+pub fn colour(series: usize) -> String {
     format!("s{}", series % COLOURS)
 }

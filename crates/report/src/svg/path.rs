@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Builds the `d` attribute of a path.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Path {
+pub struct Path {
     data: String,
     /// Where the pen is, in tenths of a pixel.
     at: (i64, i64),
@@ -78,7 +78,7 @@ impl Path {
 }
 
 /// Writes a place on the page with at most one digit behind the point.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let tenths = tenths(value);
     if tenths % 10 == 0 {
         (tenths / 10).to_string()
@@ -88,7 +88,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// Makes a text safe within markup.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -22,26 +22,34 @@ const CHARACTER: f64 = 6.6;
 
 /// Is a side of the plot that an axis is drawn at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
+    /// Beside it, on the left.
     Left,
+    /// Beside it, on the right.
     Right,
+    /// Below it.
     Bottom,
+    /// Above it.
     Top,
 }
 
 /// Is a mark on an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tick {
+pub struct Tick {
     pub value: f64,
     pub label: String,
 }
 
 /// Is an axis with its marks.
 #[derive(Clone, Debug)]
-pub(crate) struct Axis {
+pub struct Axis {
+    /// Where it stands.
     pub side: Side,
+    /// What its places mean.
     pub scale: Scale,
+    /// What it shows.
     pub title: String,
+    /// Its marks.
     pub ticks: Vec<Tick>,
 }
 
@@ -69,7 +77,7 @@ impl Axis {
 
 /// Is a plot under construction.
 #[derive(Debug)]
-pub(crate) struct Plot {
+pub struct Plot {
     width: f64,
     height: f64,
     top: f64,

@@ -4,7 +4,7 @@ use tare_stats::{log_ticks, nice_ticks};
 
 /// Maps a range of figures to a range of pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Scale {
+pub struct Scale {
     log: bool,
     from: (f64, f64),
     to: (f64, f64),
@@ -55,6 +55,23 @@ impl Scale {
         }
         let room = ((high - low) * 0.06).max(high.abs() * 0.005);
         Self::linear(((low - room).max(0.0), high + 2.0 * room), to)
+    }
+
+    /// Makes a scale with a place for zero if one of the figures is, logarithmic if they are far apart.
+    #[must_use]
+    pub fn with_a_place_for_zero(figures: &[f64], to: (f64, f64)) -> Self {
+        const ROOM: f64 = 18.0;
+        let positive = || figures.iter().copied().filter(|v| *v > 0.0);
+        let high = positive().fold(0.0, f64::max);
+        let low = positive().fold(f64::INFINITY, f64::min);
+        if high > 0.0 && high / low > 12.0 {
+            let scale = Self::log((low / 1.3, high * 1.4), to);
+            return match figures.iter().any(|v| *v <= 0.0) {
+                true => scale.with_zero(ROOM),
+                false => scale,
+            };
+        }
+        Self::linear((0.0, if high > 0.0 { high * 1.15 } else { 1.0 }), to)
     }
 
     /// Gives zero a place at the start of a logarithmic scale, `room` pixels before its least figure.

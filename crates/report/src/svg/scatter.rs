@@ -12,7 +12,7 @@ const FINEST: f64 = 1.0;
 const COARSEST: f64 = 16.0;
 
 /// Draws dots at (x, y) with y growing downwards into at most about `budget` bytes.
-pub(crate) fn scatter(mut dots: Vec<(f64, f64)>, budget: usize) -> Path {
+pub fn scatter(mut dots: Vec<(f64, f64)>, budget: usize) -> Path {
     dots.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut row = FINEST;
     loop {

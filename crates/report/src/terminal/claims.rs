@@ -2,27 +2,25 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Interleaved, Page, table};
-use crate::published::{Answer, ClaimFigure, PublishedTable, Reproduction};
+use super::{Page, Table};
+use crate::claims::{Answer, ClaimFigure, PublishedTable, Reproduction};
 
 impl Page {
     /// Writes what the run tells of the study that it reproduces.
     pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
         let study = &reproduction.study;
         self.heading(&format!("Published by {study}, and measured here"));
-        let mut figures = Interleaved::new(table(&["figure", "published", "here"]));
+        let mut figures = Table::new(&["figure", "published", "here"]);
         for (target, comparisons) in reproduction.by_target() {
-            figures.heading(target.to_owned());
+            figures.heading(target);
             for comparison in comparisons {
-                figures.table.add_row([
-                    comparison.what.clone(),
-                    comparison.published.clone(),
-                    comparison.here.clone(),
-                ]);
+                figures.row(
+                    [&comparison.what, &comparison.published, &comparison.here].map(String::clone),
+                );
             }
         }
-        if !reproduction.comparisons.is_empty() {
-            self.interleaved(figures);
+        if !figures.is_empty() {
+            self.table(&figures);
         }
         self.claims(study, &reproduction.claims);
     }
@@ -44,13 +42,12 @@ impl Page {
 
     fn published(&mut self, published: &PublishedTable) {
         self.heading(&published.title);
-        self.paragraph(&published.note, Style::new().dimmed(), "");
-        let head: Vec<&str> = published.head.iter().map(String::as_str).collect();
-        let mut rows = table(&head);
+        self.note(&published.note);
+        let mut rows = Table::new(&published.head);
         for row in &published.rows {
-            rows.add_row(row.clone());
+            rows.row(row.clone());
         }
-        self.table(rows);
+        self.table(&rows);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{N, Page, none, table};
+use super::{N, Page, Table};
 use crate::compare::{ComparedRow, Comparison};
 use crate::rows::gate::written;
+use crate::words::NONE;
 
 /// The number of figures up to which all are listed; of more only those that differ.
 const ALL: usize = 40;
@@ -35,11 +36,11 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
     if !comparison.differences.is_empty() {
         page.heading("What differs beside the figures");
         let [base, new] = &comparison.names;
-        let mut rows = table(&["what", base, new]);
+        let mut rows = Table::new(&["what", base, new]);
         for difference in &comparison.differences {
-            rows.add_row([&difference.what, &difference.base, &difference.new]);
+            rows.row([&difference.what, &difference.base, &difference.new].map(String::clone));
         }
-        page.table(rows);
+        page.table(&rows);
     }
     let shown = shown(comparison);
     if !shown.is_empty() {
@@ -48,11 +49,11 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
         let head = ["figure", base, new, "shift", "95 % interval", "p", ""];
         for same in shown.chunk_by(|a, b| place(a) == place(b)) {
             page.paragraph(&place(same[0]), Style::new().dimmed(), "");
-            let mut rows = table(&head);
+            let mut rows = Table::new(&head);
             for row in same {
-                rows.add_row(cells(row));
+                rows.row(cells(row));
             }
-            page.table(rows);
+            page.table(&rows);
         }
     }
     let told = comparison.rows.iter().filter(|row| row.base.is_some());
@@ -168,25 +169,31 @@ fn cells(row: &ComparedRow) -> Vec<String> {
             value => format!("{sign}{}", written(value.abs(), &row.unit)),
         }
     };
-    let told = |value: Option<f64>| value.map_or_else(none, |value| written(value, &row.unit));
-    let interval = row.low.zip(row.high).map_or_else(none, |(low, high)| {
-        format!("{} to {}", signed(low), signed(high))
-    });
+    let told = |value: Option<f64>| {
+        value.map_or_else(|| NONE.to_owned(), |value| written(value, &row.unit))
+    };
+    let interval = row.low.zip(row.high).map_or_else(
+        || NONE.to_owned(),
+        |(low, high)| format!("{} to {}", signed(low), signed(high)),
+    );
     let p = match (row.exact, row.adjusted_p_value) {
         (true, _) => "exact".to_owned(),
         (false, Some(p)) => N.short(p),
-        (false, None) => none(),
+        (false, None) => NONE.to_owned(),
     };
-    let shift = row.shift.map_or_else(none, |shift| {
-        let relative = row.relative.filter(|_| row.unit != "1");
-        match relative {
-            Some(share) => {
-                let sign = if share < 0.0 { "−" } else { "+" };
-                format!("{} ({sign}{})", signed(shift), N.percent(share.abs()))
+    let shift = row.shift.map_or_else(
+        || NONE.to_owned(),
+        |shift| {
+            let relative = row.relative.filter(|_| row.unit != "1");
+            match relative {
+                Some(share) => {
+                    let sign = if share < 0.0 { "−" } else { "+" };
+                    format!("{} ({sign}{})", signed(shift), N.percent(share.abs()))
+                }
+                None => signed(shift),
             }
-            None => signed(shift),
-        }
-    });
+        },
+    );
     let mark = match (row.differs, row.is_worse) {
         (true, true) => "worse",
         (true, false) => "better",

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tare_experiments::CATALOGUE;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, more_runs};
 use tare_lab::{ExperimentError, Tally, execute};
@@ -149,7 +150,9 @@ pub fn measure(
 
 /// Refuses gates that no figure of a plan can match, before anything is measured.
 fn check_gates(gates: &[Gate], plan: &Plan) -> Result<(), CommandError> {
-    let checked: Result<(), GateError> = gates.iter().try_for_each(|gate| gate.check(plan));
+    let checked: Result<(), GateError> = gates
+        .iter()
+        .try_for_each(|gate| gate.check(plan, CATALOGUE));
     Ok(checked?)
 }
 

@@ -1,7 +1,7 @@
 //! `tare reproduce`: repeats a published study, and tells which of its claims are reproduced.
 
-use tare_experiments::EXPERIMENTS;
-use tare_report::published::{self, Published, STUDIES};
+use tare_experiments::{CATALOGUE, EXPERIMENTS};
+use tare_report::claims::Published;
 use tare_report::terminal::study as show;
 use tare_studies::{Study, included};
 
@@ -18,7 +18,7 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         terminal.print(&list())?;
         return Ok(exit::DONE);
     };
-    let published = published::find(name).ok_or_else(|| unknown(name))?;
+    let published = CATALOGUE.study(name).ok_or_else(|| unknown(name))?;
     let file = match (lacking(published), included::find(name)) {
         (None, Some(file)) => file,
         (lacking, _) => {
@@ -77,7 +77,7 @@ fn lacking(published: &Published) -> Option<String> {
 }
 
 fn unknown(name: &str) -> CommandError {
-    let names: Vec<&str> = STUDIES.iter().map(|study| study.name).collect();
+    let names: Vec<&str> = CATALOGUE.studies.iter().map(|study| study.name).collect();
     CommandError::Usage(format!(
         "there is no published study '{name}'; known: {}",
         names.join(", ")
@@ -85,14 +85,19 @@ fn unknown(name: &str) -> CommandError {
 }
 
 fn list() -> String {
-    let line = |study: &&Published| {
+    let line = |study: &&'static Published| {
         let state = match study.lacks(&known()) {
             None => "can be reproduced".to_owned(),
             Some((experiment, _)) => format!("not yet: lacks the experiment {experiment}"),
         };
         format!("{:<15} {state}\n{:15} {}", study.name, "", study.question)
     };
-    STUDIES.iter().map(line).collect::<Vec<_>>().join("\n")
+    CATALOGUE
+        .studies
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -101,9 +106,10 @@ mod tests {
 
     #[test]
     fn a_published_study_whose_experiments_exist_has_a_file_and_names_agree() {
-        let names = STUDIES.map(|study| study.name);
+        let names: Vec<&str> = CATALOGUE.studies.iter().map(|study| study.name).collect();
         assert_eq!(names, included::PUBLISHED);
-        for study in STUDIES
+        for study in CATALOGUE
+            .studies
             .iter()
             .filter(|study| study.lacks(&known()).is_none())
         {

@@ -1,8 +1,8 @@
 //! calder-2020: how long do instances take to start, as processes, containers, Linux guests and unikernels, and which rate is kept up?
 
-use super::{Claim, Published, nothing_to_compare};
+use tare_report::claims::{Claim, Published, nothing_to_compare};
 
-/// Is the study.
+/// The study.
 pub(super) const STUDY: Published = Published {
     name: "calder-2020",
     question: "How long do instances take to start, as processes, containers, Linux guests and unikernels, and which rate is kept up?",

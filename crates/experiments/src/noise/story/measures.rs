@@ -3,7 +3,7 @@
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{Counts, DelayClasses, DelayTally, Delays, Observed, Recording, StatsError};
 
-use crate::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 
 /// The figures of a distribution of durations.
 const DISTRIBUTION: &[Figure] = &[

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_results::model::Labels;
 use tare_stats::{Counts, Response};
 
-use crate::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 
 /// The figures of a distribution of latencies.
 const DISTRIBUTION: &[Figure] = &[

@@ -14,20 +14,6 @@ use super::figures::{ClassFigure, Interval, Observed, QuantileFigure, ShareFigur
 use super::gap::{GapFigures, PeriodFigure};
 use super::timed::{Durations, TimedFigures};
 
-/// Holds one figure over the runs of a combination.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Spread<T> {
-    /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median of other figures.
-    pub figure: T,
-    /// Lowest of the runs.
-    pub lowest: T,
-    /// Highest of the runs.
-    pub highest: T,
-    /// Its interval over runs at 95 %; with one run over blocks of it where that can be computed; null if
-    /// there are too few, or none differs. Durations in cycles.
-    pub interval: Option<Interval>,
-}
-
 /// Holds the figures of a combination, by the kind of its workload.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -144,50 +130,6 @@ impl CombinedFigures {
             Self::Gap(figures) => Some(figures),
             Self::Timed(_) => None,
         }
-    }
-}
-
-impl Spread<f64> {
-    /// Takes one value per run; `None` without runs.
-    pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Self> {
-        Self::put(over_runs(kind, values, Level::P95))
-    }
-
-    /// Takes part and whole of each run; `None` without runs.
-    pub(crate) fn share(parts: &[(f64, f64)]) -> Option<Self> {
-        Self::put(share_over_runs(parts, Level::P95))
-    }
-
-    /// Takes number and seconds of each run; `None` without runs.
-    pub(crate) fn rate(pairs: &[(f64, f64)]) -> Option<Self> {
-        Self::put(rate_over_runs(pairs, Level::P95))
-    }
-
-    fn put(over: Result<OverRuns, StatsError>) -> Option<Self> {
-        let over = over.ok()?;
-        Some(Self {
-            figure: over.estimate,
-            lowest: over.lowest,
-            highest: over.highest,
-            interval: over.interval.ok().map(|interval| Interval::of(&interval)),
-        })
-    }
-
-    fn in_time(self, hz: Option<f64>) -> Spread<Time> {
-        Spread {
-            figure: Time::new(self.figure, hz),
-            lowest: Time::new(self.lowest, hz),
-            highest: Time::new(self.highest, hz),
-            interval: self.interval,
-        }
-    }
-}
-
-impl<T> Spread<T> {
-    /// Takes the interval over blocks if there is none over runs.
-    fn or_over_blocks(self, blocks: Option<Interval>) -> Self {
-        let interval = self.interval.or(blocks);
-        Self { interval, ..self }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct PublishedTable {
 
 impl PublishedTable {
     /// Reads CSV without quotes: comments begin with `#`, the first other line is the head.
-    pub(super) fn parse(title: &str, csv: &str) -> Self {
+    pub fn parse(title: &str, csv: &str) -> Self {
         let comment = |line: &&str| line.starts_with('#');
         let notes = csv.lines().filter(comment);
         let notes: Vec<&str> = notes
@@ -37,7 +37,7 @@ impl PublishedTable {
     }
 
     /// Returns a field by the name of its column; an empty one if there is none.
-    pub(super) fn field<'a>(&self, row: &'a [String], column: &str) -> &'a str {
+    pub fn field<'a>(&self, row: &'a [String], column: &str) -> &'a str {
         let place = self.head.iter().position(|name| name == column);
         place
             .and_then(|place| row.get(place))

@@ -6,39 +6,18 @@
 //!
 //! Each study is a file. One whose experiment tare does not have yet lists its claims all the same.
 
-mod calder_2020;
-mod cse221_2022;
-mod evidence;
-mod includeos_2015;
-mod kot_2019;
-mod landolfi_2018;
 mod table;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use evidence::Evidence;
 pub use table::PublishedTable;
 
-use crate::analysis::Analysis;
+use crate::analysis::Run;
+use crate::view::Catalogue;
 
 /// Is what published figures are put under that the run has nothing for.
 const NO_TARGET: &str = "no target of this run";
-
-/// Lists the published studies.
-pub const STUDIES: [&Published; 5] = [
-    &kot_2019::STUDY,
-    &landolfi_2018::STUDY,
-    &includeos_2015::STUDY,
-    &calder_2020::STUDY,
-    &cse221_2022::STUDY,
-];
-
-/// Finds a published study by its short name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Published> {
-    STUDIES.into_iter().find(|study| study.name == name)
-}
 
 /// Describes a published study.
 #[derive(Clone, Copy, Debug)]
@@ -50,11 +29,11 @@ pub struct Published {
     /// Its findings.
     pub claims: &'static [Claim],
     /// Its figures: title, and CSV with a comment as its first line.
-    tables: &'static [(&'static str, &'static str)],
+    pub tables: &'static [(&'static str, &'static str)],
     /// How to read its figures beside those of a run; empty if there are none.
     pub note: &'static str,
     /// Puts its figures beside those of a run.
-    compare: fn(&Evidence<'_>, &[PublishedTable]) -> Vec<Comparison>,
+    pub compare: fn(&Run, &[PublishedTable]) -> Vec<Comparison>,
 }
 
 /// Is a finding of a study.
@@ -66,8 +45,8 @@ pub struct Claim {
     pub experiment: &'static str,
     /// What that experiment measures.
     pub measures: &'static str,
-    /// Answers it from a run; None as long as tare lacks the experiment.
-    tell: Option<fn(&Evidence<'_>) -> Finding>,
+    /// Answers it from a run; `None` as long as tare lacks the experiment.
+    pub tell: Option<fn(&Run) -> Finding>,
 }
 
 /// Says whether a claim is reproduced.
@@ -104,6 +83,8 @@ pub struct Reproduction {
     pub claims: Vec<ClaimFigure>,
     /// Published figures beside those of the run.
     pub comparisons: Vec<Comparison>,
+    /// How to read published figures beside those of the run; empty if there are none.
+    pub note: String,
     /// Its figures as published.
     pub tables: Vec<PublishedTable>,
 }
@@ -144,17 +125,12 @@ impl Reproduction {
         }
         targets
     }
-
-    /// Says how to read the comparisons.
-    pub(crate) fn note(&self) -> &'static str {
-        find(&self.study).map_or("", |study| study.note)
-    }
 }
 
 impl Published {
     /// Returns its figures.
     #[must_use]
-    pub fn tables(&self) -> Vec<PublishedTable> {
+    pub fn parsed(&self) -> Vec<PublishedTable> {
         let tables = self.tables.iter();
         tables
             .map(|(title, csv)| PublishedTable::parse(title, csv))
@@ -186,15 +162,19 @@ impl Published {
     }
 
     /// Answers its claims from a run.
-    fn of(&self, evidence: &Evidence<'_>, quick: bool) -> Reproduction {
+    fn of(&self, run: &Run) -> Reproduction {
         let claims = self.claims.iter().map(|claim| ClaimFigure {
             claim: claim.text.to_owned(),
             finding: claim
                 .tell
-                .map_or_else(|| claim.not_measured(), |tell| tell(evidence)),
+                .map_or_else(|| claim.not_measured(), |tell| tell(run)),
         });
-        let comparisons = (self.compare)(evidence, &self.tables());
-        self.with(claims.collect(), comparisons, quick)
+        let comparisons = (self.compare)(run, &self.parsed());
+        self.with(
+            claims.collect(),
+            comparisons,
+            run.plan.study.as_ref().is_some_and(|study| study.quick),
+        )
     }
 
     fn with(
@@ -209,7 +189,8 @@ impl Published {
             quick,
             claims,
             comparisons,
-            tables: self.tables(),
+            note: self.note.to_owned(),
+            tables: self.parsed(),
         }
     }
 }
@@ -235,29 +216,34 @@ impl Answer {
     }
 }
 
-/// Answers the claims of the study that a run reproduces; None if it reproduces none.
-pub(crate) fn reproduction(analysis: &Analysis) -> Option<Reproduction> {
-    let study = analysis.plan().study.as_ref()?;
-    let published = find(study.reproduces.as_deref()?)?;
-    let evidence = Evidence::of(analysis.summary(), analysis.cells());
-    Some(published.of(&evidence, study.quick))
+/// Answers the claims of the study that a run reproduces; `None` if it reproduces none.
+pub(crate) fn reproduction(run: &Run, catalogue: &Catalogue) -> Option<Reproduction> {
+    let study = run.plan.study.as_ref()?;
+    let published = catalogue.study(study.reproduces.as_deref()?)?;
+    Some(published.of(run))
 }
 
-fn reproduced(why: impl Into<String>) -> Finding {
+/// Answers a claim, with the figures that the answer follows from.
+#[must_use]
+pub fn reproduced(why: impl Into<String>) -> Finding {
     Finding {
         answer: Answer::Reproduced,
         why: why.into(),
     }
 }
 
-fn not_reproduced(why: impl Into<String>) -> Finding {
+/// Answers a claim, with the figures that the answer follows from.
+#[must_use]
+pub fn not_reproduced(why: impl Into<String>) -> Finding {
     Finding {
         answer: Answer::NotReproduced,
         why: why.into(),
     }
 }
 
-fn cannot(why: impl Into<String>) -> Finding {
+/// Answers a claim, with the figures that the answer follows from.
+#[must_use]
+pub fn cannot(why: impl Into<String>) -> Finding {
     Finding {
         answer: Answer::CannotBeTold,
         why: why.into(),
@@ -265,36 +251,7 @@ fn cannot(why: impl Into<String>) -> Finding {
 }
 
 /// Compares nothing, for studies that can't be run yet.
-fn nothing_to_compare(_: &Evidence<'_>, _: &[PublishedTable]) -> Vec<Comparison> {
+#[must_use]
+pub fn nothing_to_compare(_: &Run, _: &[PublishedTable]) -> Vec<Comparison> {
     Vec::new()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_study_has_claims_and_its_tables_are_whole() {
-        for study in STUDIES {
-            assert_eq!(find(study.name).unwrap().name, study.name);
-            assert!(!study.claims.is_empty());
-            for table in study.tables() {
-                assert!(!table.rows.is_empty(), "{}", table.title);
-                assert!(!table.note.is_empty(), "{}", table.title);
-                for row in &table.rows {
-                    assert_eq!(row.len(), table.head.len(), "{row:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_claim_without_its_experiment_names_it() {
-        let untold = landolfi_2018::STUDY.untold(&["noise"]);
-        assert_eq!(
-            untold.claims[0].finding,
-            cannot("tare does not measure wake-up latency yet (experiment wakeup)")
-        );
-        assert_eq!(landolfi_2018::STUDY.lacks(&["noise", "wakeup"]), None);
-    }
 }

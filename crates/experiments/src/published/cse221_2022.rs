@@ -1,8 +1,8 @@
 //! cse221-2022: what do the primitives of an operating system cost?
 
-use super::{Claim, Published, nothing_to_compare};
+use tare_report::claims::{Claim, Published, nothing_to_compare};
 
-/// Is the study.
+/// The study.
 pub(super) const STUDY: Published = Published {
     name: "cse221-2022",
     question: "What do the primitives of an operating system cost?",

@@ -15,50 +15,6 @@ use super::Batch;
 /// Are the limits T of kot-2019 above which the share of time in delays is given, in cycles.
 pub const SHARE_LIMITS: [u64; 2] = [400, 2_000];
 
-/// Is a duration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Time {
-    /// In ticks of the measured CPU's TSC.
-    pub cycles: f64,
-    /// In nanoseconds; null if the TSC's frequency is not known.
-    pub ns: Option<f64>,
-}
-
-/// Is an interval that holds the true value with some confidence, if the assumptions of its method
-/// are met. Its figures have the unit of what it belongs to: cycles, or a share of 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Interval {
-    /// What it was computed for, mostly a mean.
-    pub estimate: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Confidence as a fraction of 1.
-    pub level: f64,
-    /// What was taken as independent repetitions.
-    pub over: Over,
-    /// How many of them there were.
-    pub repetitions: u64,
-}
-
-/// Says what an interval takes as independent repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Over {
-    /// Single samples, by the normal approximation, as kot-2019 computed it. Samples of one run depend
-    /// on each other, so it is too narrow.
-    Samples,
-    /// Blocks of one run in time order, as runs are. It cannot see what differs from run to run.
-    Blocks,
-    /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or rate.
-    Runs,
-    /// Whole runs, by order statistics: it is the median's.
-    RunsInOrder,
-    /// Whole runs of two sets, by the ranks of their differences: it is that of a shift.
-    RunsOfBoth,
-}
-
 /// Is a quantile, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct QuantileFigure {
@@ -121,49 +77,6 @@ pub struct DelayList {
     pub seen: u64,
     /// How many were listed: fewer if the list was full.
     pub kept: u64,
-}
-
-impl Time {
-    /// Takes a duration in cycles of a TSC of this frequency.
-    #[must_use]
-    pub fn new(cycles: f64, hz: Option<f64>) -> Self {
-        Self {
-            cycles,
-            ns: hz.map(|hz| cycles / hz * 1e9),
-        }
-    }
-}
-
-impl Interval {
-    /// Returns half the distance of the ends.
-    #[must_use]
-    pub fn half_width(&self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
-    /// Takes an interval from the statistics.
-    pub(crate) fn of(interval: &StatsInterval) -> Self {
-        let (over, repetitions) = match interval.method {
-            Method::NormalMean { samples } => (Over::Samples, samples),
-            Method::Student { runs, .. } => (Over::Runs, runs),
-            Method::OrderedMedian { runs } => (Over::RunsInOrder, runs),
-            Method::Shift { first, second } => (Over::RunsOfBoth, first + second),
-        };
-        Self {
-            estimate: interval.estimate,
-            low: interval.low,
-            high: interval.high,
-            level: interval.level.fraction(),
-            over,
-            repetitions,
-        }
-    }
-
-    /// Says that the repetitions were blocks of one run.
-    pub(crate) fn over_blocks(self) -> Self {
-        let over = Over::Blocks;
-        Self { over, ..self }
-    }
 }
 
 impl QuantileFigure {

@@ -1,8 +1,8 @@
 //! includeos-2015: what does a service cost on a unikernel, against the same service on Linux?
 
-use super::{Claim, Published, nothing_to_compare};
+use tare_report::claims::{Claim, Published, nothing_to_compare};
 
-/// Is the study.
+/// The study.
 pub(super) const STUDY: Published = Published {
     name: "includeos-2015",
     question: "What does a service cost on a unikernel, against the same service on Linux?",

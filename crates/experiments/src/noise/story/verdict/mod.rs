@@ -26,22 +26,6 @@ use cautions::cautions;
 use comparison::comparison;
 use many::{about_many, by_group};
 
-/// Says in words what a run says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Verdict {
-    /// One or two sentences on what matters most.
-    pub headline: String,
-    /// One sentence on each further workload, and on how targets compare.
-    pub details: Vec<String>,
-    /// How sure the headline is.
-    pub certainty: Vec<String>,
-    /// What is lost below any operating system and what the operating system adds, or why that cannot
-    /// be told.
-    pub attribution: Vec<String>,
-    /// What stands between the figures and the truth: first the alarms, in their order.
-    pub cautions: Vec<String>,
-}
-
 /// Is what a verdict is based on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence<'a> {

@@ -1,0 +1,50 @@
+//! Published studies, each a file; those of an experiment that exists lie beside it.
+//!
+//! A claim is a finding of a study, put as a question that figures can answer. A study whose experiment tare does not
+//! have yet lists its claims all the same.
+
+mod calder_2020;
+mod cse221_2022;
+mod includeos_2015;
+
+use tare_report::claims::Published;
+
+/// The published studies.
+pub(crate) const STUDIES: &[&Published] = &[
+    &calder_2020::STUDY,
+    &cse221_2022::STUDY,
+    &includeos_2015::STUDY,
+];
+
+#[cfg(test)]
+mod tests {
+    use tare_report::claims::cannot;
+
+    use super::*;
+    use crate::CATALOGUE;
+
+    #[test]
+    fn every_study_has_claims_and_its_tables_are_whole() {
+        for study in STUDIES {
+            assert!(std::ptr::eq(CATALOGUE.study(study.name).unwrap(), *study));
+            assert!(!study.claims.is_empty());
+            for table in study.parsed() {
+                assert!(!table.rows.is_empty(), "{}", table.title);
+                assert!(!table.note.is_empty(), "{}", table.title);
+                for row in &table.rows {
+                    assert_eq!(row.len(), table.head.len(), "{row:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_without_its_experiment_names_it() {
+        let study = cse221_2022::STUDY;
+        assert_eq!(
+            study.untold(&["noise"]).claims[0].finding,
+            cannot("tare does not measure what primitives cost yet (experiment primitives)")
+        );
+        assert_eq!(study.lacks(&["noise", "primitives"]), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Durations, figures over runs and their intervals, in the shape in which `summary.json` holds them.
+//!
+//! A figure that could not be determined is null and never 0. A duration stands in cycles, as it
+//! was measured, and in nanoseconds if the TSC's frequency is known.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_stats::{
+    Interval as StatsInterval, Kind, Level, Method, OverRuns, StatsError, over_runs,
+    rate_over_runs, share_over_runs,
+};
+
+/// Is a duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Time {
+    /// In ticks of the measured CPU's TSC.
+    pub cycles: f64,
+    /// In nanoseconds; null if the TSC's frequency is not known.
+    pub ns: Option<f64>,
+}
+
+/// Is an interval that holds the true value with some confidence, if the assumptions of its method
+/// are met. Its figures have the unit of what it belongs to: cycles, or a share of 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Interval {
+    /// What it was computed for, mostly a mean.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Confidence as a fraction of 1.
+    pub level: f64,
+    /// What was taken as independent repetitions.
+    pub over: Over,
+    /// How many of them there were.
+    pub repetitions: u64,
+}
+
+/// Says what an interval takes as independent repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// Single samples, by the normal approximation, as kot-2019 computed it. Samples of one run depend
+    /// on each other, so it is too narrow.
+    Samples,
+    /// Blocks of one run in time order, as runs are. It cannot see what differs from run to run.
+    Blocks,
+    /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or rate.
+    Runs,
+    /// Whole runs, by order statistics: it is the median's.
+    RunsInOrder,
+    /// Whole runs of two sets, by the ranks of their differences: it is that of a shift.
+    RunsOfBoth,
+}
+
+/// Holds one figure over the runs of a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spread<T> {
+    /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median of other figures.
+    pub figure: T,
+    /// Lowest of the runs.
+    pub lowest: T,
+    /// Highest of the runs.
+    pub highest: T,
+    /// Its interval over runs at 95 %; with one run over blocks of it where that can be computed; null if
+    /// there are too few, or none differs. Durations in cycles.
+    pub interval: Option<Interval>,
+}
+
+impl Time {
+    /// Takes a duration in cycles of a TSC of this frequency.
+    #[must_use]
+    pub fn new(cycles: f64, hz: Option<f64>) -> Self {
+        Self {
+            cycles,
+            ns: hz.map(|hz| cycles / hz * 1e9),
+        }
+    }
+}
+
+impl Interval {
+    /// Returns half the distance of the ends.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Takes an interval from the statistics.
+    pub fn of(interval: &StatsInterval) -> Self {
+        let (over, repetitions) = match interval.method {
+            Method::NormalMean { samples } => (Over::Samples, samples),
+            Method::Student { runs, .. } => (Over::Runs, runs),
+            Method::OrderedMedian { runs } => (Over::RunsInOrder, runs),
+            Method::Shift { first, second } => (Over::RunsOfBoth, first + second),
+        };
+        Self {
+            estimate: interval.estimate,
+            low: interval.low,
+            high: interval.high,
+            level: interval.level.fraction(),
+            over,
+            repetitions,
+        }
+    }
+
+    /// Says that the repetitions were blocks of one run.
+    pub fn over_blocks(self) -> Self {
+        let over = Over::Blocks;
+        Self { over, ..self }
+    }
+}
+
+impl Spread<f64> {
+    /// Takes one value per run; `None` without runs.
+    pub fn of(kind: Kind, values: &[f64]) -> Option<Self> {
+        Self::put(over_runs(kind, values, Level::P95))
+    }
+
+    /// Takes part and whole of each run; `None` without runs.
+    pub fn share(parts: &[(f64, f64)]) -> Option<Self> {
+        Self::put(share_over_runs(parts, Level::P95))
+    }
+
+    /// Takes number and seconds of each run; `None` without runs.
+    pub fn rate(pairs: &[(f64, f64)]) -> Option<Self> {
+        Self::put(rate_over_runs(pairs, Level::P95))
+    }
+
+    fn put(over: Result<OverRuns, StatsError>) -> Option<Self> {
+        let over = over.ok()?;
+        Some(Self {
+            figure: over.estimate,
+            lowest: over.lowest,
+            highest: over.highest,
+            interval: over.interval.ok().map(|interval| Interval::of(&interval)),
+        })
+    }
+
+    /// Returns it with durations in cycles of a TSC of this frequency.
+    #[must_use]
+    pub fn in_time(self, hz: Option<f64>) -> Spread<Time> {
+        Spread {
+            figure: Time::new(self.figure, hz),
+            lowest: Time::new(self.lowest, hz),
+            highest: Time::new(self.highest, hz),
+            interval: self.interval,
+        }
+    }
+}
+
+impl<T> Spread<T> {
+    /// Takes the interval over blocks if there is none over runs.
+    #[must_use]
+    pub fn or_over_blocks(self, blocks: Option<Interval>) -> Self {
+        let interval = self.interval.or(blocks);
+        Self { interval, ..self }
+    }
+}

@@ -1,0 +1,190 @@
+//! The story of an experiment that has none of its own: everything is made of rows.
+
+use maud::Markup;
+use tare_results::model::Plan;
+
+use crate::analysis::{Interval, Run};
+use crate::html::Detail;
+use crate::html::overview::overview;
+use crate::rows::gate::written;
+use crate::rows::{CellData, Figure, Measure, Row};
+use crate::tables::{Column, Tabled};
+use crate::verdict::Verdict;
+use crate::view::{Collect, Story};
+use crate::words;
+
+/// The number of targets up to which a sentence names each.
+pub const MANY: usize = 4;
+
+/// The story, and the way to it: nothing is collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain {
+    experiment: &'static str,
+    measures: &'static [Measure],
+}
+
+impl Plain {
+    /// Makes the story of an experiment that has these measures.
+    #[must_use]
+    pub fn new(experiment: &'static str, measures: &'static [Measure]) -> Self {
+        Self {
+            experiment,
+            measures,
+        }
+    }
+
+    /// Returns the rows of the figure that stands for the experiment: the first of its first measure.
+    fn main<'a>(&self, run: &'a Run) -> Vec<&'a Row> {
+        let first = self
+            .measures
+            .first()
+            .and_then(|measure| Some((measure, measure.figures.first()?)));
+        let rows = run.rows.0.iter().filter(|row| {
+            row.experiment == self.experiment
+                && first.is_some_and(|(measure, figure)| {
+                    row.measure == measure && row.figure == *figure
+                })
+        });
+        rows.collect()
+    }
+}
+
+impl Collect for Plain {
+    fn take(&mut self, _run: &Plan, _data: &CellData<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
+        self
+    }
+}
+
+impl Story for Plain {
+    fn experiment(&self) -> &'static str {
+        self.experiment
+    }
+
+    fn tables(&self, _run: &Run) -> Vec<Tabled> {
+        let tables = self.measures.iter().map(|measure| {
+            let mut columns: Vec<Column> = Vec::new();
+            for figure in measure.figures {
+                columns.push(Column::new("", measure.id, *figure));
+                if columns.len() == 1 {
+                    columns.push(Column::new("95 % interval", measure.id, *figure).interval());
+                }
+            }
+            Tabled {
+                title: words::capital(measure.title),
+                read: String::new(),
+                columns,
+            }
+        });
+        tables.collect()
+    }
+
+    fn verdict(&self, run: &Run) -> Option<Verdict> {
+        let rows = self.main(run);
+        let told: Vec<(&Row, f64)> = rows
+            .iter()
+            .filter_map(|row| Some((*row, row.over.as_ref().ok()?.estimate)))
+            .collect();
+        let (first, _) = told.first()?;
+        let one = |(row, value): &(&Row, f64)| {
+            format!("{} on {}", written(*value, row.unit), row.place())
+        };
+        let figures = match told.len() {
+            ..=MANY => words::list(&told.iter().map(one).collect::<Vec<_>>()),
+            many => {
+                let by_value = |a: &&(&Row, f64), b: &&(&Row, f64)| a.1.total_cmp(&b.1);
+                let ends = told
+                    .iter()
+                    .min_by(by_value)
+                    .zip(told.iter().max_by(by_value));
+                let ends = ends.map_or_else(String::new, |(low, high)| {
+                    format!("{} to {}", one(low), one(high))
+                });
+                format!("{ends}, {many} in all")
+            }
+        };
+        let title = words::capital(first.measure.title);
+        let certainty = told.iter().take(MANY).map(|(row, _)| sure(row));
+        let mut sure: Vec<String> = certainty.collect();
+        sure.dedup();
+        Some(Verdict {
+            headline: format!("{title}, {}: {figures}.", first.figure),
+            certainty: sure,
+            ..Verdict::default()
+        })
+    }
+
+    fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
+        let rows = self.main(run);
+        let first = rows.first()?;
+        overview(
+            &rows,
+            words::capital(first.measure.title),
+            first.measure.title,
+        )
+    }
+}
+
+/// Says how sure a figure is.
+#[must_use]
+pub fn sure(row: &Row) -> String {
+    let over = match &row.over {
+        Ok(over) => over,
+        Err(refused) => return format!("{}: {refused}.", row.name()),
+    };
+    match &over.interval {
+        Ok(interval) => {
+            let (low, high) = (
+                written(interval.low, row.unit),
+                written(interval.high, row.unit),
+            );
+            let over = words::over(&Interval::of(interval));
+            format!("{}: {low} to {high} (95 % CI, {over})", row.name())
+        }
+        Err(why) => {
+            let (low, high) = (
+                written(over.lowest, row.unit),
+                written(over.highest, row.unit),
+            );
+            format!(
+                "{}: {low} to {high} in the runs; {why} (--runs)",
+                row.name()
+            )
+        }
+    }
+}
+
+/// Says in one short line what a cell has shown of its first measure.
+///
+/// # Errors
+///
+/// Says what is wrong with the samples of the cell.
+pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String, String> {
+    const SHOWN: usize = 3;
+    for measure in measures {
+        let samples = (measure.from)(data)?;
+        let Some((_, sample)) = samples.first() else {
+            continue;
+        };
+        let unit = if sample.is_in_cycles() {
+            "cycles"
+        } else {
+            measure.unit
+        };
+        let figure = |figure: &Figure| {
+            let value = sample.figure(*figure)?.value()?;
+            Some(format!("{figure} {}", written(value, figure.unit(unit))))
+        };
+        let figures: Vec<String> = measure
+            .figures
+            .iter()
+            .filter_map(figure)
+            .take(SHOWN)
+            .collect();
+        return Ok(format!("{} {}", measure.title, figures.join(", ")));
+    }
+    Err("it measured nothing".to_owned())
+}

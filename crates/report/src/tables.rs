@@ -1,0 +1,483 @@
+//! Tables of figures, made of rows: for terminal and page.
+//!
+//! A line is a target under a load with labels; a column is one figure of one measure. Which columns there are is said by
+//! the story as data ([`Tabled`]); everything else is done here, for all experiments alike.
+
+use tare_results::model::Labels;
+
+use crate::analysis::{Interval, Run};
+use crate::cases::Case;
+use crate::format::Numbers;
+use crate::html::parts::Table as Markup;
+use crate::rows::{Carried, Figure, Row};
+use crate::terminal::{BREAK, Page, Table};
+use crate::view::Story;
+use crate::words::{self, NONE};
+
+/// A table of figures.
+#[derive(Clone, Debug)]
+pub struct Tabled {
+    /// What stands above it.
+    pub title: String,
+    /// How to read it; empty if that is plain.
+    pub read: String,
+    /// What it shows of each line.
+    pub columns: Vec<Column>,
+}
+
+/// A column: one figure of one measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    head: &'static str,
+    measure: &'static str,
+    figure: Figure,
+    label: Option<(&'static str, &'static str)>,
+    show: Show,
+    form: Form,
+    on_page: bool,
+    from: usize,
+}
+
+/// Which of the figures over runs is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Figure,
+    WithInterval,
+    Interval,
+    Lowest,
+    Highest,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Own,
+    Cycles,
+    Microseconds,
+    PerMillion,
+    Count,
+}
+
+/// A line of a table, with the row of each column.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// Any of its rows: all are of one target under one load.
+    pub of: &'a Row,
+    /// The labels that all its rows have.
+    pub labels: Labels,
+    rows: Vec<Option<&'a Row>>,
+}
+
+impl Column {
+    /// Makes a column of a figure; a line feed within the head starts a new line.
+    #[must_use]
+    pub const fn new(head: &'static str, measure: &'static str, figure: Figure) -> Self {
+        Self {
+            head,
+            measure,
+            figure,
+            label: None,
+            show: Show::Figure,
+            form: Form::Own,
+            on_page: true,
+            from: 0,
+        }
+    }
+
+    /// Takes the figure with a label that its line does not have.
+    #[must_use]
+    pub const fn of(mut self, label: &'static str, value: &'static str) -> Self {
+        self.label = Some((label, value));
+        self
+    }
+
+    /// Shows the figure and below it its interval.
+    #[must_use]
+    pub const fn with_interval(mut self) -> Self {
+        self.show = Show::WithInterval;
+        self
+    }
+
+    /// Shows the interval only.
+    #[must_use]
+    pub const fn interval(mut self) -> Self {
+        self.show = Show::Interval;
+        self
+    }
+
+    /// Shows the lowest of the runs.
+    #[must_use]
+    pub const fn lowest(mut self) -> Self {
+        self.show = Show::Lowest;
+        self
+    }
+
+    /// Shows the highest of the runs.
+    #[must_use]
+    pub const fn highest(mut self) -> Self {
+        self.show = Show::Highest;
+        self
+    }
+
+    /// Writes a time in ticks of the TSC.
+    #[must_use]
+    pub const fn in_cycles(mut self) -> Self {
+        self.form = Form::Cycles;
+        self
+    }
+
+    /// Writes a time in µs without the unit.
+    #[must_use]
+    pub const fn in_microseconds(mut self) -> Self {
+        self.form = Form::Microseconds;
+        self
+    }
+
+    /// Writes a share as so many of a million.
+    #[must_use]
+    pub const fn per_million(mut self) -> Self {
+        self.form = Form::PerMillion;
+        self
+    }
+
+    /// Writes the sum over the runs as a whole number.
+    #[must_use]
+    pub const fn counted(mut self) -> Self {
+        self.form = Form::Count;
+        self
+    }
+
+    /// Shows it on terminals that have so many columns.
+    #[must_use]
+    pub const fn from(mut self, width: usize) -> Self {
+        self.from = width;
+        self
+    }
+
+    /// Shows it on the page only.
+    #[must_use]
+    pub const fn page_only(self) -> Self {
+        self.from(usize::MAX)
+    }
+
+    /// Shows it on terminals only.
+    #[must_use]
+    pub const fn terminal_only(mut self) -> Self {
+        self.on_page = false;
+        self
+    }
+
+    fn is_of(&self, row: &Row) -> bool {
+        row.measure.id == self.measure
+            && row.figure == self.figure
+            && self
+                .label
+                .is_none_or(|(key, value)| row.labels.get(key) == Some(value))
+    }
+
+    /// Returns the labels of a row without that of the column.
+    fn rest(&self, row: &Row) -> Labels {
+        let own = self.label.map(|(key, _)| key);
+        let rest = row.labels.iter().filter(|(key, _)| Some(*key) != own);
+        rest.fold(Labels::default(), |all, (key, value)| all.with(key, value))
+    }
+
+    /// Writes the figure over runs.
+    fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
+        let Ok(over) = &row.over else {
+            return NONE.to_owned();
+        };
+        let value = match self.show {
+            Show::Lowest => over.lowest,
+            Show::Highest => over.highest,
+            _ if self.form == Form::Count => {
+                row.each.iter().filter_map(|e| e.carried.value()).sum()
+            }
+            _ => over.estimate,
+        };
+        let interval = over.interval.as_ref().ok().map(Interval::of);
+        let range = || interval.map_or_else(|| NONE.to_owned(), |i| self.range(row, &i, numbers));
+        match self.show {
+            Show::Interval => range(),
+            Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
+            _ if both && self.form == Form::Own && row.tsc_hz.is_some() && row.unit == "ns" => {
+                let cycles = Self {
+                    form: Form::Cycles,
+                    ..*self
+                };
+                let cycles = cycles.value(row, value, numbers);
+                format!("{}\n{cycles}", self.value(row, value, numbers))
+            }
+            _ => self.value(row, value, numbers),
+        }
+    }
+
+    fn value(&self, row: &Row, value: f64, numbers: Numbers) -> String {
+        match (self.form, row.unit) {
+            (Form::Count, _) => numbers.count(value as u64),
+            (Form::Microseconds, "ns") => words::microseconds(numbers, value),
+            (Form::PerMillion, _) if value == 0.0 => "0".to_owned(),
+            (Form::PerMillion, _) => numbers.short(value * 1e6),
+            (Form::Cycles, "ns") => match row.tsc_hz {
+                Some(hz) => words::cycles_figure(numbers, whole(value * hz / 1e9)),
+                None => NONE.to_owned(),
+            },
+            (_, "ns") => numbers.ns(value, row.resolution_ns),
+            (_, "1") => numbers.percent(value),
+            (_, "cycles") => words::cycles_figure(numbers, value),
+            _ => numbers.short(value),
+        }
+    }
+
+    fn range(&self, row: &Row, interval: &Interval, numbers: Numbers) -> String {
+        if row.unit == "1" && self.form == Form::Own {
+            return words::share_range(numbers, interval);
+        }
+        let end = |value| self.value(row, value, numbers);
+        format!("{} to {}", end(interval.low), end(interval.high))
+    }
+
+    fn name(&self) -> String {
+        match self.head {
+            "" => self.figure.to_string(),
+            head => head.to_owned(),
+        }
+    }
+}
+
+/// Takes away what a way into ns and back has added to whole cycles.
+fn whole(cycles: f64) -> f64 {
+    match (cycles - cycles.round()).abs() < 1e-6 * cycles.abs().max(1.0) {
+        true => cycles.round(),
+        false => cycles,
+    }
+}
+
+impl Line<'_> {
+    /// Returns how many runs its figures stand for.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        let rows = self.rows.iter().flatten();
+        rows.map(|row| row.each.len()).max().unwrap_or(0)
+    }
+
+    /// Names its target; an emulated one is marked.
+    #[must_use]
+    pub fn target(&self) -> String {
+        self.of.marked_target()
+    }
+
+    /// Writes its labels: `phase=0, thread=1`.
+    #[must_use]
+    pub fn labelled(&self) -> String {
+        let each = self
+            .labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the lines of a table that have a figure in one of its columns.
+#[must_use]
+pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
+    for row in rows {
+        for (place, column) in columns.iter().enumerate() {
+            if !column.is_of(row) {
+                continue;
+            }
+            let labels = column.rest(row);
+            let known = lines.iter_mut().find(|line| {
+                line.of.target == row.target && line.of.load == row.load && line.labels == labels
+            });
+            match known {
+                Some(line) => line.rows[place] = Some(row),
+                None => {
+                    let mut rows = vec![None; columns.len()];
+                    rows[place] = Some(row);
+                    lines.push(Line {
+                        of: row,
+                        labels,
+                        rows,
+                    });
+                }
+            }
+        }
+    }
+    lines
+}
+
+/// The lines of a table below the headings that a story gives them.
+struct Grouped<'a> {
+    lines: Vec<(Option<String>, String, Line<'a>)>,
+    /// The number of runs, where that of each line has to be told.
+    runs: Option<Vec<String>>,
+}
+
+impl<'a> Grouped<'a> {
+    fn of(story: &dyn Story, run: &'a Run, tabled: &Tabled) -> Self {
+        let lines = lines(run, story.experiment(), &tabled.columns);
+        let cases = Case::all(run, story.experiment());
+        let each = |line: &Line<'_>| {
+            let case = cases.iter().find(|case| case.has(line.of));
+            let (runs, planned) = (line.runs(), case.map_or(0, |case| case.planned));
+            match runs == planned {
+                true => runs.to_string(),
+                false => format!("{runs}/{planned}"),
+            }
+        };
+        let runs: Vec<String> = lines.iter().map(each).collect();
+        let differ = runs.windows(2).any(|two| two[0] != two[1])
+            || runs.first().is_some_and(|first| first.contains('/'));
+        let named = lines.into_iter().map(|line| {
+            let (heading, name) = story.name(run, &line);
+            (heading, name, line)
+        });
+        Self {
+            lines: named.collect(),
+            runs: differ.then_some(runs),
+        }
+    }
+
+    /// Calls `heading` with each new heading and `row` with the cells of each line.
+    fn each(
+        &self,
+        mut add: impl FnMut(Option<&str>, Vec<String>),
+        write: impl Fn(&Line<'a>) -> Vec<String>,
+    ) {
+        let mut before = None;
+        for (place, (heading, name, line)) in self.lines.iter().enumerate() {
+            let is_new = *heading != before;
+            before.clone_from(heading);
+            let runs = self.runs.as_ref().map(|runs| runs[place].clone());
+            let cells = std::iter::once(name.clone()).chain(runs).chain(write(line));
+            add(heading.as_deref().filter(|_| is_new), cells.collect());
+        }
+    }
+
+    fn head(&self, columns: &[Column]) -> Vec<String> {
+        let runs = self.runs.as_ref().map(|_| "runs".to_owned());
+        let names = columns.iter().map(Column::name);
+        std::iter::once(String::new())
+            .chain(runs)
+            .chain(names)
+            .collect()
+    }
+}
+
+/// Writes the tables of a story onto a terminal.
+pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
+    for mut tabled in story.tables(run) {
+        tabled.columns.retain(|column| column.from <= page.width());
+        let grouped = Grouped::of(story, run, &tabled);
+        if grouped.lines.is_empty() {
+            continue;
+        }
+        page.heading(&tabled.title);
+        if !tabled.read.is_empty() {
+            page.note(&tabled.read);
+        }
+        let mut table = Table::new(&grouped.head(&tabled.columns));
+        let write = |line: &Line<'_>| {
+            let cells = tabled.columns.iter().zip(&line.rows);
+            let text = |(column, row): (&Column, &Option<&Row>)| {
+                row.map_or_else(
+                    || NONE.to_owned(),
+                    |row| column.over(row, Numbers::PLAIN, false),
+                )
+            };
+            cells.map(text).collect()
+        };
+        let add = |heading: Option<&str>, mut cells: Vec<String>| {
+            if let Some(heading) = heading {
+                table.heading(heading);
+            }
+            // A target has no blanks to break it at.
+            if let Some(name) = cells.first_mut().filter(|name| !name.contains(' ')) {
+                *name = name.replace(',', &format!(",{BREAK}"));
+            }
+            table.row(cells);
+        };
+        grouped.each(add, write);
+        page.table(&table);
+    }
+}
+
+/// Returns the tables of a story for its page, each with its title and how to read it.
+pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)> {
+    let tables = story.tables(run).into_iter().map(|mut tabled| {
+        tabled.columns.retain(|column| column.on_page);
+        let grouped = Grouped::of(story, run, &tabled);
+        let mut table = Markup {
+            head: grouped.head(&tabled.columns),
+            ..Markup::default()
+        };
+        let write = |line: &Line<'_>| {
+            let cells = tabled.columns.iter().zip(&line.rows);
+            let text = |(column, row): (&Column, &Option<&Row>)| {
+                row.map_or_else(
+                    || NONE.to_owned(),
+                    |row| column.over(row, Numbers::TYPESET, true),
+                )
+            };
+            cells.map(text).collect()
+        };
+        let add = |heading: Option<&str>, cells: Vec<String>| {
+            table
+                .rows
+                .extend(heading.map(|heading| vec![heading.to_owned()]));
+            table.rows.push(cells);
+        };
+        grouped.each(add, write);
+        (tabled.title, tabled.read, table)
+    });
+    tables
+        .filter(|(.., table)| !table.rows.is_empty())
+        .collect()
+}
+
+/// Returns the tables of a story with the figures of every run, each with its title.
+pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
+    let tables = story.tables(run).into_iter().map(|mut tabled| {
+        tabled
+            .columns
+            .retain(|column| column.on_page && column.show != Show::Interval);
+        let grouped = Grouped::of(story, run, &tabled);
+        let names = tabled.columns.iter().map(Column::name);
+        let mut table = Markup {
+            head: ["", "run", "cell"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(names)
+                .collect(),
+            ..Markup::default()
+        };
+        for (heading, name, line) in &grouped.lines {
+            let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
+            for each in any.map_or(&[][..], |row| &row.each) {
+                let figures = tabled.columns.iter().zip(&line.rows).map(|(column, row)| {
+                    let own = row.and_then(|row| {
+                        let own = row.each.iter().find(|own| own.cell == each.cell)?;
+                        Some((row, own.carried))
+                    });
+                    match own {
+                        Some((row, Carried::Value { value, .. })) => {
+                            column.value(row, value, Numbers::TYPESET)
+                        }
+                        Some((_, Carried::TooFew { .. })) | None => NONE.to_owned(),
+                    }
+                });
+                let name = match heading {
+                    Some(heading) => format!("{heading} · {name}"),
+                    None => name.clone(),
+                };
+                let place = [name, each.block.to_string(), each.cell.to_string()];
+                table.rows.push(place.into_iter().chain(figures).collect());
+            }
+        }
+        (tabled.title, table)
+    });
+    tables.filter(|(_, table)| !table.rows.is_empty()).collect()
+}
