@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use tare_experiments::CATALOGUE;
+use tare_experiments::catalogue;
 use tare_report::compare::{
     CompareUnit, Comparison, SIGNIFICANCE, ShiftGate, compare, is_compared, side,
 };
@@ -226,7 +226,7 @@ fn measure_all(
         let mut words: Vec<&str> = command.split(' ').collect();
         words.extend([option, &cpu, "--output", path_text]);
         tare(&words)?;
-        Ok(analyse(&RunFolder::open(&path)?, CATALOGUE)?)
+        Ok(analyse(&RunFolder::open(&path)?, catalogue())?)
     };
     (0..invocations).map(once).collect()
 }

@@ -8,6 +8,8 @@ pub mod noise;
 mod published;
 pub mod wakeup;
 
+use std::sync::OnceLock;
+
 use tare_lab::Experiment;
 use tare_report::{Catalogue, View};
 use tare_results::work::Work;
@@ -15,36 +17,58 @@ use tare_results::work::Work;
 use crate::noise::Noise;
 use crate::wakeup::Wakeup;
 
-macro_rules! experiments {
-    ($($experiment:expr),* $(,)?) => {
-        /// The experiments that exist, as they are run.
-        pub const EXPERIMENTS: &[&dyn Experiment] = &[$($experiment),*];
-        /// The experiments that exist, as they are shown.
-        const VIEWS: &[&dyn View] = &[$($experiment),*];
-    };
+/// An experiment: how it is run and how it is shown.
+pub trait Entry: Experiment + View {}
+
+impl<T: Experiment + View> Entry for T {}
+
+/// The experiments, in the order of reports.
+pub type Table = &'static [&'static dyn Entry];
+
+/// The experiments of tare.
+pub const TABLE: Table = &[&Noise, &Wakeup];
+
+static INSTALLED: OnceLock<Table> = OnceLock::new();
+
+/// Takes another table, which a program of its own has; `docs/adding-an-experiment.md` shows one. Must come before anything
+/// asks for an experiment; afterwards it has no effect.
+pub fn install(table: Table) {
+    let _ = INSTALLED.set(table);
 }
 
-// The one table, in the order of reports.
-experiments![&Noise, &Wakeup];
-
-/// What reports can show.
-pub const CATALOGUE: &Catalogue = &Catalogue {
-    views: VIEWS,
-    studies: published::STUDIES,
-};
+/// Returns the experiments that exist.
+#[must_use]
+pub fn experiments() -> Table {
+    INSTALLED.get_or_init(|| TABLE)
+}
 
 /// Finds an experiment by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Experiment> {
-    let mut all = EXPERIMENTS.iter();
-    all.find(|experiment| experiment.name() == name).copied()
+    let mut all = experiments().iter();
+    all.find(|entry| entry.name() == name)
+        .map(|entry| *entry as &dyn Experiment)
+}
+
+/// Returns what reports can show.
+#[must_use]
+pub fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+    CATALOGUE.get_or_init(|| {
+        let views = || experiments().iter().map(|entry| *entry as &dyn View);
+        let studies = views().flat_map(View::studies).chain(published::STUDIES);
+        Catalogue {
+            views: views().collect(),
+            studies: studies.copied().collect(),
+        }
+    })
 }
 
 /// Makes the work of words that somebody wrote by hand, if they are a plan that the agent takes.
 #[must_use]
 pub fn work(words: &str) -> Option<Work> {
-    let mut experiments = EXPERIMENTS.iter();
-    experiments.find_map(|experiment| experiment.work(words))
+    let mut all = experiments().iter();
+    all.find_map(|experiment| experiment.work(words))
 }
 
 #[cfg(test)]
@@ -60,9 +84,10 @@ mod tests {
     #[test]
     fn names_are_unique_and_found() {
         let mut seen = HashSet::new();
-        for experiment in EXPERIMENTS {
+        for experiment in TABLE {
             assert!(seen.insert(experiment.name()));
             assert_eq!(find(experiment.name()).unwrap().name(), experiment.name());
+            assert_eq!(experiment.experiment(), experiment.name());
             let mut parameters = HashSet::new();
             for parameter in experiment.parameters() {
                 assert!(parameters.insert(parameter.name), "{}", parameter.name);
@@ -70,16 +95,6 @@ mod tests {
             }
         }
         assert!(find("nosie").is_none());
-    }
-
-    #[test]
-    fn an_experiment_is_run_and_shown_under_one_name() {
-        let run: Vec<_> = EXPERIMENTS
-            .iter()
-            .map(|experiment| experiment.name())
-            .collect();
-        let shown: Vec<_> = VIEWS.iter().map(|view| view.experiment()).collect();
-        assert_eq!(run, shown);
     }
 
     #[test]
@@ -113,7 +128,7 @@ mod tests {
             cell_limit: None,
             is_watched: false,
         };
-        for experiment in EXPERIMENTS {
+        for experiment in TABLE {
             let cells = experiment.combinations(&place, &Values::default()).unwrap();
             assert!(!cells.is_empty());
             for cell in cells {

@@ -20,12 +20,12 @@ use crate::terminal::Page;
 use crate::verdict::Verdict;
 
 /// What can be shown: experiments in the order of a report, and published studies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Catalogue {
     /// The experiments.
-    pub views: &'static [&'static dyn View],
+    pub views: Vec<&'static dyn View>,
     /// The studies.
-    pub studies: &'static [&'static Published],
+    pub studies: Vec<&'static Published>,
 }
 
 /// An experiment, as far as its figures are derived and shown.
@@ -35,6 +35,11 @@ pub trait View: Debug + Sync {
 
     /// Lists what it measures, the most important first.
     fn measures(&self) -> &'static [Measure];
+
+    /// Lists the published studies whose claims take this experiment.
+    fn studies(&self) -> &'static [&'static Published] {
+        &[]
+    }
 
     /// Starts to collect what its story needs beside rows.
     fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {

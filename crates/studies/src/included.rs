@@ -2,16 +2,6 @@
 //!
 //! They lie in the repository's `studies/` folder, so that they can be read, copied and changed.
 
-/// Names the published studies that a run can be compared with. Their tables and claims are in
-/// `tare-report`.
-pub const PUBLISHED: [&str; 5] = [
-    "kot-2019",
-    "landolfi-2018",
-    "includeos-2015",
-    "calder-2020",
-    "cse221-2022",
-];
-
 /// Lists the study files, by the name under which `tare reproduce` runs them.
 pub const STUDIES: &[Included] = &[
     Included {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use tare_experiments::{EXPERIMENTS, find};
+use tare_experiments::{catalogue, experiments, find};
 use tare_lab::parameter::{Parameter, Takes, Value, Values};
 use tare_lab::units;
 use tare_loads::Load;
@@ -18,7 +18,6 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{Problems, StudyError};
 use crate::exclude::Exclusion;
-use crate::included::PUBLISHED;
 use crate::keys::{self, Key};
 use crate::matrix;
 use crate::problem::{Source, suggestion};
@@ -207,7 +206,7 @@ fn part<'a>(
     };
     let kind = reader.text(item, "the name of an experiment")?;
     let Some(experiment) = find(kind) else {
-        let hint = suggestion(kind, EXPERIMENTS.iter().map(|known| known.name()));
+        let hint = suggestion(kind, experiments().iter().map(|known| known.name()));
         reader.wrong(
             item.span(),
             format!("there is no experiment '{kind}'{hint}"),
@@ -273,7 +272,7 @@ fn part<'a>(
 }
 
 fn known_kinds() -> String {
-    let names: Vec<&str> = EXPERIMENTS.iter().map(|known| known.name()).collect();
+    let names: Vec<&str> = experiments().iter().map(|known| known.name()).collect();
     format!("known: {}", names.join(", "))
 }
 
@@ -373,8 +372,9 @@ fn name<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> String {
 fn reproduces<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> Option<String> {
     let item = layers.get("reproduces")?;
     let name = reader.text(item, "the name of a published study")?;
-    if !PUBLISHED.contains(&name) {
-        let hint = suggestion(name, PUBLISHED);
+    if catalogue().study(name).is_none() {
+        let known = catalogue().studies.iter().map(|study| study.name);
+        let hint = suggestion(name, known);
         reader.wrong(
             item.span(),
             format!("there is no published study '{name}' here{hint}"),

@@ -1,50 +1,8 @@
-//! `tare`: weighs what an operating system costs the work it carries.
-//!
-//! The command is thin: it reads arguments ([`cli`]), calls the crates that do the work
-//! ([`commands`]), shows progress ([`progress`]) and decides the exit code, here and nowhere else.
+//! The command, with the experiments of tare.
 #![forbid(unsafe_code)]
-
-mod actions;
-mod cli;
-mod commands;
-mod error;
-mod exit;
-mod progress;
-mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command, ImageCommand};
-use crate::error::CommandError;
-use crate::terminal::Terminal;
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let terminal = Terminal::new(cli.color);
-    let outcome = match &cli.command {
-        Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
-        Command::Measure(asked) => commands::experiment::run(asked, &terminal),
-        Command::Run(arguments) => commands::run_study::run(arguments, &terminal),
-        Command::Study(arguments) => commands::study::run(arguments, &terminal),
-        Command::Reproduce(arguments) => commands::reproduce::run(arguments, &terminal),
-        Command::Cyclictest(arguments) => commands::cyclictest::run(arguments, &terminal),
-        Command::Export(arguments) => commands::export::run(arguments, &terminal),
-        Command::Import(arguments) => commands::import::run(arguments, &terminal),
-        Command::Compare(arguments) => commands::compare::run(arguments, &terminal),
-        Command::Report(arguments) => commands::report::run(arguments, &terminal),
-        Command::Targets(arguments) => commands::targets::run(arguments, &terminal),
-        Command::Kernel(arguments) => commands::kernel::run(arguments, &terminal),
-        Command::Doctor(arguments) => commands::doctor::run(arguments, &terminal),
-        Command::Image(ImageCommand::Run(arguments)) => commands::image::run(arguments, &terminal),
-        Command::Clean => commands::clean::run(&terminal),
-    };
-    let code = outcome.unwrap_or_else(|error| {
-        if !matches!(error, CommandError::NobodyReads) {
-            terminal.error(&error.to_string());
-        }
-        error.exit_code()
-    });
-    ExitCode::from(code)
+    tare::main()
 }

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tare_experiments::CATALOGUE;
+use tare_experiments::catalogue;
 use tare_guard::Interrupt;
 use tare_lab::Observer;
 use tare_lab::units::human;
@@ -142,7 +142,7 @@ impl Observer for Progress<'_> {
             }
             Outcome::Done { .. } | Outcome::LeftOut { .. } => {
                 let none = Samples::default();
-                self.latest = CATALOGUE.live(cell, samples.unwrap_or(&none));
+                self.latest = catalogue().live(cell, samples.unwrap_or(&none));
                 None
             }
         };

@@ -21,12 +21,12 @@ mod tests {
     use tare_report::claims::cannot;
 
     use super::*;
-    use crate::CATALOGUE;
+    use crate::catalogue;
 
     #[test]
     fn every_study_has_claims_and_its_tables_are_whole() {
         for study in STUDIES {
-            assert!(std::ptr::eq(CATALOGUE.study(study.name).unwrap(), *study));
+            assert!(std::ptr::eq(catalogue().study(study.name).unwrap(), *study));
             assert!(!study.claims.is_empty());
             for table in study.parsed() {
                 assert!(!table.rows.is_empty(), "{}", table.title);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
-use tare_experiments::{EXPERIMENTS, find};
+use tare_experiments::{experiments, find};
 use tare_lab::Experiment;
 use tare_lab::parameter::{Parameter, Takes, Value, Values};
 use tare_lab::units::{duration, setting_file};
@@ -123,7 +123,7 @@ pub struct ResultOptions {
 
 impl Subcommand for MeasureCommand {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(EXPERIMENTS.iter().copied().map(subcommand))
+        command.subcommands(experiments().iter().map(|entry| subcommand(*entry)))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use tare_experiments::CATALOGUE;
+use tare_experiments::catalogue;
 use tare_report::compare::{Comparison, Comparisons, SCHEMA, compare, side, sides_by};
 use tare_report::{Analysis, analyse, terminal as tables};
 use tare_results::RunFolder;
@@ -98,7 +98,7 @@ fn gate(
 }
 
 fn read(path: &Path) -> Result<Analysis, CommandError> {
-    Ok(analyse(&RunFolder::open(path)?, CATALOGUE)?)
+    Ok(analyse(&RunFolder::open(path)?, catalogue())?)
 }
 
 /// Names a run by its folder.

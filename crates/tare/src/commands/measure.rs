@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tare_experiments::CATALOGUE;
+use tare_experiments::catalogue;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, more_runs};
 use tare_lab::{ExperimentError, Tally, execute};
@@ -152,7 +152,7 @@ pub fn measure(
 fn check_gates(gates: &[Gate], plan: &Plan) -> Result<(), CommandError> {
     let checked: Result<(), GateError> = gates
         .iter()
-        .try_for_each(|gate| gate.check(plan, CATALOGUE));
+        .try_for_each(|gate| gate.check(plan, catalogue()));
     Ok(checked?)
 }
 

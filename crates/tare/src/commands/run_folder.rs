@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::{Timestamp, tz::TimeZone};
-use tare_experiments::CATALOGUE;
+use tare_experiments::catalogue;
 use tare_report::rows::Gate;
 use tare_report::{Analysis, analyse, terminal as tables, write_all};
 use tare_results::RunFolder;
@@ -35,7 +35,7 @@ pub fn present(
     json: bool,
     terminal: &Terminal,
 ) -> Result<Analysis, CommandError> {
-    let analysis = analyse(folder, CATALOGUE)?;
+    let analysis = analyse(folder, catalogue())?;
     let written = write_all(folder, &analysis);
     if json {
         terminal.print_json(&analysis.summary())?;
