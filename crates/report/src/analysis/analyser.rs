@@ -8,7 +8,7 @@ use tare_results::{CellState, MachineRecord};
 
 use super::loads::Disturbances;
 use super::summary::{NotMeasured, Notice, SCHEMA, State, Summary};
-use super::{Analysis, Run, checks, notices, places};
+use super::{Analysis, Run, checks, places};
 use crate::claims;
 use crate::error::ReportError;
 use crate::rows::flat::Origin;
@@ -141,7 +141,7 @@ impl Analyser {
             daemons,
             places: places::collect(&run.cells),
             not_measured: self.not_measured,
-            notices: notices::join(self.notices),
+            notices: self.notices,
             reproduction: claims::reproduction(&run, catalogue),
             figures: run.rows.over_blocks(&Origin::of(&run.plan)),
             stories: told

@@ -7,7 +7,6 @@ use tare_results::target::{Group, TargetSpec};
 use tare_stats::Kind;
 
 use super::interval::Spread;
-use super::notices;
 use super::summary::Notice;
 
 /// Says what a load did while one target was measured.
@@ -192,7 +191,7 @@ impl Collected {
             target: self.target.text,
             place: self.place,
             is_schedule: self.is_schedule,
-            notices: notices::join(self.notices),
+            notices: self.notices,
         }
     }
 }

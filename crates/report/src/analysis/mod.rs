@@ -9,7 +9,6 @@ mod checks;
 mod counters;
 mod interval;
 mod loads;
-mod notices;
 mod places;
 mod summary;
 

@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use super::{CompareUnit, ComparedRow, Comparison};
-use crate::rows::gate::{GateError, Selector, split_limit, written};
+use crate::rows::gate::{GateError, split_limit};
+use crate::rows::{Selector, written};
 
 /// A limit on how far NEW may be above BASE.
 #[derive(Clone, Debug, PartialEq)]

@@ -135,7 +135,7 @@ fn ranged(row: &Row) -> String {
     let Ok(over) = &row.over else {
         return NONE.to_owned();
     };
-    let written = |value| rows::gate::written(value, row.unit);
+    let written = |value| rows::written(value, row.unit);
     if over.lowest == over.highest {
         return written(over.estimate);
     }
@@ -180,7 +180,7 @@ fn draw(plot: &mut Plot, series: usize, row: &Row, x: impl Fn(f64) -> f64, y: f6
     plot.text(
         "figure",
         (end, y + 4.0),
-        &rows::gate::written(over.estimate, row.unit),
+        &rows::written(over.estimate, row.unit),
     );
 }
 

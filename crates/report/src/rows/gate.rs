@@ -18,18 +18,9 @@ use thiserror::Error;
 
 use super::derive::{Refused, Row, Rows};
 use super::measure::{Figure, Measure};
-use crate::format::Numbers;
+use super::naming::written;
+use super::selector::Selector;
 use crate::view::Catalogue;
-
-/// Says of which rows a gate is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector {
-    text: String,
-    experiment: Option<String>,
-    measure: String,
-    figure: Option<String>,
-    labels: Vec<(String, String)>,
-}
 
 /// A limit that the rows of a selector must not exceed.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,132 +85,6 @@ pub struct Judgement {
     pub failed: bool,
     /// The limit and the figure that decides, in one sentence.
     pub sentence: String,
-}
-
-impl Selector {
-    /// Reads a selector.
-    ///
-    /// # Errors
-    ///
-    /// Says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let (head, labels) = match text.split_once('{') {
-            Some((head, rest)) => {
-                let inside = rest
-                    .strip_suffix('}')
-                    .ok_or("its labels have no closing brace")?;
-                (head.trim(), pairs(inside)?)
-            }
-            None => (text, Vec::new()),
-        };
-        let (experiment, rest) = match head.split_once('/') {
-            Some((experiment, rest)) => (Some(experiment.to_owned()), rest),
-            None => (None, head),
-        };
-        let (measure, figure) = match rest.split_once('.') {
-            Some((measure, figure)) => (measure, Some(figure.to_owned())),
-            None => (rest, None),
-        };
-        let is_name = |name: &str| {
-            let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ' ');
-            !name.is_empty() && name.chars().all(letter)
-        };
-        if !is_name(measure) || experiment.as_deref().is_some_and(|name| !is_name(name)) {
-            return Err("it names no measure".to_owned());
-        }
-        Ok(Self {
-            text: text.to_owned(),
-            experiment,
-            measure: measure.to_owned(),
-            figure,
-            labels,
-        })
-    }
-
-    /// Returns whether a row is of its kind, but for the figure.
-    fn is_of(&self, row: &Row) -> bool {
-        let mut labels = self.labels.iter();
-        self.experiment
-            .as_ref()
-            .is_none_or(|of| *of == row.experiment)
-            && self.measure == row.measure.id
-            && labels.all(|(key, value)| row.has(key, value))
-    }
-
-    /// Returns whether a row is of its kind.
-    #[must_use]
-    pub fn matches(&self, row: &Row) -> bool {
-        self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
-    }
-
-    /// Returns whether a planned cell may have rows of its kind: what its samples add to the labels is not known before.
-    fn may_be_of(&self, cell: &CellPlan) -> bool {
-        let has = |(key, value): &(String, String)| match key.as_str() {
-            "target" => cell.target.text == *value,
-            "load" => cell.load == *value || cell.phases.contains(value),
-            "group" => cell.target.group.id() == value,
-            _ => true,
-        };
-        self.labels.iter().all(has)
-    }
-
-    /// Returns the figure that it names of a measure: the first, if it names none.
-    fn figure_of(&self, measure: &Measure) -> Option<Figure> {
-        let mut figures = measure.figures.iter().copied();
-        match &self.figure {
-            Some(name) => figures.find(|figure| figure.to_string() == *name),
-            None => figures.next(),
-        }
-    }
-
-    /// Says what a run has, for a selector that matches nothing there.
-    #[must_use]
-    pub fn there(&self, rows: &Rows) -> String {
-        let of = |pick: &dyn Fn(&Row) -> Option<String>| {
-            let mut names: Vec<String> = Vec::new();
-            for name in rows.0.iter().filter_map(pick) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            names.join(", ")
-        };
-        let figures = of(&|row| self.is_of(row).then(|| row.figure.to_string()));
-        if !figures.is_empty() {
-            return format!("{} has {figures}", self.measure);
-        }
-        let same = |row: &Row| row.measure.id == self.measure;
-        if rows.0.iter().any(same) {
-            let there = of(&|row| same(row).then(|| row.place()));
-            return format!("{} was measured of {there}", self.measure);
-        }
-        let all = of(&|row| Some(format!("{}/{}", row.experiment, row.measure.id)));
-        match all.is_empty() {
-            true => "it has no figures".to_owned(),
-            false => format!("it has {all}"),
-        }
-    }
-}
-
-/// Reads `key=value` pairs at commas; two commas are one that belongs to a value.
-fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
-    let mut pieces = vec![String::new()];
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match pieces.last_mut() {
-            Some(piece) if c != ',' || chars.next_if_eq(&',').is_some() => piece.push(c),
-            _ => pieces.push(String::new()),
-        }
-    }
-    let pair = |piece: &String| {
-        let (key, value) = piece.split_once('=')?;
-        Some((key.trim().to_owned(), value.trim().to_owned()))
-    };
-    let read = pieces
-        .iter()
-        .map(|piece| pair(piece).ok_or_else(|| format!("'{piece}' is no label")));
-    read.collect()
 }
 
 impl FromStr for Gate {
@@ -427,62 +292,6 @@ fn unit_in_words(unit: &str) -> &str {
         "ns" => "time: write ns, us, ms or s",
         "1/s" => "numbers per second: write /s",
         other => other,
-    }
-}
-
-/// Writes a figure with its unit.
-#[must_use]
-pub fn written(value: f64, unit: &str) -> String {
-    const N: Numbers = Numbers::PLAIN;
-    match unit {
-        "ns" => N.ns(value, None),
-        "1" => N.percent(value),
-        "1/s" => format!("{} per second", N.short(value)),
-        "" => N.short(value),
-        unit => format!("{} {unit}", N.short(value)),
-    }
-}
-
-impl Row {
-    /// Returns whether a label has a value; `target`, `group` and `load` are labels, too.
-    #[must_use]
-    pub fn has(&self, label: &str, value: &str) -> bool {
-        match label {
-            "target" => self.target == value,
-            "load" => self.load == value,
-            "group" => self.group.id() == value,
-            label => self.labels.get(label) == Some(value),
-        }
-    }
-
-    /// Names the row's target; marked if its times are not those of a machine.
-    #[must_use]
-    pub fn marked_target(&self) -> String {
-        match (self.counts_instructions, self.emulated) {
-            (true, _) => format!("{} (instructions)", self.target),
-            (false, true) => format!("{} (emulated)", self.target),
-            (false, false) => self.target.clone(),
-        }
-    }
-
-    /// Names the row's target, load and labels: `process under dd, thread=0`.
-    #[must_use]
-    pub fn place(&self) -> String {
-        let mut name = self.target.clone();
-        if self.load != "idle" {
-            name.push_str(&format!(" under {}", self.load));
-        }
-        for (key, value) in self.labels.iter() {
-            name.push_str(&format!(", {key}={value}"));
-        }
-        name
-    }
-
-    /// Names the row in a sentence: `latency.p99.9 of process under dd`.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let Measure { id, .. } = self.measure;
-        format!("{id}.{} of {}", self.figure, self.place())
     }
 }
 

@@ -6,14 +6,19 @@
 //! * [`measure`]: what an experiment measures, as data;
 //! * [`derive`]: from the cells of a run to its rows;
 //! * [`flat`]: rows as lines of a table that any engine reads;
-//! * [`gate`]: limits that rows must not exceed.
+//! * [`gate`]: limits that rows must not exceed; `selector` says of which rows they are;
+//! * `naming`: rows and figures in sentences.
 
 pub mod derive;
 pub mod flat;
 pub mod gate;
 pub mod measure;
+mod naming;
+mod selector;
 
 pub use derive::{Collector, Each, Row, Rows};
 pub use flat::FlatRow;
 pub use gate::{Gate, GateError, Judgement};
 pub use measure::{Better, Carried, CellData, Figure, Measure, Sample, Samples, counts};
+pub use naming::written;
+pub use selector::Selector;

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::{N, Page, Table};
 use crate::compare::{ComparedRow, Comparison};
-use crate::rows::gate::written;
+use crate::rows::written;
 use crate::words::NONE;
 
 /// The number of figures up to which all are listed; of more only those that differ.

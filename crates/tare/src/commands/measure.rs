@@ -12,7 +12,7 @@ use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, more_runs};
 use tare_lab::{ExperimentError, Tally, execute};
 use tare_loads::{Load, Unavailable, availability};
-use tare_report::rows::gate::{Gate, GateError, written};
+use tare_report::rows::{Gate, GateError, written};
 use tare_results::model::{Plan, SettingPlan, Unit};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};

@@ -161,9 +161,8 @@ impl Ready {
         if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
             notices.push(format!(
                 "an interval of {} ns is hardly longer than what setting a timer, being woken up and recording \
-                 take here, {} ns: much is missed, and the CPU has little time for anything else",
-                plan.interval_of(thread.number),
-                taken_ns(thread)
+                 take here: much is missed, and the CPU has little time for anything else",
+                plan.interval_of(thread.number)
             ));
         }
         if self.place.shares {
@@ -225,10 +224,10 @@ fn report(
         second_opinion(plan, platform, output)?;
     }
     if lost > 0 {
-        let text = format!(
-            "{lost} values above the limit came too fast to be told at once; they are counted"
-        );
-        output.notice(platform, &text)?;
+        output.notice(
+            platform,
+            "values above the limit came too fast to be told at once; they are counted",
+        )?;
     }
     for (name, value) in &facts {
         output.fact(platform, name, value)?;

@@ -1,0 +1,142 @@
+//! Which rows a gate is of.
+
+use tare_results::model::CellPlan;
+
+use super::derive::{Row, Rows};
+use super::measure::{Figure, Measure};
+
+/// Says of which rows a gate is: `[experiment/]measure[.figure][{label=value,…}]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    pub(super) text: String,
+    pub(super) experiment: Option<String>,
+    pub(super) measure: String,
+    pub(super) figure: Option<String>,
+    pub(super) labels: Vec<(String, String)>,
+}
+
+impl Selector {
+    /// Reads a selector.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (head, labels) = match text.split_once('{') {
+            Some((head, rest)) => {
+                let inside = rest
+                    .strip_suffix('}')
+                    .ok_or("its labels have no closing brace")?;
+                (head.trim(), pairs(inside)?)
+            }
+            None => (text, Vec::new()),
+        };
+        let (experiment, rest) = match head.split_once('/') {
+            Some((experiment, rest)) => (Some(experiment.to_owned()), rest),
+            None => (None, head),
+        };
+        let (measure, figure) = match rest.split_once('.') {
+            Some((measure, figure)) => (measure, Some(figure.to_owned())),
+            None => (rest, None),
+        };
+        let is_name = |name: &str| {
+            let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ' ');
+            !name.is_empty() && name.chars().all(letter)
+        };
+        if !is_name(measure) || experiment.as_deref().is_some_and(|name| !is_name(name)) {
+            return Err("it names no measure".to_owned());
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            experiment,
+            measure: measure.to_owned(),
+            figure,
+            labels,
+        })
+    }
+
+    /// Returns whether a row is of its kind, but for the figure.
+    fn is_of(&self, row: &Row) -> bool {
+        let mut labels = self.labels.iter();
+        self.experiment
+            .as_ref()
+            .is_none_or(|of| *of == row.experiment)
+            && self.measure == row.measure.id
+            && labels.all(|(key, value)| row.has(key, value))
+    }
+
+    /// Returns whether a row is of its kind.
+    #[must_use]
+    pub fn matches(&self, row: &Row) -> bool {
+        self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
+    }
+
+    /// Returns whether a planned cell may have rows of its kind: what its samples add to the labels is not known before.
+    pub(super) fn may_be_of(&self, cell: &CellPlan) -> bool {
+        let has = |(key, value): &(String, String)| match key.as_str() {
+            "target" => cell.target.text == *value,
+            "load" => cell.load == *value || cell.phases.contains(value),
+            "group" => cell.target.group.id() == value,
+            _ => true,
+        };
+        self.labels.iter().all(has)
+    }
+
+    /// Returns the figure that it names of a measure: the first, if it names none.
+    pub(super) fn figure_of(&self, measure: &Measure) -> Option<Figure> {
+        let mut figures = measure.figures.iter().copied();
+        match &self.figure {
+            Some(name) => figures.find(|figure| figure.to_string() == *name),
+            None => figures.next(),
+        }
+    }
+
+    /// Says what a run has, for a selector that matches nothing there.
+    #[must_use]
+    pub fn there(&self, rows: &Rows) -> String {
+        let of = |pick: &dyn Fn(&Row) -> Option<String>| {
+            let mut names: Vec<String> = Vec::new();
+            for name in rows.0.iter().filter_map(pick) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            names.join(", ")
+        };
+        let figures = of(&|row| self.is_of(row).then(|| row.figure.to_string()));
+        if !figures.is_empty() {
+            return format!("{} has {figures}", self.measure);
+        }
+        let same = |row: &Row| row.measure.id == self.measure;
+        if rows.0.iter().any(same) {
+            let there = of(&|row| same(row).then(|| row.place()));
+            return format!("{} was measured of {there}", self.measure);
+        }
+        let all = of(&|row| Some(format!("{}/{}", row.experiment, row.measure.id)));
+        match all.is_empty() {
+            true => "it has no figures".to_owned(),
+            false => format!("it has {all}"),
+        }
+    }
+}
+
+/// Reads `key=value` pairs at commas; two commas are one that belongs to a value.
+fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pieces = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match pieces.last_mut() {
+            Some(piece) if c != ',' || chars.next_if_eq(&',').is_some() => piece.push(c),
+            _ => pieces.push(String::new()),
+        }
+    }
+    let pair = |piece: &String| {
+        let (key, value) = piece.split_once('=')?;
+        Some((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    let read = pieces
+        .iter()
+        .map(|piece| pair(piece).ok_or_else(|| format!("'{piece}' is no label")));
+    read.collect()
+}
