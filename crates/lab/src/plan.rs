@@ -196,22 +196,12 @@ mod tests {
     use super::*;
 
     fn cell(size: u64) -> CellPlan {
+        let work = Work::new("prime", &format!("limit={size}"));
         CellPlan {
-            id: 0,
-            block: 0,
-            experiment: "noise".to_owned(),
-            target: tare_targets::process::spec(),
-            load: "idle".to_owned(),
-            phases: Vec::new(),
-            phase_seconds: None,
-            workload: "prime".to_owned(),
-            size: Some(size),
-            repetitions: 1_000,
-            timing: "fenced".to_owned(),
             labels: Labels::default().with("size", size),
-            work: Work::new("prime", &format!("limit={size}")),
             estimate_seconds: 0.1,
             limit_seconds: 30.0,
+            ..CellPlan::new("noise", tare_targets::process::spec(), "prime", work)
         }
     }
 
@@ -237,7 +227,9 @@ mod tests {
     }
 
     fn runs_of(cells: &[CellPlan], size: u64) -> usize {
-        let own = cells.iter().filter(|cell| cell.size == Some(size));
+        let own = cells
+            .iter()
+            .filter(|cell| cell.labels.number("size") == Some(size));
         own.count()
     }
 

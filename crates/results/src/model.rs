@@ -115,14 +115,8 @@ pub struct CellPlan {
     /// How long each phase is, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_seconds: Option<f64>,
-    /// Workload: `prime`, `copy`, `gap` or `wakeup`.
-    pub workload: String,
-    /// The kot-2019 column `limit-or-size`: limit of `prime`, elements of `copy`. None for `gap`.
-    pub size: Option<u64>,
-    /// Timed repetitions; for `gap`, timer reads; for `wakeup`, activations of the first thread.
-    pub repetitions: u64,
-    /// Timing: `fenced` or `published`; for `wakeup`, `absolute`.
-    pub timing: String,
+    /// What is measured, in words: `prime 22`.
+    pub name: String,
     /// What distinguishes it from others of its experiment beside target and load.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
@@ -135,6 +129,25 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
+    /// Makes the plan of a cell without load, not yet numbered.
+    #[must_use]
+    pub fn new(experiment: &str, target: TargetSpec, name: &str, work: Work) -> Self {
+        Self {
+            id: 0,
+            block: 0,
+            experiment: experiment.to_owned(),
+            target,
+            load: "idle".to_owned(),
+            phases: Vec::new(),
+            phase_seconds: None,
+            name: name.to_owned(),
+            labels: Labels::default(),
+            work,
+            estimate_seconds: 0.0,
+            limit_seconds: 0.0,
+        }
+    }
+
     /// Says whether two cells differ only in their block: then they are repetitions of each other.
     #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
@@ -147,10 +160,7 @@ impl CellPlan {
     /// Names the combination: `process prime 22`.
     #[must_use]
     pub fn label(&self) -> String {
-        let mut label = format!("{} {}", self.target, self.workload);
-        if let Some(size) = self.size {
-            label.push_str(&format!(" {size}"));
-        }
+        let mut label = format!("{} {}", self.target, self.name);
         if let Some(seconds) = self.phase_seconds {
             label.push_str(&format!(" in {} phases of {seconds} s", self.phases.len()));
         } else if self.load != "idle" {

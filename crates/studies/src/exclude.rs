@@ -10,8 +10,8 @@ pub(crate) struct Exclusion {
     pub kinds: Vec<String>,
     pub targets: Vec<TargetSpec>,
     pub loads: Vec<String>,
-    pub workloads: Vec<String>,
-    pub sizes: Vec<u64>,
+    /// Values of the experiments' parameters, by name.
+    pub labels: Vec<(String, Vec<String>)>,
 }
 
 impl Exclusion {
@@ -23,7 +23,9 @@ impl Exclusion {
         is_in(&self.kinds, &cell.experiment)
             && (self.targets.is_empty() || self.targets.contains(&cell.target))
             && is_in(&self.loads, &cell.load)
-            && is_in(&self.workloads, &cell.workload)
-            && (self.sizes.is_empty() || cell.size.is_some_and(|size| self.sizes.contains(&size)))
+            && self.labels.iter().all(|(name, values)| {
+                let own = cell.labels.get(name);
+                own.is_some_and(|own| values.iter().any(|value| value == own))
+            })
     }
 }

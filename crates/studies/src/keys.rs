@@ -118,18 +118,11 @@ pub const EXPERIMENT: &[Key] = &[
 ];
 
 /// Lists the keys of [[exclude]]: a combination is left out if it has one of the values of every
-/// key that is given.
+/// key that is given. Names of parameters that take several values are keys, too.
 pub const EXCLUDE: &[Key] = &[
     key("kind", "list of experiments", "any", "of these experiments"),
     key("target", "list of targets", "any", "on these targets"),
     key("load", "list of loads", "any", "under these loads"),
-    key("workload", "list of workloads", "any", "of these workloads"),
-    key(
-        "size",
-        "list of whole numbers",
-        "any",
-        "of these limits or sizes",
-    ),
 ];
 
 const fn key(

@@ -23,7 +23,7 @@ use crate::matrix;
 use crate::problem::{Source, suggestion};
 use crate::study::{Part, Study, Variant};
 use crate::value::{Item, Layers, Reader};
-use crate::words::{cell_limit, load, number, target, text, word};
+use crate::words::{cell_limit, label, load, number, target, text, word};
 
 /// Is the greatest number of runs that a study can ask for: all cells of a run are fewer.
 const MOST_RUNS: u64 = tare_lab::plan::MOST_CELLS;
@@ -320,7 +320,10 @@ fn exclusion<'a>(
     place: &Range<usize>,
     table: &'a DeTable<'a>,
 ) -> Exclusion {
-    let known = keys::EXCLUDE.iter().map(|key| key.name);
+    let parameters = experiments().iter().flat_map(|known| known.parameters());
+    let parameters = parameters.filter(|parameter| parameter.many);
+    let names = || parameters.clone().map(|parameter| parameter.name);
+    let known = keys::EXCLUDE.iter().map(|key| key.name).chain(names());
     unknown_keys(reader, table, known, "an exclusion");
     if table.is_empty() {
         let text = "this exclusion names nothing, so it would leave everything out";
@@ -334,16 +337,13 @@ fn exclusion<'a>(
     };
     let kinds = list("kind", word);
     let loads = list("load", load);
-    let workloads = list("workload", word);
-    let sizes = table.get("size");
-    let sizes =
-        sizes.and_then(|item| reader.list(item, |reader, item| reader.number(item, 0, MOST)));
+    let labels = names().filter_map(|name| Some((name.to_owned(), list(name, label)?)));
+    let labels = labels.collect();
     Exclusion {
         kinds: kinds.unwrap_or_default(),
         targets: targets.unwrap_or_default(),
         loads: loads.unwrap_or_default(),
-        workloads: workloads.unwrap_or_default(),
-        sizes: sizes.unwrap_or_default(),
+        labels,
     }
 }
 

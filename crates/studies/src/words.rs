@@ -6,6 +6,7 @@ use tare_lab::units;
 use tare_loads::Load;
 use tare_results::target::TargetSpec;
 use tare_targets::{TargetError, spec};
+use toml::de::DeValue;
 
 use crate::problem::suggestion;
 use crate::value::{Item, Layers, Reader};
@@ -46,6 +47,14 @@ pub(crate) fn load<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<St
 /// Reads a word that is checked elsewhere.
 pub(crate) fn word<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
     reader.text(item, "a text").map(str::to_owned)
+}
+
+/// Reads the value of a label: a word or a whole number.
+pub(crate) fn label<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
+    match item.get_ref() {
+        DeValue::Integer(number) => Some(number.to_string()),
+        _ => word(reader, item),
+    }
 }
 
 /// Reads the time after which a cell counts as hung.

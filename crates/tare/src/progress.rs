@@ -267,19 +267,14 @@ mod tests {
         let cell = |id, workload: &str| CellPlan {
             id,
             block: id,
-            experiment: "noise".to_owned(),
-            target: tare_targets::process::spec(),
-            load: "idle".to_owned(),
-            phases: Vec::new(),
-            phase_seconds: None,
-            workload: workload.to_owned(),
-            size: None,
-            repetitions: 1,
-            timing: "fenced".to_owned(),
-            labels: Labels::default(),
-            work: Work::new(workload, ""),
             estimate_seconds: 10.0,
             limit_seconds: 100.0,
+            ..CellPlan::new(
+                "noise",
+                tare_targets::process::spec(),
+                workload,
+                Work::new(workload, ""),
+            )
         };
         let cells = [cell(1, "gap"), cell(2, "prime"), cell(3, "gap")];
         let mut remaining = Remaining::new(cells.clone().into_iter());

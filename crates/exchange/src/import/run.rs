@@ -370,19 +370,9 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPl
     CellPlan {
         id,
         block: 1,
-        experiment: WAKEUP.to_owned(),
-        target: TargetSpec::foreign(&series.name),
-        load: "idle".to_owned(),
-        phases: Vec::new(),
-        phase_seconds: None,
-        workload: WAKEUP.to_owned(),
-        size: None,
-        repetitions: woken,
-        timing: "absolute".to_owned(),
-        labels: Labels::default(),
-        work,
         estimate_seconds: seconds,
         limit_seconds: seconds,
+        ..CellPlan::new(WAKEUP, TargetSpec::foreign(&series.name), WAKEUP, work)
     }
 }
 

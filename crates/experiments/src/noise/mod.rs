@@ -327,22 +327,16 @@ fn cell(
     let limit_seconds = place
         .cell_limit
         .map_or(default_limit, |limit| limit.as_secs_f64());
+    let name = match size {
+        Some(size) => format!("{} {size}", workload.name()),
+        None => workload.name().to_owned(),
+    };
     Ok(CellPlan {
-        id: 0,
-        block: 0,
-        experiment: NAME.to_owned(),
-        target: target.clone(),
         load: load.to_string(),
-        phases: Vec::new(),
-        phase_seconds: None,
-        workload: workload.name().to_owned(),
-        size,
-        repetitions,
-        timing: options.timing.name().to_owned(),
         labels: labels(&plan),
-        work: work(&plan),
         estimate_seconds,
         limit_seconds,
+        ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
     })
 }
 
@@ -457,7 +451,7 @@ mod tests {
                 .cells
                 .iter()
                 .filter(|cell| cell.block == block)
-                .map(|cell| cell.workload.as_str())
+                .map(|cell| cell.work.id.as_str())
                 .collect();
             assert_eq!(workloads.len(), 3);
         }

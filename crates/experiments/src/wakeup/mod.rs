@@ -42,9 +42,6 @@ const DEFAULT_DISTANCE_NS: u64 = 500_000;
 /// Is how many of the worst wake-ups are traced unless said otherwise, if any are.
 const DEFAULT_TRACE: u32 = 10;
 
-/// Is the timing of a cell: planned times are absolute, so that what is late does not delay what follows.
-const TIMING: &str = "absolute";
-
 /// Is the experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup;
@@ -362,21 +359,13 @@ fn cell(
         .cell_limit
         .map_or(estimate.limit_seconds, |limit| limit.as_secs_f64());
     Ok(CellPlan {
-        id: 0,
-        block: 0,
-        experiment: NAME.to_owned(),
-        target: target.clone(),
         load: under.text.clone(),
         phases: under.phases.clone(),
         phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
-        workload: services::NAME.to_owned(),
-        size: None,
-        repetitions: plan.activations(0),
-        timing: TIMING.to_owned(),
         labels: labels(&plan),
-        work: work(&plan),
         estimate_seconds: estimate.seconds,
         limit_seconds,
+        ..CellPlan::new(NAME, target.clone(), NAME, work(&plan))
     })
 }
 

@@ -56,10 +56,6 @@ fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
         "workload=wakeup interval=100000ns distance=0ns threads=1 policy=fifo priority=95 phases=1 \
          capacity=262144 raw=4000000 bins=1000 trace=0 duration=2000000000ns cpu=1"
     );
-    assert_eq!(
-        (cell.repetitions, cell.timing.as_str()),
-        (20_000, "absolute")
-    );
     assert_eq!(cell.label(), "process wakeup");
     assert!((2.0..10.0 / 3.0).contains(&cell.estimate_seconds));
 }

@@ -9,22 +9,12 @@ use crate::target::{Group, TargetSpec};
 use crate::work::Work;
 
 fn plan(workload: &str) -> CellPlan {
+    let target = TargetSpec::new("process", Vec::new(), Group::Process);
+    let work = Work::new(workload, "repetitions=10");
     CellPlan {
         id: 7,
         block: 1,
-        experiment: "noise".to_owned(),
-        target: TargetSpec::new("process", Vec::new(), Group::Process),
-        load: "idle".to_owned(),
-        phases: Vec::new(),
-        phase_seconds: None,
-        workload: workload.to_owned(),
-        size: Some(22),
-        repetitions: 10,
-        timing: "fenced".to_owned(),
-        labels: Labels::default(),
-        work: Work::new(workload, "repetitions=10"),
-        estimate_seconds: 1.0,
-        limit_seconds: 10.0,
+        ..CellPlan::new("noise", target, workload, work)
     }
 }
 

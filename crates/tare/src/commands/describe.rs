@@ -21,12 +21,11 @@ pub fn describe(plan: &Plan, host: &Host) -> String {
     }
     lines.extend(plan.cells.iter().map(|cell| {
         format!(
-            "{:>4}  block {:<3} {:<30} {:>12} × {:>8}",
+            "{:>4}  block {:<3} {:<30} {}",
             cell.id,
             cell.block,
             cell.label(),
-            cell.repetitions,
-            cell.timing
+            cell.work.words
         )
     }));
     lines.push(format!(
@@ -143,10 +142,7 @@ fn resources(plan: &Plan) -> BTreeSet<String> {
         .filter_map(|cell| {
             let target = spec::of(&cell.target).ok()?;
             let gets = target.resources(&cell.work)?;
-            Some(format!(
-                "{} gets for {}: {gets}",
-                cell.target, cell.workload
-            ))
+            Some(format!("{} gets for {}: {gets}", cell.target, cell.name))
         })
         .collect()
 }

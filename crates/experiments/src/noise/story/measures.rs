@@ -211,8 +211,8 @@ fn durations(data: &CellData<'_>, overhead: fn(&CellData<'_>) -> u64) -> Samples
 fn region(data: &CellData<'_>) -> u64 {
     data.program().map_or(0, |program| {
         let calibration = &program.calibration;
-        match data.plan().timing.as_str() {
-            "published" => calibration.published_region_cycles,
+        match data.plan().labels.get("timing") {
+            Some("published") => calibration.published_region_cycles,
             _ => calibration.fenced_region_cycles,
         }
     })

@@ -32,28 +32,19 @@ pub fn plan(cells: u32) -> Plan {
     }
 }
 
+/// Samples of a cell.
+const REPETITIONS: u64 = 3_000;
+
 fn cell_plan(id: u32) -> CellPlan {
-    let (workload, size) = if id.is_multiple_of(2) {
-        ("prime", Some(22))
-    } else {
-        ("gap", None)
-    };
+    let workload = if id.is_multiple_of(2) { "prime" } else { "gap" };
+    let target = TargetSpec::new("process", Vec::new(), Group::Process);
+    let work = Work::new(workload, &format!("repetitions={REPETITIONS}"));
     CellPlan {
         id,
         block: id.div_ceil(2),
-        experiment: "noise".to_owned(),
-        target: TargetSpec::new("process", Vec::new(), Group::Process),
-        load: "idle".to_owned(),
-        phases: Vec::new(),
-        phase_seconds: None,
-        workload: workload.to_owned(),
-        size,
-        repetitions: 3_000,
-        timing: "fenced".to_owned(),
-        labels: Labels::default(),
-        work: Work::new(workload, "repetitions=3000"),
         estimate_seconds: 0.1 + f64::from(id) / 3.0,
         limit_seconds: 10.0,
+        ..CellPlan::new("noise", target, workload, work)
     }
 }
 
@@ -70,11 +61,11 @@ pub fn create(path: &Path, cells: u32) -> RunFolder {
 
 /// Makes a cell that is done, different for each seed.
 pub fn done(plan: &CellPlan, seed: u64) -> (Cell, Samples) {
-    let is_gap = plan.workload == "gap";
+    let is_gap = plan.name == "gap";
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut at, first) = (1 << 40, 1 << 40);
     let mut all = Vec::new();
-    for index in 0..plan.repetitions {
+    for index in 0..REPETITIONS {
         let value = 900 + random.u64(0..30) * 26;
         all.push(Event { index, at, value });
         at += value + 50;
@@ -116,7 +107,7 @@ pub fn done(plan: &CellPlan, seed: u64) -> (Cell, Samples) {
     };
     let head = SetHead {
         measure: if is_gap { "gap" } else { "duration" }.to_owned(),
-        n: plan.repetitions,
+        n: REPETITIONS,
         sum,
         first,
         last: at,
