@@ -7,12 +7,14 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use tare_loads::Load;
 use tare_results::model::CellPlan;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
 use crate::error::ExperimentError;
+use crate::estimate::{limit_seconds, limit_seconds_under_load, under_load};
 use crate::parameter::{Parameter, Values};
 
 /// Is a protocol: which work on which targets, and with which parameters.
@@ -95,4 +97,34 @@ pub struct Place {
     pub cell_limit: Option<Duration>,
     /// Whether somebody watches, to whom the current result can be told.
     pub is_watched: bool,
+}
+
+impl Place {
+    /// Puts a cell under a load, with estimate and limit, if it takes so many seconds without.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ExperimentError`] if there is no such load.
+    pub fn under(
+        &self,
+        load: &str,
+        cell: CellPlan,
+        quiet_seconds: f64,
+    ) -> Result<CellPlan, ExperimentError> {
+        let load = Load::parse(load)?;
+        let (estimate_seconds, default_limit) = match load.is_idle() {
+            true => (quiet_seconds, limit_seconds(quiet_seconds)),
+            false => {
+                let seconds = under_load(quiet_seconds);
+                (seconds, limit_seconds_under_load(seconds))
+            }
+        };
+        let limit = self.cell_limit.map(|limit| limit.as_secs_f64());
+        Ok(CellPlan {
+            load: load.to_string(),
+            estimate_seconds,
+            limit_seconds: limit.unwrap_or(default_limit),
+            ..cell
+        })
+    }
 }

@@ -7,7 +7,6 @@
 mod estimate;
 mod story;
 
-use tare_loads::Load;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
@@ -15,7 +14,6 @@ use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds
 use tare_wire::cpus::Cpus;
 
 use tare_lab::ExperimentError;
-use tare_lab::estimate::{limit_seconds, limit_seconds_under_load, under_load};
 use tare_lab::experiment::{Experiment, Place};
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::plan::at_most;
@@ -298,7 +296,6 @@ fn cell(
     load: &str,
     workload: Workload,
 ) -> Result<CellPlan, ExperimentError> {
-    let load = Load::parse(load)?;
     let (size, default_repetitions) = match workload {
         Workload::Prime { limit } => (Some(limit.into()), DEFAULT_REPETITIONS),
         Workload::Copy { size } => (Some(size), DEFAULT_REPETITIONS),
@@ -317,27 +314,15 @@ fn cell(
         workload: workload.name(),
         refusal,
     })?;
-    let quiet_seconds = estimate::seconds(&plan);
-    let (estimate_seconds, default_limit) = if load.is_idle() {
-        (quiet_seconds, limit_seconds(quiet_seconds))
-    } else {
-        let seconds = under_load(quiet_seconds);
-        (seconds, limit_seconds_under_load(seconds))
-    };
-    let limit_seconds = place
-        .cell_limit
-        .map_or(default_limit, |limit| limit.as_secs_f64());
     let name = match size {
         Some(size) => format!("{} {size}", workload.name()),
         None => workload.name().to_owned(),
     };
-    Ok(CellPlan {
-        load: load.to_string(),
+    let cell = CellPlan {
         labels: labels(&plan),
-        estimate_seconds,
-        limit_seconds,
         ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
-    })
+    };
+    place.under(load, cell, estimate::seconds(&plan))
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
