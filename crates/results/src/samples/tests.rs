@@ -5,28 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{Labels, Record, SetHead, Unit};
-use crate::target::{Group, TargetSpec};
 use crate::work::Work;
-
-fn plan(workload: &str) -> CellPlan {
-    CellPlan {
-        id: 7,
-        block: 1,
-        experiment: "noise".to_owned(),
-        target: TargetSpec::new("process", Vec::new(), Group::Process),
-        load: "idle".to_owned(),
-        phases: Vec::new(),
-        phase_seconds: None,
-        workload: workload.to_owned(),
-        size: Some(22),
-        repetitions: 10,
-        timing: "fenced".to_owned(),
-        labels: Labels::default(),
-        work: Work::new(workload, "repetitions=10"),
-        estimate_seconds: 1.0,
-        limit_seconds: 10.0,
-    }
-}
 
 fn event(index: u64, at: u64, value: u64) -> Event {
     Event { index, at, value }
@@ -159,7 +138,7 @@ fn latencies() -> (Record, Samples) {
 }
 
 fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
-    encode(&plan("prime"), samples).unwrap()
+    encode(7, &Work::new("prime", "repetitions=10"), samples).unwrap()
 }
 
 fn any_samples() -> impl Strategy<Value = Samples> {
