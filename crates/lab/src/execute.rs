@@ -320,8 +320,8 @@ fn judge(
     match ended.how {
         Ending::Done => {
             let mut received = received.map_err(|incomplete| incomplete.to_string())?;
-            place.verify(&received.facts)?;
-            received.preparation.locked &= place.target.keeps_memory();
+            place.verify(&received.program.facts)?;
+            received.program.preparation.locked &= place.target.keeps_memory();
             Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk;
+use crate::disk::{self, Unwritten, at};
 use crate::layout;
 use crate::model::{Cell, CellPlan, Samples};
 use crate::record;
@@ -30,7 +30,7 @@ impl Files {
             (Some(record), Some(samples)) => {
                 samples::check(record, samples)
                     .map_err(|(file, reason)| format!("{file} {reason}"))?;
-                let contents = samples::encode(&cell.plan, samples)?;
+                let contents = samples::encode(cell.plan.id, &cell.plan.work, samples)?;
                 files.extend(samples::FILES.into_iter().zip(contents));
             }
             (Some(_), None) => return Err("it is done, but has no samples".to_owned()),
@@ -43,30 +43,23 @@ impl Files {
     /// Writes the files into `partial`, a new folder.
     ///
     /// Says which path it could not write; nothing is left of `partial` then.
-    pub(crate) fn prepare(&self, partial: &Path) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn prepare(&self, partial: &Path) -> Result<(), Unwritten> {
         self.write(partial).inspect_err(|_| {
             // What cannot be removed either is removed by the next attempt at this cell.
             let _ = fs::remove_dir_all(partial);
         })
     }
 
-    fn write(&self, partial: &Path) -> Result<(), (PathBuf, io::Error)> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |error| (path, error)
-        };
-        fs::create_dir(partial).map_err(failed(partial))?;
-        let sums = Sums::of(
-            self.0
-                .iter()
-                .map(|(name, content)| (*name, content.as_slice())),
-        );
+    fn write(&self, partial: &Path) -> Result<(), Unwritten> {
+        fs::create_dir(partial).map_err(at(partial))?;
+        let files = self.0.iter();
+        let sums = Sums::of(files.map(|(name, content)| (*name, content.as_slice())));
         let sums = sums.text().into_bytes();
         for (name, content) in self.0.iter().chain([&(sums::NAME, sums)]) {
             let path = partial.join(name);
-            disk::write_new(&path, content).map_err(failed(&path))?;
+            disk::write_new(&path, content).map_err(at(&path))?;
         }
-        disk::sync_folder(partial).map_err(failed(partial))
+        disk::sync_folder(partial).map_err(at(partial))
     }
 }
 

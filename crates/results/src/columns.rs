@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
 /// A column, one entry a row; `None` is null.
@@ -70,55 +70,37 @@ fn write(columns: &[(&str, Column)]) -> Result<Vec<u8>, ParquetError> {
     let mut file = SerializedFileWriter::new(&mut content, Arc::new(schema), properties)?;
     let mut group = file.next_row_group()?;
     for (_, column) in columns {
-        let Some(mut writer) = group.next_column()? else {
+        let Some(mut to) = group.next_column()? else {
             break;
         };
         match column {
-            Column::Text(values) => {
-                let (levels, values) = present(values, |text| ByteArray::from(text.as_str()));
-                writer
-                    .typed::<ByteArrayType>()
-                    .write_batch(&values, Some(&levels), None)?;
+            Column::Text(all) => {
+                put::<ByteArrayType>(&mut to, all.iter().map(|it| it.as_deref().map(Into::into)))?;
             }
-            Column::Real(values) => {
-                let (levels, values) = present(values, |value| *value);
-                writer
-                    .typed::<DoubleType>()
-                    .write_batch(&values, Some(&levels), None)?;
+            Column::Real(all) => put::<DoubleType>(&mut to, all.iter().copied())?,
+            Column::Whole(all) => {
+                put::<Int32Type>(&mut to, all.iter().map(|it| it.map(u32::cast_signed)))?;
             }
-            Column::Whole(values) => {
-                let (levels, values) = present(values, |value| value.cast_signed());
-                writer
-                    .typed::<Int32Type>()
-                    .write_batch(&values, Some(&levels), None)?;
-            }
-            Column::Time(values) => {
-                let (levels, values) = present(values, |value| *value);
-                writer
-                    .typed::<Int64Type>()
-                    .write_batch(&values, Some(&levels), None)?;
-            }
-            Column::Truth(values) => {
-                let levels = vec![1; values.len()];
-                writer
-                    .typed::<BoolType>()
-                    .write_batch(values, Some(&levels), None)?;
-            }
+            Column::Time(all) => put::<Int64Type>(&mut to, all.iter().copied())?,
+            Column::Truth(all) => put::<BoolType>(&mut to, all.iter().copied().map(Some))?,
         }
-        writer.close()?;
+        to.close()?;
     }
     group.close()?;
     file.close()?;
     Ok(content)
 }
 
-/// Returns for each entry whether it is there, and those that are.
-fn present<T, P>(values: &[Option<T>], of: impl Fn(&T) -> P) -> (Vec<i16>, Vec<P>) {
-    let levels = values
-        .iter()
-        .map(|value| i16::from(value.is_some()))
-        .collect();
-    (levels, values.iter().flatten().map(of).collect())
+/// Writes what is there of a column, and for each entry whether it is.
+fn put<T: DataType>(
+    to: &mut SerializedColumnWriter<'_>,
+    entries: impl Iterator<Item = Option<T::T>> + Clone,
+) -> Result<(), ParquetError> {
+    let levels = entries.clone().map(|entry| i16::from(entry.is_some()));
+    let (levels, values): (Vec<_>, Vec<_>) = (levels.collect(), entries.flatten().collect());
+    to.typed::<T>()
+        .write_batch(&values, Some(&levels), None)
+        .map(drop)
 }
 
 #[cfg(test)]

@@ -6,7 +6,15 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What could not be written, and why.
+pub(crate) type Unwritten = (PathBuf, io::Error);
+
+/// Adds to an error what could not be written.
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Unwritten {
+    move |error| (path.to_owned(), error)
+}
 
 /// Writes a file that must not exist yet, and flushes it to the disk.
 pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {

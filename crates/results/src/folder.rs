@@ -5,13 +5,10 @@
 //! failed stays beside the cell, and a cell that was damaged later is set aside, not deleted.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
 use crate::cell::{Damage, Files, Recorded};
-use crate::disk;
+use crate::disk::{self, Unwritten, at};
 use crate::error::{ResultsError, shell_word};
 use crate::head::{self, Head};
 use crate::layout::{self, Aside};
@@ -132,18 +129,9 @@ impl RunFolder {
     /// was made; `None` if there is none.
     #[must_use]
     pub fn newest(folder: &Path) -> Option<PathBuf> {
-        let mut newest: Option<(Timestamp, PathBuf)> = None;
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            let path = entry.path();
-            let Some(created) = head::created(&path) else {
-                continue;
-            };
-            let found = (created, path);
-            if newest.as_ref().is_none_or(|newest| found > *newest) {
-                newest = Some(found);
-            }
-        }
-        newest.map(|(_, path)| path)
+        let entries = fs::read_dir(folder).ok()?.flatten();
+        let runs = entries.filter_map(|entry| Some((head::created(&entry.path())?, entry.path())));
+        runs.max().map(|(_, path)| path)
     }
 
     /// Returns the path of the folder, as it was given.
@@ -370,12 +358,10 @@ impl RunFolder {
     }
 
     /// Puts the files of a cell that is not done into their place.
-    fn put(&self, cell: &Cell, files: &Files) -> Result<(), (PathBuf, io::Error)> {
+    fn put(&self, cell: &Cell, files: &Files) -> Result<(), Unwritten> {
         let (run, id) = (self.path.as_path(), cell.plan.id);
-        let cells = run.join(layout::CELLS);
-        let failed = |error| (cells.clone(), error);
-        for stale in layout::partials(run, id).map_err(failed)? {
-            fs::remove_dir_all(&stale).map_err(|error| (stale, error))?;
+        for stale in layout::partials(run, id).map_err(at(&run.join(layout::CELLS)))? {
+            fs::remove_dir_all(&stale).map_err(at(&stale))?;
         }
         let partial = layout::partial(run, id);
         files.prepare(&partial)?;
@@ -385,24 +371,21 @@ impl RunFolder {
         })
     }
 
-    fn put_in_place(&self, cell: &Cell, partial: &Path) -> Result<(), (PathBuf, io::Error)> {
+    fn put_in_place(&self, cell: &Cell, partial: &Path) -> Result<(), Unwritten> {
         let (run, id) = (self.path.as_path(), cell.plan.id);
         let cells = run.join(layout::CELLS);
-        let failed = |error| (cells.clone(), error);
-        let rename =
-            |from: &Path, to: &Path| fs::rename(from, to).map_err(|error| (to.to_owned(), error));
+        let aside = |why: Aside| why.next(run, id).map_err(at(&cells));
+        let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(at(to));
         let done = layout::cell(run, id);
         // A cell that is done is not written again, so what is there is damaged.
-        if fs::exists(&done).map_err(failed)? {
-            rename(&done, &Aside::Damaged.next(run, id).map_err(failed)?)?;
+        if fs::exists(&done).map_err(at(&cells))? {
+            rename(&done, &aside(Aside::Damaged)?)?;
         }
         match cell.outcome {
             Outcome::Done { .. } | Outcome::LeftOut { .. } => rename(partial, &done)?,
-            Outcome::Failed { .. } => {
-                rename(partial, &Aside::Failed.next(run, id).map_err(failed)?)?;
-            }
+            Outcome::Failed { .. } => rename(partial, &aside(Aside::Failed)?)?,
         }
-        disk::sync_folder(&cells).map_err(failed)
+        disk::sync_folder(&cells).map_err(at(&cells))
     }
 
     fn resume(&self) -> String {

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::disk;
+use crate::disk::{self, Unwritten, at};
 use crate::error::ResultsError;
 use crate::layout;
 use crate::lock;
@@ -48,7 +48,7 @@ impl Head {
     /// Writes the files, the plan last: with it, the folder is a run.
     ///
     /// Says which path it could not write; nothing is left of the files then.
-    pub(crate) fn write(&self, run: &Path) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn write(&self, run: &Path) -> Result<(), Unwritten> {
         let written = self.write_all(run);
         if written.is_err() {
             // What cannot be removed either does not hinder the next attempt: see `is_vacant`.
@@ -63,21 +63,16 @@ impl Head {
     /// Replaces the plan of a run. Until the new one is in its place, the checksums of both hold.
     ///
     /// Says which path it could not write; the run is as before then.
-    pub(crate) fn replace(&self, run: &Path) -> Result<(), (PathBuf, io::Error)> {
-        let put = |name: &str, content: &[u8]| {
-            let file = run.join(name);
-            disk::replace(&file, &layout::scratch(run, name), content)
-                .map_err(|error| (file, error))
-        };
+    pub(crate) fn replace(&self, run: &Path) -> Result<(), Unwritten> {
         let path = run.join(sums::NAME);
-        let mut both = fs::read(&path).map_err(|error| (path, error))?;
+        let mut both = fs::read(&path).map_err(at(&path))?;
         both.extend(&self.sums);
-        put(sums::NAME, &both)?;
-        put(layout::PLAN, &self.plan)?;
-        put(sums::NAME, &self.sums)
+        put(run, sums::NAME, &both)?;
+        put(run, layout::PLAN, &self.plan)?;
+        put(run, sums::NAME, &self.sums)
     }
 
-    fn write_all(&self, run: &Path) -> Result<(), (PathBuf, io::Error)> {
+    fn write_all(&self, run: &Path) -> Result<(), Unwritten> {
         let cells = run.join(layout::CELLS);
         match fs::create_dir(&cells) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -85,17 +80,16 @@ impl Head {
             }
             _ => {}
         }
-        for (name, content) in [
-            (sums::NAME, &self.sums),
-            (layout::MACHINE, &self.machine),
-            (layout::PLAN, &self.plan),
-        ] {
-            let file = run.join(name);
-            disk::replace(&file, &layout::scratch(run, name), content)
-                .map_err(|error| (file, error))?;
-        }
-        disk::sync_parent(run).map_err(|error| (run.to_owned(), error))
+        put(run, sums::NAME, &self.sums)?;
+        put(run, layout::MACHINE, &self.machine)?;
+        put(run, layout::PLAN, &self.plan)?;
+        disk::sync_parent(run).map_err(at(run))
     }
+}
+
+fn put(run: &Path, name: &str, content: &[u8]) -> Result<(), Unwritten> {
+    let file = run.join(name);
+    disk::replace(&file, &layout::scratch(run, name), content).map_err(at(&file))
 }
 
 /// Reads plan and machine, and compares them with their checksums.

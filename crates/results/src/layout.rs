@@ -30,18 +30,10 @@ pub(crate) fn partial(run: &Path, id: u32) -> PathBuf {
 /// Lists the folders in which any process prepared this cell and did not finish.
 pub(crate) fn partials(run: &Path, id: u32) -> io::Result<Vec<PathBuf>> {
     let prefix = partial_prefix(id);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(run.join(CELLS))? {
-        let entry = entry?;
-        if entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(&prefix))
-        {
-            found.push(entry.path());
-        }
-    }
-    Ok(found)
+    let mut found = names(run)?;
+    found.retain(|name| name.starts_with(&prefix));
+    let paths = found.iter().map(|name| run.join(CELLS).join(name));
+    Ok(paths.collect())
 }
 
 /// Is why an attempt at a cell was set aside.
@@ -63,19 +55,12 @@ impl Aside {
     /// Returns the number and the folder of the newest attempt that was set aside for this reason.
     pub(crate) fn newest(self, run: &Path, id: u32) -> io::Result<Option<(u32, PathBuf)>> {
         let prefix = self.prefix(id);
-        let mut newest = None;
-        for entry in fs::read_dir(run.join(CELLS))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-            let Some(number) = number.and_then(|number| number.parse::<u32>().ok()) else {
-                continue;
-            };
-            if newest.as_ref().is_none_or(|(highest, _)| number > *highest) {
-                newest = Some((number, entry.path()));
-            }
-        }
-        Ok(newest)
+        let names = names(run)?;
+        let numbered = names.iter().filter_map(|name| {
+            let number = name.strip_prefix(&prefix)?.parse().ok()?;
+            Some((number, run.join(CELLS).join(name)))
+        });
+        Ok(numbered.max())
     }
 
     /// Returns the folder for the next attempt that is set aside.
@@ -84,6 +69,13 @@ impl Aside {
         let name = format!("{}{}", self.prefix(id), u64::from(highest) + 1);
         Ok(run.join(CELLS).join(name))
     }
+}
+
+/// Lists the names of what is in the folder of cells.
+fn names(run: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(run.join(CELLS))?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| Ok(name(entry?))).collect()
 }
 
 fn cell_name(id: u32) -> String {

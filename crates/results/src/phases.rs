@@ -59,9 +59,7 @@ impl Load {
         });
         times.collect()
     }
-}
 
-impl Load {
     /// Says whether a time, counted from the first sample, is in a phase whose load had not begun yet.
     #[must_use]
     pub fn is_between(&self, plan: &CellPlan, time_ns: u64) -> bool {

@@ -5,8 +5,6 @@
 //! a file `SHA256SUMS`, in the notation of `sha256sum`, which can check it too:
 //! `sha256sum --check SHA256SUMS`.
 
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
 
 /// Is the name of the file.
@@ -49,39 +47,31 @@ impl Sums {
     /// Checks a file's content; says what is wrong with it. A file that is being replaced has two checksums, of
     /// which one must hold.
     pub(crate) fn check(&self, name: &str, content: &[u8]) -> Result<(), String> {
-        let mut listed = self
-            .lines
-            .iter()
-            .filter(|(listed, _)| listed == name)
-            .peekable();
-        if listed.peek().is_none() {
-            return Err(format!("has no checksum in {NAME}"));
-        }
         let found = sha256(content);
-        match listed.any(|(_, sum)| *sum == found) {
-            true => Ok(()),
-            false => Err(format!(
-                "its content has changed since it was written (SHA-256 differs from {NAME})"
-            )),
+        let listed = || self.lines.iter().filter(|(listed, _)| listed == name);
+        if listed().any(|(_, sum)| *sum == found) {
+            return Ok(());
         }
+        Err(match listed().next() {
+            Some(_) => format!(
+                "its content has changed since it was written (SHA-256 differs from {NAME})"
+            ),
+            None => format!("has no checksum in {NAME}"),
+        })
     }
 
     /// Writes the file's content.
     pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        for (name, sum) in &self.lines {
-            text.push_str(&format!("{sum}  {name}\n"));
-        }
-        text
+        let lines = self.lines.iter();
+        lines
+            .map(|(name, sum)| format!("{sum}  {name}\n"))
+            .collect()
     }
 }
 
 fn sha256(content: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(content) {
-        write!(text, "{byte:02x}").expect("a String takes whatever is written to it");
-    }
-    text
+    let digest = Sha256::digest(content);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! What they share:
 //!
 //! * [`platform`]: what the surroundings must provide;
+//! * `words`: the words of a plan, by one table for each;
 //! * [`session`]: what every service does before and after it measures;
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * [`cpuid`]: what CPUID claims of it;
@@ -31,3 +32,4 @@ pub mod platform;
 pub mod session;
 pub mod table;
 pub mod wakeup;
+mod words;

@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use crate::words::{PlanError, set};
+use crate::words::PlanError;
 
 /// Says how the unikernel behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,25 +48,28 @@ impl<'a> Settings<'a> {
     pub fn parse(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let (mut service, mut irq, mut timer_hz, mut cpus) = (None, None, None, None);
         for (key, value) in words.into_iter().filter_map(|word| word.split_once('=')) {
-            match key {
-                "service" => set(&mut service, key, value, Some(value), "")?,
+            let want = |wanted| PlanError::BadValue { key, value, wanted };
+            let is_again = match key {
+                "service" => service.replace(value).is_some(),
                 "irq" => {
-                    let on = match value {
-                        "on" => Some(true),
-                        "off" => Some(false),
-                        _ => None,
-                    };
-                    set(&mut irq, key, value, on, "on or off")?;
+                    let place = ["off", "on"].iter().position(|word| *word == value);
+                    let place = place.ok_or(want("on or off"))?;
+                    irq.replace(place == 1).is_some()
                 }
                 "timer-hz" => {
                     let hz = number(value, MAX_TIMER_HZ);
-                    set(&mut timer_hz, key, value, hz, "a number from 1 to 100000")?;
+                    let hz = hz.ok_or(want("a number from 1 to 100000"))?;
+                    timer_hz.replace(hz).is_some()
                 }
                 "cpus" => {
                     let count = number(value, MAX_CPUS);
-                    set(&mut cpus, key, value, count, "a number from 1 to 255")?;
+                    let count = count.ok_or(want("a number from 1 to 255"))?;
+                    cpus.replace(count).is_some()
                 }
-                _ => {}
+                _ => false,
+            };
+            if is_again {
+                return Err(PlanError::Twice(key));
             }
         }
         let rate = timer_hz.unwrap_or(DEFAULT_TIMER_HZ);

@@ -165,8 +165,9 @@ pub struct Ready {
     pub latency_held: bool,
 }
 
-/// Says what the stamps and the loop cost, on this CPU, just before the workload ran.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What the stamps and the loop cost, on the measured CPU just before measuring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// Least duration that an empty region between fenced stamps reads as.
     pub fenced_region_cycles: u64,
@@ -178,7 +179,7 @@ pub struct Calibration {
     pub published_cost_cycles: f64,
     /// Median time of one bare `rdtsc` among many, unrolled.
     pub bare_read_cycles: f64,
-    /// Step of the timer: the greatest common divisor of differences between consecutive reads.
+    /// Step of the timer.
     pub step_cycles: u64,
     /// Median time of one iteration of an empty loop.
     pub loop_cycles: f64,
@@ -197,8 +198,10 @@ pub struct Frequency<'a> {
     pub detail: &'a str,
 }
 
-/// Is a source of the TSC's frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A source of the TSC's frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum FrequencySource {
     /// CPUID leaf 0x15: crystal clock and ratio.
     CpuidCrystal,
@@ -214,8 +217,10 @@ pub enum FrequencySource {
     ParavirtualClock,
 }
 
-/// Is what values are counted in.
+/// What values are counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Ticks of the measured CPU's TSC.
     #[default]
@@ -376,10 +381,11 @@ pub struct Live {
     pub max: u64,
 }
 
-/// Says that a value above the plan's limit was seen.
+/// A value above the plan's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exceeded {
-    /// Number of the set.
+    /// Place of the set in the record, from 0.
     pub set: u32,
     /// Number of the sample.
     pub index: u64,

@@ -54,22 +54,3 @@ pub fn parse_ns(text: &str) -> Option<u64> {
     };
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
-
-/// Keeps the value of a key that may stand once.
-///
-/// # Errors
-///
-/// Returns [`PlanError`] if it stands twice, or its value is none.
-pub fn set<'a, T>(
-    slot: &mut Option<T>,
-    key: &'a str,
-    value: &'a str,
-    parsed: Option<T>,
-    wanted: &'static str,
-) -> Result<(), PlanError<'a>> {
-    if slot.is_some() {
-        return Err(PlanError::Twice(key));
-    }
-    *slot = Some(parsed.ok_or(PlanError::BadValue { key, value, wanted })?);
-    Ok(())
-}

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Trace;
+pub use tare_wire::record::{Calibration, Exceeded, FrequencySource, Unit};
 
 /// What was measured in a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +31,7 @@ pub struct Record {
 }
 
 /// A program or image with measured code, how it was prepared, and what it told of its place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// Who ran.
     pub agent: Agent,
@@ -54,17 +55,6 @@ pub struct Program {
 )]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
-
-/// What values are counted in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Ticks of the measured CPU's TSC.
-    #[default]
-    Cycles,
-    /// Nanoseconds of the place's clock.
-    Ns,
-}
 
 /// The head of a sample set: all samples of one measure under one choice of labels. Values and times are in its unit;
 /// the samples themselves are rows of the Parquet files.
@@ -139,17 +129,6 @@ pub struct Value {
     pub unit: String,
     /// The number.
     pub value: f64,
-}
-
-/// A value above the plan's limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Exceeded {
-    /// Place of the set in the record, from 0.
-    pub set: u32,
-    /// Number of the sample.
-    pub index: u64,
-    /// The value.
-    pub value: u64,
 }
 
 /// Something that was to be measured and could not be.
@@ -326,7 +305,7 @@ pub struct Agent {
 }
 
 /// How the measured code was prepared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Preparation {
     /// CPU that it was pinned to.
     pub cpu: Option<u32>,
@@ -336,25 +315,6 @@ pub struct Preparation {
     pub locked: bool,
     /// Whether /dev/cpu_dma_latency was held at 0.
     pub latency_held: bool,
-}
-
-/// What the stamps and the loop cost, on the measured CPU just before measuring.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Calibration {
-    /// Least duration that an empty region between fenced stamps reads as.
-    pub fenced_region_cycles: u64,
-    /// Median time that a repetition with an empty region takes in all, fenced.
-    pub fenced_cost_cycles: f64,
-    /// Least duration that an empty region between bare `rdtscp` reads as.
-    pub published_region_cycles: u64,
-    /// Median time that a repetition with an empty region takes in all, bare `rdtscp`.
-    pub published_cost_cycles: f64,
-    /// Median time of one bare `rdtsc` among many, unrolled.
-    pub bare_read_cycles: f64,
-    /// Step of the timer.
-    pub step_cycles: u64,
-    /// Median time of one iteration of an empty loop.
-    pub loop_cycles: f64,
 }
 
 /// What one source claims of the TSC's frequency.
@@ -368,24 +328,6 @@ pub struct Frequency {
     pub uncertainty_ppm: Option<f64>,
     /// What is known beyond that: the kernel's clock source, for example.
     pub detail: String,
-}
-
-/// A source of the TSC's frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FrequencySource {
-    /// CPUID leaf 0x15: crystal clock and ratio.
-    CpuidCrystal,
-    /// CPUID leaf 0x40000010: the hypervisor's word.
-    CpuidHypervisor,
-    /// The kernel's CLOCK_MONOTONIC_RAW, read between TSC reads at both ends of the run.
-    KernelClock,
-    /// The same, corrected by the rate at which NTP or PTP steers the kernel's clock.
-    DisciplinedClock,
-    /// A timer of known frequency, counted against the TSC.
-    HardwareTimer,
-    /// The factor by which a hypervisor's paravirtual clock turns TSC ticks into ns.
-    ParavirtualClock,
 }
 
 #[cfg(test)]

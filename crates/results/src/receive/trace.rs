@@ -16,8 +16,12 @@ pub(super) struct Collector {
     events: Vec<RawEvent>,
     /// For each trace the thread that measured, and how many events it was said to have.
     due: Vec<(u32, u32)>,
-    names: Vec<(String, u64, String)>,
+    names: Names,
 }
+
+/// What is named, its number, its name.
+#[derive(Debug, Default)]
+struct Names(Vec<(String, u64, String)>);
 
 impl Collector {
     pub(super) fn trace(&mut self, trace: record::Trace) {
@@ -41,93 +45,79 @@ impl Collector {
     }
 
     pub(super) fn name(&mut self, name: &record::Name<'_>) {
-        self.names
-            .push((name.of.to_owned(), name.number, name.name.to_owned()));
+        let name = (name.of.to_owned(), name.number, name.name.to_owned());
+        self.names.0.push(name);
     }
 
-    /// Puts names to the numbers of the trace events, and slots to their phases: of each, the first `apart` were before its
-    /// load began.
+    /// Puts names to the numbers of the trace events.
     ///
     /// # Errors
     ///
     /// Returns [`Malformed`] if an event belongs to no sample or to no event, or some are missing.
-    pub(super) fn finish(mut self) -> Result<Vec<Trace>, Malformed> {
-        for (place, at_ns, kind, a, b) in std::mem::take(&mut self.events) {
+    pub(super) fn finish(self) -> Result<Vec<Trace>, Malformed> {
+        let (mut traces, mut due) = (self.traces, self.due);
+        for (place, at_ns, kind, a, b) in self.events {
             let place = usize::try_from(place).map_err(|_| Malformed)?;
-            let (tid, due) = self.due.get_mut(place).ok_or(Malformed)?;
+            let (measuring, due) = due.get_mut(place).ok_or(Malformed)?;
             *due = due.checked_sub(1).ok_or(Malformed)?;
-            let measuring = *tid;
-            let what = self.resolve(measuring, kind, a, b)?;
-            let function = (kind == Kind::Frame).then(|| self.named("function", a));
-            let events = &mut self.traces[place].events;
-            match (what, function) {
-                (Some(what), _) => events.push(TraceEvent {
+            let events = &mut traces[place].events;
+            match (kind, events.last_mut()) {
+                // These two tell more of the event before.
+                (Kind::FromUser, Some(event)) => event.from_user = true,
+                (Kind::Frame, Some(event)) => event.stack.push(self.names.of("function", a)),
+                _ => events.push(TraceEvent {
                     at_ns,
-                    what,
+                    what: self.names.resolve(*measuring, kind, a, b)?,
                     from_user: false,
                     stack: Vec::new(),
                 }),
-                (None, Some(function)) => {
-                    events.last_mut().ok_or(Malformed)?.stack.push(function);
-                }
-                (None, None) => events.last_mut().ok_or(Malformed)?.from_user = true,
             }
         }
-        if self.due.iter().any(|(_, due)| *due > 0) {
-            return Err(Malformed);
+        match due.iter().all(|(_, due)| *due == 0) {
+            true => Ok(traces),
+            false => Err(Malformed),
         }
-        Ok(self.traces)
     }
+}
 
-    /// Says what an event is; None if it tells more of the one before.
-    fn resolve(
-        &self,
-        measuring: u32,
-        kind: Kind,
-        a: u64,
-        b: u64,
-    ) -> Result<Option<TraceKind>, Malformed> {
+impl Names {
+    /// Says what an event is.
+    fn resolve(&self, measuring: u32, kind: Kind, a: u64, b: u64) -> Result<TraceKind, Malformed> {
         let ours = |tid: u32| tid == measuring;
-        let named = |of, number| self.named(of, number);
-        let name = |tid: u32| match tid {
+        let name = |of| self.of(of, a);
+        let thread = |tid: u32| match tid {
             0 => "idle".to_owned(),
-            _ => format!("{}/{tid}", named("thread", tid.into())),
+            _ => format!("{}/{tid}", self.of("thread", tid.into())),
         };
         let task = |number| Task::from_number(number).ok_or(Malformed);
-        Ok(Some(match kind {
-            Kind::TimerEntry | Kind::VectorEntry => TraceKind::InterruptEntry {
-                name: named("vector", a),
-            },
-            Kind::TimerExit | Kind::VectorExit => TraceKind::InterruptExit {
-                name: named("vector", a),
-            },
-            Kind::InterruptEntry => TraceKind::InterruptEntry {
-                name: named("interrupt", a),
-            },
-            Kind::InterruptExit => TraceKind::InterruptExit {
-                name: named("interrupt", a),
-            },
+        let entry = |name| TraceKind::InterruptEntry { name };
+        let exit = |name| TraceKind::InterruptExit { name };
+        Ok(match kind {
+            Kind::TimerEntry | Kind::VectorEntry => entry(name("vector")),
+            Kind::TimerExit | Kind::VectorExit => exit(name("vector")),
+            Kind::InterruptEntry => entry(name("interrupt")),
+            Kind::InterruptExit => exit(name("interrupt")),
             Kind::SoftirqEntry => TraceKind::SoftirqEntry {
-                name: named("softirq", a),
+                name: name("softirq"),
             },
             Kind::SoftirqExit => TraceKind::SoftirqExit {
-                name: named("softirq", a),
+                name: name("softirq"),
             },
             Kind::TimerExpired => TraceKind::TimerExpired { wakes: a == 1 },
             Kind::Waking => {
-                let woken = task(a)?;
+                let Task { tid, priority } = task(a)?;
                 TraceKind::Waking {
-                    thread: name(woken.tid),
-                    ours: ours(woken.tid),
-                    priority: woken.priority.into(),
+                    thread: thread(tid),
+                    ours: ours(tid),
+                    priority: priority.into(),
                 }
             }
             Kind::Switch => {
                 let (from, to) = (task(a)?, task(b)?);
                 TraceKind::Switch {
-                    from: name(from.tid),
+                    from: thread(from.tid),
                     from_priority: from.priority.into(),
-                    to: name(to.tid),
+                    to: thread(to.tid),
                     to_priority: to.priority.into(),
                     ours: ours(to.tid),
                 }
@@ -135,19 +125,20 @@ impl Collector {
             Kind::Running => {
                 let tid = u32::try_from(a).map_err(|_| Malformed)?;
                 TraceKind::Running {
-                    thread: name(tid),
+                    thread: thread(tid),
                     ours: ours(tid),
                 }
             }
-            Kind::FromUser | Kind::Frame => return Ok(None),
-        }))
+            // No events of their own.
+            Kind::FromUser | Kind::Frame => return Err(Malformed),
+        })
     }
 
-    fn named(&self, of: &str, number: u64) -> String {
-        let mut names = self.names.iter();
-        match names.find(|(kind, n, _)| kind == of && *n == number) {
+    fn of(&self, what: &str, number: u64) -> String {
+        let mut names = self.0.iter();
+        match names.find(|(of, n, _)| of == what && *n == number) {
             Some((_, _, name)) => name.clone(),
-            None => format!("{of} {number}"),
+            None => format!("{what} {number}"),
         }
     }
 }

@@ -8,7 +8,10 @@ mod table;
 
 use std::panic;
 
-use crate::model::{Bin, CellPlan, Count, Event, Instance, SCHEMA, Samples, SetSamples};
+use parquet::errors::ParquetError;
+
+use crate::model::{Bin, Count, Event, Instance, SCHEMA, Samples, SetSamples};
+use crate::work::Work;
 pub(crate) use check::check;
 use table::{Column, Row, Width};
 
@@ -21,29 +24,26 @@ pub(crate) const FILES: [&str; 5] = [
     "raw.parquet",
 ];
 
-/// Encodes the samples of a cell, one content for each of [`FILES`].
-pub(crate) fn encode(plan: &CellPlan, samples: &Samples) -> Result<[Vec<u8>; 5], String> {
+/// Encodes the samples of a cell, which was asked to do `work`: one content for each of [`FILES`].
+pub(crate) fn encode(id: u32, work: &Work, samples: &Samples) -> Result<[Vec<u8>; 5], String> {
     let about = [
         ("tare.schema", SCHEMA.to_string()),
         ("tare.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("tare.plan", plan.work.to_string()),
+        ("tare.plan", work.to_string()),
     ];
-    let id = plan.id;
-    fn of<R>(samples: &Samples, list: fn(&SetSamples) -> &[R]) -> Vec<&[R]> {
+    fn each<R>(samples: &Samples, list: fn(&SetSamples) -> &[R]) -> Vec<&[R]> {
         samples.sets.iter().map(list).collect()
     }
-    let counts = of(samples, |set| &set.counts);
-    let events = of(samples, |set| &set.events);
-    let envelope = of(samples, |set| &set.envelope);
-    let raw = of(samples, |set| &set.raw);
-    let failed = |error: parquet::errors::ParquetError| error.to_string();
-    Ok([
-        table::encode(id, &[&samples.instances], &about).map_err(failed)?,
-        table::encode(id, &counts, &about).map_err(failed)?,
-        table::encode(id, &events, &about).map_err(failed)?,
-        table::encode(id, &envelope, &about).map_err(failed)?,
-        table::encode(id, &raw, &about).map_err(failed)?,
-    ])
+    let encoded = || {
+        Ok([
+            table::encode(id, &[&samples.instances], &about)?,
+            table::encode(id, &each(samples, |set| &set.counts), &about)?,
+            table::encode(id, &each(samples, |set| &set.events), &about)?,
+            table::encode(id, &each(samples, |set| &set.envelope), &about)?,
+            table::encode(id, &each(samples, |set| &set.raw), &about)?,
+        ])
+    };
+    encoded().map_err(|error: ParquetError| error.to_string())
 }
 
 /// Decodes the contents of [`FILES`] for a cell with so many sets; for the first one that is damaged, says which and
@@ -84,76 +84,25 @@ fn rows<R: Row>(id: u32, sets: usize, content: Vec<u8>) -> Result<Vec<Vec<R>>, S
     })
 }
 
-impl Row for Count {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("value", Width::U64, |row| row.value),
-        Column::new("count", Width::U64, |row| row.count),
-    ];
+/// Makes a struct the row of a table: its fields are the columns behind the numbers of cell and set, and of those types.
+macro_rules! row {
+    ($row:ident: $($field:ident $width:ident),+) => {
+        impl Row for $row {
+            const COLUMNS: &'static [Column<Self>] =
+                &[$(Column::new(stringify!($field), Width::$width, |row| row.$field.into())),+];
 
-    fn from_values(values: impl Fn(usize) -> u64) -> Self {
-        Self {
-            value: values(0),
-            count: values(1),
+            fn from_values(mut next: impl FnMut() -> u64) -> Self {
+                // A column of 32 bits holds no more.
+                Self { $($field: next() as _),+ }
+            }
         }
-    }
+    };
 }
 
-impl Row for Event {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("index", Width::U64, |row| row.index),
-        Column::new("at", Width::U64, |row| row.at),
-        Column::new("value", Width::U64, |row| row.value),
-    ];
-
-    fn from_values(values: impl Fn(usize) -> u64) -> Self {
-        Self {
-            index: values(0),
-            at: values(1),
-            value: values(2),
-        }
-    }
-}
-
-impl Row for Bin {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("bin", Width::U32, |row| u64::from(row.bin)),
-        Column::new("n", Width::U64, |row| row.n),
-        Column::new("sum", Width::U64, |row| row.sum),
-        Column::new("min", Width::U64, |row| row.min),
-        Column::new("max", Width::U64, |row| row.max),
-    ];
-
-    fn from_values(values: impl Fn(usize) -> u64) -> Self {
-        Self {
-            // The column is one of 32 bits, so nothing is cut off.
-            bin: values(0) as u32,
-            n: values(1),
-            sum: values(2),
-            min: values(3),
-            max: values(4),
-        }
-    }
-}
-
-impl Row for Instance {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("program", Width::U32, |row| u64::from(row.program)),
-        Column::new("planned_ns", Width::U64, |row| row.planned_ns),
-        Column::new("started_ns", Width::U64, |row| row.started_ns),
-        Column::new("ready_ns", Width::U64, |row| row.ready_ns),
-        Column::new("exited_ns", Width::U64, |row| row.exited_ns),
-    ];
-
-    fn from_values(values: impl Fn(usize) -> u64) -> Self {
-        Self {
-            program: values(0) as u32,
-            planned_ns: values(1),
-            started_ns: values(2),
-            ready_ns: values(3),
-            exited_ns: values(4),
-        }
-    }
-}
+row!(Count: value U64, count U64);
+row!(Event: index U64, at U64, value U64);
+row!(Bin: bin U32, n U64, sum U64, min U64, max U64);
+row!(Instance: program U32, planned_ns U64, started_ns U64, ready_ns U64, exited_ns U64);
 
 #[cfg(test)]
 mod tests;

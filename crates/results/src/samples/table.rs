@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::column::reader::ColumnReader;
-use parquet::data_type::{Int32Type, Int64Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -75,8 +75,8 @@ pub(super) trait Row: Sized + 'static {
     /// The columns behind the numbers of cell and set.
     const COLUMNS: &'static [Column<Self>];
 
-    /// Makes a row from a function that gives the value of each column by its place.
-    fn from_values(values: impl Fn(usize) -> u64) -> Self;
+    /// Makes a row from the values of its columns, one after the other.
+    fn from_values(next: impl FnMut() -> u64) -> Self;
 }
 
 /// Encodes a table of one cell, set by set; `about` becomes the file's key-value metadata.
@@ -163,7 +163,10 @@ pub(super) fn decode<R: Row>(
                 format!("does not fit to cell.json: it has set {set}, counted from 0, of {sets}")
             })?;
             let end = row + run.len();
-            of_set.extend((row..end).map(|row| R::from_values(|column| values[column][row])));
+            of_set.extend((row..end).map(|row| {
+                let mut columns = values.iter();
+                R::from_values(|| columns.next().map_or(0, |column| column[row]))
+            }));
             row = end;
         }
     }
@@ -219,16 +222,14 @@ fn put<W: std::io::Write + Send>(
     };
     match width {
         Width::U32 => {
-            let values: Vec<i32> = values.map(|value| value as u32 as i32).collect();
-            column
-                .typed::<Int32Type>()
-                .write_batch(&values, None, None)?;
+            let values: Vec<i32> = values.map(|value| value as i32).collect();
+            let column = column.typed::<Int32Type>();
+            column.write_batch(&values, None, None)?;
         }
         Width::U64 => {
-            let values: Vec<i64> = values.map(|value| value as i64).collect();
-            column
-                .typed::<Int64Type>()
-                .write_batch(&values, None, None)?;
+            let values: Vec<i64> = values.map(u64::cast_signed).collect();
+            let column = column.typed::<Int64Type>();
+            column.write_batch(&values, None, None)?;
         }
     }
     column.close()
@@ -264,48 +265,41 @@ fn get(
     size: usize,
 ) -> Result<Vec<u64>, String> {
     let broken = |error: ParquetError| format!("is damaged in column {name}: {error}");
-    let mut values = Vec::new();
-    match group.get_column_reader(place).map_err(broken)? {
-        ColumnReader::Int32ColumnReader(mut column) => {
-            let mut chunk: Vec<i32> = Vec::with_capacity(CHUNK.min(size));
-            while values.len() < size {
-                chunk.clear();
-                let most = CHUNK.min(size - values.len());
-                column
-                    .read_records(most, None, None, &mut chunk)
-                    .map_err(broken)?;
-                if chunk.is_empty() {
-                    break;
-                }
-                values.extend(chunk.iter().map(|value| u64::from(*value as u32)));
-            }
+    let values = match group.get_column_reader(place).map_err(broken)? {
+        ColumnReader::Int32ColumnReader(column) => {
+            read(column, size, |value| u64::from(value as u32))
         }
-        ColumnReader::Int64ColumnReader(mut column) => {
-            let mut chunk: Vec<i64> = Vec::with_capacity(CHUNK.min(size));
-            while values.len() < size {
-                chunk.clear();
-                let most = CHUNK.min(size - values.len());
-                column
-                    .read_records(most, None, None, &mut chunk)
-                    .map_err(broken)?;
-                if chunk.is_empty() {
-                    break;
-                }
-                values.extend(chunk.iter().map(|value| *value as u64));
-            }
-        }
+        ColumnReader::Int64ColumnReader(column) => read(column, size, |value| value as u64),
         _ => {
             return Err(format!(
                 "is damaged: its column {name} is not of whole numbers"
             ));
         }
-    }
-    if values.len() == size {
-        Ok(values)
-    } else {
-        let found = values.len();
-        Err(format!(
+    };
+    let values = values.map_err(broken)?;
+    match values.len() {
+        found if found == size => Ok(values),
+        found => Err(format!(
             "is damaged: its column {name} has {found} values instead of {size}"
-        ))
+        )),
     }
+}
+
+/// Reads up to `size` values, in pieces: a damaged file may claim more than it has.
+fn read<T: DataType>(
+    mut column: ColumnReaderImpl<T>,
+    size: usize,
+    of: impl Fn(T::T) -> u64,
+) -> Result<Vec<u64>, ParquetError> {
+    let mut values = Vec::new();
+    let mut chunk = Vec::new();
+    while values.len() < size {
+        let most = CHUNK.min(size - values.len());
+        column.read_records(most, None, None, &mut chunk)?;
+        if chunk.is_empty() {
+            break;
+        }
+        values.extend(chunk.drain(..).map(&of));
+    }
+    Ok(values)
 }

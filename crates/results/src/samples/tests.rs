@@ -5,18 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{Labels, Record, SetHead, Unit};
-use crate::target::{Group, TargetSpec};
 use crate::work::Work;
-
-fn plan(workload: &str) -> CellPlan {
-    let target = TargetSpec::new("process", Vec::new(), Group::Process);
-    let work = Work::new(workload, "repetitions=10");
-    CellPlan {
-        id: 7,
-        block: 1,
-        ..CellPlan::new("noise", target, workload, work)
-    }
-}
 
 fn event(index: u64, at: u64, value: u64) -> Event {
     Event { index, at, value }
@@ -149,7 +138,7 @@ fn latencies() -> (Record, Samples) {
 }
 
 fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
-    encode(&plan("prime"), samples).unwrap()
+    encode(7, &Work::new("prime", "repetitions=10"), samples).unwrap()
 }
 
 fn any_samples() -> impl Strategy<Value = Samples> {

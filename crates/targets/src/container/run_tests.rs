@@ -240,14 +240,14 @@ fn records_arrive_from_every_kind_of_container() {
             let seen = place.run(&format!("{PRIME} cpu=1"));
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
             let received = seen.received.unwrap();
-            assert_eq!(received.environment, "linux");
-            assert_eq!(received.preparation.cpu, Some(1), "{name}");
+            assert_eq!(received.program.agent.environment, "linux");
+            assert_eq!(received.program.preparation.cpu, Some(1), "{name}");
             assert!(
-                received.preparation.locked,
+                received.program.preparation.locked,
                 "{name}: memory could not be locked"
             );
             assert_eq!(
-                received.preparation.latency_held,
+                received.program.preparation.latency_held,
                 Path::new("/dev/cpu_dma_latency").exists(),
                 "{name}: {:?}",
                 received.notices
@@ -438,7 +438,7 @@ fn wakeups_are_measured_under_fifo_in_every_kind_of_container() {
                 )
             });
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
-            assert!(received.preparation.locked, "{name}");
+            assert!(received.program.preparation.locked, "{name}");
             let record = reported::record(received);
             for (fact, expected) in [("scheduling policy", "fifo"), ("CPU", "1")] {
                 let threads = reported::activations(&record, fact);

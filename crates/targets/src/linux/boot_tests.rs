@@ -92,7 +92,7 @@ impl Seen {
     fn facts_in(self, environment: &str) -> BTreeMap<String, String> {
         assert_eq!(self.ended.how, Ending::Done, "{}", self.text);
         let received = self.received.unwrap();
-        assert_eq!(received.environment, environment);
+        assert_eq!(received.program.agent.environment, environment);
         let mut record = reported::record(received);
         assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
         let facts = record.programs.remove(0).facts.into_iter();
@@ -234,7 +234,10 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
         });
     assert!(pinned.count() >= 1);
     let seen = watch(instance, LIMIT);
-    assert_eq!(seen.received.as_ref().unwrap().preparation.cpu, Some(1));
+    assert_eq!(
+        seen.received.as_ref().unwrap().program.preparation.cpu,
+        Some(1)
+    );
     let facts = seen.facts();
     assert_eq!(facts["CPUs online"], "0-1");
     assert_eq!(facts["isolated CPUs"], "1");

@@ -114,7 +114,7 @@ fn one_connection_and_one_copy_serve_several_cells() {
         let (ended, received) = watch(bench.launch(&target, PRIME), LIMIT);
         assert_eq!(ended.how, Ending::Done);
         let received = received.unwrap();
-        assert_eq!(received.environment, "linux");
+        assert_eq!(received.program.agent.environment, "linux");
         let record = reported::record(received);
         assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
         let agent = bench
@@ -152,7 +152,7 @@ fn the_cpu_is_one_of_the_other_machine() {
     let target = bench.target(&format!("{},cpu={first}", bench.sshd.options()));
     let (ended, received) = watch(bench.launch(&target, &format!("{PRIME} cpu=999")), LIMIT);
     assert_eq!(ended.how, Ending::Done);
-    let cpu = received.unwrap().preparation.cpu;
+    let cpu = received.unwrap().program.preparation.cpu;
     assert_eq!(cpu.map(|cpu| cpu.to_string()), Some(first));
 }
 

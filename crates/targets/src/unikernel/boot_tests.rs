@@ -127,7 +127,7 @@ fn records_arrive_from_every_machine() {
             let seen = bench.launch(PRIME);
             assert_eq!(seen.ended.how, Ending::Done, "{machine}: {}", seen.text);
             let received = seen.received.unwrap();
-            assert_eq!(received.environment, "unikernel");
+            assert_eq!(received.program.agent.environment, "unikernel");
             let record = reported::record(received);
             assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
         }
@@ -177,7 +177,7 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
         .count();
     let seen = watch(instance, LIMIT);
     assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
-    assert_eq!(seen.received.unwrap().preparation.cpu, Some(1));
+    assert_eq!(seen.received.unwrap().program.preparation.cpu, Some(1));
     // On a machine with a single CPU, all threads are there.
     let cpus = std::thread::available_parallelism().unwrap().get();
     if cpus > 2 {
