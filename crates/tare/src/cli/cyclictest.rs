@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
+use tare_report::rows::Gate;
 
 /// Holds the arguments of `tare cyclictest`.
 #[derive(Debug, Default, Args)]
@@ -144,6 +145,10 @@ pub struct CyclictestArguments {
         value_parser = number::<usize>
     )]
     pub spike_nodes: usize,
+    /// End with exit code 3 if a figure is above a limit: 'latency.p99.9 > 50us', 'missed > 1%'. May be given several
+    /// times; cyclictest does not have it
+    #[arg(long, value_name = "GATE", help_heading = "Output")]
+    pub fail_if: Vec<Gate>,
 
     /// Memory is always locked
     #[arg(short = 'm', long, help_heading = "Accepted, since it is so anyway")]
