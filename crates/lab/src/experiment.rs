@@ -15,7 +15,7 @@ use tare_wire::cpus::Cpus;
 use crate::error::ExperimentError;
 use crate::parameter::{Parameter, Values};
 
-/// Is a protocol: which work on which targets, and with which parameters.
+/// A protocol: which work on which targets, and with which parameters.
 pub trait Experiment: Debug + Sync {
     /// Returns the name of its command, and by which a study calls it.
     fn name(&self) -> &'static str;
@@ -77,7 +77,7 @@ pub trait Experiment: Debug + Sync {
     }
 }
 
-/// Is the number of runs unless said otherwise: quantiles and medians have an interval from six on.
+/// The number of runs unless said otherwise: quantiles and medians have an interval from six on.
 pub const DEFAULT_RUNS: u32 = 6;
 
 /// Says where an experiment runs: what holds for every one of them.
