@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{ArgAction, Args};
 use tare_report::rows::Gate;
 
-/// Holds the arguments of `tare cyclictest`.
+/// The arguments of `tare cyclictest`.
 #[derive(Debug, Default, Args)]
 pub struct CyclictestArguments {
     /// Measuring threads; without N one for each CPU [default: 1]
@@ -193,7 +193,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()
 }
 
-/// Holds the options of cyclictest that would measure something else: they are known, so that it can be said why.
+/// The options of cyclictest that would measure something else: they are known, so that it can be said why.
 #[derive(Debug, Default, Args)]
 pub struct RefusedArguments {
     #[arg(short = 'A', long, num_args = 0..=1, default_missing_value = "0", hide = true)]

@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is the folder in which runs are kept unless said otherwise, below the current one.
+/// The folder in which runs are kept unless said otherwise, below the current one.
 pub const RUNS: &str = "tare-runs";
 
 /// Names a new run folder by time and experiment.

@@ -153,7 +153,7 @@ fn a_consumer_of_cyclictest_s_json_reads_ours() {
     );
 }
 
-/// Is what plots of latency are made with, here without the plot: a table for each core, and the greatest latency.
+/// What plots of latency are made with, here without the plot: a table for each core, and the greatest latency.
 const PLOT: &str = r##"
 set -e
 cat > output

@@ -28,16 +28,16 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is how often it is looked whether the user asks to end.
+/// How often it is looked whether the user asks to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Is how long the agent has to report after that.
+/// How long the agent has to report after that.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Is how much longer than its threads the agent may take, at least.
+/// How much longer than its threads the agent may take, at least.
 const SLACK: Duration = Duration::from_secs(120);
 
-/// Is the longest limit: a year. A deadline beyond what the clock holds would overflow.
+/// The longest limit: a year. A deadline beyond what the clock holds would overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Measures as cyclictest does, and prints what it prints.
