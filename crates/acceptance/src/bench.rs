@@ -7,7 +7,7 @@ use tare_results::model::Labels;
 
 use crate::spin::{Spin, spins};
 use crate::verdict::Verdicts;
-use crate::{Measurement, Result, measurements, median, noise, tare};
+use crate::{Measurement, Result, measurements, median, output, run as tare};
 
 /// Measures the three costs against their bounds.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
@@ -18,15 +18,8 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 
 /// Compares the measured loops with what they are made of, in the same launch of the agent.
 fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
-    let arguments = [
-        "--workload",
-        "gap",
-        "--repetitions",
-        "10000000",
-        "--runs",
-        "21",
-    ];
-    let gap = spins(&noise(scratch, "gap", &arguments)?)?;
+    let words = "noise --workload gap --repetitions 10000000 --runs 21";
+    let gap = spins(&tare(scratch, "gap", words, &[])?)?;
     let over_read =
         |cost: f64, spin: &Spin| cost / spin.measurement.program.calibration.bare_read_cycles;
     println!(
@@ -47,14 +40,12 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         1.1,
     );
 
-    for workload in [["prime", "--limit", "22"], ["copy", "--size", "100"]] {
-        let often = ["--repetitions", "100000", "--runs", "21"];
-        let arguments = [&["--workload"], &workload[..], &often].concat();
-        let runs = measurements(&noise(scratch, workload[0], &arguments)?);
+    for (workload, size) in [("prime", "--limit 22"), ("copy", "--size 100")] {
+        let words = format!("noise --workload {workload} {size} --repetitions 100000 --runs 21");
+        let runs = measurements(&tare(scratch, workload, &words, &[])?);
         let ratios = runs.iter().map(over_region);
         println!(
-            "       {}: empty fenced region reads as {} cycles; median of the ratio {:.3}",
-            workload[0],
+            "       {workload}: empty fenced region reads as {} cycles; median of the ratio {:.3}",
             median(
                 runs.iter()
                     .map(|m| m.program.calibration.fenced_region_cycles as f64)
@@ -63,10 +54,7 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         );
         // Interruptions between samples only ever add: the least is what the loop costs.
         verdicts.at_most(
-            &format!(
-                "dead time between samples of {} / empty region, least of 21 runs",
-                workload[0]
-            ),
+            &format!("dead time between samples of {workload} / empty region, least of 21 runs"),
             ratios.fold(f64::INFINITY, f64::min),
             1.3,
         );
@@ -83,17 +71,8 @@ fn over_region(m: &Measurement) -> f64 {
 
 /// Folds, analyses and reports 100 million samples.
 fn hundred_million(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
-    let arguments = [
-        "--workload",
-        "prime",
-        "--limit",
-        "22",
-        "--repetitions",
-        "10000000",
-        "--runs",
-        "10",
-    ];
-    let folder = noise(scratch, "many", &arguments)?;
+    let words = "noise --workload prime --limit 22 --repetitions 10000000 --runs 10";
+    let folder = tare(scratch, "many", words, &[])?;
     let runs = measurements(&folder);
     let samples: u64 = runs.iter().map(|m| m.head.n).sum();
     let folded: f64 = runs
@@ -102,12 +81,8 @@ fn hundred_million(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         .zip(runs.iter().map(|m| m.program.frequencies[0].hz))
         .map(|(cycles, hz)| cycles / hz)
         .sum();
-    let path = folder
-        .path()
-        .to_str()
-        .ok_or("the folder's name is not UTF-8")?;
     let begun = Instant::now();
-    tare(&["report", path])?;
+    output(crate::tare("report")?.arg(folder.path()))?;
     let reported = begun.elapsed().as_secs_f64();
     println!("       {samples} samples: folded in {folded:.2} s, reported in {reported:.2} s");
     verdicts.at_most("folding, statistics and report, s", folded + reported, 10.0);

@@ -7,26 +7,30 @@
 //! of the same image differ by 3 ms, else by half of one. An image that idles is halted, and its QEMU waits in the kernel.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
 use crate::{Result, median, on_one_cpu};
 
-/// Is how often each image is started.
+/// How often each image is started.
 const STARTS: usize = 20;
-/// Is how many milliseconds the smallest image may take longer than the floor.
+/// How many milliseconds the smallest image may take longer than the floor.
 const MOST_LATER_MS: f64 = 2.0;
-/// Is how long an idle guest is watched.
+/// How long an idle guest is watched.
 const IDLE: Duration = Duration::from_secs(10);
-/// Is how much of one CPU an idle guest may take, in percent.
+/// How much of one CPU an idle guest may take, in percent.
 const MOST_IDLE_PERCENT: f64 = 0.3;
 
-/// Is a type of machine, with the words that it takes beyond those of all.
-const MACHINES: [(&str, &[&str]); 2] = [("microvm", &["-bios", "qboot.rom"]), ("pc", &[])];
+/// The types of machine, with the words that they take.
+const MACHINES: [(&str, &str); 2] = [
+    ("microvm", "-machine microvm,accel=tcg -bios qboot.rom"),
+    ("pc", "-machine pc,accel=tcg"),
+];
+/// What each of them has: its exit ends QEMU.
+const PARTS: &str = "-m 64 -device isa-debug-exit,iobase=0xf4,iosize=0x04";
 
 /// Starts the images, and watches one that idles.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
@@ -36,20 +40,14 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 fn check(verdicts: &mut Verdicts) -> Result<()> {
     let (floor, hello) = (image("floor")?, image("hello")?);
     for (machine, words) in MACHINES {
+        let words = format!("{words} {PARTS}");
         let (mut floors, mut hellos) = (Vec::new(), Vec::new());
         for round in 0..STARTS {
             // Who is first may pay for what the other finds in a cache: they take turns.
-            let order = if round % 2 == 0 {
-                [&floor, &hello]
-            } else {
-                [&hello, &floor]
-            };
-            for image in order {
-                let ms = first_line_ms(machine, words, image)?;
-                if image == &floor {
-                    floors.push(ms);
-                } else {
-                    hellos.push(ms);
+            for turn in 0..2 {
+                match (round + turn) % 2 {
+                    0 => floors.push(first_line_ms(&words, &floor)?),
+                    _ => hellos.push(first_line_ms(&words, &hello)?),
                 }
             }
         }
@@ -65,11 +63,7 @@ fn check(verdicts: &mut Verdicts) -> Result<()> {
             "{machine}: CPU time of an idle guest over {} s, % of a CPU",
             IDLE.as_secs()
         );
-        verdicts.at_most(
-            &what,
-            idle_percent(machine, words, &hello)?,
-            MOST_IDLE_PERCENT,
-        );
+        verdicts.at_most(&what, idle_percent(&words, &hello)?, MOST_IDLE_PERCENT);
     }
     Ok(())
 }
@@ -87,79 +81,34 @@ fn image(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Is a QEMU that ends with this value.
-struct Qemu(Child);
-
-impl Qemu {
-    fn start(machine: &str, words: &[&str], image: &Path, command_line: &str) -> Result<Self> {
-        let child = Command::new("qemu-system-x86_64")
-            .args(["-machine", &format!("{machine},accel=tcg")])
-            .args(["-nodefaults", "-no-user-config", "-display", "none"])
-            .args(["-no-reboot", "-serial", "stdio", "-m", "64"])
-            .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
-            .args(words)
-            .arg("-kernel")
-            .arg(image)
-            .args(["-append", command_line])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .map_err(|error| {
-                format!("qemu-system-x86_64: {error}; type `apt-get install qemu-system-x86`")
-            })?;
-        Ok(Self(child))
+/// Sums up the CPU time of all threads of a process, in ns.
+fn cpu_ns(pid: u32) -> Result<u64> {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(task?.path().join("schedstat"))?;
+        let ns = text.split_whitespace().next().unwrap_or_default();
+        sum += ns.parse::<u64>()?;
     }
-
-    /// Reads until the first line is complete.
-    fn wait_for_line(&mut self) -> Result<()> {
-        let output = self.0.stdout.as_mut().ok_or("standard output is a pipe")?;
-        let mut byte = [0];
-        while output.read(&mut byte)? == 1 {
-            if byte == *b"\n" {
-                return Ok(());
-            }
-        }
-        Err("the guest ended without a line".into())
-    }
-
-    /// Sums up the CPU time of all its threads, in ns.
-    fn cpu_ns(&self) -> Result<u64> {
-        let mut sum = 0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
-            let ns = text.split_whitespace().next().unwrap_or_default();
-            sum += ns.parse::<u64>()?;
-        }
-        Ok(sum)
-    }
+    Ok(sum)
 }
 
-impl Drop for Qemu {
-    fn drop(&mut self) {
-        // One that has ended by itself can't be killed, and need not be.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn first_line_ms(machine: &str, words: &[&str], image: &Path) -> Result<f64> {
+fn first_line_ms(words: &str, image: &Path) -> Result<f64> {
     let begun = Instant::now();
-    let mut qemu = Qemu::start(machine, words, image, "a line")?;
-    qemu.wait_for_line()?;
+    let mut qemu = Qemu::start(words, image, "a line")?;
+    qemu.wait_for("\n")?;
     let ms = begun.elapsed().as_secs_f64() * 1e3;
-    // It ends by itself: so the next one does not start beside it.
-    qemu.0.wait()?;
+    qemu.end()?;
     Ok(ms)
 }
 
-fn idle_percent(machine: &str, words: &[&str], image: &Path) -> Result<f64> {
-    let mut qemu = Qemu::start(machine, words, image, "then=idle")?;
-    qemu.wait_for_line()?;
+fn idle_percent(words: &str, image: &Path) -> Result<f64> {
+    let mut qemu = Qemu::start(words, image, "then=idle")?;
+    qemu.wait_for("\n")?;
+    let pid = qemu.0.0.id();
     // What QEMU still does after a start is not the guest's idling.
     thread::sleep(Duration::from_secs(1));
-    let (begun, before) = (Instant::now(), qemu.cpu_ns()?);
+    let (begun, before) = (Instant::now(), cpu_ns(pid)?);
     thread::sleep(IDLE);
-    let (wall, after) = (begun.elapsed(), qemu.cpu_ns()?);
+    let (wall, after) = (begun.elapsed(), cpu_ns(pid)?);
     Ok(100.0 * (after - before) as f64 / wall.as_nanos() as f64)
 }

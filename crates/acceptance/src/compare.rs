@@ -13,19 +13,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_experiments::catalogue;
 use tare_report::compare::{
     CompareUnit, Comparison, SIGNIFICANCE, ShiftGate, compare, is_compared, side,
 };
 use tare_report::rows::Row;
 use tare_report::{Analysis, analyse};
-use tare_results::RunFolder;
 use tare_stats::{Level, compare_groups};
 
 use crate::hog::{last_cpu, wait_for_quiet};
 use crate::verdict::Verdicts;
-use crate::{Result, median, tare};
+use crate::{Result, median, pin, run as tare};
 
 /// Comparisons of the machine with itself, half of each command.
 const COMPARISONS: usize = 40;
@@ -211,22 +209,13 @@ fn measure_all(
     cpu: usize,
     invocations: usize,
 ) -> Result<Vec<Analysis>> {
-    let option = if command.starts_with("wakeup") {
-        "-a"
-    } else {
-        "--cpu"
-    };
-    let cpu = cpu.to_string();
+    let command = format!("{command} --cpu {cpu}");
     let once = |_| {
         let folder = tempfile::tempdir_in(scratch)?;
-        let path = folder.path().join("run");
-        let path_text = path
-            .to_str()
-            .ok_or("the scratch folder's name is not UTF-8")?;
-        let mut words: Vec<&str> = command.split(' ').collect();
-        words.extend([option, &cpu, "--output", path_text]);
-        tare(&words)?;
-        Ok(analyse(&RunFolder::open(&path)?, catalogue())?)
+        Ok(analyse(
+            &tare(folder.path(), "run", &command, &[])?,
+            catalogue(),
+        )?)
     };
     (0..invocations).map(once).collect()
 }
@@ -237,10 +226,8 @@ fn beside<T>(cpu: usize, in_bursts: bool, run: impl FnOnce() -> Result<T>) -> Re
     let started = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut one = CpuSet::new();
-            one.set(cpu);
             // Elsewhere it would be no load of that CPU; what is measured then shows it.
-            let _ = sched_setaffinity(None, &one);
+            let _ = pin(cpu);
             let mut random = Rng::with_seed(1);
             let is_over = || over.load(Ordering::Relaxed);
             while !is_over() {

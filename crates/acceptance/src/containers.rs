@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,7 +21,7 @@ use tare_targets::{Engine, Job, Target, spec};
 use tare_wire::cpus::Cpus;
 
 use crate::verdict::Verdicts;
-use crate::{Result, median};
+use crate::{Result, median, output};
 
 const ROUNDS: usize = 21;
 
@@ -76,11 +76,8 @@ fn docker(guard: &Guard, verdicts: &mut Verdicts) -> Result<()> {
         "       docker, start to exit, ms: {us:.1} by tare, {calls:.1} by the same calls, \
          {command:.1} by docker run"
     );
-    verdicts.at_most(
-        "docker by tare / by the engine's interface",
-        us / calls,
-        1.1,
-    );
+    let what = "docker by tare / by the engine's interface";
+    verdicts.at_most(what, us / calls, 1.1);
     verdicts.at_most("docker by tare / by docker run", us / command, 1.1);
     Ok(())
 }
@@ -202,26 +199,16 @@ fn crun_run(state: &Path, bundle: &Path, name: &str) -> Result<f64> {
         bundle.display()
     );
     let unified = Path::new("/sys/fs/cgroup/unified");
-    let mut command = if unified.is_dir() {
-        let script = format!("umount {}; {run}", unified.display());
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation=private", "sh", "-c", &script]);
-        command
-    } else {
-        let mut command = Command::new("sh");
-        command.args(["-c", &run]);
-        command
-    };
-    timed(&mut command)
+    if !unified.is_dir() {
+        return timed(Command::new("sh").args(["-c", &run]));
+    }
+    let script = format!("umount {}; {run}", unified.display());
+    let words = ["--mount", "--propagation=private", "sh", "-c", &script];
+    timed(Command::new("unshare").args(words))
 }
 
 fn timed(command: &mut Command) -> Result<f64> {
     let begun = Instant::now();
-    let output = command.stdin(Stdio::null()).output()?;
-    let took = begun.elapsed();
-    if output.status.success() {
-        return Ok(took.as_secs_f64() * 1e3);
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(format!("{command:?}: {}: {said}", output.status).into())
+    output(command)?;
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
 }

@@ -6,9 +6,8 @@
 //! virtio port, a second process. Both run on one CPU, for the reason that [`crate::boot`] has.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt};
@@ -18,31 +17,21 @@ use tare_results::work::Work;
 use tare_targets::instance::Watcher;
 use tare_targets::{Job, spec};
 
+use crate::loads::{LOADS, show};
+use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
-use crate::{Result, median, noise, on_one_cpu};
+use crate::{Result, median, on_one_cpu, run as tare};
 
-/// Is how often each guest is started.
+/// How often each guest is started.
 const STARTS: usize = 10;
-/// Is how much longer than the least a guest may take to its first record.
+/// How much longer than the least a guest may take to its first record.
 const MOST_RATIO: f64 = 1.15;
-/// Is how long a guest may take.
+/// How long a guest may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const KERNELS: [&str; 2] = ["debian-cloud-6.1", "debian-rt-6.1"];
 
-const LOADS: [&str; 9] = [
-    "dd",
-    "hackbench",
-    "dd+hackbench",
-    "du",
-    "tar",
-    "nc",
-    "ping",
-    "stress-ng:--cpu 1 --hdd 1 --hdd-bytes 16M",
-    "command:find /usr /scratch -xdev",
-];
-
-/// Is about five seconds of timer reads under TCG, where no load takes turns.
+/// About five seconds of timer reads under TCG, where no load takes turns.
 const READS: &str = "150000000";
 
 /// Starts guests, and lets each load run in one.
@@ -54,7 +43,10 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         Ok(())
     })?;
     let scratch = tempfile::tempdir()?;
-    for (number, load) in LOADS.into_iter().enumerate() {
+    let loads = LOADS
+        .into_iter()
+        .chain(["command:find /usr /scratch -xdev"]);
+    for (number, load) in loads.enumerate() {
         inside(load, &format!("load-{number}"), scratch.path(), verdicts)?;
     }
     Ok(())
@@ -115,45 +107,17 @@ fn two_lines(scratch: &Path) -> Result<Vec<u8>> {
 /// Starts the kernel with the machine that the target `linux` has, and returns the time to the
 /// first line.
 fn first_line_ms(kernel: &Kernel, initrd: &Path) -> Result<f64> {
-    let begun = Instant::now();
-    let mut qemu = Qemu(
-        Command::new("qemu-system-x86_64")
-            .args(["-nodefaults", "-no-user-config", "-display", "none"])
-            .args(["-no-reboot", "-machine", "q35,accel=tcg", "-cpu", "max"])
-            .args(["-smp", "1", "-m", "513", "-serial", "stdio"])
-            .args(["-device", "virtio-serial-pci"])
-            .arg("-kernel")
-            .arg(&kernel.vmlinuz)
-            .arg("-initrd")
-            .arg(initrd)
-            .args(["-append", "console=ttyS0 quiet oops=panic panic=-1"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?,
+    let words = format!(
+        "-machine q35,accel=tcg -cpu max -smp 1 -m 513 -device virtio-serial-pci -initrd {}",
+        initrd.display()
     );
-    let output = qemu.0.stdout.as_mut().ok_or("standard output is a pipe")?;
-    let (mut said, mut byte) = (Vec::new(), [0]);
-    while !said.ends_with(b"first") {
-        if output.read(&mut byte)? == 0 {
-            let said = String::from_utf8_lossy(&said).into_owned();
-            return Err(format!("the guest ended without its line; it said: {said}").into());
-        }
-        said.push(byte[0]);
-    }
+    let command_line = "console=ttyS0 quiet oops=panic panic=-1";
+    let begun = Instant::now();
+    let mut qemu = Qemu::start(&words, &kernel.vmlinuz, command_line)?;
+    qemu.wait_for("first")?;
     let ms = begun.elapsed().as_secs_f64() * 1e3;
-    qemu.0.wait()?;
+    qemu.end()?;
     Ok(ms)
-}
-
-/// Is a QEMU that ends with this value.
-struct Qemu(Child);
-
-impl Drop for Qemu {
-    fn drop(&mut self) {
-        // One that has ended by itself can't be killed, and need not be.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Starts the target and returns the time from the call to the agent's first record.
@@ -162,64 +126,37 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     let target = spec::parse(&format!("linux,kernel={kernel},accel=tcg"))?;
     // Asked before, as every run does: it looks for QEMU.
     target.program()?;
-    let begun = Instant::now();
     let started_ns = tare_targets::instance::now_ns();
     // Short: what counts here is over before it starts.
     let work = Work::new("prime", "limit=22 repetitions=1000");
     let instance = target.launch(&Job::idle(&work), &guard)?;
-    let mut first = First {
-        at_ns: None,
-        began: begun,
-    };
+    let mut first = First(None);
     let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut first)?;
-    let at_ns = first.at_ns.ok_or_else(|| {
-        format!(
-            "no record came in {:?}: {:?}",
-            first.began.elapsed(),
-            ended.how
-        )
-    })?;
+    let at_ns = first
+        .0
+        .ok_or_else(|| format!("no record came: {:?}", ended.how))?;
     Ok((at_ns - started_ns) as f64 / 1e6)
 }
 
-/// Keeps when the first record came.
-struct First {
-    at_ns: Option<u64>,
-    began: Instant,
-}
+/// When the first record came.
+struct First(Option<u64>);
 
 impl Watcher for First {
     fn line(&mut self, line: &[u8], at_ns: u64) {
         if line.starts_with(b"tare2:") {
-            self.at_ns.get_or_insert(at_ns);
+            self.0.get_or_insert(at_ns);
         }
     }
 }
 
 /// Measures noise under a load inside of a guest, and prints what the load did.
 fn inside(load: &str, name: &str, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
-    let arguments = [
-        "--workload",
-        "gap",
-        "--repetitions",
-        READS,
-        "--runs",
-        "1",
-        "--target",
-        "linux,cpus=2,mem=1G",
-        "--load",
-        load,
-    ];
-    let folder = noise(scratch, name, &arguments)?;
+    let words =
+        format!("noise --workload gap --repetitions {READS} --runs 1 --target linux,cpus=2,mem=1G");
+    let folder = tare(scratch, name, &words, &["--load", load])?;
     let CellState::Done(cell) = folder.state(1) else {
         return Err(format!("{load} in a guest: the cell failed").into());
     };
     let did = cell.load.ok_or("the cell has no load")?;
-    for achieved in &did.achieved {
-        let rate = achieved.rate().ok_or("no time passed")?;
-        println!("       {load} in a guest: {rate}");
-    }
-    let first = did.achieved.first().map_or(0, |achieved| achieved.amount);
-    verdicts.at_least(&format!("{load} in a guest: amount"), first as f64, 1.0);
-    Ok(())
+    show(&format!("{load} in a guest"), &did, verdicts)
 }

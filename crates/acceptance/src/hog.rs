@@ -8,10 +8,10 @@
 //! pairs that alternate without and with the hog.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{ClockId, CpuSet, clock_nanosleep_absolute, sched_setaffinity};
+use rustix::thread::{ClockId, CpuSet, clock_nanosleep_absolute};
 use rustix::time::{Timespec, clock_gettime};
 use tare_host::{BUSY_SHARE, Sample, Source};
 use tare_stats::Span;
@@ -19,14 +19,14 @@ use tare_workloads::timing::bare_rdtsc;
 
 use crate::spin::{Spin, spins};
 use crate::verdict::Verdicts;
-use crate::{Result, median, noise};
+use crate::{Owned, Result, median, pin, run as tare};
 
 const PAIRS: usize = 5;
 const PERIOD_NS: u64 = 50_000_000;
 const BURST_NS: u64 = 1_000_000;
-/// Is how long the hog lives: longer than `tare noise` takes, and it ends by itself.
+/// How long the hog lives: longer than `tare noise` takes, and it ends by itself.
 const SECONDS: u64 = 8;
-/// Is the number of timer reads: about two seconds.
+/// The number of timer reads: about two seconds.
 const READS: &str = "200000000";
 
 /// Measures five pairs.
@@ -38,18 +38,8 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         wait_for_quiet(cpu);
         let measure = |name: &str| -> Result<Spin> {
             let name = format!("{name}-{pair}");
-            let cpu = cpu.to_string();
-            let arguments = [
-                "--workload",
-                "gap",
-                "--repetitions",
-                READS,
-                "--runs",
-                "1",
-                "--cpu",
-                &cpu,
-            ];
-            let mut spins = spins(&noise(scratch.path(), &name, &arguments)?)?;
+            let words = format!("noise --workload gap --repetitions {READS} --runs 1 --cpu {cpu}");
+            let mut spins = spins(&tare(scratch.path(), &name, &words, &[])?)?;
             spins.pop().ok_or_else(|| "the cell failed".into())
         };
         let without = measure("without")?;
@@ -121,7 +111,7 @@ pub(crate) fn last_cpu() -> Result<usize> {
     }
 }
 
-/// Is one time that the hog took the CPU.
+/// One time that the hog took the CPU.
 #[derive(Debug)]
 struct Burst {
     /// By the TSC.
@@ -130,23 +120,23 @@ struct Burst {
     cpu_ns: u64,
 }
 
-/// Is the running hog. It ends by itself, and is ended when this is dropped.
+/// The running hog. It ends by itself, and is ended when this is dropped.
 struct Hog {
-    child: Child,
-    lines: io::Lines<BufReader<std::process::ChildStdout>>,
+    child: Owned,
+    lines: io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Hog {
     /// Starts it and waits until it takes the CPU.
     fn start(cpu: usize) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["hog-thread", &cpu.to_string(), &SECONDS.to_string()])
+            .args(["hog-thread", &cpu.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
         let output = child.stdout.take().ok_or("the hog has no output")?;
         let mut hog = Self {
-            child,
+            child: Owned(child),
             lines: BufReader::new(output).lines(),
         };
         match hog.lines.next() {
@@ -168,38 +158,14 @@ impl Hog {
                 cpu_ns,
             });
         }
-        self.child.wait()?;
+        self.child.0.wait()?;
         Ok(bursts)
     }
 }
 
-impl Drop for Hog {
-    fn drop(&mut self) {
-        // Both fail if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Is the hog itself, in a process of its own.
-pub fn thread(cpu: &str, seconds: &str) -> ExitCode {
-    let (Ok(cpu), Ok(seconds)) = (cpu.parse(), seconds.parse()) else {
-        eprintln!("hog: want a CPU and a number of seconds");
-        return ExitCode::from(2);
-    };
-    match take(cpu, seconds) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("hog: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn take(cpu: usize, seconds: u64) -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set)?;
+/// The hog itself, in a process of its own.
+pub fn thread(cpu: &str) -> Result<()> {
+    pin(cpu.parse()?)?;
     let priority = libc::sched_param { sched_priority: 50 };
     // SAFETY: a live value, for this thread.
     if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) } != 0 {
@@ -213,7 +179,7 @@ fn take(cpu: usize, seconds: u64) -> Result<()> {
     println!("ready");
     io::stdout().flush()?;
 
-    let turns = seconds * 1_000_000_000 / PERIOD_NS;
+    let turns = SECONDS * 1_000_000_000 / PERIOD_NS;
     let mut bursts = Vec::with_capacity(turns as usize);
     let mut wake = now_ns(ClockId::Monotonic);
     let mut used = now_ns(ClockId::ThreadCPUTime);

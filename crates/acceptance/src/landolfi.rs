@@ -7,12 +7,13 @@ use tare_results::model::{CellPlan, Event, Record, Samples};
 use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
-use crate::{Result, tare};
+use crate::{Result, run as tare};
 
 /// Runs the study's shorter variant with the machine's clock, then the deterministic lane.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
-    let quick = reproduce(scratch.path(), "quick", &["--quick"])?;
+    let words = "reproduce landolfi-2018 --quick";
+    let quick = tare(scratch.path(), "quick", words, &[])?;
     let done = quick.plan().cells.iter();
     let done = done.filter(|plan| woken(&quick, plan).is_ok()).count();
     verdicts.at_least("landolfi-2018 --quick: places measured", done as f64, 5.0);
@@ -53,18 +54,8 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 }
 
 fn deterministic(scratch: &Path, name: &str) -> Result<RunFolder> {
-    reproduce(scratch, name, &["--deterministic", "--phase", "1"])
-}
-
-fn reproduce(scratch: &Path, name: &str, options: &[&str]) -> Result<RunFolder> {
-    let path = scratch.join(name);
-    let output = path
-        .to_str()
-        .ok_or("the scratch folder's name is not UTF-8")?;
-    let mut words = vec!["reproduce", "landolfi-2018", "--output", output];
-    words.extend(options);
-    tare(&words)?;
-    Ok(RunFolder::open(&path)?)
+    let words = "reproduce landolfi-2018 --deterministic --phase 1";
+    tare(scratch, name, words, &[])
 }
 
 /// Returns the wake-ups of a cell.

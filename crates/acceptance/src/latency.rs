@@ -14,49 +14,34 @@ use std::time::Duration;
 use tare_results::RunFolder;
 use tare_results::model::{Count, Labels};
 use tare_services::wakeup::Plan;
+use tare_stats::{Counts, Quantile};
 use tare_targets::measured::MeasuredFile;
 
 use crate::hog::{last_cpu, wait_for_quiet};
 use crate::verdict::Verdicts;
-use crate::{Measurement, Result, median, tare};
+use crate::{Measurement, Result, median, output, run as tare};
 
 const PAIRS: usize = 5;
 const SECONDS: u32 = 10;
 const INTERVAL_US: u32 = 100;
-/// Is the largest histogram that cyclictest makes: 1 ms in ns. What is longer is counted, and its maximum told.
+/// The largest histogram that cyclictest makes: 1 ms in ns. What is longer is counted, and its maximum told.
 const HISTOGRAM_NS: u32 = 1_000_000;
 
-/// Is how much memory on the disk a day may take.
+/// The space that a day may take on the disk.
 const DAY_BYTES: f64 = 200e6;
 
 /// Compares, and looks at the cost.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let cpu = last_cpu()?;
     let scratch = tempfile::tempdir()?;
-    let idle = compare("idle", None, cpu, scratch.path(), verdicts)?;
-    let excess = idle.ours_missed - idle.theirs_missed;
-    verdicts.at_most(
-        "misses idle beyond cyclictest's, points",
-        100.0 * excess,
-        0.1,
-    );
-    compare(
-        "hackbench",
-        Some("hackbench"),
-        cpu,
-        scratch.path(),
-        verdicts,
-    )?;
+    let excess = compare("idle", cpu, scratch.path(), verdicts)?;
+    let what = "misses idle beyond cyclictest's, points";
+    verdicts.at_most(what, 100.0 * excess, 0.1);
+    compare("hackbench", cpu, scratch.path(), verdicts)?;
     cost(cpu, scratch.path(), verdicts)
 }
 
-/// Holds shares of missed activations.
-struct Missed {
-    ours_missed: f64,
-    theirs_missed: f64,
-}
-
-/// Is what one program saw.
+/// What one program saw.
 #[derive(Debug)]
 struct Seen {
     min_us: f64,
@@ -67,59 +52,44 @@ struct Seen {
 }
 
 impl Seen {
-    /// Derives figures from counts per nanosecond, and what is beyond them: how many, and the longest.
-    fn of(counts: &BTreeMap<u64, u64>, beyond: (u64, u64)) -> Result<Self> {
-        let total = counts.values().sum::<u64>() + beyond.0;
-        let at = |share: f64| {
-            let mut seen = 0;
-            let due = (share * total as f64).ceil() as u64;
-            let found = counts.iter().find(|(_, count)| {
-                seen += **count;
-                seen >= due
-            });
-            found.map_or(f64::NAN, |(ns, _)| *ns as f64 / 1e3)
-        };
-        let first = counts.keys().next().ok_or("nothing was measured")?;
-        let last = counts.keys().next_back().ok_or("nothing was measured")?;
+    /// Derives figures from counts per nanosecond.
+    fn of(counts: impl IntoIterator<Item = (u64, u64)>) -> Result<Self> {
+        let counts = Counts::from_pairs(counts)?;
+        let us = |ns: Option<u64>| Ok::<_, &str>(ns.ok_or("nothing was measured")? as f64 / 1e3);
         let due = f64::from(SECONDS) * 1e6 / f64::from(INTERVAL_US);
         Ok(Self {
-            min_us: *first as f64 / 1e3,
-            median_us: at(0.5),
-            p99_us: at(0.99),
-            max_us: beyond.1.max(*last) as f64 / 1e3,
-            missed: (1.0 - total as f64 / due).max(0.0),
+            min_us: us(counts.min())?,
+            median_us: us(counts.median())?,
+            p99_us: us(counts.quantile(Quantile::P99))?,
+            max_us: us(counts.max())?,
+            missed: (1.0 - counts.total() as f64 / due).max(0.0),
         })
     }
 }
 
-fn compare(
-    name: &str,
-    load: Option<&str>,
-    cpu: usize,
-    scratch: &Path,
-    verdicts: &mut Verdicts,
-) -> Result<Missed> {
+/// Compares under a load; returns by how much the share of missed activations is above cyclictest's.
+fn compare(load: &str, cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<f64> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
-        if load.is_none() {
+        if load == "idle" {
             wait_for_quiet(cpu);
         }
         for turn in 0..2 {
-            let load = load
-                .map(|load| Background::start(load, scratch))
-                .transpose()?;
+            let _background = match load {
+                "idle" => None,
+                load => Some(Background::start(load, scratch)?),
+            };
             if (pair + turn) % 2 == 0 {
                 theirs.push(cyclictest(cpu)?);
             } else {
-                ours.push(wakeup(&format!("{name}-{pair}"), cpu, scratch)?);
+                ours.push(wakeup(&format!("{load}-{pair}"), cpu, scratch)?);
             }
-            drop(load);
         }
     }
     for (who, all) in [("cyclictest", &theirs), ("tare", &ours)] {
         let of = |get: fn(&Seen) -> f64| median(all.iter().map(get));
         println!(
-            "       {name}, {who}: min {:.2} µs, p50 {:.2}, p99 {:.2}, max {:.1}; missed {:.3} % (medians over {PAIRS})",
+            "       {load}, {who}: min {:.2} µs, p50 {:.2}, p99 {:.2}, max {:.1}; missed {:.3} % (medians over {PAIRS})",
             of(|s| s.min_us),
             of(|s| s.median_us),
             of(|s| s.p99_us),
@@ -130,49 +100,34 @@ fn compare(
     let both =
         |get: fn(&Seen) -> f64| (median(ours.iter().map(get)), median(theirs.iter().map(get)));
     let (our_min, their_min) = both(|s| s.min_us);
-    let what = format!("{name}: minimum beyond cyclictest's, µs");
+    let what = format!("{load}: minimum beyond cyclictest's, µs");
     verdicts.within(&what, our_min - their_min, -2.0, 2.0);
     let (our_median, their_median) = both(|s| s.median_us);
-    let what = format!("{name}: p50 / cyclictest's");
+    let what = format!("{load}: p50 / cyclictest's");
     verdicts.within(&what, our_median / their_median, 0.85, 1.15);
     let (ours_missed, theirs_missed) = both(|s| s.missed);
-    Ok(Missed {
-        ours_missed,
-        theirs_missed,
-    })
+    Ok(ours_missed - theirs_missed)
 }
 
 /// Runs Debian's cyclictest and reads its histogram.
 fn cyclictest(cpu: usize) -> Result<Seen> {
-    let output = Command::new("cyclictest")
-        .args(["-m", "-q", "-N", "-t1", "-p95"])
-        .args(["-i", &INTERVAL_US.to_string()])
-        .args(["-a", &cpu.to_string()])
-        .args(["-D", &SECONDS.to_string()])
-        .args(["-h", &HISTOGRAM_NS.to_string()])
-        .output()
-        .map_err(|error| format!("cyclictest cannot be run ({error}): install rt-tests"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("cyclictest: {}: {said}", output.status).into());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let words =
+        format!("-m -q -N -t1 -p95 -i {INTERVAL_US} -a {cpu} -D {SECONDS} -h {HISTOGRAM_NS}");
+    let text = output(Command::new("cyclictest").args(words.split(' ')))
+        .map_err(|error| format!("{error}; is rt-tests installed?"))?;
     let told = |name: &str| {
         let figure = text.lines().find_map(|line| line.strip_prefix(name));
         figure.and_then(|figure| figure.trim().parse().ok())
     };
-    let beyond = told("# Histogram Overflows:").zip(told("# Max Latencies:"));
+    // As if all that are beyond the histogram were as long as the longest.
+    let beyond = told("# Max Latencies:").zip(told("# Histogram Overflows:"));
     let beyond = beyond.ok_or("cyclictest's histogram has no summary")?;
-    let mut counts = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        if let Some((ns, count)) = line.split_once(char::is_whitespace)
-            && let (Ok(ns), Ok(count)) = (ns.parse(), count.trim().parse())
-            && count > 0
-        {
-            counts.insert(ns, count);
-        }
-    }
-    Seen::of(&counts, beyond)
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let counts = lines.filter_map(|line| {
+        let (ns, count) = line.split_once(char::is_whitespace)?;
+        Some((ns.parse().ok()?, count.trim().parse().ok()?))
+    });
+    Seen::of(counts.chain([beyond]))
 }
 
 /// Runs `tare wakeup` the same way.
@@ -181,22 +136,12 @@ fn wakeup(name: &str, cpu: usize, scratch: &Path) -> Result<Seen> {
     let plan = folder.plan().cells.first().ok_or("the plan is empty")?;
     let samples = folder.samples(plan.id)?;
     let counts = samples.sets.iter().flat_map(|set| &set.counts);
-    let per_ns = counts.map(|Count { value, count }| (*value, *count));
-    Seen::of(&per_ns.collect(), (0, 0))
+    Seen::of(counts.map(|Count { value, count }| (*value, *count)))
 }
 
 fn measured(name: &str, cpu: usize, seconds: u32, scratch: &Path) -> Result<RunFolder> {
-    let path = scratch.join(name);
-    let output = path
-        .to_str()
-        .ok_or("the scratch folder's name is not UTF-8")?;
-    let (cpu, seconds) = (cpu.to_string(), seconds.to_string());
-    let interval = INTERVAL_US.to_string();
-    tare(&[
-        "wakeup", "-t", "1", "-a", &cpu, "-p", "95", "-i", &interval, "-D", &seconds, "--runs",
-        "1", "--output", output,
-    ])?;
-    Ok(RunFolder::open(&path)?)
+    let words = format!("wakeup -t 1 -a {cpu} -p 95 -i {INTERVAL_US} -D {seconds} --runs 1");
+    tare(scratch, name, &words, &[])
 }
 
 /// Returns the only cell, in which one thread measured.
@@ -219,28 +164,23 @@ fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let share = 100.0 * recording_ns / (1e3 * f64::from(INTERVAL_US));
     verdicts.at_most("recording one wake-up, % of a period of 100 µs", share, 2.0);
 
-    let sizes = [sizes(&short)?, sizes(&long)?];
-    for (file, long) in &sizes[1] {
-        let short = sizes[0].get(file).copied().unwrap_or(0);
-        println!("       {file}: {short} bytes after 10 s, {long} after 40 s");
+    let (short, long) = (sizes(&short)?, sizes(&long)?);
+    let of =
+        |sizes: &BTreeMap<String, u64>, file: &str| sizes.get(file).copied().unwrap_or(0) as f64;
+    for (file, bytes) in &long {
+        let before = of(&short, file);
+        println!("       {file}: {before} bytes after 10 s, {bytes} after 40 s");
     }
-    let of = |file: &str| sizes[1].get(file).copied().unwrap_or(0) as f64;
-    let raw_bytes = of("raw.parquet") / head.raw.max(1) as f64;
+    let raw_bytes = of(&long, "raw.parquet") / head.raw.max(1) as f64;
     // Events are stored as raw ones are; on a quiet machine there are too few to tell their size from.
     let kept = (Plan::DEFAULT_RAW + Plan::DEFAULT_CAPACITY) as f64;
     let lists = raw_bytes * kept;
     // As if every further value were new: from 10 s to 40 s the tail has filled up in the same way.
-    let growth = (of("counts.parquet")
-        - sizes[0].get("counts.parquet").copied().unwrap_or(0) as f64)
-        .max(0.0)
-        / 30.0;
-    let counts = of("counts.parquet") + growth * 24.0 * 3_600.0;
-    let day = lists + counts + of("envelope.parquet");
-    verdicts.at_most(
-        "a day at 100 µs, MB on the disk at most",
-        day / 1e6,
-        DAY_BYTES / 1e6,
-    );
+    let counts = of(&long, "counts.parquet");
+    let growth = (counts - of(&short, "counts.parquet")).max(0.0) / 30.0;
+    let day = lists + counts + growth * 24.0 * 3_600.0 + of(&long, "envelope.parquet");
+    let what = "a day at 100 µs, MB on the disk at most";
+    verdicts.at_most(what, day / 1e6, DAY_BYTES / 1e6);
     Ok(())
 }
 
@@ -255,7 +195,7 @@ fn sizes(folder: &RunFolder) -> Result<BTreeMap<String, u64>> {
     Ok(sizes)
 }
 
-/// Is a load that runs beside, driven by the agent. It is ended when this is dropped.
+/// A load that runs beside, driven by the agent. It is ended when this is dropped.
 struct Background {
     child: Child,
 }

@@ -10,20 +10,21 @@ use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt, Options, Undone};
 use tare_loads::{Load, Running, availability};
-use tare_results::model::LoadPlace;
+use tare_results::model::{self, LoadPlace};
 use tare_targets::measured::MeasuredFile;
 use tare_wire::cpus::Cpus as Measured;
 
 use crate::verdict::Verdicts;
-use crate::{Result, tare_path};
+use crate::{Result, output, tare};
 
-/// Is how long each load runs.
+/// How long each load runs.
 const TIME: Duration = Duration::from_secs(5);
 
-/// Is how often `tare` is killed.
+/// How often `tare` is killed.
 const KILLS: usize = 20;
 
-const LOADS: [&str; 9] = [
+/// Loads that run anywhere.
+pub const LOADS: [&str; 8] = [
     "dd",
     "hackbench",
     "dd+hackbench",
@@ -31,15 +32,14 @@ const LOADS: [&str; 9] = [
     "tar",
     "nc",
     "ping",
-    "stress-ng:--cpu 1 --hdd 1 --hdd-bytes 64M",
-    "command:find /usr -xdev",
+    "stress-ng:--cpu 1 --hdd 1 --hdd-bytes 16M",
 ];
 
 /// Checks the loads.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let bench = tempfile::tempdir()?;
     let before = Picture::take(bench.path())?;
-    for text in LOADS {
+    for text in LOADS.into_iter().chain(["command:find /usr -xdev"]) {
         one(text, bench.path(), verdicts)?;
         let left = Picture::take(bench.path())?.beyond(&before);
         verdicts.at_most(&format!("left of {text}: {left:?}"), left.len() as f64, 0.0);
@@ -71,12 +71,7 @@ fn one(text: &str, bench: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let running = Running::start(&load.into(), agent.path()?, &anywhere, &guard, &interrupt)?;
     thread::sleep(TIME);
     let did = running.stop()?;
-    for achieved in &did.achieved {
-        let rate = achieved.rate().ok_or("no time passed")?;
-        println!("       {text}: {rate}");
-    }
-    let first = did.achieved.first().map_or(0, |achieved| achieved.amount);
-    verdicts.at_least(&format!("{text}: amount"), first as f64, 1.0);
+    show(text, &did, verdicts)?;
     let closed = guard.close();
     let killed = |undone: &&Undone| matches!(undone, Undone::ProcessKilled { .. });
     let killed: Vec<&Undone> = closed.undone.iter().filter(killed).collect();
@@ -89,45 +84,42 @@ fn one(text: &str, bench: &Path, verdicts: &mut Verdicts) -> Result<()> {
         .map_or(Ok(()), |problem| Err(problem.into()))
 }
 
+/// Prints what a load did, which must be something.
+pub fn show(what: &str, did: &model::Load, verdicts: &mut Verdicts) -> Result<()> {
+    for achieved in &did.achieved {
+        let rate = achieved.rate().ok_or("no time passed")?;
+        println!("       {what}: {rate}");
+    }
+    let first = did.achieved.first().map_or(0, |achieved| achieved.amount);
+    verdicts.at_least(&format!("{what}: amount"), first as f64, 1.0);
+    Ok(())
+}
+
 /// Kills `tare` under a load, and has one more command clean up.
 fn killed(load: &str, moment: Duration, round: usize, bench: &Path) -> Result<()> {
     let run = bench.join(format!("run-{round}"));
-    let command = || -> Result<Command> {
-        let mut command = Command::new(tare_path()?);
+    let here = |words: &str| -> Result<Command> {
+        let mut command = tare(words)?;
         command
             .env("TARE_STATE_DIR", bench.join("state"))
-            .env("TMPDIR", bench)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .env("TMPDIR", bench);
         Ok(command)
     };
-    let mut child = command()?
-        .args([
-            "noise",
-            "--workload",
-            "gap",
-            "--runs",
-            "9",
-            "--load",
-            load,
-            "--output",
-        ])
-        .arg(&run)
-        .spawn()?;
+    let mut command = here("noise --workload gap --runs 9 --load")?;
+    command.args([load, "--output"]).arg(&run);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.stdin(Stdio::null()).spawn()?;
     thread::sleep(moment);
     child.kill()?;
     child.wait()?;
-    if !command()?.arg("clean").status()?.success() {
-        return Err("tare clean failed".into());
-    }
+    output(&mut here("clean")?)?;
     if run.exists() {
         fs::remove_dir_all(run)?;
     }
     Ok(())
 }
 
-/// Is what a load could leave: processes with this check's mark, files, mounts, namespaces, control
+/// What a load could leave: processes with this check's mark, files, mounts, namespaces, control
 /// groups.
 #[derive(Debug, Default)]
 struct Picture(BTreeSet<String>);

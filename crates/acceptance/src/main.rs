@@ -28,11 +28,12 @@ mod latency;
 mod loads;
 mod pace;
 mod places;
+mod qemu;
 mod spin;
 mod verdict;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_results::model::{Outcome, Program, Record, SetHead};
@@ -40,7 +41,7 @@ use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
 
-/// Is what any step of a check may fail with; the text says what happened.
+/// The result of a step; the text of its error says what happened.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Measures something and says whether it is within its bounds.
@@ -66,10 +67,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut verdicts = Verdicts::default();
     let checked = match words[..] {
-        ["all"] => CHECKS.iter().try_for_each(|(_, run)| run(&mut verdicts)),
-        ["hog-thread", cpu, seconds] => return hog::thread(cpu, seconds),
-        [name] if let Some((_, run)) = CHECKS.iter().find(|(known, _)| *known == name) => {
-            run(&mut verdicts)
+        ["all"] => CHECKS
+            .iter()
+            .try_for_each(|(_, check)| check(&mut verdicts)),
+        ["hog-thread", cpu] => hog::thread(cpu),
+        [name] if let Some((_, check)) = CHECKS.iter().find(|(known, _)| *known == name) => {
+            check(&mut verdicts)
         }
         _ => {
             let names = CHECKS.map(|(name, _)| name).join("|");
@@ -88,29 +91,32 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs `tare` with these arguments and returns when it is done.
-fn tare(arguments: &[&str]) -> Result<()> {
-    let program = tare_path()?;
-    let output = Command::new(&program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()?;
-    if output.status.success() {
-        return Ok(());
+/// Prepares to run the `tare` beside this program; the words are parted by blanks.
+fn tare(words: &str) -> Result<Command> {
+    let path = std::env::current_exe()?.with_file_name("tare");
+    if !path.is_file() {
+        return Err(format!("{} is missing: type `make build`", path.display()).into());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("tare {}: {}\n{said}", arguments.join(" "), output.status).into())
+    let mut command = Command::new(path);
+    command.args(words.split(' '));
+    Ok(command)
 }
 
-/// Runs `tare noise` into a new folder below `scratch`, and opens it.
-fn noise(scratch: &Path, name: &str, arguments: &[&str]) -> Result<RunFolder> {
+/// Runs a command to its end, and returns its standard output.
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8(output.stdout)?);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{command:?}: {}\n{said}", output.status).into())
+}
+
+/// Runs `tare` with these words, and more that may hold blanks, into a new folder below `scratch`, and opens it.
+fn run(scratch: &Path, name: &str, words: &str, more: &[&str]) -> Result<RunFolder> {
     let path = scratch.join(name);
-    let path_text = path
-        .to_str()
-        .ok_or("the scratch folder's name is not UTF-8")?;
-    let mut all = vec!["noise", "--output", path_text];
-    all.extend(arguments);
-    tare(&all)?;
+    output(tare(words)?.args(more).arg("--output").arg(&path))?;
     Ok(RunFolder::open(&path)?)
 }
 
@@ -147,25 +153,31 @@ fn measurements(folder: &RunFolder) -> Vec<Measurement> {
         .collect()
 }
 
-/// Finds `tare` beside this program.
-fn tare_path() -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("tare");
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(format!("{} is missing: type `make build`", path.display()).into())
-    }
-}
-
 /// Runs something on one CPU, its children included, and then goes back to where it was.
 fn on_one_cpu(run: impl FnOnce() -> Result<()>) -> Result<()> {
     let before = sched_getaffinity(None)?;
-    let mut one = CpuSet::new();
-    one.set(hog::last_cpu()?);
-    sched_setaffinity(None, &one)?;
+    pin(hog::last_cpu()?)?;
     let done = run();
     sched_setaffinity(None, &before)?;
     done
+}
+
+/// Pins this thread to a CPU.
+fn pin(cpu: usize) -> Result<()> {
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    Ok(sched_setaffinity(None, &one)?)
+}
+
+/// A process that ends with this value.
+struct Owned(Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // One that has ended by itself can't be killed, and need not be.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Returns the median; of an even number of values the higher of the middle two.

@@ -10,7 +10,7 @@ use tare_results::CellState;
 use tare_results::model::Outcome;
 
 use crate::verdict::Verdicts;
-use crate::{Result, noise};
+use crate::{Result, run as tare};
 
 const TARGETS: [&str; 21] = [
     "process",
@@ -39,19 +39,9 @@ const TARGETS: [&str; 21] = [
 /// Runs all of them.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
-    let mut arguments = vec![
-        "--workload",
-        "prime",
-        "--repetitions",
-        "20000",
-        "--runs",
-        "1",
-        "--start-engine",
-    ];
-    for target in TARGETS {
-        arguments.extend(["--target", target]);
-    }
-    let folder = noise(scratch.path(), "places", &arguments)?;
+    let words = "noise --workload prime --repetitions 20000 --runs 1 --start-engine";
+    let targets = TARGETS.map(|target| ["--target", target]);
+    let folder = tare(scratch.path(), "places", words, targets.as_flattened())?;
     let mut done = 0;
     for plan in &folder.plan().cells {
         let (state, facts) = match folder.state(plan.id) {

@@ -5,7 +5,7 @@ use tare_stats::{Gap, Trace, Unkept};
 
 use crate::{Measurement, Result, measurements};
 
-/// Is one spin of `gap`.
+/// One spin of `gap`.
 #[derive(Debug)]
 pub struct Spin {
     /// Sums and calibration.

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// Is one of a container's two streams.
+/// One of a container's two streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -16,11 +16,11 @@ pub enum Stream {
     Error,
 }
 
-/// Is how many reads of 16 KiB are made at a time: who writes without pause can't hold the reader
+/// How many reads of 16 KiB are made at a time: who writes without pause can't hold the reader
 /// up.
 const MOST_READS: usize = 64;
 
-/// Is the connection to what a container writes. It can be polled.
+/// The connection to what a container writes. It can be polled.
 #[derive(Debug)]
 pub struct Attached {
     stream: UnixStream,

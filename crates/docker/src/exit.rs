@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::http::{Head, unchunk};
 
-/// Is a question that is answered when the container has ended. It can be polled.
+/// A question that is answered when the container has ended. It can be polled.
 #[derive(Debug)]
 pub struct Exit {
     stream: UnixStream,

@@ -9,16 +9,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Is the version of the engine's interface that is spoken.
+/// The version of the engine's interface that is spoken.
 const VERSION: &str = "/v1.41";
 
-/// Is the longest head of an answer that is read.
+/// The longest head of an answer that is read.
 const MOST_HEAD: usize = 16 * 1024;
 
-/// Is the longest body that is read.
+/// The longest body that is read.
 const MOST_BODY: u64 = 16 * 1024 * 1024;
 
-/// Is one request.
+/// One request.
 #[derive(Debug)]
 pub(crate) struct Request {
     head: String,
@@ -68,7 +68,7 @@ pub(crate) fn send(socket: &Path, request: &Request, limit: Duration) -> io::Res
     Ok(stream)
 }
 
-/// Is the head of an answer.
+/// The head of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,

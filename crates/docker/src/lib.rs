@@ -30,7 +30,7 @@ pub use attached::{Attached, Stream};
 pub use exit::Exit;
 use http::Request;
 
-/// Is how long most calls may take. Starting a container takes half a second on a busy machine.
+/// How long most calls may take. Starting a container takes half a second on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Says what went wrong with an engine.
@@ -64,13 +64,13 @@ pub enum DockerError {
     },
 }
 
-/// Is an engine, known by its socket.
+/// An engine, known by its socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Docker {
     socket: PathBuf,
 }
 
-/// Is a container that was made and not yet started.
+/// A container that was made and not yet started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     /// Its id.

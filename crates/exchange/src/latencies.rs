@@ -34,7 +34,7 @@ pub struct Thread {
     pub threshold_ns: u64,
 }
 
-/// Holds the latencies of one thread, whatever phases they were in.
+/// The latencies of one thread, whatever phases they were in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latencies {
     /// The thread and its sums.
@@ -53,7 +53,7 @@ pub struct Latencies {
     known_from_ns: Option<u64>,
 }
 
-/// Is a wake-up whose place among all is known.
+/// A wake-up whose place among all is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     /// How many wake-ups were before it.

@@ -10,7 +10,7 @@ use tare_targets::{Engine, TargetError};
 
 use crate::execute::Places;
 
-/// Holds the engine that runs at the moment, if one was started here.
+/// The engine that runs at the moment, if one was started here.
 #[derive(Debug)]
 pub(crate) struct Engines {
     /// Whether the user wants engines to be started.

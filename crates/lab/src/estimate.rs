@@ -8,7 +8,7 @@
 pub const OVERHEAD_SECONDS: f64 = 0.3;
 /// Time to start a load and to end it.
 pub const LOAD_SECONDS: f64 = 2.0;
-/// Is how much longer a workload takes that shares its CPU with a load.
+/// How much longer a workload takes that shares its CPU with a load.
 const LOAD_FACTOR: f64 = 4.0;
 
 /// Returns the estimated duration of a cell under a load, from that of the same cell without: the load has to be started

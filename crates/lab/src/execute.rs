@@ -26,21 +26,21 @@ use crate::engines::Engines;
 use crate::error::ExperimentError;
 use crate::loaded::Loaded;
 
-/// Is told what happens during a run.
+/// Takes note of what happens during a run.
 pub trait Observer {
-    /// Is told that a cell starts: the `number`th of `of` that run now.
+    /// Takes note that a cell starts: the `number`th of `of` that run now.
     fn started(&mut self, plan: &CellPlan, number: usize, of: usize);
 
     /// May redraw a progress display. Returns after how long again, or None if nobody looks.
     fn tick(&mut self) -> Option<Duration>;
 
-    /// Is told how far a measuring thread is, if the cell's plan asks for it.
+    /// Takes note of how far a measuring thread is, if the cell's plan asks for it.
     fn live(&mut self, _plan: &CellPlan, _live: &Live) {}
 
-    /// Is told at once that a latency above the limit of the cell's plan was seen.
+    /// Takes note, at once, that a latency above the limit of the cell's plan was seen.
     fn exceeded(&mut self, _plan: &CellPlan, _exceeded: &Exceeded) {}
 
-    /// Is told what came of a cell, after it was written.
+    /// Takes note of what came of a cell, after it was written.
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>);
 }
 
@@ -124,7 +124,7 @@ fn write(
     }
 }
 
-/// Holds the targets of a plan, with what executes the measured code there.
+/// The targets of a plan, with what executes the measured code there.
 pub(crate) struct Places {
     targets: HashMap<TargetSpec, Place>,
     /// When this invocation began.
@@ -185,10 +185,20 @@ impl Places {
         let daemons = engine::daemons();
         let target = place.target.as_ref();
         let started_at = Timestamp::now();
+        let cell = |outcome, notices, load| Cell {
+            schema: SCHEMA,
+            plan: plan.clone(),
+            invocation: self.invocation,
+            started_at,
+            outcome,
+            notices,
+            load,
+            daemons,
+        };
         let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
             Ok(loaded) => loaded,
             Err(LoadError::Stopped) => return None,
-            Err(error) => return Some((unloaded(plan, self.invocation, started_at, &error), None)),
+            Err(error) => return Some((cell(failed(&error), Vec::new(), None), None)),
         };
         let mut times = Instance {
             planned_ns: now_ns(),
@@ -229,25 +239,22 @@ impl Places {
                 let phases = load
                     .as_ref()
                     .map_or_else(Vec::new, |load| load.phases_of(plan));
-                let agent = agent(&place.program);
+                let program = place.program.clone();
+                let agent = Agent {
+                    sha256: program.sha256,
+                    emulated: program.emulated,
+                    accelerator: program.accelerator,
+                    kernel: program.kernel,
+                    ..Agent::default()
+                };
                 let (record, samples, mut notices) = received.into_record(agent, times, &phases);
                 notices.extend(of_instance);
-                notices.extend(place.program.notice.clone());
+                notices.extend(program.notice);
                 (Outcome::done(record), Some(samples), notices)
             }
             (Err(reason), _) => (Outcome::Failed { reason }, None, Vec::new()),
         };
-        let cell = Cell {
-            schema: SCHEMA,
-            plan: plan.clone(),
-            invocation: self.invocation,
-            started_at,
-            outcome,
-            notices,
-            load: load.ok().flatten(),
-            daemons,
-        };
-        Some((cell, samples))
+        Some((cell(outcome, notices, load.ok().flatten()), samples))
     }
 }
 
@@ -257,26 +264,7 @@ fn failed(error: &LoadError) -> Outcome {
     }
 }
 
-/// Returns a cell that failed because its load could not be started.
-fn unloaded(
-    plan: &CellPlan,
-    invocation: Timestamp,
-    started_at: Timestamp,
-    error: &LoadError,
-) -> Cell {
-    Cell {
-        schema: SCHEMA,
-        plan: plan.clone(),
-        invocation,
-        started_at,
-        outcome: failed(error),
-        notices: Vec::new(),
-        load: None,
-        daemons: Vec::new(),
-    }
-}
-
-/// Is the longest limit of a cell: a year. A deadline further away than the clock reaches would
+/// The longest limit of a cell: a year. A deadline further away than the clock reaches would
 /// overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
@@ -339,17 +327,5 @@ fn judge(
             doing.map(|doing| format!("; {doing}")).unwrap_or_default()
         )),
         Ending::Stopped => Err("stopped by the user".to_owned()),
-    }
-}
-
-/// Says who runs a program, as far as the laboratory knows.
-fn agent(program: &Program) -> Agent {
-    Agent {
-        version: String::new(),
-        environment: String::new(),
-        sha256: program.sha256.clone(),
-        emulated: program.emulated,
-        accelerator: program.accelerator.clone(),
-        kernel: program.kernel.clone(),
     }
 }

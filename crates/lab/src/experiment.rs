@@ -17,7 +17,7 @@ use crate::error::ExperimentError;
 use crate::estimate::{limit_seconds, limit_seconds_under_load, under_load};
 use crate::parameter::{Parameter, Values};
 
-/// Is a protocol: which work on which targets, and with which parameters.
+/// A protocol: which work on which targets, and with which parameters.
 pub trait Experiment: Debug + Sync {
     /// Returns the name of its command, and by which a study calls it.
     fn name(&self) -> &'static str;
@@ -79,7 +79,7 @@ pub trait Experiment: Debug + Sync {
     }
 }
 
-/// Is the number of runs unless said otherwise: quantiles and medians have an interval from six on.
+/// The number of runs unless said otherwise: quantiles and medians have an interval from six on.
 pub const DEFAULT_RUNS: u32 = 6;
 
 /// Says where an experiment runs: what holds for every one of them.

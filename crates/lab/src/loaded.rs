@@ -14,7 +14,7 @@ use tare_targets::Target;
 use tare_targets::measured::MeasuredFile;
 use tare_wire::phases::LEAD_NS;
 
-/// Is the load of a cell while it runs.
+/// The load of a cell while it runs.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     /// There is none.
@@ -30,7 +30,7 @@ pub(crate) enum Loaded {
     },
 }
 
-/// Is a load on this machine.
+/// A load on this machine.
 #[derive(Debug)]
 pub(crate) struct Beside {
     running: Running,

@@ -69,7 +69,7 @@ pub enum Takes {
     Action,
 }
 
-/// Is a value of a parameter.
+/// A value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// A number, or a time in ns.
@@ -181,7 +181,7 @@ impl fmt::Display for Takes {
     }
 }
 
-/// Holds the values that are given to an experiment, by parameter. What is not given is not in it. A
+/// The values that are given to an experiment, by parameter. What is not given is not in it. A
 /// parameter of one value has a list of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values(BTreeMap<&'static str, Vec<Value>>);

@@ -12,12 +12,12 @@ use crate::experiment::{Experiment, Place};
 use crate::order;
 use crate::parameter::Values;
 
-/// Is the greatest number of cells of a plan: their folders are named by four digits or more, and
+/// The greatest number of cells of a plan: their folders are named by four digits or more, and
 /// a run of more is better split.
 pub const MOST_CELLS: u64 = 100_000;
 
-/// Holds what a plan says of the whole run, whatever is measured.
-#[derive(Clone, Debug)]
+/// What a plan says of the whole run, whatever is measured.
+#[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// Seed of the order within blocks.
     pub seed: u64,
@@ -35,7 +35,7 @@ pub struct Frame {
     pub study: Option<StudyPlan>,
 }
 
-/// Is a cell that is to be repeated.
+/// A cell that is to be repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeated {
     /// The cell, not yet numbered.
@@ -77,16 +77,7 @@ pub fn of_one(
 /// Returns [`ExperimentError`] if there is nothing to run, more than fits into one run, or a target
 /// that does not exist.
 pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentError> {
-    let all: u64 = cells.iter().map(|repeated| u64::from(repeated.runs)).sum();
-    if all == 0 {
-        let what = if cells.is_empty() {
-            "the list of targets or workloads"
-        } else {
-            "the number of runs"
-        };
-        return Err(ExperimentError::Nothing { what });
-    }
-    at_most(all)?;
+    at_most(runs_of(cells)?)?;
     let planned = in_order(cells, frame.seed, (1, 1))?;
     Ok(Plan {
         schema: SCHEMA,
@@ -125,16 +116,23 @@ pub fn more_runs(plan: &Plan, runs: u32) -> Result<Vec<CellPlan>, ExperimentErro
     for known in &mut cells {
         known.runs = (u64::from(runs) * u64::from(known.runs) / u64::from(most)) as u32;
     }
-    let added: u64 = cells.iter().map(|known| u64::from(known.runs)).sum();
-    if added == 0 {
-        let what = "the number of runs";
-        return Err(ExperimentError::Nothing { what });
-    }
-    at_most(plan.cells.len() as u64 + added)?;
+    at_most(plan.cells.len() as u64 + runs_of(&cells)?)?;
     let id = plan.cells.len() as u32 + 1;
     let block = plan.cells.iter().map(|cell| cell.block).max().unwrap_or(0) + 1;
     // Another order than that of the blocks before, and the same again for the same run.
     in_order(&cells, plan.seed.wrapping_add(block.into()), (id, block))
+}
+
+/// Counts the runs of cells, of which there must be some.
+fn runs_of(cells: &[Repeated]) -> Result<u64, ExperimentError> {
+    let what = match cells {
+        [] => "the list of targets or workloads",
+        _ => "the number of runs",
+    };
+    match cells.iter().map(|repeated| u64::from(repeated.runs)).sum() {
+        0 => Err(ExperimentError::Nothing { what }),
+        runs => Ok(runs),
+    }
 }
 
 /// Puts cells into blocks, and numbers both from here on.
@@ -216,17 +214,12 @@ mod tests {
             .collect();
         let frame = Frame {
             seed: 7,
-            cpu: 0,
-            cpu_reason: "asked for".to_owned(),
-            settings: Vec::new(),
-            start_engine: false,
-            command: Vec::new(),
-            study: None,
+            ..Frame::default()
         };
         assemble(&cells, frame).unwrap()
     }
 
-    fn runs_of(cells: &[CellPlan], size: u64) -> usize {
+    fn of_size(cells: &[CellPlan], size: u64) -> usize {
         let own = cells
             .iter()
             .filter(|cell| cell.labels.number("size") == Some(size));
@@ -250,11 +243,11 @@ mod tests {
     fn what_ran_less_often_gets_as_many_fewer() {
         let mut plan = plan(&[6, 3, 1]);
         let more = more_runs(&plan, 6).unwrap();
-        assert_eq!([1, 2, 3].map(|size| runs_of(&more, size)), [6, 3, 1]);
+        assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [6, 3, 1]);
         plan.cells.extend(more);
         // The relation stays, however often runs are added; a sixth of two is none.
         let more = more_runs(&plan, 2).unwrap();
-        assert_eq!([1, 2, 3].map(|size| runs_of(&more, size)), [2, 1, 0]);
+        assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [2, 1, 0]);
     }
 
     proptest! {
@@ -278,7 +271,7 @@ mod tests {
             prop_assert!(added.windows(2).all(|two| two[0].block <= two[1].block));
             for (size, runs) in (1..).zip(&runs) {
                 let fair = u64::from(more * runs / most);
-                prop_assert_eq!(runs_of(&added, size) as u64, fair);
+                prop_assert_eq!(of_size(&added, size) as u64, fair);
             }
         }
     }

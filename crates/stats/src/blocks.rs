@@ -42,14 +42,11 @@ pub fn blocks(rows: &[Tally], blocks: usize) -> Result<Vec<Tally>, StatsError> {
             let share = u128::from(total) * block as u128 / blocks as u128;
             nearest_end(&ends, share as u64).clamp(least, most)
         };
-        made.push(
-            rows[from..to]
-                .iter()
-                .fold(Tally::default(), |sum, row| Tally {
-                    count: sum.count + row.count,
-                    sum: sum.sum + row.sum,
-                }),
-        );
+        let rows = &rows[from..to];
+        made.push(Tally {
+            count: rows.iter().map(|row| row.count).sum(),
+            sum: rows.iter().map(|row| row.sum).sum(),
+        });
         from = to;
     }
     Ok(made)

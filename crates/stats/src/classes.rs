@@ -7,13 +7,11 @@ use crate::delays::DelayTally;
 use crate::error::StatsError;
 use crate::observed::{LeftOut, Observed};
 
-/// Divides delays into classes: above the first bound, above the second, and so on.
+/// The lower bounds of classes of delays, rising: each class ends at the next one's, the last has no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DelayClasses {
-    bounds: Vec<u64>,
-}
+pub struct DelayClasses([u64; 4]);
 
-/// Describes one class: delays in (`above`, `up_to`] cycles.
+/// One class: delays in (`above`, `up_to`] cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayClass {
     /// `A` for the smallest delays, then in the order of the alphabet.
@@ -25,54 +23,25 @@ pub struct DelayClass {
 }
 
 impl DelayClasses {
-    /// Are the bounds of kot-2019: A (150, 400], B (400, 2,000], C (2,000, 6,000], D above 6,000
-    /// cycles.
+    /// Returns the classes of kot-2019: A (150, 400], B (400, 2,000], C (2,000, 6,000], D above 6,000 cycles.
     ///
     /// They were set on a machine whose TSC runs at 2.2 GHz.
-    pub const KOT_2019: [u64; 4] = [150, 400, 2_000, 6_000];
-
-    /// Takes rising bounds in cycles; each opens a class that ends at the next, the last has no end.
-    ///
-    /// # Errors
-    ///
-    /// [`StatsError::ClassBounds`] for no bounds, more than 26, or bounds that do not rise.
-    pub fn new(bounds: &[u64]) -> Result<Self, StatsError> {
-        let falls = bounds.windows(2).position(|pair| pair[0] >= pair[1]);
-        match falls {
-            Some(before) => Err(StatsError::ClassBounds {
-                position: before + 2,
-            }),
-            None if bounds.is_empty() => Err(StatsError::ClassBounds { position: 1 }),
-            None if bounds.len() > 26 => Err(StatsError::ClassBounds { position: 27 }),
-            None => Ok(Self {
-                bounds: bounds.to_vec(),
-            }),
-        }
-    }
-
-    /// Returns the classes of kot-2019.
     pub fn kot_2019() -> Self {
-        Self {
-            bounds: Self::KOT_2019.to_vec(),
-        }
+        Self([150, 400, 2_000, 6_000])
     }
 
     /// Iterates over the classes, smallest delays first.
-    pub fn iter(&self) -> impl Iterator<Item = DelayClass> + '_ {
-        let letters = 'A'..='Z';
-        self.bounds
-            .iter()
-            .zip(letters)
-            .enumerate()
-            .map(|(i, (&above, letter))| DelayClass {
-                letter,
-                above,
-                up_to: self.bounds.get(i + 1).copied(),
-            })
+    pub(crate) fn iter(&self) -> impl Iterator<Item = DelayClass> + '_ {
+        let letters = ('A'..).zip(self.0);
+        letters.enumerate().map(|(i, (letter, above))| DelayClass {
+            letter,
+            above,
+            up_to: self.0.get(i + 1).copied(),
+        })
     }
 }
 
-/// Holds one line of a class table.
+/// One line of a class table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassRow {
     /// Which delays are counted.
@@ -81,13 +50,11 @@ pub struct ClassRow {
     pub delays: Observed<DelayTally>,
 }
 
-/// Holds the delays of one run or of several, by class.
+/// The delays of one run or of several, by class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassTable {
     /// One row per class, smallest delays first.
     pub rows: Vec<ClassRow>,
-    /// Recorded samples that are in no class, because their delay is not above the first bound.
-    pub below: u64,
 }
 
 impl ClassTable {
@@ -110,10 +77,7 @@ impl ClassTable {
                 delays: add_observed(&a.delays, &b.delays),
             })
             .collect();
-        Ok(Self {
-            rows,
-            below: self.below + other.below,
-        })
+        Ok(Self { rows })
     }
 }
 
@@ -175,7 +139,6 @@ mod tests {
         let full = Delays::of_run(&made).unwrap().classify(&classes);
         let twice = full.add(&full).unwrap();
         assert_eq!(counts_of(&twice), [('A', 0), ('B', 0), ('C', 0), ('D', 2)]);
-        assert_eq!(twice.below, 2 * 9_999);
 
         let nothing = Counts::default();
         let recording = Recording {
@@ -196,19 +159,7 @@ mod tests {
 
         let other = Delays::of_run(&made)
             .unwrap()
-            .classify(&DelayClasses::new(&[7]).unwrap());
+            .classify(&DelayClasses([7, 8, 9, 10]));
         assert_eq!(full.add(&other), Err(StatsError::ClassesDiffer));
-    }
-
-    #[test]
-    fn bounds_must_rise() {
-        let position = |bounds: &[u64]| match DelayClasses::new(bounds) {
-            Err(StatsError::ClassBounds { position }) => position,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(position(&[]), 1);
-        assert_eq!(position(&[150, 150]), 2);
-        assert_eq!(position(&[1, 3, 2]), 3);
-        assert_eq!(position(&(0..27).collect::<Vec<_>>()), 27);
     }
 }

@@ -9,7 +9,7 @@ use crate::moments::{Moments, nearest_to_mean};
 use crate::quantile::{Quantile, QuantileEstimate};
 use crate::tally::Tally;
 
-/// Holds how often each value occurred, exactly.
+/// How often each value occurred, exactly.
 ///
 /// Values are mostly cycles. The pairs rise strictly in value and no count is zero, so two
 /// histograms of the same samples are equal.
@@ -39,11 +39,8 @@ impl Counts {
     /// Takes the vector and sorts it in place: 10 million samples need no second copy.
     pub fn from_samples(mut samples: Vec<u64>) -> Self {
         samples.sort_unstable();
-        let mut counts = Self::default();
-        for run in samples.chunk_by(|a, b| a == b) {
-            counts.push_unchecked(run[0], run.len() as u64);
-        }
-        counts
+        let equal = samples.chunk_by(|a, b| a == b);
+        Self::of_rising(equal.map(|run| (run[0], run.len() as u64)).collect())
     }
 
     /// Adds the samples of two histograms.
@@ -141,13 +138,6 @@ impl Counts {
         Moments::about(self.tally, squares)
     }
 
-    /// Returns the standard deviation of the population (divided by n), or `None` without samples.
-    ///
-    /// Samples that are all equal give exactly 0.
-    pub fn population_sd(&self) -> Option<f64> {
-        self.moments().map(|moments| moments.population_sd)
-    }
-
     /// Returns the smallest value, or `None` without samples.
     pub fn min(&self) -> Option<u64> {
         self.pairs.first().map(|&(value, _)| value)
@@ -156,16 +146,6 @@ impl Counts {
     /// Returns the largest value, or `None` without samples.
     pub fn max(&self) -> Option<u64> {
         self.pairs.last().map(|&(value, _)| value)
-    }
-
-    /// Returns the most frequent value, the smallest of several, or `None` without samples.
-    pub fn mode(&self) -> Option<u64> {
-        // `max_by_key` keeps the last of equals, so the pairs are walked from the largest value.
-        self.pairs
-            .iter()
-            .rev()
-            .max_by_key(|&&(_, count)| count)
-            .map(|&(value, _)| value)
     }
 
     /// Returns a quantile by nearest rank, or `None` without samples.
@@ -187,14 +167,7 @@ impl Counts {
 
     /// Returns a quantile if enough samples lie beyond it, and else how many samples it needs.
     pub fn supported_quantile(&self, quantile: Quantile) -> QuantileEstimate {
-        let refused = QuantileEstimate::Refused {
-            needed: quantile.samples_needed(),
-        };
-        if !quantile.is_supported_by(self.total()) {
-            return refused;
-        }
-        self.quantile(quantile)
-            .map_or(refused, QuantileEstimate::Value)
+        QuantileEstimate::of(quantile, self.total(), || self.quantile(quantile))
     }
 
     /// Returns the median by nearest rank (the lower one of an even number), or `None` without
@@ -215,47 +188,29 @@ impl Counts {
     pub fn tally_between(&self, above: u64, up_to: Option<u64>) -> Tally {
         let from = self.first_above(above);
         let to = up_to.map_or(self.pairs.len(), |bound| self.first_above(bound));
-        let mut tally = Tally::default();
-        for &(value, count) in self.pairs.get(from..to).unwrap_or_default() {
-            tally.count += count;
-            tally.sum += u128::from(value) * u128::from(count);
-        }
-        tally
-    }
-
-    /// Returns the sum of `value` − `base` over the samples above both `bound` and `base`.
-    ///
-    /// With a base that is not whole, such as a mean, use [`Delays`](crate::Delays).
-    pub fn excess_above(&self, bound: u64, base: u64) -> u128 {
-        let tally = self.tally_between(bound.max(base), None);
-        tally.sum - u128::from(base) * u128::from(tally.count)
+        let inside = self.pairs.get(from..to).unwrap_or_default();
+        inside.iter().copied().collect()
     }
 
     /// Returns the samples less a fixed overhead, such as the minimum of an empty region.
     ///
     /// Samples shorter than the overhead become 0, so the number of samples stays.
     pub fn net(&self, overhead: u64) -> Self {
-        let mut net = Self::default();
-        let at_zero = self.pairs.partition_point(|&(value, _)| value <= overhead);
-        let zeros = self.pairs[..at_zero].iter().map(|&(_, count)| count).sum();
-        if zeros > 0 {
-            net.push_unchecked(0, zeros);
-        }
-        net.pairs.reserve(self.pairs.len() - at_zero);
-        for &(value, count) in &self.pairs[at_zero..] {
-            net.push_unchecked(value - overhead, count);
-        }
-        net
+        let (at_zero, above) = self.pairs.split_at(self.first_above(overhead));
+        let zeros: u64 = at_zero.iter().map(|&(_, count)| count).sum();
+        let zeros = (zeros > 0).then_some((0, zeros));
+        let above = above
+            .iter()
+            .map(|&(value, count)| (value - overhead, count));
+        Self::of_rising(zeros.into_iter().chain(above).collect())
     }
 
     /// Takes pairs that rise weakly in value and hold no zero count.
     fn from_sorted(mut pairs: Vec<(u64, u64)>) -> Result<Self, StatsError> {
-        let mut tally = Tally::default();
+        let mut total = 0_u64;
         for &(value, count) in &pairs {
-            let sum = tally.count.checked_add(count);
-            tally.count = sum.ok_or(StatsError::CountOverflow { value })?;
-            // Fits: (2^64 − 1) samples of at most 2^64 − 1.
-            tally.sum += u128::from(value) * u128::from(count);
+            let sum = total.checked_add(count);
+            total = sum.ok_or(StatsError::CountOverflow { value })?;
         }
         pairs.dedup_by(|next, kept| {
             let equal = next.0 == kept.0;
@@ -264,14 +219,13 @@ impl Counts {
             }
             equal
         });
-        Ok(Self { pairs, tally })
+        Ok(Self::of_rising(pairs))
     }
 
-    /// Appends a value above all others; the caller knows that the total fits.
-    fn push_unchecked(&mut self, value: u64, count: u64) {
-        self.pairs.push((value, count));
-        self.tally.count += count;
-        self.tally.sum += u128::from(value) * u128::from(count);
+    /// Takes pairs that rise strictly in value, hold no zero count and fewer than 2^64 samples.
+    fn of_rising(pairs: Vec<(u64, u64)>) -> Self {
+        let tally = pairs.iter().copied().collect();
+        Self { pairs, tally }
     }
 
     fn first_above(&self, bound: u64) -> usize {
@@ -287,6 +241,10 @@ mod tests {
         Counts::from_pairs(pairs.iter().copied()).unwrap()
     }
 
+    fn sd(counts: &Counts) -> f64 {
+        counts.moments().unwrap().population_sd
+    }
+
     #[test]
     fn pairs_are_sorted_added_up_and_freed_of_zeros() {
         let made = counts(&[(9, 1), (3, 2), (9, 4), (5, 0), (3, 1)]);
@@ -300,10 +258,7 @@ mod tests {
         let nothing = counts(&[(7, 0)]);
         assert!(nothing.is_empty());
         assert_eq!(nothing.moments(), None);
-        assert_eq!(
-            (nothing.min(), nothing.max(), nothing.mode()),
-            (None, None, None)
-        );
+        assert_eq!((nothing.min(), nothing.max()), (None, None));
         assert_eq!((nothing.mean(), nothing.median()), (None, None));
         assert_eq!(nothing.net(5), nothing);
     }
@@ -331,29 +286,18 @@ mod tests {
         // One sample among 10^8 is one cycle longer: variance (1/n)(1 − 1/n).
         let made = counts(&[(1_000_000_000, 99_999_999), (1_000_000_001, 1)]);
         let expected = (1e-8_f64 * (1.0 - 1e-8)).sqrt();
-        let sd = made.population_sd().unwrap();
-        assert!((sd / expected - 1.0).abs() < 1e-14, "{sd}");
+        assert!((sd(&made) / expected - 1.0).abs() < 1e-14);
         // And one shorter, where the pivot is above the mean.
         let made = counts(&[(999_999_999, 1), (1_000_000_000, 99_999_999)]);
-        let sd = made.population_sd().unwrap();
-        assert!((sd / expected - 1.0).abs() < 1e-14, "{sd}");
+        assert!((sd(&made) / expected - 1.0).abs() < 1e-14);
     }
 
     #[test]
     fn equal_samples_have_no_spread_and_extremes_do_not_overflow() {
-        assert_eq!(
-            counts(&[(1_000_000_007, 100_000_000)]).population_sd(),
-            Some(0.0)
-        );
-        assert_eq!(counts(&[(u64::MAX, u64::MAX)]).population_sd(), Some(0.0));
+        assert_eq!(sd(&counts(&[(1_000_000_007, 100_000_000)])), 0.0);
+        assert_eq!(sd(&counts(&[(u64::MAX, u64::MAX)])), 0.0);
         let wide = counts(&[(0, 1 << 63), (u64::MAX, (1 << 63) - 1)]);
-        let sd = wide.population_sd().unwrap();
-        assert!((sd / 2_f64.powi(63) - 1.0).abs() < 1e-12, "{sd}");
-    }
-
-    #[test]
-    fn the_mode_is_the_smallest_of_the_most_frequent() {
-        assert_eq!(counts(&[(5, 2), (7, 3), (9, 3)]).mode(), Some(7));
+        assert!((sd(&wide) / 2_f64.powi(63) - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -375,8 +319,6 @@ mod tests {
             }
         );
         assert_eq!((made.count_above(150), made.count_above(401)), (9, 0));
-        assert_eq!(made.excess_above(399, 150), 3 * 250 + 4 * 251);
-        assert_eq!(made.excess_above(0, 400), 4);
     }
 
     #[test]
@@ -395,7 +337,7 @@ mod tests {
         assert_eq!(made.median(), Some(499_999));
         let n = 1e6_f64;
         let expected = ((n * n - 1.0) / 12.0).sqrt();
-        assert!((made.population_sd().unwrap() / expected - 1.0).abs() < 1e-14);
+        assert!((sd(&made) / expected - 1.0).abs() < 1e-14);
         assert_eq!(made.merge(&made).unwrap().count_above(499_999), 3_000_000);
     }
 }

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-/// Names what is wrong, where, and what to do.
+/// What is wrong, where, and what to do.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum StatsError {
     /// The histogram would hold more than 2^64 − 1 samples.
@@ -30,23 +30,6 @@ pub enum StatsError {
         sum: u128,
         /// The sum of their squares.
         sum_of_squares: u128,
-    },
-
-    /// A quantile is not between 0 and 1.
-    #[error(
-        "{given} is not a quantile: give a number above 0 and below 1, such as 0.99; for 0 and 1 \
-         use the minimum and the maximum"
-    )]
-    Quantile {
-        /// What was asked for.
-        given: f64,
-    },
-
-    /// A confidence level is not between 0 and 1.
-    #[error("{given} is not a confidence level: give a number above 0 and below 1, such as 0.95")]
-    Level {
-        /// What was asked for.
-        given: f64,
     },
 
     /// There are too few values for the method.
@@ -81,16 +64,6 @@ pub enum StatsError {
         given: f64,
         /// What it must be.
         allowed: &'static str,
-    },
-
-    /// The bounds of the delay classes do not rise, or there are none or more than 26.
-    #[error(
-        "delay classes need 1 to 26 rising bounds in cycles, such as 150, 400, 2000, 6000; bound \
-         number {position} is missing, too many, or not above the one before it"
-    )]
-    ClassBounds {
-        /// The offending bound, counted from 1.
-        position: usize,
     },
 
     /// Class tables with different bounds cannot be added.

@@ -50,7 +50,7 @@ use statrs::distribution::{Beta, ContinuousCDF};
 use crate::error::StatsError;
 use crate::interval::{Interval, Level, enough, finite, median};
 use crate::over_runs::NoInterval;
-use crate::shift::{differences, runs_needed, shift};
+use crate::shift::{differences, divisions, shift};
 
 /// The number of divisions up to which all are tried: 8 against 8 invocations have 12,870.
 pub const MOST_DIVISIONS: usize = 20_000;
@@ -126,12 +126,6 @@ impl TwoRuns {
     pub fn runs_differ(&self, significance: f64) -> bool {
         self.difference.adjusted_p_value <= significance
     }
-}
-
-/// Returns how many invocations each group needs so that any figure can be said to differ: 4 at 5 %.
-#[must_use]
-pub fn invocations_needed(significance: f64) -> Option<u64> {
-    runs_needed(significance)
 }
 
 /// Compares two groups of invocations by all rows together.
@@ -295,7 +289,7 @@ fn p_values(rows: &[Vec<f64>], chosen: usize, seed: u64) -> Vec<(f64, f64)> {
 /// the one that happened, if there are more.
 fn for_each_division(all: usize, chosen: usize, seed: u64, mut of: impl FnMut(&[usize])) {
     let mut group: Vec<usize> = (0..chosen).collect();
-    if divisions(all, chosen) > MOST_DIVISIONS as f64 {
+    if divisions(all as u64, chosen as u64) > MOST_DIVISIONS as f64 {
         of(&group);
         let mut random = Rng::with_seed(seed);
         let mut order: Vec<usize> = (0..all).collect();
@@ -316,11 +310,6 @@ fn for_each_division(all: usize, chosen: usize, seed: u64, mut of: impl FnMut(&[
             group[place] = value;
         }
     }
-}
-
-fn divisions(all: usize, chosen: usize) -> f64 {
-    // Each step is a binomial coefficient by itself, so nothing is rounded that matters.
-    (1..=chosen).fold(1.0, |ways, i| ways * (all - chosen + i) as f64 / i as f64)
 }
 
 fn shifted(base: &[f64], new: &[f64], level: Level) -> Result<Shift, StatsError> {
@@ -444,7 +433,6 @@ mod tests {
         close(two.difference.relative.unwrap().estimate, 0.2);
         let needed = NoInterval::TooFew { needed: 4, got: 1 };
         assert_eq!(two.difference.shift.interval, Err(needed));
-        assert_eq!(invocations_needed(0.05), Some(4));
     }
 
     #[test]

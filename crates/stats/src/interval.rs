@@ -11,14 +11,11 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use crate::error::StatsError;
 use crate::moments::Moments;
 
-/// Names a confidence level strictly between 0 and 1.
+/// A confidence level, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Level {
-    // Whole millionths, so that levels are equal or not, whatever they were computed from.
-    millionths: u32,
-}
+pub struct Level(u8);
 
-/// Says how an interval was computed.
+/// How an interval was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Mean ± z·sd/√n over single samples, as studies publish it. Too narrow wherever samples
@@ -60,7 +57,7 @@ pub enum Scale {
     Logit,
 }
 
-/// Holds an estimate with its confidence interval, all in the unit of the input.
+/// An estimate with its confidence interval, all in the unit of the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The estimate itself.
@@ -99,47 +96,24 @@ impl Method {
 }
 
 impl Level {
-    /// Is 90 %, which kot-2019 publishes.
-    pub const P90: Self = Self {
-        millionths: 900_000,
-    };
-    /// Is 95 %.
-    pub const P95: Self = Self {
-        millionths: 950_000,
-    };
-    /// Is 99 %.
-    pub const P99: Self = Self {
-        millionths: 990_000,
-    };
-
-    /// Takes a fraction, rounded to the nearest millionth.
-    ///
-    /// # Errors
-    ///
-    /// [`StatsError::Level`] unless that is above 0 and below 1.
-    pub fn new(fraction: f64) -> Result<Self, StatsError> {
-        let millionths = (fraction * 1e6).round();
-        if !(1.0..1e6).contains(&millionths) {
-            return Err(StatsError::Level { given: fraction });
-        }
-        Ok(Self {
-            millionths: millionths as u32,
-        })
-    }
+    /// 90 %, which kot-2019 publishes.
+    pub const P90: Self = Self(90);
+    /// 95 %.
+    pub const P95: Self = Self(95);
 
     /// Returns the level as a fraction of 1.
     pub fn fraction(self) -> f64 {
-        f64::from(self.millionths) / 1e6
+        f64::from(self.0) / 100.0
     }
 
     /// Returns the probability below the upper end of a two-sided interval.
     fn upper(self) -> f64 {
-        f64::from(1_000_000 + self.millionths) / 2e6
+        f64::from(100 + self.0) / 200.0
     }
 
     /// Returns the probability outside of a two-sided interval.
     pub(crate) fn outside(self) -> f64 {
-        f64::from(1_000_000 - self.millionths) / 1e6
+        f64::from(100 - self.0) / 100.0
     }
 }
 
@@ -242,7 +216,7 @@ mod tests {
     fn z_has_its_textbook_values() {
         close(normal_z(Level::P90), 1.644_853_626_951_472_2, 1e-9);
         close(normal_z(Level::P95), 1.959_963_984_540_054, 1e-9);
-        close(normal_z(Level::P99), 2.575_829_303_548_900_4, 1e-9);
+        close(normal_z(Level(99)), 2.575_829_303_548_900_4, 1e-9);
     }
 
     #[test]
@@ -258,7 +232,7 @@ mod tests {
             close(student_t(Level::P95, freedom), t, 1e-8);
         }
         close(student_t(Level::P90, 9.0), 1.833_112_932_653_67, 1e-8);
-        close(student_t(Level::P99, 4.0), 4.604_094_871_415_9, 1e-8);
+        close(student_t(Level(99), 4.0), 4.604_094_871_415_9, 1e-8);
         // Where the two formulas meet, and far beyond.
         close(student_t(Level::P95, 999.0), 1.962_341_461_13, 1e-8);
         close(student_t(Level::P95, 1_000.0), 1.962_339_080_83, 1e-8);
@@ -292,13 +266,5 @@ mod tests {
         assert_eq!(median(&mut [9.0, 1.0, 5.0, 6.0]), 5.5);
         assert_eq!(median(&mut [f64::MAX, f64::MAX]), f64::MAX);
         assert_eq!(median(&mut [4.0]), 4.0);
-    }
-
-    #[test]
-    fn only_levels_between_zero_and_one() {
-        for bad in [0.0, 1.0, 95.0, -0.5, f64::NAN] {
-            assert!(Level::new(bad).is_err(), "{bad}");
-        }
-        assert_eq!(Level::new(0.9), Ok(Level::P90));
     }
 }

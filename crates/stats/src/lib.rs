@@ -78,7 +78,7 @@ mod tally;
 mod ticks;
 mod trace;
 
-pub use bins::{Bin, Bins, MAX_BINS, linear_bins, log_bins};
+pub use bins::{Bin, Bins, linear_bins, log_bins};
 pub use blocks::blocks;
 pub use classes::{ClassRow, ClassTable, DelayClass, DelayClasses};
 pub use counts::Counts;
@@ -86,7 +86,7 @@ pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
 pub use groups::{
     Compared, Difference, FalseAlarms, MOST_DIVISIONS, Shift, TwoRuns, compare_groups,
-    compare_two_runs, false_alarms, invocations_needed,
+    compare_two_runs, false_alarms,
 };
 pub use interval::{Interval, Level, Method, Scale, normal_mean};
 pub use moments::{Moments, PowerSums};
@@ -98,7 +98,7 @@ pub use overlap::{Overlap, Span, overlap};
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
-pub use shift::{least_p_value, shift};
+pub use shift::{invocations_needed, least_p_value, shift};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
 pub use trace::{Gap, Spin, Trace, Unkept};

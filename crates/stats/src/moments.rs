@@ -7,7 +7,7 @@
 use crate::error::StatsError;
 use crate::tally::Tally;
 
-/// Describes a set of samples by its first two moments.
+/// The first two moments of a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
     /// Number of samples, at least 1.
@@ -19,14 +19,13 @@ pub struct Moments {
     pub population_sd: f64,
 }
 
-/// Holds count, sum and sum of squares of samples that were not kept one by one.
+/// Count, sum and sum of squares of samples that were not kept one by one.
 ///
 /// The `gap` workload knows only this of the iterations below its threshold. Adding the recorded
 /// ones gives the moments of all iterations exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerSums {
-    count: u64,
-    sum: u128,
+    tally: Tally,
     sum_of_squares: u128,
 }
 
@@ -38,18 +37,14 @@ impl PowerSums {
     /// [`StatsError::PowerSums`] if no samples have these sums, for example because one of them
     /// wrapped where it was counted.
     pub fn new(count: u64, sum: u128, sum_of_squares: u128) -> Result<Self, StatsError> {
+        let tally = Tally { count, sum };
         let sums = Self {
-            count,
-            sum,
+            tally,
             sum_of_squares,
         };
-        match sums.squares_about(sums.pivot()) {
+        match sums.squares_about(nearest_to_mean(tally)) {
             Some(_) => Ok(sums),
-            None => Err(StatsError::PowerSums {
-                count,
-                sum,
-                sum_of_squares,
-            }),
+            None => Err(sums.refused()),
         }
     }
 
@@ -60,26 +55,11 @@ impl PowerSums {
     /// [`StatsError::PowerSums`] if a sum no longer fits.
     pub fn with(&self, value: u64, count: u64) -> Result<Self, StatsError> {
         let sum = u128::from(value) * u128::from(count);
-        let added = sum
-            .checked_mul(u128::from(value))
-            .map(|sum_of_squares| Self {
-                count,
-                sum,
-                sum_of_squares,
-            });
-        added.map_or_else(|| Err(self.refused()), |added| self.combine(&added))
-    }
-
-    /// Adds the samples of another set.
-    ///
-    /// # Errors
-    ///
-    /// [`StatsError::PowerSums`] if a sum no longer fits.
-    pub fn combine(&self, other: &Self) -> Result<Self, StatsError> {
+        let squares = sum.checked_mul(value.into());
         let parts = (
-            self.count.checked_add(other.count),
-            self.sum.checked_add(other.sum),
-            self.sum_of_squares.checked_add(other.sum_of_squares),
+            self.tally.count.checked_add(count),
+            self.tally.sum.checked_add(sum),
+            squares.and_then(|squares| self.sum_of_squares.checked_add(squares)),
         );
         match parts {
             (Some(count), Some(sum), Some(squares)) => Self::new(count, sum, squares),
@@ -87,32 +67,23 @@ impl PowerSums {
         }
     }
 
-    /// Returns number and sum of the samples.
-    pub fn tally(&self) -> Tally {
-        Tally {
-            count: self.count,
-            sum: self.sum,
-        }
-    }
-
     /// Returns the moments, or `None` without samples.
     pub fn moments(&self) -> Option<Moments> {
-        let tally = self.tally();
-        let squares = self.squares_about(self.pivot())?;
-        Moments::about(tally, squares as f64)
+        let squares = self.squares_about(nearest_to_mean(self.tally))?;
+        Moments::about(self.tally, squares as f64)
     }
 
     /// Returns the sum of the squared distances from `pivot`, S₂ − 2pS + np², if it exists.
     fn squares_about(&self, pivot: u64) -> Option<u128> {
         let pivot = u128::from(pivot);
-        let count = u128::from(self.count);
+        let count = u128::from(self.tally.count);
         let raised = self
             .sum_of_squares
             .checked_add(count.checked_mul(pivot * pivot)?)?;
-        let squares = raised.checked_sub(pivot.checked_mul(self.sum)?.checked_mul(2)?)?;
+        let squares = raised.checked_sub(pivot.checked_mul(self.tally.sum)?.checked_mul(2)?)?;
         // Cauchy and Schwarz: n Σd² ≥ (Σd)², with the pivot next to the mean so that |Σd| ≤ n / 2.
         // A mean beyond 64 bits, or a sum without samples, has no such pivot.
-        let offset = (count * pivot).abs_diff(self.sum);
+        let offset = (count * pivot).abs_diff(self.tally.sum);
         if offset > count / 2 {
             return None;
         }
@@ -120,24 +91,15 @@ impl PowerSums {
             Some(spread) => spread < offset * offset,
             None => false,
         };
-        let without_samples = self.count == 0 && self.sum_of_squares != 0;
+        let without_samples = self.tally.count == 0 && self.sum_of_squares != 0;
         (!impossible && !without_samples).then_some(squares)
     }
 
-    fn pivot(&self) -> u64 {
-        nearest_to_mean(self.tally())
-    }
-
     fn refused(&self) -> StatsError {
-        let Self {
-            count,
-            sum,
-            sum_of_squares,
-        } = *self;
         StatsError::PowerSums {
-            count,
-            sum,
-            sum_of_squares,
+            count: self.tally.count,
+            sum: self.tally.sum,
+            sum_of_squares: self.sum_of_squares,
         }
     }
 }

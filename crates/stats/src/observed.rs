@@ -4,7 +4,7 @@
 //! of 0 there would read as "no delays", so what was not recorded is part of the type:
 //! [`Observed`] holds no figure at all for a class that could not be seen.
 
-/// Says what was left out of a figure.
+/// What was left out of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LeftOut {
     /// Delays from this size on were recorded, in cycles; 0 if the threshold left out nothing.
@@ -13,7 +13,7 @@ pub struct LeftOut {
     pub unkept: u64,
 }
 
-/// Holds a figure together with how much of it could be seen.
+/// A figure together with how much of it could be seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observed<T> {
     /// Everything that belongs to the figure was recorded.

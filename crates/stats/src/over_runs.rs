@@ -373,7 +373,6 @@ mod tests {
         let five = of(Kind::Order, &[1.0; 5]);
         assert_eq!(five.interval, Err(NoInterval::TooFew { needed: 6, got: 5 }));
         assert_eq!(Kind::Order.runs_needed(Level::P90), 5);
-        assert_eq!(Kind::Order.runs_needed(Level::P99), 8);
     }
 
     #[test]

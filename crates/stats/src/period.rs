@@ -50,16 +50,16 @@ use arrivals::Arrivals;
 use candidates::{candidates, refine};
 use grid::Grid;
 
-/// Is the least share of the gaps that must be on the grid.
+/// The least share of the gaps that must be on the grid.
 ///
 /// A tick of 250 Hz is a quarter of the gaps where a hypervisor adds three times as many, and is
 /// still the first thing to know about them.
 pub const MIN_SHARE: f64 = 0.2;
 
-/// Is the least share of the grid's ticks that must be present.
+/// The least share of the grid's ticks that must be present.
 pub const MIN_PRESENT: f64 = 0.5;
 
-/// Describes a clock found among the gaps.
+/// A clock found among the gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {
     /// Time from tick to tick, in cycles.

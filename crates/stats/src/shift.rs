@@ -9,7 +9,7 @@ use crate::error::StatsError;
 use crate::interval::{Interval, Level, Method, enough, finite, median};
 use crate::rank_sum::{EXACT, ways};
 
-/// The greatest number of runs that [`runs_needed`] looks at.
+/// The greatest number of runs that [`invocations_needed`] looks at.
 const MOST_RUNS: u64 = 60;
 
 /// Returns by how much the second set of block values is above the first, with its interval.
@@ -28,14 +28,10 @@ pub fn shift(first: &[f64], second: &[f64], level: Level) -> Result<Interval, St
     let (n, m) = (first.len() as u64, second.len() as u64);
     finite(first)?;
     finite(second)?;
-    let needed = runs_needed(level.outside()).unwrap_or(MOST_RUNS);
     if least_p_value(n, m) > level.outside() {
-        enough(
-            "an interval of a shift",
-            "blocks or runs on each side",
-            needed,
-            n.min(m),
-        )?;
+        let (method, unit) = ("an interval of a shift", "blocks or runs on each side");
+        let needed = invocations_needed(level.outside()).unwrap_or(MOST_RUNS);
+        enough(method, unit, needed, n.min(m))?;
     }
     let mut differences = differences(first, second);
     let estimate = median(&mut differences);
@@ -83,19 +79,20 @@ fn outermost(n: u64, m: u64, tail: f64) -> usize {
 
 /// Returns the least p-value that ranks of so many values can have: 2 / C(n + m, n).
 pub fn least_p_value(first: u64, second: u64) -> f64 {
-    let (few, many) = (first.min(second), first.max(second));
-    if few == 0 {
-        return 1.0;
-    }
-    let divisions: f64 = (1..=few)
-        .map(|i| (many + i) as f64 / i as f64)
-        .product::<f64>();
-    (2.0 / divisions).min(1.0)
+    let few = first.min(second);
+    (2.0 / divisions(first + second, few)).min(1.0)
 }
 
-/// Returns how many runs each side needs so that one difference can be called one at this level; `None` if more than 60
-/// would not do.
-pub fn runs_needed(significance: f64) -> Option<u64> {
+/// Returns in how many ways so many of all values can be chosen.
+pub(crate) fn divisions(all: u64, chosen: u64) -> f64 {
+    // Each step is a binomial coefficient by itself, so nothing is rounded that matters.
+    (1..=chosen).fold(1.0, |ways, i| ways * (all - chosen + i) as f64 / i as f64)
+}
+
+/// Returns how many invocations, or runs, each side needs so that any figure can be said to differ: 4 at 5 %; `None` if
+/// more than 60 would not do.
+#[must_use]
+pub fn invocations_needed(significance: f64) -> Option<u64> {
     (1..=MOST_RUNS).find(|&runs| least_p_value(runs, runs) <= significance)
 }
 
@@ -135,9 +132,9 @@ mod tests {
 
     #[test]
     fn the_least_p_value_decides_how_many_runs_are_needed() {
-        assert_eq!(runs_needed(0.05), Some(4));
-        assert_eq!(runs_needed(0.05 / 35.0), Some(7));
-        assert_eq!(runs_needed(1e-80), None);
+        assert_eq!(invocations_needed(0.05), Some(4));
+        assert_eq!(invocations_needed(0.05 / 35.0), Some(7));
+        assert_eq!(invocations_needed(1e-80), None);
         close(least_p_value(4, 4), 2.0 / 70.0);
         close(least_p_value(0, 4), 1.0);
     }

@@ -1,6 +1,6 @@
 //! How many, and how much in all: the pair that nearly every figure is made of.
 
-/// Holds a number of samples and their exact sum.
+/// A number of samples and their exact sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of samples.
@@ -20,6 +20,18 @@ impl Tally {
         }
         let count = u128::from(self.count);
         Some((self.sum / count) as f64 + (self.sum % count) as f64 / self.count as f64)
+    }
+}
+
+impl FromIterator<(u64, u64)> for Tally {
+    /// Adds up pairs of value and count. The counts are less than 2^64 together, so that the sum fits.
+    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(pairs: I) -> Self {
+        let mut tally = Self::default();
+        for (value, count) in pairs {
+            tally.count += count;
+            tally.sum += u128::from(value) * u128::from(count);
+        }
+        tally
     }
 }
 

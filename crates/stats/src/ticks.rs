@@ -1,6 +1,6 @@
 //! Where an axis gets its numbers: at 1, 2 or 5 times a power of ten.
 
-/// Is the largest number of ticks returned, whatever was asked for.
+/// The largest number of ticks returned, whatever was asked for.
 const MAX_TICKS: usize = 1_000;
 
 /// Returns round numbers from `min` to `max`, about `target` of them, equally spaced.
@@ -58,7 +58,7 @@ pub fn log_ticks(min: f64, max: f64, target: usize) -> Vec<f64> {
     }
 }
 
-/// Is a distance between ticks: a mantissa of 1, 2 or 5 and a power of ten.
+/// A distance between ticks: a mantissa of 1, 2 or 5 and a power of ten.
 struct NiceStep {
     mantissa: f64,
     exponent: i32,

@@ -12,7 +12,7 @@ use crate::error::StatsError;
 use crate::overlap::{Overlap, Span, overlap};
 use crate::period::{Period, detect};
 
-/// Holds one recorded interruption.
+/// One recorded interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Number of the iteration that it lengthened.
@@ -23,7 +23,7 @@ pub struct Gap {
     pub length: u64,
 }
 
-/// Holds what is known of the spin as a whole.
+/// What is known of the spin as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spin {
     /// Number of iterations.
@@ -36,7 +36,7 @@ pub struct Spin {
     pub unkept: Unkept,
 }
 
-/// Sums up gaps that were seen but no longer fitted into the buffer.
+/// The sums of gaps that were seen but no longer fitted into the buffer.
 ///
 /// They are all later than the recorded ones. Lost time, rate and maximum include them; what needs
 /// single gaps (period, overlap, lengths) cannot.
@@ -50,7 +50,7 @@ pub struct Unkept {
     pub longest_cycles: u64,
 }
 
-/// Holds the interruptions of one spin, checked for consistency.
+/// The interruptions of one spin, checked for consistency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     spin: Spin,
@@ -134,11 +134,6 @@ impl Trace {
     pub fn longest_cycles(&self) -> Option<u64> {
         let unkept = (self.spin.unkept.count > 0).then_some(self.spin.unkept.longest_cycles);
         self.gaps.iter().map(|gap| gap.length).max().max(unkept)
-    }
-
-    /// Returns the longest recorded gap, the first of equals.
-    pub fn longest(&self) -> Option<Gap> {
-        self.gaps.iter().rev().copied().max_by_key(|gap| gap.length)
     }
 
     /// Returns the lengths of the recorded gaps, in cycles.
@@ -277,13 +272,7 @@ mod tests {
         assert_eq!(trace.share_lost(), 50_000.0 / wall as f64);
         assert_eq!(trace.inter_arrivals(), [99 * 26 + 5_026; 9]);
         assert_eq!(trace.lengths().pairs(), [(5_026, 10)]);
-        assert_eq!(
-            trace.longest(),
-            Some(Gap {
-                length: 5_026,
-                ..FIRST
-            })
-        );
+        assert_eq!(trace.longest_cycles(), Some(5_026));
         // 76,000 cycles at 76 kHz are one second.
         assert_eq!(trace.gaps_per_second(wall as f64).unwrap(), 10.0);
     }
@@ -307,7 +296,6 @@ mod tests {
         };
         let trace = Trace::new(spin(1_000, huge + 999 * 26), vec![gap]).unwrap();
         assert_eq!(trace.lost_cycles(), huge as f64 - 26.0);
-        assert_eq!(trace.longest(), Some(gap));
         assert!(trace.share_lost() > 0.999_999);
     }
 
@@ -346,10 +334,7 @@ mod tests {
             (trace.count(), trace.lost_cycles(), trace.share_lost()),
             (0, 0.0, 0.0)
         );
-        assert_eq!(
-            (trace.longest(), trace.longest_cycles(), trace.period()),
-            (None, None, None)
-        );
+        assert_eq!((trace.longest_cycles(), trace.period()), (None, None));
         assert!(trace.inter_arrivals().is_empty() && trace.lengths().is_empty());
     }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::problem::Problem;
 
-/// Is how many problems of one file are shown: the later ones often follow from the first.
+/// How many problems of one file are shown: the later ones often follow from the first.
 const SHOWN: usize = 20;
 
 /// Says why a study can't be used.

@@ -28,7 +28,7 @@ pub const QUICK: Included = Included {
     text: include_str!("../../../studies/quick.toml"),
 };
 
-/// Is a study file that comes with tare.
+/// A study file that comes with tare.
 #[derive(Clone, Copy, Debug)]
 pub struct Included {
     /// Its name.

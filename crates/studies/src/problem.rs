@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Is how many characters of a line are shown around a problem.
+/// How many characters of a line are shown around a problem.
 const WIDTH: usize = 90;
 
-/// Is something that is wrong at one place of a study.
+/// Something that is wrong at one place of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Name of the file.
@@ -23,7 +23,7 @@ pub struct Problem {
     mark: (usize, usize),
 }
 
-/// Is a study's text with the name of its file.
+/// A study's text with the name of its file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub file: &'a str,

@@ -25,9 +25,9 @@ use crate::study::{Part, Study, Variant};
 use crate::value::{Item, Layers, Reader};
 use crate::words::{cell_limit, label, load, number, target, text, word};
 
-/// Is the greatest number of runs that a study can ask for: all cells of a run are fewer.
+/// The greatest number of runs that a study can ask for: all cells of a run are fewer.
 const MOST_RUNS: u64 = tare_lab::plan::MOST_CELLS;
-/// Is the greatest whole number in a TOML file, which counts with a sign.
+/// The greatest whole number in a TOML file, which counts with a sign.
 const MOST: u64 = i64::MAX as u64;
 
 /// Reads a study; both its variants are checked.
@@ -156,7 +156,7 @@ fn unknown_keys<'k>(
     }
 }
 
-/// Holds what experiments take over from the study.
+/// What experiments take over from the study.
 struct Common {
     targets: Option<Vec<TargetSpec>>,
     loads: Option<Loads>,
@@ -164,7 +164,7 @@ struct Common {
     cell_limit: Option<Duration>,
 }
 
-/// Is a list of loads, and where one stands for the second time: as a phase it may.
+/// A list of loads, and where one stands for the second time: as a phase it may.
 #[derive(Clone)]
 struct Loads {
     list: Vec<String>,

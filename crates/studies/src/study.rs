@@ -17,7 +17,7 @@ use crate::error::StudyError;
 use crate::exclude::Exclusion;
 use crate::read;
 
-/// Is the greatest size of a study in bytes: whatever is larger was not written by hand.
+/// The greatest size of a study in bytes: whatever is larger was not written by hand.
 pub const MOST_BYTES: u64 = 1 << 20;
 
 /// Says which variant of a study is meant.
@@ -30,7 +30,7 @@ pub enum Variant {
     Quick,
 }
 
-/// Is a study: what is to be measured, checked and with defaults filled in.
+/// A study: what is to be measured, checked and with defaults filled in.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// Its name, which is also that of its runs' folders.
@@ -55,7 +55,7 @@ pub struct Study {
     pub text: String,
 }
 
-/// Is one experiment of a study.
+/// One experiment of a study.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The experiment.

@@ -10,10 +10,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::problem::{Problem, Source};
 
-/// Is a value with its place.
+/// A value with its place.
 pub(crate) type Item<'a> = Spanned<DeValue<'a>>;
 
-/// Is a table, with another one before it whose keys come first: that of the shorter variant.
+/// A table, with another one before it whose keys come first: that of the shorter variant.
 #[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
     pub over: Option<&'a DeTable<'a>>,

@@ -15,13 +15,13 @@ use tare_results::model::Exceeded;
 
 use crate::terminal::Terminal;
 
-/// Is how long a command may take. It is ended then.
+/// How long a command may take. It is ended then.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
-/// Is how often it is looked whether a command has ended.
+/// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Is something to do when the limit is exceeded.
+/// Something to do when the limit is exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Tell what the kernel did, when the measurement has stopped. That is done in any case.

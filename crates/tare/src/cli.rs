@@ -49,7 +49,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Is what to do.
+/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Take a first picture of this machine in less than a minute
@@ -108,7 +108,7 @@ pub enum Command {
     Clean,
 }
 
-/// Holds the arguments of `tare quick`.
+/// The arguments of `tare quick`.
 #[derive(Debug, Args)]
 pub struct QuickArguments {
     #[command(flatten)]
@@ -117,7 +117,7 @@ pub struct QuickArguments {
     pub options: RunOptions,
 }
 
-/// Holds the arguments of `tare run`.
+/// The arguments of `tare run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// File of the study; with --resume only to check that it is still the same
@@ -141,7 +141,7 @@ pub struct RunArguments {
     pub options: RunOptions,
 }
 
-/// Holds the arguments of `tare study`.
+/// The arguments of `tare study`.
 #[derive(Debug, Args)]
 pub struct StudyArguments {
     /// What to do with the study
@@ -149,7 +149,7 @@ pub struct StudyArguments {
     pub command: StudyCommand,
 }
 
-/// Is what to do with a study.
+/// What to do with a study.
 #[derive(Debug, Subcommand)]
 pub enum StudyCommand {
     /// Tell everything that is wrong with study files, with line and column
@@ -169,7 +169,7 @@ pub enum StudyCommand {
     },
 }
 
-/// Holds the arguments of `tare reproduce`.
+/// The arguments of `tare reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
     /// Published study: kot-2019, landolfi-2018, includeos-2015, calder-2020, cse221-2022
@@ -196,7 +196,7 @@ pub struct ReproduceArguments {
     pub options: RunOptions,
 }
 
-/// Holds the arguments of `tare report`.
+/// The arguments of `tare report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
     /// Folder of the run [default: the newest in tare-runs]
@@ -205,7 +205,7 @@ pub struct ReportArguments {
     pub result: ResultOptions,
 }
 
-/// Holds the arguments of `tare targets`.
+/// The arguments of `tare targets`.
 #[derive(Debug, Args)]
 pub struct ListArguments {
     /// Print the list as JSON
@@ -213,7 +213,7 @@ pub struct ListArguments {
     pub json: bool,
 }
 
-/// Is what to do with an image.
+/// What to do with an image.
 #[derive(Debug, Subcommand)]
 pub enum ImageCommand {
     /// Boot it with its console on this terminal
@@ -223,7 +223,7 @@ pub enum ImageCommand {
     Run(ImageRunArguments),
 }
 
-/// Holds the arguments of `tare image run`.
+/// The arguments of `tare image run`.
 #[derive(Debug, Args)]
 pub struct ImageRunArguments {
     /// Image: hello, bench or a path with a slash, and options of the target unikernel
@@ -244,7 +244,7 @@ pub struct ImageRunArguments {
     pub gdb: Option<u16>,
 }
 
-/// Holds the arguments of `tare doctor`.
+/// The arguments of `tare doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     /// CPU to examine [default: the one that would be measured]

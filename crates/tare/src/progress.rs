@@ -21,7 +21,7 @@ use tare_wire::record::Live;
 use crate::actions::Actions;
 use crate::terminal::Terminal;
 
-/// Is how often the line is redrawn.
+/// How often the line is redrawn.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Shows the progress of a run on standard error.

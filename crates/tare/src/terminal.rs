@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::CommandError;
 
-/// Is the width of tables where there is no terminal to ask.
+/// The width of tables where there is no terminal to ask.
 const DEFAULT_WIDTH: u16 = 100;
 
 /// Says when colours are used.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use tare_stats::{Counts, Moments};
 
-/// Is the number of reported percentiles between here and half way to 100 %.
+/// The number of reported percentiles between here and half way to 100 %.
 const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
 
 /// Writes the distribution of latencies in ns.

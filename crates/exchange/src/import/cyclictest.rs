@@ -4,7 +4,7 @@ use super::words::{Json, MOST_THREADS, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
-/// Is the name of the tool.
+/// The name of the tool.
 const NAME: &str = "cyclictest";
 
 /// Reads what cyclictest printed.
@@ -77,7 +77,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     })
 }
 
-/// Is the text of `-h` while it is read.
+/// The text of `-h` while it is read.
 #[derive(Default)]
 struct Text {
     threads: Vec<Column>,
@@ -226,7 +226,7 @@ fn total(counts: &[(u64, u64)]) -> u128 {
     counts.iter().map(|(_, count)| u128::from(*count)).sum()
 }
 
-/// Is a line of one figure for each thread.
+/// A line of one figure for each thread.
 struct Figures<'a> {
     line: usize,
     name: &'a str,
@@ -262,7 +262,7 @@ impl Figures<'_> {
     }
 }
 
-/// Is what a status line says of a thread: `T: 0 (10666) P:80 I:1000 C: …`.
+/// What a status line says of a thread: `T: 0 (10666) P:80 I:1000 C: …`.
 struct Status {
     number: u32,
     tid: u32,
@@ -287,7 +287,7 @@ impl Status {
     }
 }
 
-/// Is what a command line says of the threads.
+/// What a command line says of the threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Options {
     interval_us: Option<u64>,

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use crate::error::ExchangeError;
 
-/// Is a tool whose results can be read.
+/// A tool whose results can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// cyclictest of rt-tests: `-h` or `-H`, or `--json` with a histogram.
@@ -45,7 +45,7 @@ impl Tool {
     }
 }
 
-/// Is what a file of another tool says.
+/// What a file of another tool says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Foreign {
     /// The tool, with its version if the file has it.
@@ -75,7 +75,7 @@ pub struct Series {
     pub threads: Vec<Column>,
 }
 
-/// Is the histogram of one thread. Latencies are whole µs.
+/// The histogram of one thread. Latencies are whole µs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     /// Its id in the kernel; 0 if that is not told.
@@ -100,7 +100,7 @@ pub struct Column {
     pub mean: Option<Mean>,
 }
 
-/// Is a mean as a file tells it.
+/// A mean as a file tells it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mean {
     /// With its fraction.

@@ -9,7 +9,7 @@ use super::words::{Json, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
-/// Is the name of the tool.
+/// The name of the tool.
 const NAME: &str = "oslat";
 
 /// Reads what oslat printed.
@@ -152,7 +152,7 @@ fn note_duration(foreign: &mut Foreign, seconds: f64) {
     }
 }
 
-/// Is one line of figures, one for each CPU, then the unit.
+/// One line of figures, one for each CPU, then the unit.
 struct Row<'a> {
     line: usize,
     values: &'a str,

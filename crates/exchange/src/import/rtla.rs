@@ -98,7 +98,7 @@ fn duration_ns(text: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)
 }
 
-/// Is the table while it is read.
+/// The table while it is read.
 struct Table {
     columns: Vec<(Kind, Column)>,
     /// Counts of each column, as the table's foot says.

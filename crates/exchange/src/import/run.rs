@@ -17,12 +17,12 @@ use tare_wire::scheduling::Policy;
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
-/// Is the experiment, and the workload, that measures what those tools do.
+/// The experiment, and the workload, that measures what those tools do.
 const WAKEUP: &str = "wakeup";
 
 const US: u64 = 1_000;
 
-/// Is a run made of another tool's file.
+/// A run made of another tool's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// What the run is said to have been asked for.
@@ -174,7 +174,7 @@ fn cell(
     Ok((cell, samples))
 }
 
-/// Is the calibration of a measurement that has none.
+/// The calibration of a measurement that has none.
 const UNKNOWN: Calibration = Calibration {
     fenced_region_cycles: 0,
     fenced_cost_cycles: 0.0,
@@ -203,7 +203,7 @@ fn interval_ns(
     Ok(foreign.duration_ns.unwrap_or(0).max(longest).max(US))
 }
 
-/// Is what the figures of a thread add up to, in ns.
+/// What the figures of a thread add up to, in ns.
 struct Sums {
     woken: u64,
     uncounted_ns: u64,

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use super::Foreign;
 use crate::error::ExchangeError;
 
-/// Is the longest latency that is believed, in µs: some 31 years. A file with more is no output of these tools,
+/// The longest latency that is believed, in µs: some 31 years. A file with more is no output of these tools,
 /// and figures in ns would not fit.
 pub(super) const LONGEST_US: u64 = 1_000_000_000_000_000;
 
-/// Is the greatest number of histograms that is believed.
+/// The greatest number of histograms that is believed.
 pub(super) const MOST_THREADS: usize = 1 << 16;
 
 /// Reads a whole number.
@@ -40,7 +40,7 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// Is the JSON that the tools of rt-tests write.
+/// The JSON that the tools of rt-tests write.
 pub(super) struct Json {
     top: Map<String, Value>,
 }
@@ -122,7 +122,7 @@ impl Json {
     }
 }
 
-/// Is one thread of such JSON.
+/// One thread of such JSON.
 pub(super) struct Thread<'a> {
     /// Its number.
     pub number: u32,

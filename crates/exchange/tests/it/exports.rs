@@ -366,7 +366,7 @@ fn phases_have_their_number_and_what_was_before_their_load_is_marked() {
     );
 }
 
-/// Is what plots of latency are made with: the rows to a table, the greatest latency, one file for each core.
+/// What plots of latency are made with: the rows to a table, the greatest latency, one file for each core.
 const PLOT: &str = r##"
 set -e
 cat > output

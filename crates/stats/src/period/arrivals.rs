@@ -5,7 +5,7 @@ use crate::trace::Gap;
 /// Fewer gaps than this cannot reach the confidence.
 const MIN_GAPS: usize = 8;
 
-/// Holds starts and ends of the gaps in cycles from the first one's start.
+/// Starts and ends of the gaps in cycles from the first one's start.
 ///
 /// Exact up to 2^53 cycles, which is a month.
 pub(super) struct Arrivals {

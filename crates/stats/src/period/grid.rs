@@ -4,7 +4,7 @@ use super::arrivals::Arrivals;
 use super::candidates::densest;
 use super::{MIN_PRESENT, MIN_SHARE, TOLERANCE};
 
-/// Is the least share of the grid's ticks that must be present in each quarter of the trace.
+/// The least share of the grid's ticks that must be present in each quarter of the trace.
 const MIN_PRESENT_IN_QUARTER: f64 = 0.4;
 
 /// The tolerance shrinks to P/1024 at least, 4 µs for a tick of 4 ms.
@@ -13,7 +13,7 @@ const MAX_HALVINGS: u32 = 6;
 /// ln 10^9: one false period in 10^9 traces of unrelated arrivals.
 const CONFIDENCE: f64 = 20.7;
 
-/// Is a regular grid and what speaks for it.
+/// A regular grid and what speaks for it.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
     /// Time of tick number 0, in cycles.
@@ -32,7 +32,7 @@ pub(super) struct Grid {
     pub evidence: f64,
 }
 
-/// Is a tick of the grid with the gap that is on it.
+/// A tick of the grid with the gap that is on it.
 pub(super) struct Tick {
     /// Number of the tick, a whole number.
     number: f64,

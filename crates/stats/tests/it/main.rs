@@ -1,5 +1,6 @@
 //! The integration tests of this crate as one program: each program of its own would be linked with
 //! everything that the crate needs.
 
+mod comparison;
 mod coverage;
 mod properties;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
+use tare_report::rows::Gate;
 
-/// Holds the arguments of `tare cyclictest`.
+/// The arguments of `tare cyclictest`.
 #[derive(Debug, Default, Args)]
 pub struct CyclictestArguments {
     /// Measuring threads; without N one for each CPU [default: 1]
@@ -144,6 +145,10 @@ pub struct CyclictestArguments {
         value_parser = number::<usize>
     )]
     pub spike_nodes: usize,
+    /// End with exit code 3 if a figure is above a limit: 'latency.p99.9 > 50us', 'missed > 1%'. May be given several
+    /// times; cyclictest does not have it
+    #[arg(long, value_name = "GATE", help_heading = "Output")]
+    pub fail_if: Vec<Gate>,
 
     /// Memory is always locked
     #[arg(short = 'm', long, help_heading = "Accepted, since it is so anyway")]
@@ -188,7 +193,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()
 }
 
-/// Holds the options of cyclictest that would measure something else: they are known, so that it can be said why.
+/// The options of cyclictest that would measure something else: they are known, so that it can be said why.
 #[derive(Debug, Default, Args)]
 pub struct RefusedArguments {
     #[arg(short = 'A', long, num_args = 0..=1, default_missing_value = "0", hide = true)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Holds the arguments of `tare export`.
+/// The arguments of `tare export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     /// Folder of the run [default: the newest in tare-runs]
@@ -30,7 +30,7 @@ pub struct ExportArguments {
     pub output: Option<PathBuf>,
 }
 
-/// Is what can be written.
+/// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// cyclictest's histogram.
@@ -47,7 +47,7 @@ pub enum Format {
     Events,
 }
 
-/// Holds the arguments of `tare import`.
+/// The arguments of `tare import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
     /// Tool that wrote the file: cyclictest (-h, -H or --json), oslat (text or --json), rtla (timerlat

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Holds the arguments of `tare kernel`.
+/// The arguments of `tare kernel`.
 #[derive(Debug, Args)]
 pub struct KernelArguments {
     /// What to do
@@ -12,7 +12,7 @@ pub struct KernelArguments {
     pub command: KernelCommand,
 }
 
-/// Is what to do with kernels.
+/// What to do with kernels.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
     /// List the kernels that are here, and what could be fetched
@@ -32,7 +32,7 @@ pub enum KernelCommand {
     Remove(RemoveArguments),
 }
 
-/// Holds the arguments of `tare kernel fetch`.
+/// The arguments of `tare kernel fetch`.
 #[derive(Debug, Args)]
 pub struct FetchArguments {
     /// What to fetch
@@ -49,7 +49,7 @@ pub struct FetchArguments {
     pub dry_run: bool,
 }
 
-/// Holds the arguments of `tare kernel add`.
+/// The arguments of `tare kernel add`.
 #[derive(Debug, Args)]
 pub struct AddArguments {
     /// Name for it
@@ -62,7 +62,7 @@ pub struct AddArguments {
     pub modules: Option<PathBuf>,
 }
 
-/// Holds the arguments of `tare kernel remove`.
+/// The arguments of `tare kernel remove`.
 #[derive(Debug, Args)]
 pub struct RemoveArguments {
     /// Its name, as the list has it

@@ -11,10 +11,10 @@ use tare_wire::cpus::Cpus;
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
-/// Is the share of the measured CPU's time from which on other work makes a run longer than estimated.
+/// The share of the measured CPU's time from which on other work makes a run longer than estimated.
 const BUSY: f64 = 0.2;
 
-/// Is what is known of the machine before the run.
+/// What is known of the machine before the run.
 pub struct Host {
     /// What goes into the run folder.
     pub record: MachineRecord,

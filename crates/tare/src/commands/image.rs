@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is how long an image may run: a year. A deadline beyond what the clock holds would overflow.
+/// How long an image may run: a year. A deadline beyond what the clock holds would overflow.
 const LIMIT: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Boots an image with its console on standard output.

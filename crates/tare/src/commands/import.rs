@@ -15,7 +15,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is the longest file that is read: no histogram is longer.
+/// The longest file that is read: no histogram is longer.
 const LONGEST: u64 = 1 << 30;
 
 /// Reads the file and writes the run folder.

@@ -137,7 +137,7 @@ pub fn measure(
         return Ok(code);
     }
     match judge(&options.result.fail_if, &analysis, json, terminal) {
-        Ok(true) if code == exit::DONE => Ok(exit::THRESHOLD),
+        Ok(judged) if code == exit::DONE => Ok(judged),
         Ok(_) => Ok(code),
         // Without the cells that failed there may be nothing left to judge.
         Err(error) if code == exit::FAILED => {
@@ -149,7 +149,7 @@ pub fn measure(
 }
 
 /// Refuses gates that no figure of a plan can match, before anything is measured.
-fn check_gates(gates: &[Gate], plan: &Plan) -> Result<(), CommandError> {
+pub fn check_gates(gates: &[Gate], plan: &Plan) -> Result<(), CommandError> {
     let checked: Result<(), GateError> = gates
         .iter()
         .try_for_each(|gate| gate.check(plan, catalogue()));

@@ -8,7 +8,6 @@ use super::clean_up;
 use super::run_folder::{RUNS, judge, present};
 use crate::cli::ReportArguments;
 use crate::error::CommandError;
-use crate::exit;
 use crate::terminal::Terminal;
 
 /// Reports on a run.
@@ -21,14 +20,7 @@ pub fn run(arguments: &ReportArguments, terminal: &Terminal) -> Result<u8, Comma
         })?,
     };
     let folder = RunFolder::open(&path)?;
-    let analysis = present(&folder, arguments.result.json, terminal)?;
-    match judge(
-        &arguments.result.fail_if,
-        &analysis,
-        arguments.result.json,
-        terminal,
-    )? {
-        true => Ok(exit::THRESHOLD),
-        false => Ok(exit::DONE),
-    }
+    let json = arguments.result.json;
+    let analysis = present(&folder, json, terminal)?;
+    judge(&arguments.result.fail_if, &analysis, json, terminal)
 }

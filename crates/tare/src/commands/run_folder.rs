@@ -9,9 +9,10 @@ use tare_report::{Analysis, analyse, terminal as tables, write_all};
 use tare_results::RunFolder;
 
 use crate::error::CommandError;
+use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is the folder in which runs are kept unless said otherwise, below the current one.
+/// The folder in which runs are kept unless said otherwise, below the current one.
 pub const RUNS: &str = "tare-runs";
 
 /// Names a new run folder by time and experiment.
@@ -54,7 +55,7 @@ pub fn present(
     Ok(analysis)
 }
 
-/// Judges a run by gates, and says of each what decides. Returns whether any failed.
+/// Judges a run by gates, and says of each what decides. Returns the exit code that they mean.
 ///
 /// # Errors
 ///
@@ -64,16 +65,18 @@ pub fn judge(
     analysis: &Analysis,
     json: bool,
     terminal: &Terminal,
-) -> Result<bool, CommandError> {
-    let mut failed = false;
+) -> Result<u8, CommandError> {
+    let mut code = exit::DONE;
     for gate in gates {
         let judgement = gate.judge(analysis.rows())?;
-        failed |= judgement.failed;
+        if judgement.failed {
+            code = exit::THRESHOLD;
+        }
         // Standard output is one JSON document then.
         match json {
             true => terminal.note(&judgement.sentence),
             false => terminal.print(&judgement.sentence)?,
         }
     }
-    Ok(failed)
+    Ok(code)
 }

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is a target in the list.
+/// A target in the list.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,

@@ -9,7 +9,7 @@ use crate::common::{Bench, skip};
 use tare_results::model::Cell;
 use tare_trace::blame::{Blame, Culprit, blame};
 
-/// Is a shell of a higher priority than the measuring thread; it is ended when this is dropped.
+/// A shell of a higher priority than the measuring thread; it is ended when this is dropped.
 struct Hog(Child);
 
 impl Hog {

@@ -153,7 +153,7 @@ fn a_consumer_of_cyclictest_s_json_reads_ours() {
     );
 }
 
-/// Is what plots of latency are made with, here without the plot: a table for each core, and the greatest latency.
+/// What plots of latency are made with, here without the plot: a table for each core, and the greatest latency.
 const PLOT: &str = r##"
 set -e
 cat > output
@@ -251,6 +251,34 @@ fn a_latency_above_the_limit_ends_it() {
     );
     let ran = Bench::new().run("cyclictest -q -b 60000000 -i 2000 -l 3");
     assert!(!quiet(&ran).contains("Break"), "{ran:?}");
+}
+
+#[test]
+fn a_figure_above_its_limit_ends_with_code_3_and_a_sentence() {
+    let bench = Bench::new();
+    let run = |words| bench.run(&format!("cyclictest -q -l 20 -i 2000 {words}"));
+    let ran = run("--fail-if latency>1ns --fail-if=missed>100%");
+    ran.expect(3, &["T: 0 ("]);
+    for said in [
+        "Gate failed: latency.max of process, interval=2ms, policy=other is ",
+        "Gate passed: missed.share of process, interval=2ms, policy=other is ",
+    ] {
+        assert!(ran.out.contains(said), "{ran:?}");
+    }
+    let needed = "can't be told: p99.9 needs 10000 samples in each run, a run has 20";
+    run("--fail-if latency.p99.9>100s").expect(3, &[needed]);
+    // Which threads measured is known at the end only.
+    run("--fail-if latency{thread=7}>1s --json=there").expect(2, &["matches no figure", "Missed:"]);
+    let json = common::json(&bench.work().join("there"));
+    assert_eq!(json["return_code"], 2);
+    let ran = run("--fail-if latency>1ns --json");
+    ran.expect(3, &[]);
+    assert!(ran.err.contains("Gate failed: latency.max"), "{ran:?}");
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(json["return_code"], 3);
+    let ran = run("--fail-if lost>1%");
+    ran.expect(2, &["matches no figure of this run: it has wakeup/latency"]);
+    assert_eq!(ran.out, "", "{ran:?}");
 }
 
 #[test]

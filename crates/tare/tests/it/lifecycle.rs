@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{self, Bench, agents_of, files, processes_with, wait_for};
 use rustix::process::Signal;
 
-/// Is a run of four cells of about a quarter of a second.
+/// A run of four cells of about a quarter of a second.
 const RUN: &str = "noise --workload gap --repetitions 20000000 --runs 4 --output run";
 
 fn cells(run: &Path) -> usize {

@@ -9,7 +9,7 @@ use crate::common::{Bench, Ran, files, is_root, processes_with, skip, wait_for};
 use rustix::process::Signal;
 use tare_results::model::{Cell, Labels, Record};
 
-/// Is a short measurement that any machine can do: woken 100 times.
+/// A short measurement that any machine can do: woken 100 times.
 const SHORT: &str = "wakeup -i 1000 -l 100 --policy other";
 
 fn cell(run: &Path, id: u32) -> Cell {

@@ -17,7 +17,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Is the largest size: that of cyclictest.
+    /// The largest size: that of cyclictest.
     pub const MOST: u64 = 1_000_000;
 
     /// Returns the least latency in ns that overflows.
@@ -99,10 +99,10 @@ pub fn histogram(threads: &[Latencies], style: &Histogram) -> String {
     text
 }
 
-/// Is a line of figures: name, digits, figure of each thread, figure of all.
+/// A line of figures: name, digits, figure of each thread, figure of all.
 type Line = (&'static str, usize, fn(&Column) -> u64, Option<u64>);
 
-/// Is what the histogram shows of one thread.
+/// What the histogram shows of one thread.
 struct Column {
     /// Values below the size that occurred, with their counts, rising.
     values: Vec<(u64, u64)>,

@@ -9,7 +9,7 @@ use tare_stats::{Counts, Quantile, QuantileEstimate, Response, StatsError};
 use super::{Unit, sum};
 use crate::latencies::Latencies;
 
-/// Is what stands above the threads.
+/// What stands above the threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     /// The command line.

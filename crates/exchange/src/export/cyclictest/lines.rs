@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::{Unit, mean};
 use crate::latencies::{Latencies, Thread};
 
-/// Is the least latency that cyclictest shows before the first wake-up, in its unit.
+/// The least latency that cyclictest shows before the first wake-up, in its unit.
 const NOTHING_YET: u64 = 1_000_000;
 
-/// Is what a status line tells of a thread.
+/// What a status line tells of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Number of the thread, from 0.
@@ -173,7 +173,7 @@ pub fn values(thread: u32, latencies_ns: &[u64], reduction: usize, unit: Unit) -
     text
 }
 
-/// Is what a status line shows in the unit.
+/// What a status line shows in the unit.
 struct Figures {
     min: u64,
     last: u64,

@@ -16,7 +16,7 @@ pub use lines::{
 
 use crate::latencies::Latencies;
 
-/// Is the unit of cyclictest's latencies.
+/// The unit of cyclictest's latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Microseconds.

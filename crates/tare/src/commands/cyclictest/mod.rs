@@ -3,6 +3,7 @@
 //! Standard output is cyclictest's, so that scripts read it unchanged; what cyclictest leaves out, the
 //! missed activations and their latency, goes to standard error, and to keys of their own in the JSON.
 
+mod gates;
 mod screen;
 mod settings;
 mod summary;
@@ -10,9 +11,10 @@ mod summary;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tare_exchange::Latencies;
+use tare_exchange::{ExchangeError, Latencies};
 use tare_guard::{Guard, Interrupt, default_state_dir};
-use tare_results::model::{Agent, Instance, Record};
+use tare_report::Analysis;
+use tare_results::model::{Agent, Instance, Plan};
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_targets::instance::{Ending, Watcher};
 use tare_targets::{Availability, Job, spec};
@@ -26,16 +28,16 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is how often it is looked whether the user asks to end.
+/// How often it is looked whether the user asks to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Is how long the agent has to report after that.
+/// How long the agent has to report after that.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Is how much longer than its threads the agent may take, at least.
+/// How much longer than its threads the agent may take, at least.
 const SLACK: Duration = Duration::from_secs(120);
 
-/// Is the longest limit: a year. A deadline beyond what the clock holds would overflow.
+/// The longest limit: a year. A deadline beyond what the clock holds would overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Measures as cyclictest does, and prints what it prints.
@@ -43,6 +45,11 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     let interrupt = Interrupt::install()?;
     clean_up(terminal);
     let settings = Settings::of(arguments)?;
+    let gates = &arguments.fail_if[..];
+    let judged = match gates {
+        [] => None,
+        gates => Some(gates::check(gates, &settings.plan)?),
+    };
     for remark in &settings.remarks {
         terminal.warn(remark);
     }
@@ -100,27 +107,36 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     for notice in received.notices.iter().chain(&ended.notices) {
         terminal.warn(notice);
     }
-    let taken = Taken::of(received)?;
+    let taken = Taken::of(received, judged)?;
     screen.last(&taken)?;
-    summary.print(&settings, &taken, &screen, terminal)?;
-    Ok(exit::DONE)
+    summary.print(&settings, &taken, gates, &screen, terminal)
 }
 
-/// Is what was measured.
+/// What was measured.
 struct Taken {
-    record: Record,
     threads: Vec<Latencies>,
+    /// Thread and latency that ended it, in ns, if one did.
+    broke: Option<(u32, u64)>,
+    /// The figures that gates judge.
+    analysis: Option<Analysis>,
 }
 
 impl Taken {
-    fn of(received: Received) -> Result<Self, CommandError> {
+    fn of(received: Received, judged: Option<Plan>) -> Result<Self, CommandError> {
         let (record, samples, _) = received.into_record(Agent::default(), Instance::default(), &[]);
         let threads = Latencies::of_cell(&record, &samples);
-        let mut threads = threads.map_err(tare_exchange::ExchangeError::from)?;
+        let mut threads = threads.map_err(ExchangeError::from)?;
         for thread in &mut threads {
             thread.node = thread.thread.cpu.and_then(summary::node);
         }
-        Ok(Self { record, threads })
+        // Without phases each thread has one set, in their order.
+        let broke = record.exceeded.first();
+        let broke = broke.map(|exceeded| (exceeded.set, exceeded.value));
+        Ok(Self {
+            threads,
+            broke,
+            analysis: judged.map(|plan| gates::analyse(plan, record, samples)),
+        })
     }
 }
 

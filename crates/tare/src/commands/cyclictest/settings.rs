@@ -15,20 +15,20 @@ use crate::cli::cyclictest::CyclictestArguments;
 use crate::commands::host::allowed_cpus;
 use crate::error::CommandError;
 
-/// Is cyclictest's distance.
+/// The distance of cyclictest.
 const DISTANCE_US: u64 = 500;
 
-/// Is how often the state of the threads is told.
+/// How often the state of the threads is told.
 const LIVE_NS: u64 = 100_000_000;
-/// Is how often it is told if nobody looks: for the last latency of a long run.
+/// How often it is told if nobody looks: for the last latency of a long run.
 const QUIET_LIVE_NS: u64 = 1_000_000_000;
 
-/// Is how many wake-ups are kept as they were for each thread: the last one's latency is shown.
+/// How many wake-ups are kept as they were for each thread: the last one's latency is shown.
 const KEPT: u64 = 1 << 20;
-/// Is the most for `-v`, which prints all: 1 GiB.
+/// The most for `-v`, which prints all: 1 GiB.
 const KEPT_VERBOSE: u64 = MAX_KEPT;
 
-/// Is what was asked for.
+/// What was asked for.
 #[derive(Debug)]
 pub struct Settings {
     /// What the agent is to do.

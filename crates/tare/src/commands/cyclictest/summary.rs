@@ -7,11 +7,13 @@ use std::path::Path;
 use jiff::Timestamp;
 use tare_exchange::export::cyclictest::{Head, System, breaks, histogram, json, spikes, values};
 use tare_exchange::{ExchangeError, Latencies};
+use tare_report::rows::Gate;
 use tare_stats::{Quantile, QuantileEstimate, Response};
 
 use super::Taken;
 use super::screen::Screen;
 use super::settings::Settings;
+use crate::commands::run_folder::judge;
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
@@ -37,14 +39,15 @@ impl Summary {
         self.end = Timestamp::now();
     }
 
-    /// Prints and writes everything that was asked for.
+    /// Prints and writes everything that was asked for. Returns the exit code, which gates decide.
     pub fn print(
         &self,
         settings: &Settings,
         taken: &Taken,
+        gates: &[Gate],
         screen: &Screen<'_>,
         terminal: &Terminal,
-    ) -> Result<(), CommandError> {
+    ) -> Result<u8, CommandError> {
         let unit = settings.unit;
         let mut text = String::new();
         if let Some(reduction) = settings.verbose {
@@ -56,10 +59,7 @@ impl Summary {
             text += &screen.final_lines(taken);
         }
         if settings.breaks {
-            // Without phases each thread has one set, in their order.
-            let first = taken.record.exceeded.first();
-            let broke = first.map(|exceeded| (exceeded.set, exceeded.value));
-            text += &breaks(&taken.threads, broke, unit);
+            text += &breaks(&taken.threads, taken.broke, unit);
         }
         if let Some((trigger, nodes)) = settings.spike {
             text += &spikes(&taken.threads, trigger, nodes, unit);
@@ -71,24 +71,31 @@ impl Summary {
                 None => text += &histogram,
             }
         }
-        if let Some(path) = &settings.json {
-            let size = settings.histogram.map_or(0, |style| style.size);
-            let json =
-                json(&self.head(), &taken.threads, size, unit).map_err(ExchangeError::from)?;
-            if settings.is_json_only() {
-                text = json;
-            } else {
-                write(path, &json)?;
-            }
-        }
-        if !text.is_empty() {
+        let json_only = settings.is_json_only();
+        if !text.is_empty() && !json_only {
             terminal.print(&text)?;
         }
+        let code = match &taken.analysis {
+            Some(analysis) => judge(gates, analysis, json_only, terminal),
+            None => Ok(exit::DONE),
+        };
+        if let Some(path) = &settings.json {
+            let size = settings.histogram.map_or(0, |style| style.size);
+            let head = self.head(
+                code.as_ref()
+                    .map_or_else(CommandError::exit_code, |code| *code),
+            );
+            let json = json(&head, &taken.threads, size, unit).map_err(ExchangeError::from)?;
+            match json_only {
+                true => terminal.print(&json)?,
+                false => write(path, &json)?,
+            }
+        }
         terminal.note(&left_out(&taken.threads)?);
-        Ok(())
+        code
     }
 
-    fn head(&self) -> Head {
+    fn head(&self, return_code: u8) -> Head {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         let words: Vec<String> = words.collect();
         let name = rustix::system::uname();
@@ -99,7 +106,7 @@ impl Summary {
             version: format!("tare {}", env!("CARGO_PKG_VERSION")),
             start: self.start,
             end: self.end,
-            return_code: exit::DONE,
+            return_code,
             system: System {
                 sysname: text(name.sysname()),
                 nodename: text(name.nodename()),

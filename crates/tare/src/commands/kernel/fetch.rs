@@ -53,7 +53,7 @@ pub fn run(
     outcome
 }
 
-/// Is what was asked for, each once.
+/// What was asked for, each once.
 struct Request {
     kernels: Vec<Wanted>,
     root: bool,

@@ -10,7 +10,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Is what the list shows.
+/// What the list shows.
 #[derive(Serialize)]
 struct List {
     folder: String,
@@ -20,7 +20,7 @@ struct List {
     fetchable: Vec<Fetchable>,
 }
 
-/// Is a kernel in the list.
+/// A kernel in the list.
 #[derive(Serialize)]
 struct Row {
     #[serde(flatten)]
@@ -30,7 +30,7 @@ struct Row {
     bytes: u64,
 }
 
-/// Is a kernel that is not here.
+/// A kernel that is not here.
 #[derive(Serialize)]
 struct Fetchable {
     name: String,

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub use tare_testkit::skip;
 use tempfile::TempDir;
 
-/// Is a place for one test: its own state folder, its own working folder.
+/// A place for one test: its own state folder, its own working folder.
 pub struct Bench {
     folder: TempDir,
 }
@@ -65,7 +65,7 @@ impl Bench {
     }
 }
 
-/// Is what a command said, and its exit code.
+/// What a command said, and its exit code.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -97,7 +97,7 @@ impl Ran {
     }
 }
 
-/// Is a running `tare`; it is killed if the test ends before it does.
+/// A running `tare`; it is killed if the test ends before it does.
 pub struct Started(Option<Child>);
 
 impl Started {

@@ -1,0 +1,55 @@
+//! Guests that are started by hand, under TCG.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{Owned, Result};
+
+/// A QEMU whose serial line is read here.
+pub struct Qemu(pub Owned);
+
+impl Qemu {
+    /// Starts a kernel; the words are parted by blanks.
+    pub fn start(words: &str, kernel: &Path, command_line: &str) -> Result<Self> {
+        let child = Command::new("qemu-system-x86_64")
+            .args(["-nodefaults", "-no-user-config", "-display", "none"])
+            .args(["-no-reboot", "-serial", "stdio"])
+            .args(words.split(' '))
+            .arg("-kernel")
+            .arg(kernel)
+            .args(["-append", command_line])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
+                format!("qemu-system-x86_64: {error}; type `apt-get install qemu-system-x86`")
+            })?;
+        Ok(Self(Owned(child)))
+    }
+
+    /// Reads until the guest has said this.
+    pub fn wait_for(&mut self, text: &str) -> Result<()> {
+        let output = self
+            .0
+            .0
+            .stdout
+            .as_mut()
+            .ok_or("standard output is a pipe")?;
+        let (mut said, mut byte) = (Vec::new(), [0]);
+        while !said.ends_with(text.as_bytes()) {
+            if output.read(&mut byte)? == 0 {
+                let said = String::from_utf8_lossy(&said);
+                return Err(format!("the guest ended without its line; it said: {said}").into());
+            }
+            said.push(byte[0]);
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a guest that ends by itself, so that the next one does not start beside it.
+    pub fn end(mut self) -> Result<()> {
+        self.0.0.wait()?;
+        Ok(())
+    }
+}

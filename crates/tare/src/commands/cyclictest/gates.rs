@@ -1,0 +1,87 @@
+//! The limits of `--fail-if`: what was measured becomes a run of one cell, judged as those of `tare wakeup` are.
+
+use tare_experiments::wakeup::{self, Wakeup};
+use tare_lab::experiment::Place;
+use tare_lab::parameter::{Value, Values};
+use tare_lab::plan::{self, Frame};
+use tare_report::rows::Gate;
+use tare_report::{Analysis, RunData};
+use tare_results::CellState;
+use tare_results::model::{Cell, Outcome, Plan, Record, SCHEMA, Samples};
+use tare_services::wakeup::Plan as Measured;
+
+use crate::commands::measure::check_gates;
+use crate::commands::place;
+use crate::error::CommandError;
+
+/// Makes the plan of the run, and refuses limits that none of its figures can match.
+///
+/// # Errors
+///
+/// Returns [`CommandError`] as `tare wakeup` does.
+pub fn check(gates: &[Gate], measured: &Measured) -> Result<Plan, CommandError> {
+    let numbers = [
+        ("interval", Some(measured.interval_ns)),
+        ("threads", Some(measured.threads.into())),
+        ("duration", measured.duration_ns),
+        ("loops", measured.loops),
+        (
+            "priority",
+            Some(measured.priority.into()).filter(|priority| *priority > 0),
+        ),
+    ];
+    let mut values = Values::default();
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            values.give(name, vec![Value::Number(number)]);
+        }
+    }
+    let policy = measured.policy.name().to_owned();
+    values.give("policy", vec![Value::Text(policy)]);
+    let cpus = measured.cpu;
+    let cpu = cpus.and_then(|cpus| cpus.iter().next()).unwrap_or(0);
+    let place = Place {
+        targets: place::targets(&[])?,
+        loads: place::phases(&[], None),
+        cpu,
+        cpus,
+        cell_limit: None,
+        is_watched: false,
+    };
+    let frame = Frame {
+        seed: 0,
+        cpu,
+        cpu_reason: String::new(),
+        settings: Vec::new(),
+        start_engine: false,
+        command: Vec::new(),
+        study: None,
+    };
+    let mut plan = plan::of_one(&Wakeup, &place, &values, 1, frame)?;
+    for cell in &mut plan.cells {
+        cell.work = wakeup::work(measured);
+    }
+    check_gates(gates, &plan)?;
+    Ok(plan)
+}
+
+/// Derives the figures of the run.
+pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Analysis {
+    let cell = Cell {
+        schema: SCHEMA,
+        // A plan of no cells is none.
+        plan: plan.cells[0].clone(),
+        invocation: plan.created,
+        started_at: plan.created,
+        outcome: Outcome::done(record),
+        notices: Vec::new(),
+        load: None,
+        daemons: Vec::new(),
+    };
+    let run = RunData {
+        plan,
+        machine: None,
+        cells: vec![(CellState::Done(Box::new(cell)), samples)],
+    };
+    run.analyse()
+}
