@@ -4,56 +4,34 @@ use std::process::ExitStatus;
 
 use tare_guard::OwnedCgroup;
 
-use crate::instance::{Attendant, describe_exit};
+use super::podman;
+use crate::instance::{Monitor, describe_exit};
 
-/// Attends to a container whose process stands for it on this machine: podman's, or a runtime's.
+/// The monitor of a container whose process stands for it on this machine: podman's, or a runtime's.
 /// They end with the status of the container's process, 128 more than the signal if one ended it.
 #[derive(Debug)]
-pub(super) struct Contained {
-    /// Who runs it, and from which status on it speaks of itself.
-    runner: Runner,
-    notices: Vec<String>,
+pub(super) struct ContainerMonitor {
+    /// The program that runs it: podman or a runtime.
+    pub(super) runner: &'static str,
+    pub(super) notices: Vec<String>,
     /// What its processes are in; removed after it has ended.
-    _groups: Vec<OwnedCgroup>,
+    pub(super) _groups: Vec<OwnedCgroup>,
 }
 
-/// Is the program that runs a container.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Runner {
-    /// A runtime: 1 may be its own status or the agent's.
-    Runtime(&'static str),
-    /// podman: 125 to 127 are its own.
-    Podman,
-}
-
-impl Contained {
-    pub(super) fn new(runner: Runner, notices: Vec<String>, groups: Vec<OwnedCgroup>) -> Self {
-        Self {
-            runner,
-            notices,
-            _groups: groups,
-        }
-    }
-}
-
-impl Attendant for Contained {
+impl Monitor for ContainerMonitor {
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        if status.success() {
-            return Ok(());
-        }
-        Err(match (self.runner, status.code()) {
-            (Runner::Podman, Some(125..=127)) => {
-                format!("podman failed: {}", describe_exit(status, said))
-            }
-            (_, Some(code @ 129..)) => killed(code - 128),
-            (Runner::Runtime(name), Some(1)) if !said.contains("tare-agent: ") => {
-                format!("{name} failed: {}", describe_exit(status, said))
-            }
-            (Runner::Runtime(name), None) => {
-                format!("{name} itself: {}", describe_exit(status, said))
-            }
-            (Runner::Podman, None) => format!("podman itself: {}", describe_exit(status, said)),
-            _ => describe_exit(status, said),
+        let (runner, how) = (self.runner, describe_exit(status, said));
+        // podman's own are 125 to 127; a runtime's 1 may be its own or the agent's.
+        let is_its_own = |code| match runner {
+            podman::NAME => (125..=127).contains(&code),
+            _ => code == 1 && !said.contains("tare-agent: "),
+        };
+        Err(match status.code() {
+            Some(0) => return Ok(()),
+            Some(code) if is_its_own(code) => format!("{runner} failed: {how}"),
+            Some(code @ 129..) => killed(code - 128),
+            Some(_) => how,
+            None => format!("{runner} itself: {how}"),
         })
     }
 
@@ -62,7 +40,7 @@ impl Attendant for Contained {
     }
 }
 
-/// Says that a signal ended the agent in its container.
+/// Say that a signal ended the agent in its container.
 pub(super) fn killed(signal: i32) -> String {
     match signal {
         9 => "the agent was killed in its container (SIGKILL): by somebody, or by the kernel \
@@ -82,38 +60,42 @@ mod tests {
     fn each_end_is_told_by_whom_it_concerns() {
         for (runner, status, said, why) in [
             (
-                Runner::Podman,
+                "podman",
                 125,
                 "no image",
                 "podman failed: it ended with status 125; it said: no image",
             ),
             (
-                Runner::Podman,
+                "podman",
                 137,
                 "",
                 "the agent was killed in its container (SIGKILL): by somebody, or by the kernel because the container's memory (mem=) is too little; see dmesg",
             ),
             (
-                Runner::Runtime("runc"),
+                "runc",
                 1,
                 "no rootfs",
                 "runc failed: it ended with status 1; it said: no rootfs",
             ),
             (
-                Runner::Runtime("runc"),
+                "runc",
                 1,
                 "tare-agent: no memory",
                 "it ended with status 1; it said: tare-agent: no memory",
             ),
             (
-                Runner::Runtime("crun"),
+                "crun",
                 139,
                 "",
                 "the agent crashed or was ended in its container by signal 11",
             ),
         ] {
-            let mut attendant = Contained::new(runner, Vec::new(), Vec::new());
-            let judged = attendant.judge(ExitStatus::from_raw(status << 8), said);
+            let mut monitor = ContainerMonitor {
+                runner,
+                notices: Vec::new(),
+                _groups: Vec::new(),
+            };
+            let judged = monitor.judge(ExitStatus::from_raw(status << 8), said);
             assert_eq!(judged, Err(why.to_owned()));
         }
     }

@@ -1,65 +1,54 @@
-//! Watches over somebody else's guest: when it is ready, and whether its end is the one that counts
+//! The monitor of somebody else's guest: when it is ready, and whether its end is the one that counts
 //! as success.
 
-use std::collections::VecDeque;
 use std::process::ExitStatus;
 
 use regex_lite::Regex;
 use tare_guard::{OwnedChild, ScratchDir};
 
 use super::settings::{Settings, Success};
-use crate::instance::{Attendant, describe_exit};
+use crate::instance::{Monitor, describe_exit};
+use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
 
-/// Is how many lines of the console are kept.
-const KEPT_LINES: usize = 4;
-
-/// Is how much of a line is kept, in characters.
-const KEPT_LENGTH: usize = 200;
-
-/// Watches over one guest.
+/// The monitor of one guest.
 #[derive(Debug)]
-pub(super) struct Warden {
+pub(super) struct ForeignMonitor {
     qmp: Qmp,
     ready: Regex,
     is_ready: bool,
     success: Success,
-    /// The last lines on the console.
-    console: VecDeque<String>,
+    console: Console,
     /// Holds what the guest writes to its disk as long as it runs.
     _changes: Option<ScratchDir>,
 }
 
-impl Warden {
+impl ForeignMonitor {
     pub(super) fn new(qmp: Qmp, settings: &Settings, changes: Option<ScratchDir>) -> Self {
         Self {
             qmp,
             ready: settings.ready.clone(),
             is_ready: false,
             success: settings.success,
-            console: VecDeque::new(),
+            console: Console::default(),
             _changes: changes,
         }
     }
 
-    /// Says by what the guest ended, and whether that is success.
+    /// Say by what the guest ended, and whether that is success.
     fn ended(&mut self, status: ExitStatus, said: &str) -> (bool, String) {
         match status.code() {
-            Some(0) => match self.reason().as_deref() {
-                Some("guest-shutdown") => (
-                    self.success == Success::Shutdown,
-                    "the guest powered itself off".to_owned(),
-                ),
-                Some("guest-reset") => (
-                    self.success == Success::Reset,
-                    "the guest reset itself, or faulted for the third time".to_owned(),
-                ),
-                Some("host-signal") => {
-                    (false, "QEMU was ended by a signal from somebody".to_owned())
-                }
-                Some(other) => (false, format!("QEMU ended for the reason '{other}'")),
-                None => (false, "QEMU ended without a reason".to_owned()),
-            },
+            Some(0) => {
+                let reason = self.qmp.shutdown_reason();
+                let is_success = match self.success {
+                    Success::Status(_) => false,
+                    Success::Shutdown => reason == Some("guest-shutdown"),
+                    Success::Reset => reason == Some("guest-reset"),
+                };
+                let reset = "the guest reset itself, or faulted for the third time";
+                let how = why_ended(reason, reset, "the guest powered itself off");
+                (is_success, how)
+            }
             Some(code) if self.success == Success::Status(code.unsigned_abs()) => {
                 (true, format!("QEMU ended with status {code}"))
             }
@@ -67,26 +56,16 @@ impl Warden {
             Some(code) if code % 2 == 1 && said.is_empty() => {
                 (false, format!("the guest ended QEMU with status {code}"))
             }
-            _ => (
-                false,
-                format!("QEMU failed: {}", describe_exit(status, said)),
-            ),
+            _ => {
+                let how = describe_exit(status, said);
+                (false, format!("QEMU failed: {how}"))
+            }
         }
     }
 
-    fn reason(&mut self) -> Option<String> {
-        let events = self.qmp.events();
-        let last = events.iter().rfind(|event| event.name == "SHUTDOWN")?;
-        Some(last.data["reason"].as_str()?.to_owned())
-    }
-
-    /// Adds what the console said last.
-    fn with_last_words(&self, what: String) -> String {
-        if self.console.is_empty() {
-            return format!("{what}; its serial console said nothing");
-        }
-        let lines: Vec<&str> = self.console.iter().map(String::as_str).collect();
-        format!("{what}; the last on its console: {}", lines.join(" / "))
+    fn with_console(&self, what: &str) -> String {
+        let silence = "; its serial console said nothing";
+        self.console.added_to(what, silence)
     }
 
     fn never_ready(&self) -> String {
@@ -94,18 +73,9 @@ impl Warden {
     }
 }
 
-impl Attendant for Warden {
+impl Monitor for ForeignMonitor {
     fn line(&mut self, line: &[u8]) {
-        let text = String::from_utf8_lossy(line);
-        let printable = text.chars().filter(|c| !c.is_control());
-        let printable: String = printable.take(KEPT_LENGTH).collect();
-        if printable.trim().is_empty() {
-            return;
-        }
-        if self.console.len() == KEPT_LINES {
-            self.console.pop_front();
-        }
-        self.console.push_back(printable);
+        self.console.keep(&String::from_utf8_lossy(line));
     }
 
     fn becomes_ready(&mut self, line: &[u8]) -> bool {
@@ -118,25 +88,20 @@ impl Attendant for Warden {
     }
 
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        match self.ended(status, said) {
-            (true, _) if self.is_ready => Ok(()),
-            (true, how) => {
-                Err(self.with_last_words(format!("{how}, as wanted, but {}", self.never_ready())))
-            }
-            (false, how) => Err(self.with_last_words(format!(
-                "{how}, and success={} is wanted",
-                self.success.text()
-            ))),
-        }
+        let why = match self.ended(status, said) {
+            (true, _) if self.is_ready => return Ok(()),
+            (true, how) => format!("{how}, as wanted, but {}", self.never_ready()),
+            (false, how) => format!("{how}, and success={} is wanted", self.success.text()),
+        };
+        Err(self.with_console(&why))
     }
 
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
         let doing = qemu::end_early(&mut self.qmp, child);
-        let doing = if self.is_ready {
-            format!("{doing}, and had been ready")
-        } else {
-            format!("{doing}, and {}", self.never_ready())
+        let readiness = match self.is_ready {
+            true => "had been ready".to_owned(),
+            false => self.never_ready(),
         };
-        Some(self.with_last_words(doing))
+        Some(self.with_console(&format!("{doing}, and {readiness}")))
     }
 }
