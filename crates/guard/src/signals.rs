@@ -6,14 +6,16 @@
 //! more, since ending the process on the spot is what would leave things behind; whoever cannot
 //! wait uses `kill -9`, and the next command cleans up.
 //!
-//! A loop that sleeps in `poll` adds the [`Interrupt`]'s descriptor to what it polls for.
+//! A loop that sleeps does so in [`Interrupt::wait`].
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -21,11 +23,11 @@ use signal_hook::low_level;
 
 use crate::error::GuardError;
 
-/// Says whether the run has been asked to finish or to stop. Copies see the same requests.
+/// The requests to finish or to stop the run. Copies see the same ones.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     requests: Arc<Requests>,
-    wake: Arc<Wake>,
+    pipe: Arc<Pipe>,
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ struct Requests {
 }
 
 #[derive(Debug)]
-struct Wake {
+struct Pipe {
     readable: OwnedFd,
     writable: OwnedFd,
 }
@@ -52,19 +54,16 @@ impl Interrupt {
     ///
     /// [`GuardError::Signals`] if the kernel refuses, for want of descriptors for instance.
     pub fn install() -> Result<Interrupt, GuardError> {
-        let failed = |source| GuardError::Signals { source };
         let interrupt = Interrupt::detached()?;
-        interrupt
-            .on_signal(SIGINT, Requests::count_interrupt)
-            .map_err(failed)?;
-        interrupt
-            .on_signal(SIGTERM, Requests::stop)
-            .map_err(failed)?;
-        if !is_ignored(SIGHUP).map_err(failed)? {
-            interrupt
-                .on_signal(SIGHUP, Requests::stop)
-                .map_err(failed)?;
-        }
+        let take_over = || {
+            interrupt.on_signal(SIGINT, Requests::count_interrupt)?;
+            interrupt.on_signal(SIGTERM, Requests::stop)?;
+            if !is_ignored(SIGHUP)? {
+                interrupt.on_signal(SIGHUP, Requests::stop)?;
+            }
+            Ok(())
+        };
+        take_over().map_err(|source| GuardError::Signals { source })?;
         Ok(interrupt)
     }
 
@@ -75,16 +74,13 @@ impl Interrupt {
     ///
     /// [`GuardError::Signals`] if there are no descriptors left.
     pub fn detached() -> Result<Interrupt, GuardError> {
-        let (readable, writable) =
-            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|errno| {
-                GuardError::Signals {
-                    source: errno.into(),
-                }
-            })?;
-        let wake = Arc::new(Wake { readable, writable });
+        let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+        let (readable, writable) = pipe.map_err(|errno| GuardError::Signals {
+            source: errno.into(),
+        })?;
         Ok(Interrupt {
             requests: Arc::default(),
-            wake,
+            pipe: Arc::new(Pipe { readable, writable }),
         })
     }
 
@@ -103,27 +99,38 @@ impl Interrupt {
     /// Asks as the first Ctrl-C does.
     pub fn request_finish(&self) {
         self.requests.finish.store(true, Ordering::SeqCst);
-        self.wake_up();
+        self.notify();
     }
 
     /// Asks as the second Ctrl-C does.
     pub fn request_stop(&self) {
         self.requests.stop();
-        self.wake_up();
+        self.notify();
     }
 
-    /// Takes note of a wake-up: the descriptor is not readable again before the next request.
+    /// Waits until something is requested, one of the others is readable, or so much time has passed.
     ///
     /// Ask the two questions after this, not before, so that no request falls between.
-    pub fn clear_wake_up(&self) {
+    ///
+    /// # Errors
+    ///
+    /// That of poll(2).
+    pub fn wait(&self, others: &[BorrowedFd<'_>], most: Duration) -> io::Result<()> {
+        let mut polled = vec![PollFd::new(&self.pipe.readable, PollFlags::IN)];
+        polled.extend(others.iter().map(|other| PollFd::new(other, PollFlags::IN)));
+        match poll(&mut polled, Timespec::try_from(most).ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
         let mut bytes = [0_u8; 64];
-        // An error means that it is empty, or is tried again by the next poll.
-        while rustix::io::read(&self.wake.readable, &mut bytes) == Ok(bytes.len()) {}
+        // An error means that it is empty, or is tried again by the next call.
+        while rustix::io::read(&self.pipe.readable, &mut bytes) == Ok(bytes.len()) {}
+        Ok(())
     }
 
-    fn wake_up(&self) {
-        // If the pipe is full, its reader has been woken often enough.
-        let _: Result<usize, Errno> = rustix::io::write(&self.wake.writable, &[0]);
+    fn notify(&self) {
+        // If the pipe is full, its reader has been notified often enough.
+        let _: Result<usize, Errno> = rustix::io::write(&self.pipe.writable, &[0]);
     }
 
     fn on_signal(&self, signal: i32, note: fn(&Requests)) -> io::Result<()> {
@@ -131,16 +138,9 @@ impl Interrupt {
         // SAFETY: the action may run between any two instructions of any thread. It only stores
         // to atomics; it allocates nothing, takes no lock and cannot panic.
         unsafe { low_level::register(signal, move || note(&requests)) }?;
-        // Registered second, hence done second: whoever is woken sees the request.
-        low_level::pipe::register(signal, self.wake.writable.try_clone()?)?;
+        // Registered second, hence done second: whoever waits sees the request.
+        low_level::pipe::register(signal, self.pipe.writable.try_clone()?)?;
         Ok(())
-    }
-}
-
-/// Readable after a request, until [`clear_wake_up`](Interrupt::clear_wake_up).
-impl AsFd for Interrupt {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.readable.as_fd()
     }
 }
 
@@ -171,39 +171,35 @@ fn is_ignored(signal: i32) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
     use super::*;
 
-    fn is_readable(interrupt: &Interrupt) -> bool {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        poll(&mut [PollFd::new(interrupt, PollFlags::IN)], Some(&now)).unwrap() == 1
+    /// Tells whether a wait that could last for ever ends.
+    fn is_notified(interrupt: &Interrupt) -> bool {
+        let begun = std::time::Instant::now();
+        let most = Duration::from_millis(50);
+        interrupt.wait(&[], most).unwrap();
+        begun.elapsed() < most
     }
 
     #[test]
-    fn requests_are_seen_by_copies_and_wake_a_poll() {
+    fn requests_are_seen_by_copies_and_end_a_wait() {
         let interrupt = Interrupt::detached().unwrap();
         let copy = interrupt.clone();
-        assert!(!copy.finish_requested() && !is_readable(&copy));
+        assert!(!copy.finish_requested() && !is_notified(&copy));
         interrupt.request_finish();
-        assert!(copy.finish_requested() && !copy.stop_requested() && is_readable(&copy));
-        copy.clear_wake_up();
-        assert!(!is_readable(&copy) && copy.finish_requested());
+        assert!(copy.finish_requested() && !copy.stop_requested() && is_notified(&copy));
+        assert!(!is_notified(&copy) && copy.finish_requested());
         copy.request_stop();
-        assert!(interrupt.stop_requested() && is_readable(&interrupt));
+        assert!(interrupt.stop_requested() && is_notified(&interrupt));
     }
 
     #[test]
-    fn many_requests_neither_block_nor_remain_after_clearing() {
+    fn many_requests_neither_block_nor_remain_after_a_wait() {
         let interrupt = Interrupt::detached().unwrap();
         for _ in 0..100_000 {
             interrupt.request_stop();
         }
-        interrupt.clear_wake_up();
-        assert!(!is_readable(&interrupt));
+        assert!(is_notified(&interrupt) && !is_notified(&interrupt));
     }
 
     #[test]

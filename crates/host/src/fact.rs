@@ -58,15 +58,23 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Turn into a `Result` whose error is the reason.
+    /// Return the value, or the reason why it is unknown.
     ///
     /// # Errors
     /// The reason why the value is unknown.
-    pub fn into_result(self) -> Result<T, String> {
+    pub fn get(&self) -> Result<&T, String> {
         match self {
             Self::Known(value) => Ok(value),
-            Self::Unknown { unknown } => Err(unknown),
+            Self::Unknown { unknown } => Err(unknown.clone()),
         }
+    }
+
+    /// Tell whether the value is known to be this one.
+    pub fn is(&self, value: &T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.known() == Some(value)
     }
 
     /// Borrow the value, keep the reason.

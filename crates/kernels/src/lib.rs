@@ -33,4 +33,4 @@ pub use fetch::{FetchPlan, FetchProgress, Fetcher};
 pub use initramfs::Initramfs;
 pub use kernel::{Kernel, Source};
 pub use modules::Module;
-pub use store::{Store, default_store_dir};
+pub use store::{Store, default_store_dir, file_sha256};

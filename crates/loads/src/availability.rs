@@ -4,7 +4,7 @@ use rustix::process::geteuid;
 use tare_load_driver::{Load, Tool, tools};
 use tare_results::model::LoadPlace;
 
-/// Says why a load can't run here, and what would have to be done.
+/// Why a load can't run here, and what would have to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
     /// Why not.

@@ -7,7 +7,7 @@ use tare_guard::GuardError;
 use tare_wire::PROTOCOL;
 use thiserror::Error;
 
-/// Says what went wrong with a load.
+/// What went wrong with a load.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// Its driver gave up.
@@ -60,6 +60,7 @@ pub enum LoadError {
     #[error("the load's output can't be read: {source}")]
     Output {
         /// Why not.
+        #[from]
         source: io::Error,
     },
     /// It can't be started or ended.

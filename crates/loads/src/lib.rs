@@ -18,7 +18,7 @@ mod running;
 
 pub use availability::{Unavailable, availability};
 pub use error::LoadError;
-pub use receiver::{LoadReceiver, LoadSeen};
+pub use receiver::LoadReceiver;
 pub use running::Running;
 pub use tare_load_driver::cpus::{self, Cpus};
 pub use tare_load_driver::kinds::{KINDS, Kind};

@@ -10,7 +10,7 @@ use tare_wire::record::Record;
 
 use crate::error::LoadError;
 
-/// Collects the records of one load.
+/// The records of one load, collected.
 #[derive(Debug, Default)]
 pub struct LoadReceiver {
     next: u64,
@@ -20,42 +20,33 @@ pub struct LoadReceiver {
     phases: Vec<LoadPhase>,
     left: Vec<LeftTool>,
     notices: Vec<String>,
-    trouble: Option<LoadError>,
-}
-
-/// Is what a line was, as far as the one who waits for it needs to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadSeen {
-    /// The load does its full work from now on.
-    Going,
-    /// Another record.
-    Record,
-    /// The last record: nothing follows.
-    Last,
-    /// No record of a load.
-    Other,
+    error: Option<LoadError>,
 }
 
 impl LoadReceiver {
     /// Takes one line, with or without its newline.
-    pub fn line(&mut self, line: &[u8]) -> LoadSeen {
+    pub fn line(&mut self, line: &[u8]) {
         let mut room = [0; MAX_PAYLOAD];
         let due = self.next;
         match decode_of(Stream::Load, line, &mut room) {
-            Line::Other => LoadSeen::Other,
+            Line::Other => {}
             Line::Damaged(_) => {
                 self.next += 1;
-                self.trouble(LoadError::Lost { due });
-                LoadSeen::Record
+                self.note(LoadError::Lost { due });
             }
             Line::Record { sequence, record } => {
                 self.next = sequence.saturating_add(1);
                 if sequence != due {
-                    self.trouble(LoadError::Lost { due });
+                    self.note(LoadError::Lost { due });
                 }
-                self.record(&record)
+                self.record(&record);
             }
         }
+    }
+
+    /// Tells whether the load does its full work.
+    pub(crate) fn is_going(&self) -> bool {
+        self.going
     }
 
     /// Returns what the load did at `place`.
@@ -64,8 +55,8 @@ impl LoadReceiver {
     ///
     /// Returns [`LoadError`] with the first thing that was wrong.
     pub fn finish(self, place: LoadPlace) -> Result<model::Load, LoadError> {
-        if let Some(trouble) = self.trouble {
-            return Err(trouble);
+        if let Some(error) = self.error {
+            return Err(error);
         }
         let Some(last) = self.next.checked_sub(1) else {
             return Err(LoadError::Silent);
@@ -85,18 +76,15 @@ impl LoadReceiver {
         })
     }
 
-    fn record(&mut self, record: &Record<'_>) -> LoadSeen {
+    fn record(&mut self, record: &Record<'_>) {
         match record {
             Record::Hello(hello) => {
                 let theirs = hello.protocol;
                 if theirs != PROTOCOL {
-                    self.trouble(LoadError::OtherProtocol { theirs });
+                    self.note(LoadError::OtherProtocol { theirs });
                 }
             }
-            Record::Going => {
-                self.going = true;
-                return LoadSeen::Going;
-            }
+            Record::Going => self.going = true,
             Record::Phase(it) => self.phases.push(LoadPhase {
                 number: it.number,
                 load: it.load.to_owned(),
@@ -128,29 +116,26 @@ impl LoadReceiver {
             Record::Notice(it) => self.notices.push(it.text.to_owned()),
             Record::Failure(it) => {
                 let text = it.text.to_owned();
-                self.trouble(LoadError::Failed { text });
-                return LoadSeen::Last;
+                self.note(LoadError::Failed { text });
             }
             Record::End(end) => {
                 self.ended = true;
                 if end.records + 1 != self.next {
                     let due = end.records;
-                    self.trouble(LoadError::Lost { due });
+                    self.note(LoadError::Lost { due });
                 }
-                return LoadSeen::Last;
             }
             // Of the measured code, which has a stream of its own.
             _ => {
                 let due = self.next - 1;
-                self.trouble(LoadError::Lost { due });
+                self.note(LoadError::Lost { due });
             }
         }
-        LoadSeen::Record
     }
 
     /// Keeps the first thing that went wrong: what follows is its consequence.
-    fn trouble(&mut self, trouble: LoadError) {
-        self.trouble.get_or_insert(trouble);
+    fn note(&mut self, error: LoadError) {
+        self.error.get_or_insert(error);
     }
 }
 

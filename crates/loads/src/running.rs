@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
 use tare_guard::{CgroupVersion, Guard, Interrupt, OwnedCgroup, OwnedChild, ScratchDir};
 use tare_load_driver::Schedule;
 use tare_load_driver::driver::origin_line;
@@ -17,15 +16,15 @@ use tare_results::model::{self, LoadPlace};
 use tare_wire::cpus::Cpus as Measured;
 
 use crate::error::LoadError;
-use crate::receiver::{LoadReceiver, LoadSeen};
+use crate::receiver::LoadReceiver;
 
-/// Is how long a load may take until it is going: the longest is to write the tree of files on a slow disk.
+/// How long a load may take until it is going: the longest is to write the tree of files on a slow disk.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Is how long its driver may take to end all tools: longer than the driver's own limits.
+/// How long its driver may take to end all tools: longer than the driver's own limits.
 const STOP_LIMIT: Duration = Duration::from_secs(70);
 
-/// Is a running load. Dropping it ends it.
+/// A running load. Dropping it ends it.
 #[derive(Debug)]
 pub struct Running {
     /// Waits to be told when the first phase begins.
@@ -89,8 +88,7 @@ impl Running {
         let Some(mut told) = self.told.take() else {
             return Ok(());
         };
-        told.write_all(origin_line(origin_ns).as_bytes())
-            .map_err(|source| LoadError::Output { source })
+        Ok(told.write_all(origin_line(origin_ns).as_bytes())?)
     }
 
     /// Lists the processes of the load, if it is in a control group of its own.
@@ -115,10 +113,8 @@ impl Running {
         self.child.stop_group(STOP_LIMIT)?;
         self.output.read()?;
         let load = self.output.receiver.finish(LoadPlace::Beside);
-        if load
-            .as_ref()
-            .is_ok_and(|load| load.left.iter().any(|tool| !tool.ended))
-        {
+        let is_left = |load: &model::Load| load.left.iter().any(|tool| !tool.ended);
+        if load.as_ref().is_ok_and(is_left) {
             self.child.leave_to_guard();
             self.group.map(OwnedCgroup::leave_to_guard);
             self.scratch.leave_to_guard();
@@ -135,27 +131,24 @@ impl Running {
     fn wait_until_going(&mut self, interrupt: &Interrupt) -> Result<(), LoadError> {
         let deadline = Instant::now() + START_LIMIT;
         loop {
-            interrupt.clear_wake_up();
             if interrupt.stop_requested() {
                 return Err(LoadError::Stopped);
             }
-            match self.output.read()? {
-                Progress::Going => return Ok(()),
-                Progress::Ended => {
-                    let receiver = std::mem::take(&mut self.output.receiver);
-                    return match receiver.finish(LoadPlace::Beside) {
-                        Ok(_) => Err(LoadError::NeverGoing),
-                        Err(error) => Err(error),
-                    };
-                }
-                Progress::Waiting => {}
+            self.output.read()?;
+            let Some(pipe) = &self.output.pipe else {
+                let receiver = std::mem::take(&mut self.output.receiver);
+                let finished = receiver.finish(LoadPlace::Beside);
+                return finished.and(Err(LoadError::NeverGoing));
+            };
+            if self.output.receiver.is_going() {
+                return Ok(());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let limit = START_LIMIT;
                 return Err(LoadError::TooSlow { limit });
             }
-            self.output.wait(interrupt, left)?;
+            interrupt.wait(&[pipe.as_fd()], left)?;
         }
     }
 }
@@ -169,20 +162,14 @@ fn own_group(guard: &Guard) -> Option<OwnedCgroup> {
     const CONTROLLER: &str = "pids";
     let group = guard.cgroup("load", &[CONTROLLER]).ok()?;
     let (folder, version) = group.folder(CONTROLLER)?;
-    let shares_cpu = || {
-        let controllers = fs::read_to_string(folder.join("cgroup.controllers"));
-        controllers.map_or(true, |text| {
+    let shares_cpu = version == CgroupVersion::Two
+        && fs::read_to_string(folder.join("cgroup.controllers")).map_or(true, |text| {
             text.split_whitespace().any(|name| name == "cpu")
-        })
-    };
-    let is_harmless = match version {
-        CgroupVersion::One => true,
-        CgroupVersion::Two => !shares_cpu(),
-    };
-    is_harmless.then_some(group)
+        });
+    (!shares_cpu).then_some(group)
 }
 
-/// Is the driver's output.
+/// The driver's output.
 #[derive(Debug)]
 struct Output {
     pipe: Option<ChildStdout>,
@@ -190,18 +177,11 @@ struct Output {
     receiver: LoadReceiver,
 }
 
-/// Says how far a load is that was started.
-enum Progress {
-    Waiting,
-    Going,
-    Ended,
-}
-
 impl Output {
-    fn new(pipe: Option<ChildStdout>) -> Result<Self, LoadError> {
+    fn new(pipe: Option<ChildStdout>) -> io::Result<Self> {
         if let Some(pipe) = &pipe {
-            let flags = fcntl_getfl(pipe).map_err(failed)?;
-            fcntl_setfl(pipe, flags | OFlags::NONBLOCK).map_err(failed)?;
+            let flags = fcntl_getfl(pipe)?;
+            fcntl_setfl(pipe, flags | OFlags::NONBLOCK)?;
         }
         Ok(Self {
             pipe,
@@ -211,52 +191,25 @@ impl Output {
     }
 
     /// Reads what is there.
-    fn read(&mut self) -> Result<Progress, LoadError> {
-        let mut progress = Progress::Waiting;
+    fn read(&mut self) -> io::Result<()> {
         let mut bytes = [0; 16 * 1024];
-        loop {
-            let Some(pipe) = &mut self.pipe else {
-                return Ok(Progress::Ended);
-            };
+        while let Some(pipe) = &mut self.pipe {
             match pipe.read(&mut bytes) {
                 Ok(0) => self.pipe = None,
                 Ok(length) => {
                     for piece in bytes[..length].split_inclusive(|byte| *byte == b'\n') {
                         self.begun.extend_from_slice(piece);
                         if piece.ends_with(b"\n") {
-                            if self.receiver.line(&self.begun) == LoadSeen::Going {
-                                progress = Progress::Going;
-                            }
+                            self.receiver.line(&self.begun);
                             self.begun.clear();
                         }
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(progress),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(LoadError::Output { source }),
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
-
-    fn wait(&self, interrupt: &Interrupt, left: Duration) -> Result<(), LoadError> {
-        let mut fds = vec![PollFd::new(interrupt, PollFlags::IN)];
-        fds.extend(
-            self.pipe
-                .iter()
-                .map(|pipe| PollFd::new(pipe, PollFlags::IN)),
-        );
-        let left = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        match poll(&mut fds, Some(&left)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(failed(errno)),
-        }
-    }
-}
-
-fn failed(errno: Errno) -> LoadError {
-    let source = errno.into();
-    LoadError::Output { source }
 }

@@ -165,29 +165,11 @@ impl CommandError {
             | Self::Experiment(ExperimentError::Target(error))
             | Self::Study(StudyError::Experiment(ExperimentError::Target(error))) => match error {
                 TargetError::Unknown { .. }
-                | TargetError::Load { .. }
-                | TargetError::UnknownOption { .. }
-                | TargetError::BadOption { .. }
-                | TargetError::RepeatedOption { .. }
-                | TargetError::MissingOption { .. }
-                | TargetError::RunsNoPlans { .. }
-                | TargetError::Contradiction { .. } => exit::USAGE,
-                TargetError::NotBuilt { .. }
-                | TargetError::NotThere { .. }
-                | TargetError::Unreadable { .. }
-                | TargetError::NoQemu { .. }
-                | TargetError::NoKvm { .. }
-                | TargetError::MissingTool { .. }
-                | TargetError::Image { .. }
-                | TargetError::Ssh { .. }
-                | TargetError::KernelCanNot { .. }
-                | TargetError::NoEngine { .. } => exit::UNAVAILABLE,
+                | TargetError::Usage(_)
+                | TargetError::RunsNoPlans { .. } => exit::USAGE,
+                TargetError::Unusable { .. } | TargetError::Ssh { .. } => exit::UNAVAILABLE,
                 TargetError::Kernel(error) => of_kernel(error),
-                TargetError::LongCommandLine { .. }
-                | TargetError::Disk { .. }
-                | TargetError::Unwritable { .. }
-                | TargetError::Qemu { .. }
-                | TargetError::Container { .. }
+                TargetError::Failed(_)
                 | TargetError::Docker(_)
                 | TargetError::Guard(_)
                 | TargetError::Output { .. } => exit::FAILED,

@@ -235,8 +235,6 @@ fn kind(plan: &CellPlan) -> (TargetSpec, String, Work) {
 
 #[cfg(test)]
 mod tests {
-    use tare_results::model::Labels;
-
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! The daemon that containers of Docker need: found where one runs, or started for a while.
 //!
-//! A running daemon wakes up, listens and watches, and so disturbs every other target. That is why
+//! A running daemon listens and watches, and so disturbs every other target. That is why
 //! one that was started here is stopped after the cells that need it, and why each cell says which
 //! daemons ran meanwhile.
 //!
@@ -21,20 +21,20 @@ use std::time::{Duration, Instant};
 use tare_docker::{Docker, DockerError};
 use tare_guard::{Guard, OwnedCgroup, OwnedChild, ScratchDir, private_mounts};
 
-use crate::container::{hide, is_root, program};
+use crate::container::{hide, unwritable};
 use crate::error::TargetError;
-use crate::{Availability, Engine};
+use crate::{Availability, Engine, programs};
 
-/// Is where Docker's engine listens unless DOCKER_HOST says otherwise.
+/// Where Docker's engine listens unless DOCKER_HOST says otherwise.
 const SOCKET: &str = "/var/run/docker.sock";
 
-/// Is how long an engine may take to start. Most take less than a second.
+/// How long an engine may take to start. Most take less than a second.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Is how long it may take to stop before it is killed.
+/// How long it may take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// Names daemons that disturb what is measured beside them.
+/// The daemons that disturb what is measured beside them.
 const DAEMONS: &[&str] = &[
     "containerd",
     "cri-dockerd",
@@ -48,88 +48,57 @@ const DAEMONS: &[&str] = &[
     "virtqemud",
 ];
 
-/// Finds Docker's engine. Whether it answers is another question.
+/// Find Docker's engine. Whether it answers is another question.
 pub(crate) fn find() -> Result<Docker, TargetError> {
     let socket = socket(env::var_os("DOCKER_HOST"))?;
-    match fs::metadata(&socket) {
-        Ok(_) => Ok(Docker::at(&socket)),
-        Err(_) => {
-            let installed = program("dockerd").is_some();
-            let why = if installed {
-                format!(
-                    "Docker's engine does not run: there is no {} (--start-engine starts one \
-                     for its own cells)",
-                    socket.display()
-                )
-            } else {
-                "Docker's engine is not installed".to_owned()
-            };
-            let remedy = if installed {
-                start_remedy()
-            } else {
-                install_remedy()
-            };
-            Err(TargetError::NoEngine { why, remedy })
-        }
+    if socket.exists() {
+        return Ok(Docker::at(&socket));
     }
+    let why = match programs::find("dockerd") {
+        Some(_) => format!(
+            "Docker's engine does not run: there is no {} (--start-engine starts one for its own \
+             cells)",
+            socket.display()
+        ),
+        None => "Docker's engine is not installed".to_owned(),
+    };
+    Err(TargetError::unusable(why, start_remedy()))
 }
 
-/// Returns the command that makes a failing engine usable.
-pub(crate) fn remedy(error: &TargetError) -> String {
+/// Return the command that makes a failing engine usable.
+pub(crate) fn remedy(error: &DockerError) -> String {
     match error {
-        TargetError::NoEngine { remedy, .. } => remedy.clone(),
-        TargetError::Docker(DockerError::Unreachable { source, .. })
-            if source.kind() == ErrorKind::PermissionDenied =>
-        {
+        DockerError::Unreachable { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             "sudo usermod -aG docker $USER && newgrp docker".to_owned()
         }
         // Somebody else's socket that nobody listens at.
-        _ if program("dockerd").is_none() => install_remedy(),
         _ => start_remedy(),
     }
 }
 
-/// Says whether a private engine can be started, and what would have to be done.
+/// Tell whether a private engine can be started, and what would have to be done.
 #[must_use]
 pub fn startable(engine: Engine) -> Availability {
-    match check_startable(engine) {
-        Ok(()) => Availability::Usable,
-        Err(error) => Availability::unusable(&error, &remedy(&error)),
-    }
+    Availability::of(program(engine))
 }
 
-fn check_startable(engine: Engine) -> Result<(), TargetError> {
+/// Return the program of an engine, if one can be started.
+fn program(engine: Engine) -> Result<PathBuf, TargetError> {
     let Engine::Docker = engine;
-    let refused = |why: &str, remedy: String| {
-        Err(TargetError::NoEngine {
-            why: why.to_owned(),
-            remedy,
-        })
-    };
-    for (name, package) in [("dockerd", "docker.io"), ("containerd", "containerd")] {
-        if program(name).is_none() {
-            let why = format!("{name} is not installed");
-            return refused(
-                &why,
-                format!("apt-get update && apt-get install -y --no-install-recommends {package}"),
-            );
-        }
-    }
-    if !is_root() {
-        let remedy = "run tare as root, with sudo for example".to_owned();
-        return refused("starting an engine takes root", remedy);
-    }
-    Ok(())
+    let program = programs::require("dockerd", "docker.io")?;
+    programs::require("containerd", "containerd")?;
+    programs::require_root("starting an engine takes root")?;
+    Ok(program)
 }
 
-/// Says whether an engine that targets find by themselves runs and answers.
+/// Tell whether an engine that targets find by themselves runs and answers.
 #[must_use]
 pub fn runs(engine: Engine) -> bool {
     let Engine::Docker = engine;
     find().is_ok_and(|docker| docker.version().is_ok())
 }
 
-/// Lists the daemons that run on this machine now and may disturb, each once, by name.
+/// List the daemons that run on this machine now and may disturb, each once, by name.
 #[must_use]
 pub fn daemons() -> Vec<String> {
     let mut found: Vec<String> = fs::read_dir("/proc")
@@ -146,7 +115,7 @@ pub fn daemons() -> Vec<String> {
     found
 }
 
-/// Is an engine that runs for a while. Dropping it stops it.
+/// An engine that runs for a while. Dropping it stops it.
 #[derive(Debug)]
 pub struct Running {
     child: OwnedChild,
@@ -157,26 +126,20 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a private engine and waits until it answers.
+    /// Start a private engine and waits until it answers.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if it does not start; nothing of it runs then.
     pub fn start(engine: Engine, guard: &Guard) -> Result<Self, TargetError> {
-        check_startable(engine)?;
+        let dockerd = program(engine)?;
         let folder = guard.scratch("engine")?;
         let socket = folder.path().join("docker.sock");
         check_length(&socket)?;
-        let unwritable = |source: std::io::Error| TargetError::Container {
-            why: format!("{} can't be written: {source}", folder.path().display()),
-        };
-        let log = fs::File::create(folder.path().join("log")).map_err(unwritable)?;
+        let log = folder.path().join("log");
+        let log = fs::File::create(&log).map_err(|error| unwritable(&log, &error))?;
         let own = guard.cgroup("engine", &[])?;
         let containers = guard.reserve_cgroup("engine-containers")?;
-        let dockerd = program("dockerd").ok_or_else(|| TargetError::NoEngine {
-            why: "dockerd is not installed".to_owned(),
-            remedy: install_remedy(),
-        })?;
         let mut command = Command::new(dockerd);
         command
             .arg(format!("--host=unix://{}", socket.display()))
@@ -189,7 +152,10 @@ impl Running {
             .args(["--exec-opt=native.cgroupdriver=cgroupfs"])
             .env("PATH", path_with_daemons())
             .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(unwritable)?)
+            .stdout(
+                log.try_clone()
+                    .map_err(|source| TargetError::Output { source })?,
+            )
             .stderr(log);
         let places = ["/run", "/opt", "/etc/docker", "/var/lib"];
         private_mounts(&mut command, &hide(&places, folder.path()));
@@ -205,19 +171,19 @@ impl Running {
         Ok(running)
     }
 
-    /// Returns the socket at which it listens.
+    /// Return the socket at which it listens.
     #[must_use]
     pub fn socket(&self) -> &Path {
         self.docker.socket()
     }
 
-    /// Returns the id of its process.
+    /// Return the id of its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Stops it, and removes all that it has.
+    /// Stop it, and remove all that it has.
     ///
     /// # Errors
     ///
@@ -242,17 +208,14 @@ impl Running {
             }
             let ended = self.child.try_wait()?.is_some();
             if ended || begun.elapsed() > START_LIMIT {
-                let what = if ended {
-                    "ended again"
-                } else {
-                    "does not answer"
+                let what = match ended {
+                    true => "ended again",
+                    false => "does not answer",
                 };
-                return Err(TargetError::Container {
-                    why: format!(
-                        "the private Docker engine {what}; its log: {}",
-                        self.last_words()
-                    ),
-                });
+                let log = self.last_words();
+                return Err(TargetError::Failed(format!(
+                    "the private Docker engine {what}; its log: {log}"
+                )));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -268,7 +231,7 @@ impl Running {
     }
 }
 
-/// Returns the path of a socket from the value of DOCKER_HOST.
+/// Return the path of a socket from the value of DOCKER_HOST.
 fn socket(docker_host: Option<OsString>) -> Result<PathBuf, TargetError> {
     let Some(host) = docker_host.filter(|host| !host.is_empty()) else {
         return Ok(SOCKET.into());
@@ -276,52 +239,46 @@ fn socket(docker_host: Option<OsString>) -> Result<PathBuf, TargetError> {
     let text = host.to_string_lossy().into_owned();
     match text.strip_prefix("unix://") {
         Some(path) => Ok(path.into()),
-        None => Err(TargetError::NoEngine {
-            why: format!("DOCKER_HOST={text} is not on this machine, which is the one to measure"),
-            remedy: "unset DOCKER_HOST".to_owned(),
-        }),
+        None => Err(TargetError::unusable(
+            format!("DOCKER_HOST={text} is not on this machine, which is the one to measure"),
+            "unset DOCKER_HOST",
+        )),
     }
 }
 
-/// Refuses a path that the kernel can't take as a socket's.
+/// Refuse a path that the kernel can't take as a socket's.
 fn check_length(socket: &Path) -> Result<(), TargetError> {
     const MOST: usize = 107;
     if socket.as_os_str().len() <= MOST {
         return Ok(());
     }
-    Err(TargetError::Container {
-        why: format!(
-            "{} is too long for a socket: set TMPDIR to a shorter path",
-            socket.display()
-        ),
-    })
+    let socket = socket.display();
+    Err(TargetError::Failed(format!(
+        "{socket} is too long for a socket: set TMPDIR to a shorter path"
+    )))
 }
 
-/// Returns PATH with the folders in which Debian has containerd's and Docker's helpers.
+/// Return PATH with the folders in which Debian has containerd's and Docker's helpers.
 fn path_with_daemons() -> OsString {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/bin"].map(PathBuf::from));
     env::join_paths(folders).unwrap_or(path)
 }
 
-fn install_remedy() -> String {
-    format!(
-        "apt-get update && apt-get install -y --no-install-recommends docker.io && {}",
-        start_remedy()
-    )
-}
-
+/// Return the command that starts an engine, after installing one if there is none.
 fn start_remedy() -> String {
     // Where systemd runs, it has this folder (sd_booted(3)).
-    let start = if Path::new("/run/systemd/system").is_dir() {
-        "systemctl start docker"
-    } else {
-        "(setsid dockerd >/dev/null 2>&1 &)"
+    let start = match Path::new("/run/systemd/system").is_dir() {
+        true => "systemctl start docker",
+        false => "(setsid dockerd >/dev/null 2>&1 &)",
     };
-    start.to_owned()
+    match programs::find("dockerd") {
+        Some(_) => start.to_owned(),
+        None => format!("{} && {start}", programs::install("docker.io")),
+    }
 }
 
-/// Returns the name under which a process is a daemon that disturbs.
+/// Return the name under which a process is a daemon that disturbs.
 fn daemon(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let name = name.trim();
@@ -358,11 +315,9 @@ mod tests {
 
     #[test]
     fn a_socket_without_permission_is_told_from_one_without_engine() {
-        let unreachable = |kind: ErrorKind| {
-            TargetError::Docker(DockerError::Unreachable {
-                socket: SOCKET.into(),
-                source: kind.into(),
-            })
+        let unreachable = |kind: ErrorKind| DockerError::Unreachable {
+            socket: SOCKET.into(),
+            source: kind.into(),
         };
         assert!(remedy(&unreachable(ErrorKind::PermissionDenied)).contains("usermod -aG docker"));
         assert!(!remedy(&unreachable(ErrorKind::ConnectionRefused)).contains("usermod"));

@@ -1,14 +1,16 @@
 //! What can go wrong with a target, and what to do about it.
 
+use std::fmt::Display;
 use std::io;
-use std::path::PathBuf;
 
 use tare_docker::DockerError;
 use tare_guard::GuardError;
 use tare_kernels::KernelError;
 use thiserror::Error;
 
-/// Says what went wrong with a target.
+use crate::engine;
+
+/// What went wrong with a target.
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// No target has this name.
@@ -19,178 +21,9 @@ pub enum TargetError {
         /// The names that exist.
         known: String,
     },
-    /// The target has no such option.
-    #[error("the target '{target}' has no option '{option}'; it takes: {known}")]
-    UnknownOption {
-        /// Name of the target.
-        target: &'static str,
-        /// What was asked for.
-        option: String,
-        /// The options that it has, or `none`.
-        known: String,
-    },
-    /// The option does not take this value.
-    #[error("the target '{target}' can't have '{option}={value}': want {wanted}")]
-    BadOption {
-        /// Name of the target.
-        target: &'static str,
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        value: String,
-        /// What would be right.
-        wanted: String,
-    },
-    /// The option stands twice.
-    #[error("the option '{option}' of the target '{target}' stands twice")]
-    RepeatedOption {
-        /// Name of the target.
-        target: &'static str,
-        /// The option.
-        option: String,
-    },
-    /// An option that must be given is not.
-    #[error("the target '{target}' needs '{option}': it is written {form}")]
-    MissingOption {
-        /// Name of the target.
-        target: &'static str,
-        /// The option.
-        option: &'static str,
-        /// How the target is written.
-        form: &'static str,
-    },
-    /// Two options contradict each other.
-    #[error("the target '{target}' can't have {what}: {why}")]
-    Contradiction {
-        /// Name of the target.
-        target: &'static str,
-        /// The options.
-        what: String,
-        /// Why not.
-        why: &'static str,
-    },
-    /// There is no file at the path given.
-    #[error("{what} is not found; looked for {looked}")]
-    NotThere {
-        /// What was looked for.
-        what: String,
-        /// Where.
-        looked: String,
-    },
-    /// A program or image is nowhere.
-    #[error(
-        "{what} is not found; looked for {looked}. Build it with `make build`, or say where it is \
-         in {variable}"
-    )]
-    NotBuilt {
-        /// What is missing.
-        what: String,
-        /// The places, joined by commas.
-        looked: String,
-        /// The environment variable that names the place.
-        variable: &'static str,
-    },
-    /// A program or image can't be read.
-    #[error("{what} {} can't be read: {source}; build it anew with `make build`", path.display())]
-    Unreadable {
-        /// What it is.
-        what: String,
-        /// Where it is.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is no QEMU.
-    #[error("{program} is in no folder of PATH")]
-    NoQemu {
-        /// The program's name.
-        program: &'static str,
-    },
-    /// KVM is asked for and does not work.
-    #[error("KVM does not work here: {why}")]
-    NoKvm {
-        /// Why not.
-        why: String,
-    },
-    /// QEMU does not do what it should.
-    #[error("QEMU {why}")]
-    Qemu {
-        /// What happened, as the rest of a sentence.
-        why: String,
-    },
-    /// The guest's kernel can't be used.
-    #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// The kernel can't be what is asked for.
-    #[error("the kernel '{kernel}' can't have {option}: {why}")]
-    KernelCanNot {
-        /// The kernel.
-        kernel: String,
-        /// What was asked for.
-        option: String,
-        /// Why not, and what to do.
-        why: String,
-    },
-    /// The kernel would cut its command line.
-    #[error(
-        "the guest's kernel command line would have {bytes} bytes, more than the {most} bytes that \
-         Linux reads; shorten cmdline= or the load"
-    )]
-    LongCommandLine {
-        /// How long it is.
-        bytes: usize,
-        /// How long it can be.
-        most: usize,
-    },
-    /// The scratch disk can't be made.
-    #[error(
-        "the guest's scratch disk can't be made: {why}. It takes mke2fs (apt-get install \
-         e2fsprogs), room in the temporary folder, and a size into which its files fit \
-         (disk=scratch:SIZE)"
-    )]
-    Disk {
-        /// What happened.
-        why: String,
-    },
-    /// The words of a load are none.
-    #[error("{problem}")]
-    Load {
-        /// What is wrong with them.
-        problem: String,
-    },
-    /// A program that a load executes is not here.
-    #[error("the load's program {program} is not found: {remedy}")]
-    MissingTool {
-        /// The program.
-        program: String,
-        /// What to do.
-        remedy: String,
-    },
-    /// A file can't be written.
-    #[error("{} can't be written: {source}", path.display())]
-    Unwritable {
-        /// Where it would be.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A container or its engine does not do what it should.
-    #[error("{why}")]
-    Container {
-        /// What happened.
-        why: String,
-    },
-    /// No engine can be used.
-    #[error("{why}")]
-    NoEngine {
-        /// Why not.
-        why: String,
-        /// The command that changes that.
-        remedy: String,
-    },
-    /// The engine did not do what it was asked.
-    #[error(transparent)]
-    Docker(#[from] DockerError),
+    /// The target can't have one of its options, or the load.
+    #[error("{0}")]
+    Usage(String),
     /// The target does not execute what an agent would.
     #[error(
         "the target '{target}' runs no plans, since there is no agent in it: what can be measured of \
@@ -200,13 +33,13 @@ pub enum TargetError {
         /// The target.
         target: String,
     },
-    /// An image can't be booted.
-    #[error("the image {} {why}", path.display())]
-    Image {
-        /// Where it is.
-        path: PathBuf,
-        /// Why not, as the rest of a sentence.
+    /// Something that the target needs is not here, or can't be used.
+    #[error("{why}")]
+    Unusable {
+        /// What, and why not.
         why: String,
+        /// What to do, as a rule a command.
+        remedy: String,
     },
     /// Another machine can't be used.
     #[error("{host} can't be used by ssh: {why}; to make it usable: {remedy}")]
@@ -218,6 +51,15 @@ pub enum TargetError {
         /// What to do.
         remedy: String,
     },
+    /// The target, or what it runs on, does not do what it should.
+    #[error("{0}")]
+    Failed(String),
+    /// The guest's kernel can't be used.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The engine did not do what it was asked.
+    #[error(transparent)]
+    Docker(#[from] DockerError),
     /// The instance could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),
@@ -227,4 +69,29 @@ pub enum TargetError {
         /// Why not.
         source: io::Error,
     },
+}
+
+impl TargetError {
+    /// Make an error of options that contradict each other.
+    pub(crate) fn contradiction(target: &str, what: impl Display, why: &str) -> Self {
+        Self::Usage(format!("the target '{target}' can't have {what}: {why}"))
+    }
+
+    /// Make an error of something that is missing.
+    pub(crate) fn unusable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Unusable {
+            why: why.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Return what makes the target usable.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::Unusable { remedy, .. } | Self::Ssh { remedy, .. } => remedy.clone(),
+            Self::Kernel(error) => error.remedy().unwrap_or("tare kernel list").to_owned(),
+            Self::Docker(error) => engine::remedy(error),
+            _ => "see the message".to_owned(),
+        }
+    }
 }

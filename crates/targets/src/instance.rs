@@ -12,22 +12,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStderr, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use tare_docker::Stream;
 use tare_guard::{Interrupt, OwnedChild};
 
 use crate::error::TargetError;
 
-/// Is the longest line that is passed on; what is longer is passed on in pieces.
+/// The longest line that is passed on; what is longer is passed on in pieces.
 const MAX_LINE: usize = 64 * 1024;
 
-/// Is how much of standard error is kept, from its end.
+/// How much of standard error is kept, from its end.
 const KEPT_ERROR: usize = 2_000;
 
-/// Is how many reads of 16 KiB are made at a time: together 1 MiB, the largest pipe that an ordinary
+/// How many reads of 16 KiB are made at a time: together 1 MiB, the largest pipe that an ordinary
 /// user can have.
 const MOST_READS: usize = 64;
 
@@ -38,17 +36,17 @@ pub fn now_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Is one started instance. Dropping it ends it.
+/// One started instance. Dropping it ends it.
 #[derive(Debug)]
 pub struct Instance {
     /// CLOCK_MONOTONIC just before the call that started it.
     pub started_ns: u64,
-    // Before the attendant, who may own what the body stands in.
+    // Before the monitor, which may own what the body stands in.
     body: Box<dyn Body>,
-    attendant: Box<dyn Attendant>,
+    monitor: Box<dyn Monitor>,
 }
 
-/// Says how an instance ended.
+/// How an instance ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// CLOCK_MONOTONIC when its end was seen.
@@ -59,7 +57,7 @@ pub struct Ended {
     pub notices: Vec<String>,
 }
 
-/// Is a way to end.
+/// A way to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By itself, and it says that it did what it was to do.
@@ -78,8 +76,8 @@ pub enum Ending {
     Stopped,
 }
 
-/// Knows of an instance what only its target can know.
-pub(crate) trait Attendant: fmt::Debug {
+/// What only its target can know of an instance.
+pub(crate) trait Monitor: fmt::Debug {
     /// Takes a line of the instance's output, before the watcher does.
     fn line(&mut self, _line: &[u8]) {}
 
@@ -110,7 +108,7 @@ pub(crate) trait Attendant: fmt::Debug {
     }
 }
 
-/// Is what runs: a child of this process, or a container of an engine.
+/// What runs: a child of this process, or a container of an engine.
 pub(crate) trait Body: fmt::Debug {
     /// Returns the id of the process, or of the one that stands for it on this machine.
     fn pid(&self) -> u32;
@@ -134,7 +132,7 @@ pub(crate) trait Body: fmt::Debug {
     }
 }
 
-/// Receives what happens while an instance is watched.
+/// The receiver of what happens while an instance is watched.
 pub trait Watcher {
     /// Takes a line of the instance's output, without newline, that was read at `at_ns`.
     fn line(&mut self, line: &[u8], at_ns: u64);
@@ -150,26 +148,25 @@ pub trait Watcher {
 }
 
 impl Instance {
-    /// Takes over a child whose standard output and error are pipes.
+    /// Take over a child whose standard output and error are pipes.
     pub(crate) fn of_child(
         child: OwnedChild,
         started_ns: u64,
-        attendant: Box<dyn Attendant>,
+        monitor: impl Monitor + 'static,
     ) -> Result<Self, TargetError> {
-        let body = Box::new(Piped::new(child)?);
-        Ok(Self::of_body(body, started_ns, attendant))
+        Ok(Self::of_body(Piped::new(child)?, started_ns, monitor))
     }
 
-    /// Takes over whatever runs.
+    /// Take over whatever runs.
     pub(crate) fn of_body(
-        body: Box<dyn Body>,
+        body: impl Body + 'static,
         started_ns: u64,
-        attendant: Box<dyn Attendant>,
+        monitor: impl Monitor + 'static,
     ) -> Self {
         Self {
             started_ns,
-            body,
-            attendant,
+            body: Box::new(body),
+            monitor: Box::new(monitor),
         }
     }
 
@@ -192,16 +189,15 @@ impl Instance {
         watcher: &mut impl Watcher,
     ) -> Result<Ended, TargetError> {
         let deadline = Instant::now() + limit;
-        let mut heard = Heard::default();
+        let mut received = Received::default();
         let stop = loop {
             // The child's end is asked for before the pipes are drained: what it wrote before is
             // then certainly read.
             let status = self.body.try_wait()?;
-            self.drain(&mut heard, watcher)?;
+            self.drain(&mut received, watcher)?;
             if let Some(status) = status {
                 break Stop::Exited(status);
             }
-            interrupt.clear_wake_up();
             if interrupt.stop_requested() {
                 break Stop::Asked;
             }
@@ -210,28 +206,31 @@ impl Instance {
                 break Stop::Late;
             }
             let pause = watcher.tick().map_or(left, |tick| left.min(tick));
-            self.wait_for_news(interrupt, pause)?;
+            interrupt
+                .wait(&self.body.news(), pause)
+                .map_err(|source| TargetError::Output { source })?;
         };
         let mut doing = None;
         // Before what only the reading of the result takes.
         let mut exited_ns = now_ns();
         if !matches!(stop, Stop::Exited(_)) {
             let child = self.body.child();
-            doing = child.and_then(|child| self.attendant.end_early(child));
+            doing = child.and_then(|child| self.monitor.end_early(child));
             self.body.kill()?;
             exited_ns = now_ns();
-            self.drain(&mut heard, watcher)?;
+            self.drain(&mut received, watcher)?;
         }
-        let attendant = self.attendant.as_mut();
+        let monitor = self.monitor.as_mut();
         let now = now_ns();
-        heard
-            .errors
-            .finish(|line| pass_on_error(attendant, watcher, line, now));
-        heard
-            .lines
-            .finish(|line| pass_on(attendant, watcher, line, now));
+        let Received {
+            lines,
+            errors,
+            tail,
+        } = received;
+        errors.finish(|line| pass_on_error(monitor, watcher, line, now));
+        lines.finish(|line| pass_on(monitor, watcher, line, now));
         let how = match stop {
-            Stop::Exited(status) => match self.attendant.judge(status, &heard.tail.text()) {
+            Stop::Exited(status) => match self.monitor.judge(status, &tail.text()) {
                 Ok(()) => Ending::Done,
                 Err(why) => Ending::Failed { why },
             },
@@ -241,53 +240,41 @@ impl Instance {
         Ok(Ended {
             exited_ns,
             how,
-            notices: self.attendant.notices(),
+            notices: self.monitor.notices(),
         })
     }
 
-    fn drain(&mut self, heard: &mut Heard, watcher: &mut impl Watcher) -> Result<(), TargetError> {
-        let attendant = self.attendant.as_mut();
-        let Heard {
+    fn drain(
+        &mut self,
+        received: &mut Received,
+        watcher: &mut impl Watcher,
+    ) -> Result<(), TargetError> {
+        let monitor = self.monitor.as_mut();
+        let Received {
             lines,
             errors,
             tail,
-        } = heard;
+        } = received;
         self.body.read(&mut |stream, bytes| {
             let at_ns = now_ns();
             match stream {
                 Stream::Output => {
-                    lines.take(bytes, |line| pass_on(attendant, watcher, line, at_ns));
+                    lines.take(bytes, |line| pass_on(monitor, watcher, line, at_ns));
                     // A prompt has no end until somebody answers.
-                    if !lines.begun.is_empty() && attendant.becomes_ready(&lines.begun) {
+                    if !lines.begun.is_empty() && monitor.becomes_ready(&lines.begun) {
                         watcher.ready(at_ns);
                     }
                 }
                 Stream::Error => {
                     tail.take(bytes);
-                    errors.take(bytes, |line| pass_on_error(attendant, watcher, line, at_ns));
+                    errors.take(bytes, |line| pass_on_error(monitor, watcher, line, at_ns));
                 }
             }
         })
     }
-
-    fn wait_for_news(&self, interrupt: &Interrupt, pause: Duration) -> Result<(), TargetError> {
-        let news = self.body.news();
-        let mut fds = vec![PollFd::new(interrupt, PollFlags::IN)];
-        fds.extend(news.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
-        let pause = Timespec {
-            tv_sec: i64::try_from(pause.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: pause.subsec_nanos().into(),
-        };
-        match poll(&mut fds, Some(&pause)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(TargetError::Output {
-                source: errno.into(),
-            }),
-        }
-    }
 }
 
-/// Is a child with pipes.
+/// A child with pipes.
 #[derive(Debug)]
 struct Piped {
     child: OwnedChild,
@@ -298,10 +285,13 @@ struct Piped {
 impl Piped {
     fn new(mut child: OwnedChild) -> Result<Self, TargetError> {
         let (output, error) = (child.take_stdout(), child.take_stderr());
-        let set = |fd: Option<BorrowedFd<'_>>| fd.map_or(Ok(()), set_nonblocking);
-        set(output.as_ref().map(AsFd::as_fd))
-            .and_then(|()| set(error.as_ref().map(AsFd::as_fd)))
-            .map_err(|source| TargetError::Output { source })?;
+        for fd in [
+            output.as_ref().map(AsFd::as_fd),
+            error.as_ref().map(AsFd::as_fd),
+        ] {
+            fd.map_or(Ok(()), set_nonblocking)
+                .map_err(|source| TargetError::Output { source })?;
+        }
         Ok(Self {
             child,
             output,
@@ -365,9 +355,9 @@ fn drain(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8])) -> Result<()
     Ok(())
 }
 
-/// Is what an instance has said that is not passed on yet.
+/// What has come from an instance and is not passed on yet.
 #[derive(Default)]
-struct Heard {
+struct Received {
     /// The line of standard output that has begun.
     lines: Lines,
     /// The line of standard error that has begun.
@@ -375,7 +365,7 @@ struct Heard {
     tail: Tail,
 }
 
-/// Cuts bytes into lines.
+/// Bytes cut into lines.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
@@ -402,7 +392,7 @@ impl Lines {
     }
 }
 
-/// Keeps the end of a text.
+/// The end of a text.
 #[derive(Default)]
 struct Tail {
     bytes: VecDeque<u8>,
@@ -421,47 +411,41 @@ impl Tail {
     }
 }
 
-/// Says why watching stopped.
+/// Why watching stopped.
 enum Stop {
     Exited(ExitStatus),
     Late,
     Asked,
 }
 
-fn pass_on(attendant: &mut dyn Attendant, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
-    attendant.line(line);
-    if attendant.becomes_ready(line) {
+fn pass_on(monitor: &mut dyn Monitor, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
+    monitor.line(line);
+    if monitor.becomes_ready(line) {
         watcher.ready(at_ns);
     }
     watcher.line(line, at_ns);
 }
 
-fn pass_on_error(
-    attendant: &mut dyn Attendant,
-    watcher: &mut impl Watcher,
-    line: &[u8],
-    at_ns: u64,
-) {
-    if attendant.error_line(line) {
+fn pass_on_error(monitor: &mut dyn Monitor, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
+    if monitor.error_line(line) {
         watcher.line(line, at_ns);
     }
 }
 
-/// Attends to an instance that is an ordinary process: done if its status is 0.
+/// The monitor of an ordinary process: done if its status is 0.
 #[derive(Debug)]
 pub(crate) struct Ordinary;
 
-impl Attendant for Ordinary {
+impl Monitor for Ordinary {
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        if status.success() {
-            Ok(())
-        } else {
-            Err(describe_exit(status, said))
+        match status.success() {
+            true => Ok(()),
+            false => Err(describe_exit(status, said)),
         }
     }
 }
 
-/// Says how a process ended, and the last that it wrote to standard error.
+/// Say how a process ended, and the last that it wrote to standard error.
 pub(crate) fn describe_exit(status: ExitStatus, said: &str) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(9), _) => {
@@ -517,7 +501,7 @@ mod tests {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = guard.spawn(&mut command).unwrap();
-        let instance = Instance::of_child(child, now_ns(), Box::new(Ordinary)).unwrap();
+        let instance = Instance::of_child(child, now_ns(), Ordinary).unwrap();
         instance.watch(limit, interrupt, heard).unwrap()
     }
 

@@ -1,8 +1,8 @@
-//! How to reach each place where measured code can run.
+//! The targets: how to reach each place where measured code can run.
 //!
 //! A target is written as on a QEMU command line, a name and options: `unikernel,irq=off`. Whatever
 //! it is, it is launched the same way, prints the same records and yields the same four time stamps, so
-//! that whoever runs an experiment need not know what kind of place it is.
+//! that whoever runs an experiment need not know its kind.
 //!
 //! * [`spec`]: the table of those that exist, and how a target is made of a text;
 //! * [`instance`]: one started instance, watched to its end;
@@ -24,15 +24,15 @@ pub mod measured;
 mod memory;
 mod options;
 pub mod process;
+mod programs;
 mod qemu;
-#[cfg(test)]
-mod reported;
 pub mod spec;
 pub mod ssh;
 #[cfg(test)]
-mod tests_work;
+mod tests;
 pub mod unikernel;
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::path::Path;
 
@@ -47,62 +47,62 @@ pub use instance::Instance;
 
 use crate::measured::MeasuredFile;
 
-/// Is a place where measured code can run.
+/// A place where measured code can run.
 pub trait Target: fmt::Debug {
-    /// Returns what it is, options in canonical order.
+    /// Return what it is, options in canonical order.
     fn spec(&self) -> TargetSpec;
 
-    /// Says whether instances can be launched here and now, and what would have to be done.
+    /// Tell whether instances can be launched here and now, and what would have to be done.
     fn availability(&self) -> Availability;
 
-    /// Says what executes the measured code.
+    /// Return what executes the measured code.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if the program or image can't be read.
     fn program(&self) -> Result<Program, TargetError>;
 
-    /// Names the daemon that must run for it, if there is one. Cells of one engine are measured
+    /// Return the daemon that must run for it, if there is one. Cells of one engine are measured
     /// together, and it runs for no others.
     fn engine(&self) -> Option<Engine> {
         None
     }
 
-    /// Makes it use the engine behind this socket, or again the one that it finds by itself. What
+    /// Use the engine behind this socket, or again the one that it finds by itself. What
     /// it made at the engine before is removed.
     fn use_engine(&self, _socket: Option<&Path>) {}
 
-    /// Says in a few words what an instance gets for a plan, if it gets less than a process:
+    /// Say in a few words what an instance gets for a plan, if it gets less than a process:
     /// `CPU 3 alone, 517 MiB of memory, no network`.
     fn resources(&self, _work: &Work) -> Option<String> {
         None
     }
 
-    /// Says where a load for it runs: beside it, on this machine, unless the target can do better.
+    /// Return where a load for it runs: beside it, on this machine, unless the target can do better.
     fn load_place(&self) -> LoadPlace {
         LoadPlace::Beside
     }
 
-    /// Says whether memory that the measured code locks can't be paged out by this machine either. A
+    /// Tell whether memory that the measured code locks can't be paged out by this machine either. A
     /// guest's can, unless QEMU locks it.
     fn keeps_memory(&self) -> bool {
         true
     }
 
-    /// Says whether it runs plans, as the agent does, and prints records. One that does not can only
+    /// Tell whether it runs plans, as the agent does, and prints records. One that does not can only
     /// be started and watched to its end: its job has no work.
     fn runs_plans(&self) -> bool {
         true
     }
 
-    /// Starts one instance.
+    /// Start one instance.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if nothing could be started.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError>;
 
-    /// Checks that the place looks from inside as it was asked for.
+    /// Check that the target looks from inside as it was asked for.
     ///
     /// # Errors
     ///
@@ -112,10 +112,10 @@ pub trait Target: fmt::Debug {
     }
 }
 
-/// Looks up a fact that the measured code told of its place, by the fact's name.
+/// The facts that the measured code told of its target, by name.
 pub type Facts<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
-/// Says what one instance is to do.
+/// What one instance is to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// What the measured code is asked to do.
@@ -126,14 +126,14 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Makes a job without a load.
+    /// Make a job without a load.
     #[must_use]
     pub fn idle(work: &'a Work) -> Self {
         Self { work, load: None }
     }
 }
 
-/// Is a daemon without which a target can't be used.
+/// A daemon without which a target can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -141,7 +141,7 @@ pub enum Engine {
     Docker,
 }
 
-/// Says whether a target can be used, and what would have to be done.
+/// Whether a target can be used, and what would have to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Availability {
@@ -157,15 +157,32 @@ pub enum Availability {
 }
 
 impl Availability {
-    pub(crate) fn unusable(why: impl fmt::Display, remedy: &str) -> Self {
-        Self::Unusable {
-            why: why.to_string(),
-            remedy: remedy.to_owned(),
+    /// Tell by what was found, or was not.
+    pub(crate) fn of<T>(found: Result<T, TargetError>) -> Self {
+        match found {
+            Ok(_) => Self::Usable,
+            Err(TargetError::Ssh { why, remedy, .. }) => Self::Unusable { why, remedy },
+            Err(error) => Self::Unusable {
+                why: error.to_string(),
+                remedy: error.remedy(),
+            },
         }
     }
 }
 
-/// Names the program or image that holds the measured code.
+/// Return what a cell holds, and find it the first time.
+pub(crate) fn once<T>(
+    cell: &OnceCell<T>,
+    find: impl FnOnce() -> Result<T, TargetError>,
+) -> Result<&T, TargetError> {
+    if let Some(found) = cell.get() {
+        return Ok(found);
+    }
+    let found = find()?;
+    Ok(cell.get_or_init(|| found))
+}
+
+/// The program or image that holds the measured code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// SHA-256 of its file, in hexadecimal.
@@ -182,7 +199,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Describes a program that this machine's CPU executes under this machine's kernel.
+    /// Describe a program that this machine's CPU executes under this machine's kernel.
     pub(crate) fn native(agent: &MeasuredFile) -> Result<Self, TargetError> {
         Ok(Self {
             sha256: agent.sha256()?,

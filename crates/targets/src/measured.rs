@@ -12,27 +12,25 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-
-use sha2::{Digest, Sha256};
 
 use crate::error::TargetError;
 
 const BUILT: &str = "measured/target/x86_64-unknown-linux-gnu/release";
 
-/// Is a program or image, or the places where it was looked for in vain.
+/// A program or image, or the places where it was looked for in vain.
 #[derive(Clone, Debug)]
 pub struct MeasuredFile {
     what: String,
-    /// Says where it is, if it is one that is looked for.
+    /// The environment variable that names it, if it is one that is looked for.
     variable: Option<&'static str>,
     found: Result<PathBuf, Vec<PathBuf>>,
 }
 
 impl MeasuredFile {
-    /// Looks for the agent.
+    /// Look for the agent.
     #[must_use]
     pub fn agent() -> Self {
         const VARIABLE: &str = "TARE_AGENT";
@@ -46,7 +44,7 @@ impl MeasuredFile {
         )
     }
 
-    /// Looks for an image by its name: `bench`, `hello`.
+    /// Look for an image by its name: `bench`, `hello`.
     #[must_use]
     pub fn image(name: &str) -> Self {
         const VARIABLE: &str = "TARE_IMAGES";
@@ -56,29 +54,17 @@ impl MeasuredFile {
         Self::look(what, VARIABLE, given, &format!("images/{name}"), name)
     }
 
-    /// Takes the file at a path.
+    /// Take the file at a path.
     #[must_use]
     pub fn at(path: &Path) -> Self {
-        let found = if path.is_file() {
-            Ok(path.to_owned())
-        } else {
-            Err(vec![path.to_owned()])
-        };
-        Self {
-            what: "the image".to_owned(),
-            variable: None,
-            found,
-        }
+        Self::first("the image".to_owned(), None, vec![path.to_owned()])
     }
 
-    /// Takes a file for the agent, whatever it is.
+    /// Take a file for the agent, whatever it is.
     #[cfg(test)]
     pub(crate) fn agent_at(path: &Path) -> Self {
-        Self {
-            what: "the agent".to_owned(),
-            variable: Some("TARE_AGENT"),
-            found: Ok(path.to_owned()),
-        }
+        let agent = "the agent".to_owned();
+        Self::first(agent, Some("TARE_AGENT"), vec![path.to_owned()])
     }
 
     fn look(
@@ -93,60 +79,62 @@ impl MeasuredFile {
             (None, Ok(exe)) => places(&exe, installed, built),
             (None, Err(_)) => Vec::new(),
         };
+        Self::first(what, Some(variable), places)
+    }
+
+    fn first(what: String, variable: Option<&'static str>, places: Vec<PathBuf>) -> Self {
         let found = places.iter().find(|path| path.is_file()).cloned();
         Self {
             what,
-            variable: Some(variable),
+            variable,
             found: found.ok_or(places),
         }
     }
 
-    /// Returns the path of the file.
+    /// Return the path of the file.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::NotBuilt`] or [`TargetError::NotThere`] with the places where it was
-    /// looked for.
+    /// Returns [`TargetError::Unusable`] with the places where it was looked for.
     pub fn path(&self) -> Result<&Path, TargetError> {
         self.found.as_deref().map_err(|places| {
             let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-            let (what, looked) = (self.what.clone(), places.join(", "));
-            match self.variable {
-                Some(variable) => TargetError::NotBuilt {
-                    what,
-                    looked,
-                    variable,
-                },
-                None => TargetError::NotThere { what, looked },
-            }
+            let why = format!(
+                "{} is not found; looked for {}",
+                self.what,
+                places.join(", ")
+            );
+            let build = self.variable.map(|variable| {
+                format!(". Build it with `make build`, or say where it is in {variable}")
+            });
+            TargetError::unusable(why + &build.unwrap_or_default(), "make build")
         })
     }
 
-    /// Reads the file.
+    /// Read the file.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] if it is not found or can't be read.
+    /// Returns [`TargetError::Unusable`] if it is not found or can't be read.
     pub fn read(&self) -> Result<Vec<u8>, TargetError> {
-        let path = self.path()?;
-        fs::read(path).map_err(|source| TargetError::Unreadable {
-            what: self.what.clone(),
-            path: path.to_owned(),
-            source,
-        })
+        fs::read(self.path()?).map_err(|error| self.unreadable(&error))
     }
 
-    /// Returns the SHA-256 of the file, in hexadecimal.
+    /// Return the SHA-256 of the file, in hexadecimal.
     ///
     /// # Errors
     ///
     /// As [`read`](Self::read).
     pub fn sha256(&self) -> Result<String, TargetError> {
-        let mut text = String::new();
-        for byte in Sha256::digest(self.read()?) {
-            write!(text, "{byte:02x}").expect("a String takes everything");
-        }
-        Ok(text)
+        tare_kernels::file_sha256(self.path()?).map_err(|error| self.unreadable(&error))
+    }
+
+    /// Make the error of a file that is there and can't be read.
+    pub(crate) fn unreadable(&self, error: &io::Error) -> TargetError {
+        let path = self.found.as_deref().unwrap_or(Path::new("")).display();
+        let what = &self.what;
+        let why = format!("{what} {path} can't be read: {error}; build it anew with `make build`");
+        TargetError::unusable(why, "make build")
     }
 }
 

@@ -4,45 +4,45 @@
 
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
+use std::path::{self, PathBuf};
 
 use tare_results::target::{Clock, Group, TargetOption, TargetSpec};
 
 use crate::error::TargetError;
 
-/// Is a value that is one of a few words.
+/// A value that is one of a few words.
 pub(crate) trait Word: Copy + PartialEq + 'static {
-    /// All values.
-    const ALL: &'static [Self];
+    /// The values with their words.
+    const WORDS: &'static [(Self, &'static str)];
 
-    /// Returns the word for the value.
-    fn word(self) -> &'static str;
-}
-
-impl Word for Clock {
-    const ALL: &'static [Self] = &[Self::Host, Self::Instructions];
-
+    /// Return the word for the value.
     fn word(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Instructions => "instructions",
-        }
+        let mut words = Self::WORDS.iter();
+        let found = words.find(|(value, _)| *value == self);
+        found.expect("each value has a word").1
     }
 }
 
-/// Holds the options of a target as they were written.
+impl Word for Clock {
+    const WORDS: &'static [(Self, &'static str)] =
+        &[(Self::Host, "host"), (Self::Instructions, "instructions")];
+}
+
+/// The options of a target as they were written.
 ///
 /// Each option is asked for by its key; [`finish`](Self::finish) then refuses those that were not
 /// asked for.
 #[derive(Debug)]
 pub(crate) struct Options {
-    target: &'static str,
+    /// The kind of target.
+    pub(crate) target: &'static str,
     given: Vec<TargetOption>,
     /// Those that were asked for, with their values: `irq=on|off`.
     known: Vec<(&'static str, String)>,
 }
 
 impl Options {
-    /// Takes the options of a kind of target.
+    /// Take the options of a kind of target.
     pub(crate) fn new(target: &'static str, given: Vec<TargetOption>) -> Self {
         Self {
             target,
@@ -51,7 +51,7 @@ impl Options {
         }
     }
 
-    /// Reads options from a text.
+    /// Read options from a text.
     #[cfg(test)]
     pub(crate) fn of(target: &'static str, text: &str) -> Self {
         let (_, mut given) = tare_results::target::split(&format!("{target},{text}"));
@@ -59,20 +59,20 @@ impl Options {
         Self::new(target, given)
     }
 
-    /// Reads an option whose value is one of a few words; None if it is not given.
+    /// Read an option whose value is one of a few words; None if it is not given.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::BadOption`], and [`TargetError::RepeatedOption`] if it stands twice, as
-    /// do the other readers.
+    /// Returns [`TargetError::Usage`] for another value, or if the option is given twice, as do the
+    /// other readers.
     pub(crate) fn word<T: Word>(&mut self, key: &'static str) -> Result<Option<T>, TargetError> {
-        let words: Vec<&str> = T::ALL.iter().map(|value| value.word()).collect();
+        let words: Vec<&str> = T::WORDS.iter().map(|(_, word)| *word).collect();
         self.known.push((key, words.join("|")));
-        let parse = |text: &str| T::ALL.iter().find(|value| value.word() == text).copied();
+        let parse = |text: &str| Some(T::WORDS.iter().find(|(_, word)| *word == text)?.0);
         self.read(key, parse, || alternatives(&words))
     }
 
-    /// Reads an option whose value is a whole number; None if it is not given.
+    /// Read an option whose value is a whole number; None if it is not given.
     pub(crate) fn number(
         &mut self,
         key: &'static str,
@@ -85,24 +85,18 @@ impl Options {
         })
     }
 
-    /// Reads an option whose value is a size of memory, in bytes; None if it is not given.
-    pub(crate) fn size(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<Size>,
-    ) -> Result<Option<Size>, TargetError> {
-        self.known.push((key, "SIZE".to_owned()));
-        let parse = |text: &str| Size::parse(text).filter(|size| range.contains(size));
-        self.read(key, parse, || {
-            format!(
-                "a size in MiB or GiB from {} to {}, such as 64M or 2G",
-                range.start(),
-                range.end()
-            )
+    /// Read `mem=`, at least so much; None if it is not given.
+    pub(crate) fn memory(&mut self, least: Size) -> Result<Option<Size>, TargetError> {
+        self.known.push(("mem", "SIZE".to_owned()));
+        let parse =
+            |text: &str| Size::parse(text).filter(|size| (least..=Size::MOST).contains(size));
+        self.read("mem", parse, || {
+            let most = Size::MOST;
+            format!("a size in MiB or GiB from {least} to {most}, such as 64M or 2G")
         })
     }
 
-    /// Reads an option whose value is a text of some form; None if it is not given. `form` is how
+    /// Read an option whose value is a text of some form; None if it is not given. `form` is how
     /// the value is written in a list of options, `wanted` describes it.
     pub(crate) fn text<T>(
         &mut self,
@@ -115,7 +109,7 @@ impl Options {
         self.read(key, parse, || wanted.to_owned())
     }
 
-    /// Reads an option as [`text`](Self::text) does, which may stand several times.
+    /// Read an option as [`text`](Self::text) does, which may stand several times.
     pub(crate) fn texts<T>(
         &mut self,
         key: &'static str,
@@ -130,20 +124,11 @@ impl Options {
             .collect()
     }
 
-    /// Makes an error of an option that must be given and is not; `form` is how the target is written.
-    pub(crate) fn missing(&self, option: &'static str, form: &'static str) -> TargetError {
-        TargetError::MissingOption {
-            target: self.target,
-            option,
-            form,
-        }
-    }
-
-    /// Refuses options that were not asked for.
+    /// Refuse options that were not asked for.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::UnknownOption`] with those that were.
+    /// Returns [`TargetError::Usage`] with those that were.
     pub(crate) fn finish(self) -> Result<(), TargetError> {
         let is_known = |key: &str| self.known.iter().any(|(known, _)| *known == key);
         let mut given = self.given.into_iter();
@@ -159,14 +144,13 @@ impl Options {
         if value.is_empty() && !known.is_empty() {
             known.push("and a comma inside of a value is written twice".to_owned());
         }
-        Err(TargetError::UnknownOption {
-            target: self.target,
-            option: key,
-            known: match &known[..] {
-                [] => "none".to_owned(),
-                known => known.join(", "),
-            },
-        })
+        if known.is_empty() {
+            known.push("none".to_owned());
+        }
+        let (target, known) = (self.target, known.join(", "));
+        Err(TargetError::Usage(format!(
+            "the target '{target}' has no option '{key}'; it takes: {known}"
+        )))
     }
 
     fn read<T>(
@@ -180,10 +164,10 @@ impl Options {
             return Ok(None);
         };
         if values.next().is_some() {
-            return Err(TargetError::RepeatedOption {
-                target: self.target,
-                option: key.to_owned(),
-            });
+            let target = self.target;
+            return Err(TargetError::Usage(format!(
+                "the option '{key}' of the target '{target}' is given twice"
+            )));
         }
         self.parsed(key, value, parse, wanted).map(Some)
     }
@@ -195,16 +179,32 @@ impl Options {
         parse: impl Fn(&str) -> Option<T>,
         wanted: impl Fn() -> String,
     ) -> Result<T, TargetError> {
-        parse(text).ok_or_else(|| TargetError::BadOption {
-            target: self.target,
-            option: key,
-            value: text.to_owned(),
-            wanted: wanted(),
-        })
+        parse(text).ok_or_else(|| not_wanted(self.target, key, text, &wanted()))
     }
 }
 
-/// Is an amount of memory in MiB, written as `64M` or `2G`.
+/// Make the error of an option that must be given and is not; `form` is how the target is written.
+pub(crate) fn missing(target: &str, option: &str, form: &str) -> TargetError {
+    TargetError::Usage(format!(
+        "the target '{target}' needs '{option}': it is written {form}"
+    ))
+}
+
+/// Read a path and make it absolute: the target means the same file wherever a run is resumed.
+pub(crate) fn file(text: &str) -> Option<PathBuf> {
+    path::absolute(text).ok()
+}
+
+/// Make the error of an option that does not take its value.
+pub(crate) fn not_wanted(target: &str, key: &str, value: &str, wanted: &str) -> TargetError {
+    TargetError::contradiction(
+        target,
+        format_args!("'{key}={value}'"),
+        &format!("want {wanted}"),
+    )
+}
+
+/// An amount of memory in MiB, written as `64M` or `2G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Size {
     /// The amount.
@@ -212,19 +212,20 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Makes a size from MiB.
+    /// The most that can be given: a TiB.
+    pub(crate) const MOST: Self = Self::mib(1 << 20);
+
+    /// Make a size from MiB.
     pub(crate) const fn mib(mib: u64) -> Self {
         Self { mib }
     }
 
-    /// Returns both together.
+    /// Return both together.
     pub(crate) const fn and(self, other: Self) -> Self {
-        Self {
-            mib: self.mib.saturating_add(other.mib),
-        }
+        Self::mib(self.mib.saturating_add(other.mib))
     }
 
-    /// Reads `64M`, `2G`; None if it is something else.
+    /// Read `64M`, `2G`; None if it is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let number: u64 = number.parse().ok()?;
@@ -246,7 +247,7 @@ impl Display for Size {
     }
 }
 
-/// Puts a target in canonical form together.
+/// A target in canonical form, put together option by option.
 #[derive(Debug)]
 pub(crate) struct Canonical {
     kind: &'static str,
@@ -254,7 +255,7 @@ pub(crate) struct Canonical {
 }
 
 impl Canonical {
-    /// Begins with the target's kind.
+    /// Begin with the target's kind.
     pub(crate) fn new(kind: &'static str) -> Self {
         Self {
             kind,
@@ -262,12 +263,12 @@ impl Canonical {
         }
     }
 
-    /// Adds an option unless it has its default.
+    /// Add an option unless it has its default.
     pub(crate) fn word<T: Word>(self, key: &str, value: T, default: T) -> Self {
         self.option(key, (value != default).then(|| value.word()))
     }
 
-    /// Adds an option if there is a value.
+    /// Add an option if there is a value.
     pub(crate) fn option(mut self, key: &str, value: Option<impl Display>) -> Self {
         self.options.extend(value.map(|value| TargetOption {
             key: key.to_owned(),
@@ -276,13 +277,13 @@ impl Canonical {
         self
     }
 
-    /// Returns the target.
+    /// Return the target.
     pub(crate) fn of_group(self, group: Group) -> TargetSpec {
         TargetSpec::new(self.kind, self.options, group)
     }
 }
 
-/// Joins words as a sentence does: `a, b or c`.
+/// Join words as a sentence does: `a, b or c`.
 fn alternatives(words: &[&str]) -> String {
     match words {
         [] => String::new(),
@@ -303,15 +304,11 @@ mod tests {
     }
 
     impl Word for Colour {
-        const ALL: &'static [Self] = &[Self::Red, Self::Green, Self::Blue];
-
-        fn word(self) -> &'static str {
-            match self {
-                Self::Red => "red",
-                Self::Green => "green",
-                Self::Blue => "blue",
-            }
-        }
+        const WORDS: &'static [(Self, &'static str)] = &[
+            (Self::Red, "red"),
+            (Self::Green, "green"),
+            (Self::Blue, "blue"),
+        ];
     }
 
     type Read = (Option<Colour>, Option<u32>, Option<Size>);
@@ -321,7 +318,7 @@ mod tests {
             let mut options = Options::of("thing", text);
             let colour = options.word("colour")?;
             let number = options.number("number", 1..=9)?;
-            let size = options.size("mem", Size::mib(2)..=Size::mib(4096))?;
+            let size = options.memory(Size::mib(2))?;
             options.finish()?;
             Ok((colour, number, size))
         };
@@ -340,7 +337,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_option_and_what_it_takes() {
-        const SIZES: &str = "a size in MiB or GiB from 2M to 4G, such as 64M or 2G";
+        const SIZES: &str = "a size in MiB or GiB from 2M to 1024G, such as 64M or 2G";
         const KNOWN: &str = "it takes: colour=red|green|blue, number=N, mem=SIZE";
         let is_not = |what: &str, wanted: &str| {
             format!("the target 'thing' can't have '{what}': want {wanted}")
@@ -379,7 +376,7 @@ mod tests {
             ),
             (
                 "number=1,colour=red,number=2",
-                "the option 'number' of the target 'thing' stands twice".to_owned(),
+                "the option 'number' of the target 'thing' is given twice".to_owned(),
             ),
         ] {
             assert_eq!(read(text), Err(message), "{text}");

@@ -10,20 +10,20 @@ use crate::instance::{Instance, Ordinary, now_ns};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Job, Program, Target};
 
-/// Returns the target where none is named.
+/// Return the target where none is named.
 #[must_use]
 pub fn spec() -> TargetSpec {
     TargetSpec::new("process", Vec::new(), Group::Process)
 }
 
-/// Runs the agent as a child process.
+/// The agent as a child process.
 #[derive(Debug)]
 pub struct Process {
     agent: MeasuredFile,
 }
 
 impl Process {
-    /// Makes the target from the agent's program.
+    /// Make the target from the agent's program.
     #[must_use]
     pub fn new(agent: MeasuredFile) -> Self {
         Self { agent }
@@ -36,20 +36,11 @@ impl Target for Process {
     }
 
     fn availability(&self) -> Availability {
-        match self.agent.path() {
-            Ok(_) => Availability::Usable,
-            Err(error) => Availability::Unusable {
-                why: error.to_string(),
-                remedy: "make build".to_owned(),
-            },
-        }
+        Availability::of(self.agent.path())
     }
 
     fn program(&self) -> Result<Program, TargetError> {
-        Ok(Program {
-            sha256: self.agent.sha256()?,
-            ..Program::default()
-        })
+        Program::native(&self.agent)
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
@@ -61,6 +52,6 @@ impl Target for Process {
             .stderr(Stdio::piped());
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
-        Instance::of_child(child, started_ns, Box::new(Ordinary))
+        Instance::of_child(child, started_ns, Ordinary)
     }
 }

@@ -4,9 +4,10 @@
 
 use tare_results::target::{self, TargetOption, TargetSpec};
 
-use crate::container::docker::{self, DockerTarget};
-use crate::container::podman::{self, Podman};
-use crate::container::{self, crun, runc};
+use crate::container;
+use crate::container::docker::DockerTarget;
+use crate::container::podman::Podman;
+use crate::container::runtime::Runtime;
 use crate::error::TargetError;
 use crate::foreign::{self, Foreign};
 use crate::linux::{self, Linux};
@@ -17,7 +18,7 @@ use crate::ssh::{self, Ssh};
 use crate::unikernel::{Settings, Unikernel};
 use crate::{Availability, Target};
 
-/// Describes a kind of target.
+/// A kind of target.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// Its name.
@@ -27,10 +28,12 @@ pub struct Kind {
     /// What must be said of it besides its name, if something must.
     pub required: Option<Required>,
     /// Makes a target of the kind.
-    make: fn(Options) -> Result<Box<dyn Target>, TargetError>,
+    make: Make,
 }
 
-/// Describes a kind of target that is nothing by its name alone.
+type Make = fn(Options) -> Result<Box<dyn Target>, TargetError>;
+
+/// What a kind of target needs that is nothing by its name alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Required {
     /// How it is written.
@@ -41,7 +44,7 @@ pub struct Required {
 }
 
 impl Kind {
-    /// Says whether targets of this kind can be used here, and what would have to be done.
+    /// Tell whether targets of this kind can be used here, and what would have to be done.
     ///
     /// # Errors
     ///
@@ -54,86 +57,76 @@ impl Kind {
     }
 }
 
-/// Lists the kinds of target.
+/// The kinds of target.
 pub const KINDS: &[Kind] = &[
+    kind("process", "a process on this machine", |options| {
+        options.finish()?;
+        Ok(Box::new(Process::new(MeasuredFile::agent())))
+    }),
+    kind("docker", "a container of Docker's engine", |options| {
+        Ok(Box::new(DockerTarget::new(container::Settings::read(
+            options,
+        )?)))
+    }),
+    kind(
+        "podman",
+        "a container of podman, which has no daemon",
+        |options| Ok(Box::new(Podman::new(container::Settings::read(options)?))),
+    ),
+    kind(
+        "runc",
+        "a container of the runtime runc, without an engine",
+        |options| Ok(Box::new(Runtime::runc(container::Settings::read(options)?))),
+    ),
+    kind(
+        "crun",
+        "a container of the runtime crun, without an engine",
+        |options| Ok(Box::new(Runtime::crun(container::Settings::read(options)?))),
+    ),
+    kind(
+        "linux",
+        "a Linux kernel of its own and nothing but the agent on it, as a guest in QEMU",
+        |options| Ok(Box::new(Linux::new(linux::Settings::read(options)?))),
+    ),
     Kind {
-        name: "process",
-        summary: "a process on this machine",
-        required: None,
-        make: |options| {
-            options.finish()?;
-            Ok(Box::new(Process::new(MeasuredFile::agent())))
-        },
-    },
-    Kind {
-        name: docker::NAME,
-        summary: "a container of Docker's engine",
-        required: None,
-        make: |options| {
-            let settings = container::Settings::read(docker::NAME, options)?;
-            Ok(Box::new(DockerTarget::new(settings)))
-        },
-    },
-    Kind {
-        name: podman::NAME,
-        summary: "a container of podman, which has no daemon",
-        required: None,
-        make: |options| {
-            let settings = container::Settings::read(podman::NAME, options)?;
-            Ok(Box::new(Podman::new(settings)))
-        },
-    },
-    Kind {
-        name: runc::NAME,
-        summary: "a container of the runtime runc, without an engine",
-        required: None,
-        make: |options| {
-            let settings = container::Settings::read(runc::NAME, options)?;
-            Ok(Box::new(runc::target(settings)))
-        },
-    },
-    Kind {
-        name: crun::NAME,
-        summary: "a container of the runtime crun, without an engine",
-        required: None,
-        make: |options| {
-            let settings = container::Settings::read(crun::NAME, options)?;
-            Ok(Box::new(crun::target(settings)))
-        },
-    },
-    Kind {
-        name: "linux",
-        summary: "a Linux kernel of its own and nothing but the agent on it, as a guest in QEMU",
-        required: None,
-        make: |options| Ok(Box::new(Linux::new(linux::Settings::read(options)?))),
-    },
-    Kind {
-        name: "ssh",
-        summary: "the agent on another machine, by OpenSSH's client",
         required: Some(Required {
             form: ssh::FORM,
             here: ssh::here,
         }),
-        make: |options| Ok(Box::new(Ssh::new(ssh::Settings::read(options)?))),
+        ..kind(
+            "ssh",
+            "the agent on another machine, by OpenSSH's client",
+            |options| Ok(Box::new(Ssh::new(ssh::Settings::read(options)?))),
+        )
     },
     Kind {
-        name: "guest",
-        summary: "anything else that QEMU boots, to measure how it starts",
         required: Some(Required {
             form: foreign::FORM,
             here: foreign::here,
         }),
-        make: |options| Ok(Box::new(Foreign::new(foreign::Settings::read(options)?))),
+        ..kind(
+            "guest",
+            "anything else that QEMU boots, to measure how it starts",
+            |options| Ok(Box::new(Foreign::new(foreign::Settings::read(options)?))),
+        )
     },
-    Kind {
-        name: "unikernel",
-        summary: "the measured code without an operating system, as a guest in QEMU",
-        required: None,
-        make: |options| Ok(Box::new(Unikernel::new(Settings::read(options)?))),
-    },
+    kind(
+        "unikernel",
+        "the measured code without an operating system, as a guest in QEMU",
+        |options| Ok(Box::new(Unikernel::new(Settings::read(options)?))),
+    ),
 ];
 
-/// Makes the target that a text names.
+const fn kind(name: &'static str, summary: &'static str, make: Make) -> Kind {
+    Kind {
+        name,
+        summary,
+        required: None,
+        make,
+    }
+}
+
+/// Make the target that a text names.
 ///
 /// # Errors
 ///
@@ -144,7 +137,7 @@ pub fn parse(text: &str) -> Result<Box<dyn Target>, TargetError> {
     make(&kind, options)
 }
 
-/// Makes the target that a plan names.
+/// Make the target that a plan names.
 ///
 /// # Errors
 ///

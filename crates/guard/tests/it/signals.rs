@@ -1,12 +1,12 @@
 //! Real signals, sent to a real process that owns things.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use crate::support::{Ended, Stage};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use tare_guard::Interrupt;
 
@@ -16,26 +16,18 @@ fn part_run() {
     let Some(stage) = Stage::given() else { return };
     let interrupt = Interrupt::install().unwrap();
     let guard = stage.guard();
-    let child = guard
+    let mut child = guard
         .spawn(&mut stage.shell("setsid sleep 120 & wait"))
         .unwrap();
     let _scratch = guard.scratch("run").unwrap();
     let _setting = guard.set(&stage.setting("a"), "7").unwrap();
     println!("ready");
     loop {
-        let mut polled = [
-            PollFd::new(&interrupt, PollFlags::IN),
-            PollFd::new(&child, PollFlags::IN),
-        ];
-        match poll(&mut polled, None) {
-            Ok(_) => assert!(
-                polled[1].revents().is_empty(),
-                "the child does not get the signal"
-            ),
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => panic!("{errno}"),
-        }
-        interrupt.clear_wake_up();
+        interrupt.wait(&[child.as_fd()], Duration::MAX).unwrap();
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the child does not get the signal"
+        );
         if interrupt.stop_requested() {
             println!("stopping");
             break;

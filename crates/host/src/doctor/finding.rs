@@ -54,47 +54,51 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
-impl Finding {
-    /// Start a finding; `why` says what the thing looked at does to a measurement.
-    pub(super) fn new(id: &'static str, title: &'static str, why: impl Into<String>) -> Self {
+/// What a check comes to; the error is why it could not be found out.
+pub(super) type Judgement = Result<Verdict, String>;
+
+/// How a check judges the machine.
+pub(super) struct Verdict {
+    pub(super) severity: Severity,
+    pub(super) state: String,
+    pub(super) remedy: Option<String>,
+}
+
+impl Verdict {
+    pub(super) fn new(severity: Severity, state: impl Into<String>) -> Self {
         Self {
-            id: Cow::Borrowed(id),
-            title: Cow::Borrowed(title),
-            state: String::new(),
-            severity: Severity::Unknown,
-            why: why.into(),
+            severity,
+            state: state.into(),
             remedy: None,
         }
     }
 
-    pub(super) fn good(self, state: impl Into<String>) -> Self {
-        self.with(Severity::Good, state)
+    pub(super) fn with_remedy(self, remedy: impl Into<String>) -> Self {
+        let remedy = Some(remedy.into());
+        Self { remedy, ..self }
     }
+}
 
-    pub(super) fn note(self, state: impl Into<String>) -> Self {
-        self.with(Severity::Note, state)
-    }
+/// Judge that it is as it should be.
+pub(super) fn good(state: impl Into<String>) -> Judgement {
+    Ok(Verdict::new(Severity::Good, state))
+}
 
-    pub(super) fn warning(self, state: impl Into<String>) -> Self {
-        self.with(Severity::Warning, state)
-    }
+/// Judge that it is worth knowing, and nothing is to be done.
+pub(super) fn note(state: impl Into<String>) -> Judgement {
+    Ok(Verdict::new(Severity::Note, state))
+}
 
-    pub(super) fn problem(self, state: impl Into<String>) -> Self {
-        self.with(Severity::Problem, state)
-    }
+/// Judge that something can be done.
+pub(super) fn advise(
+    severity: Severity,
+    state: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Judgement {
+    Ok(Verdict::new(severity, state).with_remedy(remedy))
+}
 
-    pub(super) fn unknown(self, because: impl Into<String>) -> Self {
-        self.with(Severity::Unknown, because)
-    }
-
-    pub(super) fn with(mut self, severity: Severity, state: impl Into<String>) -> Self {
-        self.severity = severity;
-        self.state = state.into();
-        self
-    }
-
-    pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
+/// Give up.
+pub(super) fn unknown(because: impl Into<String>) -> Judgement {
+    Err(because.into())
 }

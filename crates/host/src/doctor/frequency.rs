@@ -1,77 +1,54 @@
 //! Governor and turbo: does the core run at one speed?
 
-use super::{Examination, Finding};
+use super::{Examination, Judgement, Severity::*, advise, good, unknown};
 use crate::machine::FrequencyGroup;
 
+const INVISIBLE: &str = "not visible from inside a guest, where the hypervisor's host decides";
+
 /// Check that the measured CPU is kept at one frequency.
-pub(super) fn governor(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "governor",
-        "Frequency governor",
-        "A core that changes its frequency takes a different time for the same work, and speeds \
-         up only after some milliseconds of load: the first samples, and those after every pause, \
-         come out slow.",
-    );
-    let command =
-        "`echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor`";
+pub(super) fn governor(e: &Examination<'_>) -> Judgement {
     let power = &e.machine.power;
+    let remedy = e.on_hardware(
+        "`echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor`",
+    );
     let group = match e.cpu {
         Some(cpu) => power.frequency_of(cpu),
         None => power.frequency.known().and_then(|groups| groups.first()),
     };
     let Some(group) = group else {
-        return if e.is_guest() {
-            finding
-                .note("not visible from inside a guest, where the hypervisor's host decides")
-                .remedy(e.on_hardware(command))
-        } else {
-            let because = power
-                .frequency
-                .because()
-                .unwrap_or("the measured CPU has no cpufreq folder");
-            finding.unknown(format!("no frequency scaling is shown ({because})"))
-        };
+        if e.is_guest() {
+            return advise(Note, INVISIBLE, remedy);
+        }
+        let because = power.frequency.because();
+        let because = because.unwrap_or("the measured CPU has no cpufreq folder");
+        return unknown(format!("no frequency scaling is shown ({because})"));
     };
-    let Some(governor) = group.governor.known() else {
-        return finding.unknown(group.governor.because().unwrap_or_default());
-    };
+    let governor = group.governor.get()?;
     let state = describe(governor, group);
-    if governor == "performance" || is_fixed(group) {
-        return finding.good(state);
+    let is_fixed = group.minimum_khz.known().is_some() && group.minimum_khz == group.maximum_khz;
+    if governor == "performance" || is_fixed {
+        return good(state);
     }
-    finding.warning(state).remedy(e.on_hardware(command))
+    advise(Warning, state, remedy)
 }
 
 /// Check that the core's top speed does not depend on heat and on what its neighbours do.
-pub(super) fn turbo(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "turbo",
-        "Turbo frequencies",
-        "With turbo, the speed of a core depends on temperature and on how many other cores are \
-         awake, while the time-stamp counter ticks on at its own rate: the same work takes a \
-         different number of ticks from run to run.",
-    );
+pub(super) fn turbo(e: &Examination<'_>) -> Judgement {
     let power = &e.machine.power;
-    match (power.turbo.known(), power.turbo_switch.as_deref()) {
-        (Some(false), _) => finding.good("off"),
-        (Some(true), Some(switch)) => {
+    match (power.turbo.get(), power.turbo_switch.as_deref()) {
+        (Ok(false), _) => good("off"),
+        (Ok(true), Some(switch)) => {
             let off = if switch.ends_with("no_turbo") { 1 } else { 0 };
-            finding
-                .warning("on")
-                .remedy(e.on_hardware(format!("`echo {off} | sudo tee {switch}`")))
+            let remedy = format!("`echo {off} | sudo tee {switch}`");
+            advise(Warning, "on", e.on_hardware(remedy))
         }
-        _ if e.is_guest() => finding
-            .note("not visible from inside a guest, where the hypervisor's host decides")
-            .remedy(e.on_hardware(
-                "`echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo` or \
-                 `echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost`",
-            )),
-        _ => finding.unknown(power.turbo.because().unwrap_or_default()),
+        _ if e.is_guest() => {
+            let remedy = "`echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo` or \
+                          `echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost`";
+            advise(Note, INVISIBLE, e.on_hardware(remedy))
+        }
+        (turbo, _) => unknown(turbo.err().unwrap_or_default()),
     }
-}
-
-fn is_fixed(group: &FrequencyGroup) -> bool {
-    group.minimum_khz.known().is_some() && group.minimum_khz == group.maximum_khz
 }
 
 fn describe(governor: &str, group: &FrequencyGroup) -> String {
@@ -79,12 +56,11 @@ fn describe(governor: &str, group: &FrequencyGroup) -> String {
     if let Some(driver) = group.driver.known() {
         words.push(format!("driver {driver}"));
     }
-    match (group.minimum_khz.known(), group.maximum_khz.known()) {
-        (Some(low), Some(high)) if low == high => {
-            words.push(format!("fixed at {} MHz", low / 1000))
-        }
-        (Some(low), Some(high)) => words.push(format!("{}–{} MHz", low / 1000, high / 1000)),
-        _ => {}
+    if let (Some(low), Some(high)) = (group.minimum_khz.known(), group.maximum_khz.known()) {
+        words.push(match low == high {
+            true => format!("fixed at {} MHz", low / 1000),
+            false => format!("{}–{} MHz", low / 1000, high / 1000),
+        });
     }
     words.join(", ")
 }

@@ -1,6 +1,6 @@
 //! Device interrupts on the measured CPU, and the daemon that moves them about.
 
-use super::{Examination, Finding, Severity};
+use super::{Examination, Judgement, Severity::*, Verdict, advise, good, note, unknown};
 use crate::cpulist::CpuList;
 use crate::sample::Interrupt;
 
@@ -11,129 +11,88 @@ const NAMED: usize = 4;
 const MANY: u64 = 4;
 
 /// Check whether device interrupts arrive on the measured CPU, or may.
-pub(super) fn affinity(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "irq-affinity",
-        "Device interrupts",
-        "Each device interrupt stops the measured code for microseconds, more when network or \
-         block work follows in a soft interrupt; how many arrive depends on what others do.",
-    );
+pub(super) fn affinity(e: &Examination<'_>) -> Judgement {
     let Some(cpu) = e.cpu else {
-        return finding.unknown("no CPU to measure on");
+        return unknown("no CPU to measure on");
     };
-    let Some(interrupts) = e.sample.interrupts.known() else {
-        return finding.unknown(e.sample.interrupts.because().unwrap_or_default());
-    };
-    let mut arrived: Vec<&Interrupt> = interrupts
-        .iter()
-        .filter(|line| line.number().is_some() && line.on(cpu) > 0)
-        .collect();
+    let interrupts = e.sample.interrupts.get()?;
+    let arrived = |line: &&Interrupt| line.number().is_some() && line.on(cpu) > 0;
+    let mut arrived: Vec<&Interrupt> = interrupts.iter().filter(arrived).collect();
     arrived.sort_by_key(|line| std::cmp::Reverse(line.on(cpu)));
-    let aimed = aimed_at(e, cpu, interrupts);
     if !arrived.is_empty() {
-        let total: u64 = arrived
-            .iter()
-            .map(|line| line.on(cpu))
-            .fold(0, u64::saturating_add);
-        let names = arrived
-            .iter()
-            .take(NAMED)
-            .map(|line| format!("{} {} ×{}", line.name, line.device(), line.on(cpu)))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let total = arrived.iter().map(|line| line.on(cpu));
+        let total = total.fold(0, u64::saturating_add);
+        arrived.truncate(NAMED);
+        let name = |line: &&Interrupt| format!("{} {} ×{}", line.name, line.device(), line.on(cpu));
+        let names = arrived.iter().map(name).collect::<Vec<_>>().join(", ");
+        let severity = if total >= MANY { Warning } else { Note };
         let state = format!("{total} arrived on CPU {cpu} during the sample ({names})");
-        let numbers: Vec<&str> = arrived
-            .iter()
-            .take(NAMED)
-            .map(|line| line.name.as_str())
-            .collect();
-        let severity = if total >= MANY {
-            Severity::Warning
-        } else {
-            Severity::Note
-        };
-        return with_remedy(e, finding.with(severity, state), &numbers);
+        return with_remedy(e, Verdict::new(severity, state), &arrived);
     }
+    let aimed = |line: &&Interrupt| is_aimed_at(e, cpu, line);
+    let aimed: Vec<&Interrupt> = interrupts.iter().filter(aimed).collect();
     if aimed.is_empty() {
-        return finding.good(format!("none arrived on CPU {cpu}, none is aimed at it"));
+        return good(format!("none arrived on CPU {cpu}, none is aimed at it"));
     }
+    let name = |line: &&Interrupt| format!("{} {}", line.name, line.device());
+    let mut names: Vec<String> = aimed.iter().take(NAMED).map(name).collect();
+    if aimed.len() > NAMED {
+        names.push("…".to_owned());
+    }
+    let (number, names) = (aimed.len(), names.join(", "));
     let state = format!(
-        "none arrived on CPU {cpu} during the sample, but {} are aimed at it ({}{})",
-        aimed.len(),
-        aimed
-            .iter()
-            .take(NAMED)
-            .map(|line| format!("{} {}", line.name, line.device()))
-            .collect::<Vec<_>>()
-            .join(", "),
-        if aimed.len() > NAMED { ", …" } else { "" },
+        "none arrived on CPU {cpu} during the sample, but {number} are aimed at it ({names})"
     );
-    let numbers: Vec<&str> = aimed.iter().map(|line| line.name.as_str()).collect();
-    with_remedy(e, finding.note(state), &numbers)
+    with_remedy(e, Verdict::new(Note, state), &aimed)
 }
 
 /// Check whether irqbalance may move interrupts to the measured CPU.
-pub(super) fn irqbalance(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "irqbalance",
-        "irqbalance",
-        "irqbalance moves device interrupts between CPUs every ten seconds, so the noise of one \
-         CPU changes in the middle of a measurement. It leaves isolated CPUs alone by default.",
-    );
-    let Some(names) = e.sample.names.known() else {
-        return finding.unknown(e.sample.names.because().unwrap_or_default());
-    };
-    let namespaces = e
-        .machine
-        .virtualisation
-        .container
-        .separate_namespaces
-        .known();
+pub(super) fn irqbalance(e: &Examination<'_>) -> Judgement {
+    let names = e.sample.names.get()?;
+    let container = &e.machine.virtualisation.container;
+    let namespaces = container.separate_namespaces.known();
     if namespaces.is_some_and(|apart| apart.iter().any(|kind| kind == "pid")) {
-        return finding.unknown("the processes of the host cannot be seen from this PID namespace");
+        return unknown("the processes of the host cannot be seen from this PID namespace");
     }
     if !names.iter().any(|name| name == "irqbalance") {
-        return finding.good("not running");
+        return good("not running");
     }
     if e.cpu_in(&e.machine.isolation.set_apart()) {
-        return finding.note(format!("running, but {} is isolated", e.cpu_name()));
+        return note(format!("running, but {} is isolated", e.cpu_name()));
     }
-    finding.warning("running").remedy(format!(
+    let remedy = format!(
         "`sudo systemctl stop irqbalance`, or keep it away with IRQBALANCE_BANNED_CPULIST={} in \
          its environment",
         e.cpu_word()
-    ))
+    );
+    advise(Warning, "running", remedy)
 }
 
-/// Find the interrupts that the kernel delivers to this CPU when they come.
-fn aimed_at<'a>(e: &Examination<'_>, cpu: u32, interrupts: &'a [Interrupt]) -> Vec<&'a Interrupt> {
-    interrupts
-        .iter()
-        .filter(|line| {
-            line.number().is_some_and(|number| {
-                e.source
-                    .value::<CpuList>(&format!("/proc/irq/{number}/effective_affinity_list"))
-                    .or_else(|| {
-                        e.source
-                            .value(&format!("/proc/irq/{number}/smp_affinity_list"))
-                    })
-                    .known()
-                    .is_some_and(|list| list.contains(cpu))
-            })
-        })
-        .collect()
+/// Tell whether the kernel delivers an interrupt to this CPU when it comes.
+fn is_aimed_at(e: &Examination<'_>, cpu: u32, line: &Interrupt) -> bool {
+    let Some(number) = line.number() else {
+        return false;
+    };
+    let list = |name| {
+        e.source
+            .value::<CpuList>(&format!("/proc/irq/{number}/{name}"))
+    };
+    list("effective_affinity_list")
+        .or_else(|| list("smp_affinity_list"))
+        .known()
+        .is_some_and(|list| list.contains(cpu))
 }
 
-fn with_remedy(e: &Examination<'_>, finding: Finding, numbers: &[&str]) -> Finding {
+fn with_remedy(e: &Examination<'_>, verdict: Verdict, lines: &[&Interrupt]) -> Judgement {
     let others = e.other_cpus();
     if others.is_empty() {
-        return finding;
+        return Ok(verdict);
     }
-    finding.remedy(e.on_kernel(format!(
-        "`for irq in {}; do echo {others} | sudo tee /proc/irq/$irq/smp_affinity_list; done` (an \
-         interrupt that the kernel manages refuses this; then boot with \
-         `isolcpus=managed_irq,domain,{}`)",
-        numbers.join(" "),
-        e.cpu_word()
-    )))
+    let numbers: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let (numbers, cpu) = (numbers.join(" "), e.cpu_word());
+    Ok(verdict.with_remedy(e.on_kernel(format!(
+        "`for irq in {numbers}; do echo {others} | sudo tee /proc/irq/$irq/smp_affinity_list; \
+         done` (an interrupt that the kernel manages refuses this; then boot with \
+         `isolcpus=managed_irq,domain,{cpu}`)"
+    ))))
 }

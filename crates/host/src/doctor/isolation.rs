@@ -1,115 +1,66 @@
 //! isolcpus, nohz_full, rcu_nocbs: what the kernel itself does on the measured CPU.
 
-use super::{Examination, Finding};
-use crate::cpulist::CpuList;
+use super::{Examination, Judgement, Severity::*, advise, good};
 
 /// Check whether the scheduler keeps other tasks away from the measured CPU.
-pub(super) fn scheduler(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "isolation",
-        "Isolation from the scheduler",
-        "The scheduler puts other tasks on any CPU that is not isolated; while they run, measured \
-         code stands still, for up to milliseconds at a time.",
-    );
-    let isolation = &e.machine.isolation;
-    let partition = isolation
-        .cpuset_isolated
-        .known()
-        .cloned()
-        .unwrap_or_default();
+pub(super) fn scheduler(e: &Examination<'_>) -> Judgement {
+    let (isolation, cpu) = (&e.machine.isolation, e.cpu_name());
+    let partition = isolation.cpuset_isolated.known();
+    let partition = partition.cloned().unwrap_or_default();
     if e.cpu_in(&partition) {
-        return finding.good(format!(
-            "{} is in an isolated cpuset partition",
-            e.cpu_name()
-        ));
+        return good(format!("{cpu} is in an isolated cpuset partition"));
     }
-    let Some(isolated) = isolation.isolated.known() else {
-        return finding.unknown(isolation.isolated.because().unwrap_or_default());
-    };
+    let isolated = isolation.isolated.get()?;
     if e.cpu_in(isolated) {
-        return finding.good(format!(
-            "{} is isolated (isolcpus={isolated})",
-            e.cpu_name()
-        ));
+        return good(format!("{cpu} is isolated (isolcpus={isolated})"));
     }
     let all = isolated.union(&partition);
     if all.is_empty() {
-        return finding
-            .note("no CPU is isolated")
-            .remedy(boot(e, |cpu, others| {
-                format!(
-                    "boot with the kernel parameters `isolcpus=managed_irq,domain,{cpu} \
-                    irqaffinity={others}`"
-                )
-            }));
+        let (cpu, others) = (e.cpu_word(), e.other_cpus());
+        let parameters = format!("isolcpus=managed_irq,domain,{cpu} irqaffinity={others}");
+        let remedy = boot(e, format!("boot with the kernel parameters `{parameters}`"));
+        return advise(Note, "no CPU is isolated", remedy);
     }
-    finding
-        .warning(format!("isolated are {all}, {} is not", e.cpu_name()))
-        .remedy(
-            "measure on an isolated CPU: name one with --cpu, and see that nothing else runs there",
-        )
+    let remedy =
+        "measure on an isolated CPU: name one with --cpu, and see that nothing else runs there";
+    advise(Warning, format!("isolated are {all}, {cpu} is not"), remedy)
 }
 
 /// Check whether the periodic tick stops on the measured CPU.
-pub(super) fn tick(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "tick",
-        "Periodic tick",
-        "The tick interrupts running code at a fixed frequency for one to several microseconds, \
-         and deferred kernel work follows it. On a CPU of nohz_full= it stops while a single task \
-         runs.",
-    );
-    let isolation = &e.machine.isolation;
-    let Some(nohz_full) = isolation.nohz_full.known() else {
-        return finding.unknown(isolation.nohz_full.because().unwrap_or_default());
-    };
+pub(super) fn tick(e: &Examination<'_>) -> Judgement {
+    let (nohz_full, cpu) = (e.machine.isolation.nohz_full.get()?, e.cpu_name());
     if e.cpu_in(nohz_full) {
-        return finding.good(format!("stops on {} (nohz_full={nohz_full})", e.cpu_name()));
+        return good(format!("stops on {cpu} (nohz_full={nohz_full})"));
     }
-    let rate = e.machine.kernel.tick_hz.known().map_or_else(
-        || "at an unknown frequency".to_owned(),
-        |hz| format!("{hz} times per second"),
-    );
-    finding
-        .note(format!(
-            "interrupts {} {rate} while it is busy",
-            e.cpu_name()
-        ))
-        .remedy(boot(e, |cpu, _| {
-            format!("boot a kernel that has NO_HZ_FULL with the kernel parameter `nohz_full={cpu}`")
-        }))
+    let rate = match e.machine.kernel.tick_hz.known() {
+        Some(hz) => format!("{hz} times per second"),
+        None => "at an unknown frequency".to_owned(),
+    };
+    let state = format!("interrupts {cpu} {rate} while it is busy");
+    let parameter = format!("nohz_full={}", e.cpu_word());
+    advise(Note, state, boot_with(e, "NO_HZ_FULL", &parameter))
 }
 
 /// Check whether RCU callbacks run on the measured CPU.
-pub(super) fn rcu_callbacks(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "rcu-callbacks",
-        "RCU callbacks",
-        "Memory that the kernel frees through RCU is freed in batches in a soft interrupt, on the \
-         CPU that asked for it. With rcu_nocbs= this work goes to threads that can run elsewhere.",
-    );
-    let isolation = &e.machine.isolation;
-    let Some(offloaded) = isolation.rcu_nocbs.known() else {
-        return finding.unknown(isolation.rcu_nocbs.because().unwrap_or_default());
-    };
+pub(super) fn rcu_callbacks(e: &Examination<'_>) -> Judgement {
+    let (offloaded, cpu) = (e.machine.isolation.rcu_nocbs.get()?, e.cpu_name());
     if e.cpu_in(offloaded) {
-        return finding.good(format!("offloaded from {}", e.cpu_name()));
+        return good(format!("offloaded from {cpu}"));
     }
-    finding
-        .note(format!("run on {}", e.cpu_name()))
-        .remedy(boot(e, |cpu, _| {
-            format!(
-                "boot a kernel that has RCU_NOCB_CPU with the kernel parameter \
-                `rcu_nocbs={cpu}`"
-            )
-        }))
+    let parameter = format!("rcu_nocbs={}", e.cpu_word());
+    let remedy = boot_with(e, "RCU_NOCB_CPU", &parameter);
+    advise(Note, format!("run on {cpu}"), remedy)
+}
+
+fn boot_with(e: &Examination<'_>, option: &str, parameter: &str) -> String {
+    let remedy = format!("boot a kernel that has {option} with the kernel parameter `{parameter}`");
+    boot(e, remedy)
 }
 
 /// Word a remedy that consists of kernel parameters for the measured CPU.
-fn boot(e: &Examination<'_>, parameters: impl FnOnce(&str, &CpuList) -> String) -> String {
-    let others = e.other_cpus();
-    if others.is_empty() {
+fn boot(e: &Examination<'_>, remedy: String) -> String {
+    if e.other_cpus().is_empty() {
         return "needs a second CPU for everything else".to_owned();
     }
-    e.on_kernel(parameters(&e.cpu_word(), &others))
+    e.on_kernel(remedy)
 }

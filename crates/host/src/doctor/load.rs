@@ -1,6 +1,6 @@
 //! Other work on the machine while nothing is being measured yet.
 
-use super::{Examination, Finding, Severity, percent};
+use super::{Examination, Judgement, Severity::*, advise, good, percent, unknown};
 use crate::choose::BUSY_SHARE;
 use crate::sample::BusyProcess;
 
@@ -15,38 +15,22 @@ const OTHERS_ACTIVE: f64 = 0.10;
 const NAMED: usize = 3;
 
 /// Check whether the measured CPU and the rest of the machine are idle.
-pub(super) fn load(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "load",
-        "Other load",
-        "Work on the measured CPU takes turns with what is measured. Work on other CPUs shares \
-         the last-level cache, the memory bandwidth and the power budget with it, and sends \
-         interrupts.",
-    );
-    let Some(stat) = e.sample.stat.known() else {
-        return finding.unknown(e.sample.stat.because().unwrap_or_default());
-    };
+pub(super) fn load(e: &Examination<'_>) -> Judgement {
+    let stat = e.sample.stat.get()?;
     let own = e.cpu.and_then(|cpu| e.sample.busy(cpu));
-    let others: Vec<f64> = stat
-        .cpus()
-        .filter(|cpu| Some(*cpu) != e.cpu)
-        .filter_map(|cpu| e.sample.busy(cpu))
-        .collect();
+    let others = stat.cpus().filter(|cpu| Some(*cpu) != e.cpu);
+    let others: Vec<f64> = others.filter_map(|cpu| e.sample.busy(cpu)).collect();
     let others = (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64);
     if own.is_none() && others.is_none() {
-        return finding.unknown("the kernel accounted no time to any CPU during the sample");
+        return unknown("the kernel accounted no time to any CPU during the sample");
     }
     let severity = match (own.unwrap_or(0.0), others.unwrap_or(0.0)) {
-        (own, _) if own > SWAMPED => Severity::Problem,
-        (own, others) if own > BUSY_SHARE || others > OTHERS_BUSY => Severity::Warning,
-        (_, others) if others > OTHERS_ACTIVE => Severity::Note,
-        _ => Severity::Good,
+        (own, _) if own > SWAMPED => Problem,
+        (own, others) if own > BUSY_SHARE || others > OTHERS_BUSY => Warning,
+        (_, others) if others > OTHERS_ACTIVE => Note,
+        _ => return good(state(e, own, others)),
     };
-    let finding = finding.with(severity, state(e, own, others));
-    if severity == Severity::Good {
-        return finding;
-    }
-    finding.remedy(remedy(e, own))
+    advise(severity, state(e, own, others), remedy(e, own))
 }
 
 fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
@@ -60,17 +44,12 @@ fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
     if let Some(average) = e.machine.load.average.known() {
         parts.push(format!("load average {:.2}", average.one_minute));
     }
-    let busiest = busiest(e)
-        .map(|process| {
-            format!(
-                "{} (pid {}) {} of a CPU, last on CPU {}",
-                process.name,
-                process.pid,
-                percent(process.share),
-                process.cpu
-            )
-        })
-        .collect::<Vec<_>>();
+    let describe = |process: &BusyProcess| {
+        let (name, pid, cpu) = (&process.name, process.pid, process.cpu);
+        let share = percent(process.share);
+        format!("{name} (pid {pid}) {share} of a CPU, last on CPU {cpu}")
+    };
+    let busiest: Vec<String> = busiest(e).map(describe).collect();
     if !busiest.is_empty() {
         parts.push(format!("busiest: {}", busiest.join("; ")));
     }
@@ -78,30 +57,24 @@ fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
 }
 
 fn busiest<'a>(e: &'a Examination<'_>) -> impl Iterator<Item = &'a BusyProcess> {
-    e.sample
-        .processes
-        .known()
-        .into_iter()
-        .flatten()
-        .filter(|process| process.share > BUSY_SHARE)
-        .take(NAMED)
+    let processes = e.sample.processes.known().into_iter().flatten();
+    let busy = processes.filter(|process| process.share > BUSY_SHARE);
+    busy.take(NAMED)
 }
 
 fn remedy(e: &Examination<'_>, own: Option<f64>) -> String {
-    let intruder = busiest(e).find(|process| Some(process.cpu) == e.cpu);
+    if own.is_none_or(|share| share <= BUSY_SHARE) {
+        let remedy = "stop other work while measuring, unless it is the load that is meant to be \
+                      there";
+        return remedy.to_owned();
+    }
     let others = e.other_cpus();
-    match intruder {
-        Some(process) if own.is_some_and(|share| share > BUSY_SHARE) && !others.is_empty() => {
-            format!(
-                "move it away: `sudo taskset -acp {others} {}`, stop it, or measure on another \
-                 CPU with --cpu",
-                process.pid
-            )
-        }
-        _ if own.is_some_and(|share| share > BUSY_SHARE) => {
-            "stop what runs there, or measure on another CPU with --cpu".to_owned()
-        }
-        _ => "stop other work while measuring, unless it is the load that is meant to be there"
-            .to_owned(),
+    match busiest(e).find(|process| Some(process.cpu) == e.cpu) {
+        Some(process) if !others.is_empty() => format!(
+            "move it away: `sudo taskset -acp {others} {}`, stop it, or measure on another CPU \
+             with --cpu",
+            process.pid
+        ),
+        _ => "stop what runs there, or measure on another CPU with --cpu".to_owned(),
     }
 }

@@ -1,12 +1,13 @@
 //! What disturbs measuring on this machine: state, why, what to do.
 //!
-//! Each check is one function from an [`Examination`] to a [`Finding`], in a file by
+//! Each check is a row of [`CHECKS`], and a function that judges an [`Examination`], in a file by
 //! topic. A severity says what the thing does to a measurement of noise or
 //! latency, not whether it is good administration: a default kernel in a guest is not a
 //! problem, it is what many people measure. A *problem* makes figures wrong, a
 //! *warning* makes them worse or less repeatable than the machine can do, a *note*
 //! explains what will be seen.
 
+mod checks;
 mod clock;
 mod finding;
 mod frequency;
@@ -23,7 +24,11 @@ mod rt_group;
 mod topology;
 mod virtualisation;
 
+use checks::CHECKS;
 pub use finding::{Finding, Severity};
+use finding::{Judgement, Verdict, advise, good, note, unknown};
+
+use std::fmt::Display;
 
 use crate::choose::{CpuChoice, choose_cpu_with};
 use crate::cpulist::CpuList;
@@ -32,52 +37,36 @@ use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::source::Source;
 
-/// All checks, in the order in which equals are listed.
-const CHECKS: &[fn(&Examination<'_>) -> Finding] = &[
-    topology::measured_cpu,
-    load::load,
-    virtualisation::steal,
-    quota::cpu_quota,
-    clock::tsc,
-    clock::clocksource,
-    frequency::governor,
-    frequency::turbo,
-    idle::idle_states,
-    topology::smt,
-    topology::core_type,
-    isolation::scheduler,
-    isolation::tick,
-    isolation::rcu_callbacks,
-    interrupts::affinity,
-    interrupts::irqbalance,
-    realtime::throttling,
-    rt_group::budget,
-    privileges::realtime,
-    privileges::locked_memory,
-    memory::transparent_hugepages,
-    memory::swap,
-    memory::numa_balancing,
-    kernel::debug_options,
-    kernel::preemption,
-    kernel::nmi_watchdog,
-    kernel::timer_migration,
-    kernel::stat_interval,
-    kernel::mitigations,
-    virtualisation::hypervisor,
-    virtualisation::container,
-    privileges::counters,
-];
+/// One check: its id, its title, what the thing looked at does to a measurement, and who judges it.
+struct Check(
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Examination<'_>) -> Judgement,
+);
+
+impl Check {
+    fn examine(&self, examination: &Examination<'_>) -> Finding {
+        let Check(id, title, why, judge) = *self;
+        let unknown = |because| Verdict::new(Severity::Unknown, because);
+        let verdict = judge(examination).unwrap_or_else(unknown);
+        Finding {
+            id: id.into(),
+            title: title.into(),
+            state: verdict.state,
+            severity: verdict.severity,
+            why: why.to_owned(),
+            remedy: verdict.remedy,
+        }
+    }
+}
 
 /// Examine the machine, worst findings first. Takes [`SAMPLE_INTERVAL`](crate::SAMPLE_INTERVAL) to
 /// watch what runs. Without a CPU, the one that [`choose_cpu`](crate::choose_cpu) would take is
 /// examined.
 pub fn doctor(source: &Source, cpu: Option<u32>) -> Vec<Finding> {
-    doctor_with(
-        source,
-        &Machine::collect(source),
-        &Sample::take(source),
-        cpu,
-    )
+    let machine = Machine::collect(source);
+    doctor_with(source, &machine, &Sample::take(source), cpu)
 }
 
 /// Examine the machine with a description and a sample that were taken before.
@@ -88,35 +77,32 @@ pub fn doctor_with(
     cpu: Option<u32>,
 ) -> Vec<Finding> {
     let examination = Examination::new(source, machine, sample, cpu);
-    let mut findings: Vec<Finding> = CHECKS.iter().map(|check| check(&examination)).collect();
+    let findings = CHECKS.iter().map(|check| check.examine(&examination));
+    let mut findings: Vec<Finding> = findings.collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
 /// Say in one paragraph how many findings there are of each severity, and the worst three.
 pub fn summary(findings: &[Finding]) -> String {
-    let count = |severity| {
-        findings
-            .iter()
-            .filter(|finding| finding.severity == severity)
-            .count()
-    };
-    let plural = |count: usize, one: &str, many: &str| {
-        format!("{count} {}", if count == 1 { one } else { many })
+    let count = |severity| findings.iter().filter(|it| it.severity == severity).count();
+    let plural = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
     };
     let counts = [
-        plural(count(Severity::Problem), "problem", "problems"),
-        plural(count(Severity::Warning), "warning", "warnings"),
+        plural(count(Severity::Problem), "problem"),
+        plural(count(Severity::Warning), "warning"),
         format!("{} unknown", count(Severity::Unknown)),
-        plural(count(Severity::Note), "note", "notes"),
+        plural(count(Severity::Note), "note"),
         format!("{} good", count(Severity::Good)),
     ]
     .join(", ");
-    let checks = plural(findings.len(), "check", "checks");
-    let mut worst: Vec<&Finding> = findings
+    let checks = plural(findings.len(), "check");
+    let worst = findings
         .iter()
-        .filter(|finding| finding.severity >= Severity::Warning)
-        .collect();
+        .filter(|it| it.severity >= Severity::Warning);
+    let mut worst: Vec<&Finding> = worst.collect();
     worst.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     if worst.is_empty() {
         return format!(
@@ -124,13 +110,12 @@ pub fn summary(findings: &[Finding]) -> String {
              measuring."
         );
     }
-    let named = worst
-        .iter()
-        .take(3)
-        .map(|finding| format!("{}: {}", finding.title, finding.state))
-        .collect::<Vec<_>>()
-        .join("; ");
-    format!("{checks}: {counts}. First to look at: {named}.")
+    let name = |finding: &&Finding| format!("{}: {}", finding.title, finding.state);
+    let named: Vec<String> = worst.iter().take(3).map(name).collect();
+    format!(
+        "{checks}: {counts}. First to look at: {}.",
+        named.join("; ")
+    )
 }
 
 /// What the checks look at.
@@ -170,49 +155,42 @@ impl<'a> Examination<'a> {
 
     /// Name the measured CPU in a sentence.
     fn cpu_name(&self) -> String {
-        self.cpu
-            .map_or_else(|| "the measured CPU".to_owned(), |cpu| format!("CPU {cpu}"))
+        let name = self.cpu.map(|cpu| format!("CPU {cpu}"));
+        name.unwrap_or_else(|| "the measured CPU".to_owned())
     }
 
     /// The measured CPU as it is written into a command.
     fn cpu_word(&self) -> String {
-        self.cpu
-            .map_or_else(|| "N".to_owned(), |cpu| cpu.to_string())
+        self.cpu.map_or("N".to_owned(), |cpu| cpu.to_string())
+    }
+
+    /// The number of CPUs that are online; 0 if it is unknown.
+    fn online(&self) -> usize {
+        self.machine.topology.online.known().map_or(0, CpuList::len)
     }
 
     /// The online CPUs other than the measured one, without isolated ones when others remain.
     fn other_cpus(&self) -> CpuList {
-        let online = self
-            .machine
-            .topology
-            .online
-            .known()
-            .cloned()
-            .unwrap_or_default();
-        let others = self
-            .cpu
-            .map_or_else(|| online.clone(), |cpu| online.without_cpu(cpu));
+        let online = self.machine.topology.online.known();
+        let measured = self.cpu.into_iter().collect();
+        let others = online.cloned().unwrap_or_default().without(&measured);
         let shared = others.without(&self.machine.isolation.set_apart());
         if shared.is_empty() { others } else { shared }
     }
 
     /// Word a remedy that concerns the hardware: in a guest it must be done below.
-    fn on_hardware(&self, remedy: impl Into<String>) -> String {
-        let remedy = remedy.into();
-        if self.is_guest() {
-            format!("on the hypervisor's host: {remedy}")
-        } else {
-            self.on_kernel(remedy)
+    fn on_hardware(&self, remedy: impl Display) -> String {
+        match self.is_guest() {
+            true => format!("on the hypervisor's host: {remedy}"),
+            false => self.on_kernel(remedy),
         }
     }
 
     /// Word a remedy that concerns the kernel: from a container it must be done outside.
-    fn on_kernel(&self, remedy: impl Into<String>) -> String {
-        let remedy = remedy.into();
-        if self.in_container() {
-            format!("outside the container: {remedy}")
-        } else {
-            remedy
+    fn on_kernel(&self, remedy: impl Display) -> String {
+        match self.in_container() {
+            true => format!("outside the container: {remedy}"),
+            false => remedy.to_string(),
         }
     }
 }

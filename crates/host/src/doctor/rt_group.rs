@@ -5,7 +5,7 @@
 //! their parent, and a group can only get a budget after its parent has one, so the
 //! remedy is a sequence of writes from the top down with figures that fit.
 
-use super::{Examination, Finding};
+use super::{Examination, Judgement, Severity::*, advise, good};
 use crate::cgroup::{Cgroup, CgroupVersion};
 use crate::machine::RtGroup;
 use crate::source::Source;
@@ -14,32 +14,22 @@ use crate::source::Source;
 const DEFAULT_BUDGET_US: i64 = 950_000;
 
 /// Check whether the control group of this process may run real-time tasks.
-pub(super) fn budget(e: &Examination<'_>) -> Finding {
-    let finding = Finding::new(
-        "rt-group",
-        "Real-time budget of the control group",
-        "A kernel with RT_GROUP_SCHED refuses SCHED_FIFO with EPERM in a control group without a \
-         real-time budget, even to root. Measurements then run under SCHED_OTHER, where any other \
-         task may interrupt them.",
-    );
-    match e.machine.process.rt_group.known() {
-        None => finding.unknown(e.machine.process.rt_group.because().unwrap_or_default()),
-        Some(group @ RtGroup::Unlimited) => finding.good(group.to_string()),
-        Some(RtGroup::Budget { runtime_us: 0 }) => {
+pub(super) fn budget(e: &Examination<'_>) -> Judgement {
+    let group = e.machine.process.rt_group.get()?;
+    match group {
+        RtGroup::Budget { runtime_us: 0 } => {
             let folder = Cgroup::of_self(e.source, "cpu").map(|group| group.folder());
-            let state = format!(
-                "no budget: cpu.rt_runtime_us is 0 in {}",
-                folder.known().map_or("the control group", String::as_str)
-            );
-            finding.warning(state).remedy(remedy(e))
+            let folder = folder.known().map_or("the control group", String::as_str);
+            let state = format!("no budget: cpu.rt_runtime_us is 0 in {folder}");
+            advise(Warning, state, remedy(e))
         }
-        Some(group @ RtGroup::Budget { .. }) => finding.good(group.to_string()),
-        Some(group @ RtGroup::NoBudgetPossible) => finding
-            .warning(group.to_string())
-            .remedy(e.on_kernel(
-            "boot with `rt_group_sched=0` (Linux 6.16 and later), or move the shell that starts \
-             tare into the root group: `echo $$ | sudo tee /sys/fs/cgroup/cgroup.procs`",
-        )),
+        RtGroup::Unlimited | RtGroup::Budget { .. } => good(group.to_string()),
+        RtGroup::NoBudgetPossible => {
+            let remedy = "boot with `rt_group_sched=0` (Linux 6.16 and later), or move the shell \
+                          that starts tare into the root group: `echo $$ | sudo tee \
+                          /sys/fs/cgroup/cgroup.procs`";
+            advise(Warning, group.to_string(), e.on_kernel(remedy))
+        }
     }
 }
 
@@ -57,19 +47,14 @@ fn remedy(e: &Examination<'_>) -> String {
         "move the shell that starts tare into the root group: `echo $$ | sudo tee {}/cgroup.procs`",
         group.mount
     );
-    match writes(e.source, &group) {
-        Some(writes) => {
-            let commands = writes
-                .iter()
-                .map(|(folder, runtime)| {
-                    format!("echo {runtime} | sudo tee {folder}/cpu.rt_runtime_us")
-                })
-                .collect::<Vec<_>>()
-                .join(" && ");
-            format!("`{commands}`, or {to_root}")
-        }
-        None => format!("its parents have no budget left to give, so {to_root}"),
-    }
+    let Some(writes) = writes(e.source, &group) else {
+        return format!("its parents have no budget left to give, so {to_root}");
+    };
+    let commands = writes.iter();
+    let commands =
+        commands.map(|(folder, us)| format!("echo {us} | sudo tee {folder}/cpu.rt_runtime_us"));
+    let commands = commands.collect::<Vec<_>>().join(" && ");
+    format!("`{commands}`, or {to_root}")
 }
 
 /// Work out which budgets to write, from the top down. `None` when nothing is left to give.

@@ -192,7 +192,7 @@ fn idle_states(source: &Source, online: &CpuList) -> Fact<Vec<IdleState>> {
             else {
                 continue;
             };
-            let disabled = super::switch(source, &file("disable")).known() == Some(&true);
+            let disabled = super::switch(source, &file("disable")).is(&true);
             let position = states
                 .iter()
                 .position(|state| state.name == name && state.exit_latency_us == exit_latency_us)

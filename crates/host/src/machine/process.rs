@@ -121,7 +121,7 @@ impl ProcessLimits {
             let effective = capabilities(&status);
             // A capability in a user namespace of one's own does not reach scheduler, mlock or
             // counters.
-            let apart = separate_user_namespace.known() == Some(&true);
+            let apart = separate_user_namespace.is(&true);
             effective.map(|set| !apart && bits.iter().any(|bit| set >> bit & 1 == 1))
         };
         let dma_latency = source.opens_for_writing("/dev/cpu_dma_latency");
@@ -214,7 +214,7 @@ fn cpuset_without_limit(source: &Source, status: &Fact<String>) -> Fact<CpuList>
         .line("/proc/self/cpuset")
         .known()
         .is_some_and(|path| path == "/")
-        && in_initial_namespace(source, "cgroup").known() == Some(&true);
+        && in_initial_namespace(source, "cgroup").is(&true);
     if no_cpusets || root_cpuset {
         source.value("/sys/devices/system/cpu/online")
     } else {

@@ -278,19 +278,27 @@ fn checked(kernel: Kernel) -> Result<Kernel, KernelError> {
     })
 }
 
-/// Computes the SHA-256 of a file, in hexadecimal.
+/// Compute the SHA-256 of a file of the store.
 pub(crate) fn sha256(path: &Path) -> Result<String, KernelError> {
-    let failed = |source| KernelError::io("read", path, source);
-    let mut file = File::open(path).map_err(failed)?;
+    file_sha256(path).map_err(|source| KernelError::io("read", path, source))
+}
+
+/// Compute the SHA-256 of a file, in hexadecimal.
+///
+/// # Errors
+///
+/// Returns the error if it can't be read.
+pub fn file_sha256(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
     let mut hash = Sha256::new();
+    // A disk may be larger than the memory.
     let mut buffer = vec![0; 1 << 18];
     loop {
-        match file.read(&mut buffer).map_err(failed)? {
-            0 => break,
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
             count => hash.update(&buffer[..count]),
         }
     }
-    Ok(hex(&hash.finalize()))
 }
 
 /// Writes bytes in hexadecimal.

@@ -18,36 +18,35 @@ use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup,
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::judge::killed;
+use super::monitor::killed;
 use super::realtime::RealTime;
 use super::settings::{CAPABILITIES, Resources};
-use super::{Settings, image};
+use super::{Prepared, Settings, image};
 use crate::engine;
 use crate::error::TargetError;
-use crate::instance::{Attendant, Body, Instance, describe_exit, now_ns};
+use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Engine, Job, Program, Target};
 
-/// Is the target's name.
+/// The target's name.
 pub(crate) const NAME: &str = "docker";
 
-/// Is how long a killed container may take to end.
+/// How long a killed container may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs the agent in a container of Docker's engine.
+/// The agent in a container of Docker's engine.
 #[derive(Debug)]
 pub struct DockerTarget {
     settings: Settings,
     pub(super) agent: MeasuredFile,
     /// The engine that was started for it, if one was.
     private: RefCell<Option<Docker>>,
-    prepared: RefCell<Option<Prepared>>,
+    prepared: Prepared<AtEngine>,
 }
 
-/// Is an engine with the image, for containers of one guard.
+/// An engine with the image.
 #[derive(Debug)]
-struct Prepared {
-    owner: OwnerId,
+struct AtEngine {
     docker: Docker,
     image: String,
     /// Removes image and containers.
@@ -55,13 +54,13 @@ struct Prepared {
 }
 
 impl DockerTarget {
-    /// Makes the target.
+    /// Make the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
             agent: MeasuredFile::agent(),
             private: RefCell::default(),
-            prepared: RefCell::default(),
+            prepared: Prepared::nothing(),
         }
     }
 
@@ -72,24 +71,17 @@ impl DockerTarget {
         }
     }
 
-    /// Returns the engine and the image, made when they are first asked for.
-    fn prepare(&self, guard: &Guard) -> Result<(Docker, String), TargetError> {
-        let mut prepared = self.prepared.borrow_mut();
-        if prepared.as_ref().is_none_or(|p| p.owner != *guard.owner()) {
-            let docker = self.docker()?;
-            let owned = guard.at_engine(docker.socket())?;
-            let changes = image::changes(guard.owner());
-            let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
-            let image = docker.import(&image::archive(&self.agent)?, &changes)?;
-            *prepared = Some(Prepared {
-                owner: guard.owner().clone(),
-                docker,
-                image,
-                _owned: owned,
-            });
-        }
-        let prepared = prepared.as_ref().expect("it was just made");
-        Ok((prepared.docker.clone(), prepared.image.clone()))
+    /// Import the image into the engine.
+    fn prepare(&self, guard: &Guard) -> Result<AtEngine, TargetError> {
+        let docker = self.docker()?;
+        let owned = guard.at_engine(docker.socket())?;
+        let changes = image::changes(guard.owner());
+        let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+        Ok(AtEngine {
+            image: docker.import(&image::archive(&self.agent)?, &changes)?,
+            docker,
+            _owned: owned,
+        })
     }
 }
 
@@ -99,13 +91,8 @@ impl Target for DockerTarget {
     }
 
     fn availability(&self) -> Availability {
-        if let Err(error) = self.agent.path() {
-            return Availability::unusable(error, "make build");
-        }
-        match self.docker().and_then(|docker| Ok(docker.version()?)) {
-            Ok(_) => Availability::Usable,
-            Err(error) => Availability::unusable(&error, &engine::remedy(&error)),
-        }
+        let engine = || Ok(self.docker()?.version()?);
+        Availability::of(self.agent.path().and_then(|_| engine()))
     }
 
     fn program(&self) -> Result<Program, TargetError> {
@@ -118,7 +105,7 @@ impl Target for DockerTarget {
 
     fn use_engine(&self, socket: Option<&Path>) {
         // What was made at the one before is removed while that still runs.
-        self.prepared.replace(None);
+        self.prepared.0.replace(None);
         self.private.replace(socket.map(Docker::at));
     }
 
@@ -128,16 +115,14 @@ impl Target for DockerTarget {
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let resources = self.settings.resources(job.work);
-        let (docker, image) = self.prepare(guard)?;
-        let mut full = config(&image, job.work, resources, guard.owner());
-        let group = match resources.real_time {
-            Some(real_time) => {
-                let group = real_time.group(NAME, guard)?;
-                give_time(&mut full, real_time, &group);
-                Some(group)
-            }
-            None => None,
-        };
+        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
+        let docker = prepared.docker.clone();
+        let mut full = config(&prepared.image, job.work, resources, guard.owner());
+        let mut group = None;
+        if let Some(real_time) = resources.real_time {
+            let given = group.insert(real_time.group(NAME, guard)?);
+            give_time(&mut full, real_time, given);
+        }
         let started_ns = now_ns();
         let (mut container, mut notices) = match Container::start(&docker, &full) {
             // The engine can do it, and may not: one that runs without root, for example.
@@ -154,23 +139,22 @@ impl Target for DockerTarget {
         };
         notices.retain(|text| !text.is_empty());
         container.exit = Some(docker.exit(&container.id)?);
-        let attendant = Judge {
+        let monitor = DockerMonitor {
             docker,
             id: container.id.clone(),
             notices,
             _group: group,
         };
-        let body = Box::new(container);
-        Ok(Instance::of_body(body, started_ns, Box::new(attendant)))
+        Ok(Instance::of_body(container, started_ns, monitor))
     }
 }
 
-/// Describes a container in the words of the engine's interface.
+/// Describe a container in the words of the engine's interface.
 fn config(image: &str, work: &Work, resources: Resources, owner: &OwnerId) -> Value {
     let words = work.to_string();
     let words: Vec<&str> = words.split_whitespace().collect();
     let devices: Vec<Value> = resources
-        .latency_device
+        .dma_device
         .iter()
         .map(|path| {
             json!({ "PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw" })
@@ -195,7 +179,7 @@ fn config(image: &str, work: &Work, resources: Resources, owner: &OwnerId) -> Va
     })
 }
 
-/// Puts the container into a group that has real-time time: the engine's own groups have none.
+/// Put the container into a group that has real-time time: the engine's own groups have none.
 fn give_time(config: &mut Value, real_time: RealTime, group: &OwnedCgroup) {
     let host = &mut config["HostConfig"];
     host["CgroupParent"] = json!(format!("/{}", group.name()));
@@ -203,7 +187,7 @@ fn give_time(config: &mut Value, real_time: RealTime, group: &OwnedCgroup) {
     host["CpuRealtimeRuntime"] = json!(real_time.runtime_us);
 }
 
-/// Takes away what an engine may not be allowed to give.
+/// Take away what an engine may not be allowed to give.
 fn with_less(mut config: Value) -> Value {
     config["HostConfig"]["CapAdd"] = json!([]);
     config["HostConfig"]["Devices"] = json!([]);
@@ -213,7 +197,7 @@ fn with_less(mut config: Value) -> Value {
     config
 }
 
-/// Is a started container. Dropping it removes it.
+/// A started container. Dropping it removes it.
 #[derive(Debug)]
 struct Container {
     docker: Docker,
@@ -225,7 +209,7 @@ struct Container {
 }
 
 impl Container {
-    /// Makes, attaches and starts a container; returns what the engine warns of, too.
+    /// Make, attach and start a container; return what the engine warns of, too.
     fn start(docker: &Docker, config: &Value) -> Result<(Self, Vec<String>), DockerError> {
         let created = docker.create(config)?;
         let started = docker.attach(&created.id).and_then(|attached| {
@@ -260,11 +244,11 @@ impl Container {
 
     fn status(&mut self) -> Result<Option<i32>, TargetError> {
         let exit = self.exit.as_mut().expect("it is asked for after the start");
-        exit.status().map_err(|error| TargetError::Container {
-            why: format!(
+        exit.status().map_err(|error| {
+            TargetError::Failed(format!(
                 "what became of the container is unknown ({error}): the engine has ended or was \
                  restarted; see its log"
-            ),
+            ))
         })
     }
 }
@@ -321,14 +305,14 @@ impl Drop for Container {
     }
 }
 
-/// Puts the status of a container into the form that a child's has.
+/// Put the status of a container into the form that a child's has.
 fn as_exit_status(status: i32) -> ExitStatus {
     ExitStatus::from_raw((status & 0xff) << 8)
 }
 
-/// Attends to a container.
+/// The monitor of a container.
 #[derive(Debug)]
-struct Judge {
+struct DockerMonitor {
     docker: Docker,
     id: String,
     notices: Vec<String>,
@@ -336,7 +320,7 @@ struct Judge {
     _group: Option<OwnedCgroup>,
 }
 
-impl Attendant for Judge {
+impl Monitor for DockerMonitor {
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
         if status.success() {
             return Ok(());

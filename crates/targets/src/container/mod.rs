@@ -1,7 +1,7 @@
 //! Containers: the agent under this machine's kernel, in namespaces and control groups.
 //!
-//! Four ways to the same place. [`docker`] asks an engine, which asks a runtime; [`podman`] does the
-//! same without a daemon; [`runc`] and [`crun`] are the runtimes alone. All run the same static
+//! Four ways to the same end. [`docker`] asks an engine, which asks a runtime; [`podman`] does the
+//! same without a daemon; [`runtime`] is the runtimes runc and crun alone. All run the same static
 //! agent from an image that holds nothing else, without network, on the measured CPU alone and with
 //! as much memory as the plan needs, which is what a guest gets, too. What an engine refuses is
 //! asked for less, and said.
@@ -10,73 +10,103 @@
 //! processes are in control groups that carry the owner's id, because the mark in the environment
 //! does not reach through an engine.
 
-pub(crate) mod crun;
 pub(crate) mod docker;
 mod image;
-mod judge;
+mod monitor;
 mod oci;
 pub(crate) mod podman;
 pub(crate) mod realtime;
 #[cfg(test)]
 mod run_tests;
-pub(crate) mod runc;
-mod runtime;
+pub(crate) mod runtime;
 mod settings;
 
-use std::env;
+use std::cell::{Ref, RefCell};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tare_guard::PrivateMount;
+use tare_guard::{CgroupVersion, Guard, OwnerId, PrivateMount};
+use tare_host::CgroupMount;
+
+use crate::error::TargetError;
+use crate::measured::MeasuredFile;
+use crate::programs;
 
 pub(crate) use settings::Settings;
 
-/// Is the agent's path in every container.
+/// The agent's path in every container.
 const AGENT: &str = "/tare-agent";
 
-/// Looks for a program in PATH, and where daemons are that an ordinary user's PATH lacks.
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    // What a package installed is what its name says; a file put into /usr/local may be anything.
-    let mut found: Vec<PathBuf> = folders
-        .map(|folder| folder.join(name))
-        .filter(|path| path.is_file())
-        .collect();
-    found.sort_by_key(|path| path.starts_with("/usr/local"));
-    found.into_iter().next()
+/// What is made once for all containers of one guard.
+#[derive(Debug)]
+struct Prepared<T>(RefCell<Option<(OwnerId, T)>>);
+
+impl<T> Prepared<T> {
+    const fn nothing() -> Self {
+        Self(RefCell::new(None))
+    }
+
+    /// Return what was made for a guard, and make it the first time.
+    fn get(
+        &self,
+        guard: &Guard,
+        make: impl FnOnce() -> Result<T, TargetError>,
+    ) -> Result<Ref<'_, T>, TargetError> {
+        let is_made = self
+            .0
+            .borrow()
+            .as_ref()
+            .is_some_and(|(owner, _)| owner == guard.owner());
+        if !is_made {
+            let made = make()?;
+            self.0.replace(Some((guard.owner().clone(), made)));
+        }
+        Ok(Ref::map(self.0.borrow(), |made| {
+            &made.as_ref().expect("it was just made").1
+        }))
+    }
 }
 
-/// Says whether this process is root, with all that this brings except what a container may lack.
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// Return the program that runs containers of the agent, if there is an agent and the program can.
+fn runner(name: &str, agent: &MeasuredFile) -> Result<PathBuf, TargetError> {
+    agent.path()?;
+    let program = programs::require(name, name)?;
+    let why = format!("{name} needs root to limit a container to the measured CPU");
+    programs::require_root(&why)?;
+    Ok(program)
 }
 
-/// Takes away what keeps crun from running where control groups are of both versions: version 2
+/// List the mounts of control groups.
+fn cgroup_mounts() -> Vec<CgroupMount> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts.lines().filter_map(CgroupMount::parse).collect()
+}
+
+/// Take away what keeps crun from running where control groups are of both versions: version 2
 /// beside the controllers of version 1.
 fn without_hybrid_cgroups() -> Vec<PrivateMount> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let of_kind = |kind: &str| {
-        let mut lines = mounts.lines().map(|line| line.split(' '));
-        lines.find_map(|mut fields| {
-            let (point, found) = (fields.nth(1)?, fields.next()?);
-            (found == kind).then(|| point.to_owned())
-        })
-    };
-    match (of_kind("cgroup"), of_kind("cgroup2")) {
-        (Some(_), Some(unified)) => vec![PrivateMount::Without(unified)],
+    let mounts = cgroup_mounts();
+    let of = |version| mounts.iter().find(|mount| mount.version == version);
+    match (of(CgroupVersion::One), of(CgroupVersion::Two)) {
+        (Some(_), Some(unified)) => vec![PrivateMount::Without(unified.point.clone())],
         _ => Vec::new(),
     }
 }
 
-/// Hides shared places into which a program writes, those that exist and do not hold `kept`.
-pub(crate) fn hide(places: &[&str], kept: &Path) -> Vec<PrivateMount> {
-    let places = places
+/// Hide shared folders into which a program writes, those that exist and do not hold `kept`.
+pub(crate) fn hide(folders: &[&str], kept: &Path) -> Vec<PrivateMount> {
+    let folders = folders
         .iter()
-        .filter_map(|place| fs::canonicalize(place).ok());
-    places
-        .filter(|place| !kept.starts_with(place))
-        .filter_map(|place| place.to_str().map(str::to_owned))
+        .filter_map(|folder| fs::canonicalize(folder).ok());
+    folders
+        .filter(|folder| !kept.starts_with(folder))
+        .filter_map(|folder| folder.to_str().map(str::to_owned))
         .map(PrivateMount::Empty)
         .collect()
+}
+
+/// Make the error of a file that can't be written.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> TargetError {
+    TargetError::Failed(format!("{} can't be written: {error}", path.display()))
 }

@@ -32,7 +32,7 @@ impl Container<'_> {
         let mut arguments = vec![AGENT];
         let words = self.work.to_string();
         arguments.extend(words.split_whitespace());
-        let device = self.resources.latency_device.and_then(device);
+        let device = self.resources.dma_device.and_then(device);
         let mut allowed = vec![json!({ "allow": false, "access": "rwm" })];
         allowed.extend(device.as_ref().map(|device| {
             json!({

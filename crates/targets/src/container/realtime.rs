@@ -6,22 +6,25 @@
 //! the top of the hierarchy leave.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tare_guard::{Guard, GuardError, OwnedCgroup};
+use tare_guard::{CgroupVersion, Guard, GuardError, OwnedCgroup};
+use tare_host::CgroupMount;
 use tare_results::work::Rights;
 
-/// Is the file with the real-time time of a group in each period, in µs.
+use super::cgroup_mounts;
+
+/// The file with the real-time time of a group in each period, in µs.
 const RUNTIME: &str = "cpu.rt_runtime_us";
-/// Is the file with the length of that period, in µs.
+/// The file with the length of that period, in µs.
 const PERIOD: &str = "cpu.rt_period_us";
 
-/// Is how long the kernel may take to give back the time of a group that was removed: as a rule some 10 ms.
+/// How long the kernel may take to give back the time of a group that was removed: as a rule some 10 ms.
 const RETURN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Is real-time time that a group can have.
+/// Real-time time that a group can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RealTime {
     /// Time in each period, in µs.
@@ -31,13 +34,13 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// Returns what a container needs for its rights: nothing where no policy takes a budget, or the kernel has none.
+    /// Return what a container needs for its rights: nothing where no policy takes a budget, or the kernel has none.
     pub(crate) fn for_rights(rights: &Rights) -> Option<Self> {
         let takes_budget = rights.real_time?.policy.has_priority();
         takes_budget.then(Self::left)?
     }
 
-    /// Makes a group for an engine or a runtime to put a container below, with this much time: a container can't
+    /// Make a group for an engine or a runtime to put a container below, with this much time: a container can't
     /// have more than the group above it.
     ///
     /// # Errors
@@ -57,10 +60,9 @@ impl RealTime {
         }
     }
 
-    /// Returns what the groups at the top leave, if the kernel counts it and there is something.
+    /// Return what the groups at the top leave, if the kernel counts it and there is something.
     fn left() -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        Self::left_at(&top(&mounts)?)
+        Self::left_at(Path::new(&top(&cgroup_mounts())?.point))
     }
 
     fn left_at(top: &Path) -> Option<Self> {
@@ -92,14 +94,11 @@ impl RealTime {
     }
 }
 
-/// Returns where the hierarchy of the `cpu` controller of version 1 is mounted.
-fn top(mounts: &str) -> Option<PathBuf> {
-    let mut lines = mounts.lines().map(|line| line.split(' '));
-    lines.find_map(|mut fields| {
-        let (point, kind, options) = (fields.nth(1)?, fields.next()?, fields.next()?);
-        let is_ours = kind == "cgroup" && options.split(',').any(|option| option == "cpu");
-        is_ours.then(|| point.into())
-    })
+/// Find the mount of the `cpu` controller of version 1.
+fn top(mounts: &[CgroupMount]) -> Option<&CgroupMount> {
+    let is_ours =
+        |mount: &&CgroupMount| mount.version == CgroupVersion::One && mount.has_option("cpu");
+    mounts.iter().find(is_ours)
 }
 
 #[cfg(test)]
@@ -110,11 +109,14 @@ mod tests {
 
     #[test]
     fn the_hierarchy_is_found_by_its_controller() {
-        let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n\
-                      cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n\
-                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\n";
-        assert_eq!(top(mounts), Some("/sys/fs/cgroup/cpu".into()));
-        assert_eq!(top("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0"), None);
+        let mount = |line| CgroupMount::parse(line).unwrap();
+        let mounts = [
+            mount("41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"),
+            mount("34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset"),
+            mount("32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct"),
+        ];
+        assert_eq!(top(&mounts).unwrap().point, "/sys/fs/cgroup/cpu");
+        assert_eq!(top(&mounts[..2]), None);
     }
 
     #[test]

@@ -9,24 +9,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt};
-use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_results::receive::Incomplete;
 use tare_testkit::skip;
 
+use super::Settings;
 use super::docker::DockerTarget;
 use super::podman::Podman;
 use super::runtime::Runtime;
-use super::{Settings, crun, docker, podman, runc};
 use crate::engine::{Running, startable};
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
 use crate::options::Options;
-use crate::tests_work::work;
-use crate::{Availability, Engine, Instance, Job, Target, reported};
+use crate::tests::{BATCH, LONG, SHORT, Seen, TIMERS, record, result, timers, watch, work};
+use crate::{Availability, Engine, Instance, Job, Target};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
-/// Takes hours.
-const LONG: &str = "workload=gap repetitions=100000000000 capacity=10";
 
 /// Is a target with the guard and, for docker, the engine that it uses.
 struct Place {
@@ -48,7 +45,7 @@ impl Place {
         let before = Traces::see();
         let guard = Guard::open(state.path()).unwrap();
         let agent = agent.map_or_else(MeasuredFile::agent, MeasuredFile::agent_at);
-        let settings = |name| Settings::read(name, Options::of(name, options)).unwrap();
+        let settings = |name| Settings::read(Options::of(name, options)).unwrap();
         let with_agent = |mut target: Runtime| {
             target.agent = agent.clone();
             Box::new(target)
@@ -60,7 +57,7 @@ impl Place {
                     skip("docker", &why);
                     return None;
                 }
-                let mut target = DockerTarget::new(settings(docker::NAME));
+                let mut target = DockerTarget::new(settings("docker"));
                 target.agent = agent;
                 let running = Running::start(Engine::Docker, &guard).unwrap();
                 target.use_engine(Some(running.socket()));
@@ -68,12 +65,12 @@ impl Place {
                 Box::new(target)
             }
             "podman" => {
-                let mut target = Podman::new(settings(podman::NAME));
+                let mut target = Podman::new(settings("podman"));
                 target.agent = agent;
                 Box::new(target)
             }
-            "runc" => with_agent(runc::target(settings(runc::NAME))),
-            _ => with_agent(crun::target(settings(crun::NAME))),
+            "runc" => with_agent(Runtime::runc(settings("runc"))),
+            _ => with_agent(Runtime::crun(settings("crun"))),
         };
         if let Availability::Unusable { why, .. } = target.availability() {
             skip(name, &why);
@@ -114,37 +111,6 @@ impl Place {
 }
 
 const ALL: [&str; 4] = ["runc", "crun", "podman", "docker"];
-
-/// Is what came of an instance.
-struct Seen {
-    ended: Ended,
-    received: Result<Received, Incomplete>,
-}
-
-impl Seen {
-    #[track_caller]
-    fn why(&self) -> &str {
-        match &self.ended.how {
-            Ending::Failed { why } => why,
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-fn watch(instance: Instance, limit: Duration) -> Seen {
-    #[derive(Default)]
-    struct Heard(Receiver);
-    impl Watcher for Heard {
-        fn line(&mut self, line: &[u8], _at_ns: u64) {
-            self.0.line(line);
-        }
-    }
-    let mut heard = Heard::default();
-    let interrupt = Interrupt::detached().unwrap();
-    let ended = instance.watch(limit, &interrupt, &mut heard).unwrap();
-    let received = heard.0.finish();
-    Seen { ended, received }
-}
 
 /// Is what containers leave traces in, as far as it is nobody else's.
 #[derive(Debug, PartialEq, Eq)]
@@ -237,7 +203,7 @@ fn records_arrive_from_every_kind_of_container() {
             continue;
         };
         for _ in 0..2 {
-            let seen = place.run(&format!("{PRIME} cpu=1"));
+            let seen = place.run(&format!("{SHORT} cpu=1"));
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
             let received = seen.received.unwrap();
             assert_eq!(received.program.agent.environment, "linux");
@@ -252,8 +218,8 @@ fn records_arrive_from_every_kind_of_container() {
                 "{name}: {:?}",
                 received.notices
             );
-            let record = reported::record(received);
-            assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
+            let record = record(received);
+            assert_eq!(result(&record), (Some(8.0), Some(84.0)));
         }
         place.close();
     }
@@ -340,7 +306,7 @@ fn an_agent_that_is_killed_hangs_or_lacks_memory_is_told() {
         );
         assert_eq!(seen.ended.how, Ending::TimedOut { doing: None }, "{name}");
 
-        let seen = place.run("workload=prime limit=22 repetitions=10000000 cpu=0");
+        let seen = place.run(&format!("{BATCH} repetitions=10000000 cpu=0"));
         assert!(seen.why().contains("mem="), "{name}: {}", seen.why());
         place.close();
     }
@@ -352,7 +318,7 @@ fn a_plan_that_fails_is_told_by_its_record() {
         let Some(place) = Place::new(name, "cpus=all", None) else {
             continue;
         };
-        let seen = place.run("workload=prime limit=22 repetitions=1 cpu=999");
+        let seen = place.run(&format!("{BATCH} repetitions=1 cpu=999"));
         assert!(seen.why().contains("status 1"), "{name}: {}", seen.why());
         let Err(Incomplete::Failed { text }) = seen.received else {
             panic!("{name}")
@@ -372,7 +338,7 @@ fn an_agent_that_is_no_program_is_told() {
         let Some(place) = Place::new(name, "cpus=all", Some(&wrong)) else {
             continue;
         };
-        let why = match place.target.launch(&Job::idle(&work(PRIME)), &place.guard) {
+        let why = match place.target.launch(&Job::idle(&work(SHORT)), &place.guard) {
             Ok(instance) => watch(instance, LIMIT).why().to_owned(),
             Err(error) => error.to_string(),
         };
@@ -422,15 +388,15 @@ impl Watcher for Nobody {
 
 /// Also where the kernel gives a new control group no real-time time (RT_GROUP_SCHED).
 #[test]
-fn wakeups_are_measured_under_fifo_in_every_kind_of_container() {
+fn timers_are_measured_under_fifo_in_every_kind_of_container() {
     for name in ALL {
         let Some(place) = Place::new(name, "", None) else {
             continue;
         };
         // Twice: what the first one was given is to be free again.
         for _ in 0..2 {
-            let seen =
-                place.run("workload=wakeup policy=fifo interval=5ms duration=200ms cpu=1 bins=10");
+            let words = "policy=fifo interval=5ms duration=200ms cpu=1";
+            let seen = place.run(&format!("{TIMERS} {words}"));
             let received = seen.received.unwrap_or_else(|error| {
                 panic!(
                     "{name}: {error}; {:?} {:?}",
@@ -439,9 +405,9 @@ fn wakeups_are_measured_under_fifo_in_every_kind_of_container() {
             });
             assert_eq!(seen.ended.how, Ending::Done, "{name}");
             assert!(received.program.preparation.locked, "{name}");
-            let record = reported::record(received);
+            let record = record(received);
             for (fact, expected) in [("scheduling policy", "fifo"), ("CPU", "1")] {
-                let threads = reported::activations(&record, fact);
+                let threads = timers(&record, fact);
                 assert_eq!(threads, [(40, Some(expected))], "{name}");
             }
         }

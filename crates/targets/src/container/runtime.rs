@@ -1,66 +1,67 @@
-//! What `runc` and `crun` share: a bundle made here, run by the runtime alone.
+//! `runc` and `crun`: the agent in a container of a runtime alone, from a bundle made here.
+//!
+//! runc is the reference runtime, which Docker uses; crun is the one in C that podman uses.
 //!
 //! The bundle's root holds the agent and nothing else. The runtime keeps its state in the same
 //! scratch folder, so that containers of others are neither seen nor touched.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tare_guard::{Guard, OwnerId, PrivateMount, ScratchDir, private_mounts};
+use tare_guard::{Guard, PrivateMount, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::judge::{Contained, Runner};
+use super::monitor::ContainerMonitor;
 use super::oci::Container;
-use super::{AGENT, Settings, is_root, program};
+use super::{AGENT, Prepared, Settings, runner, unwritable, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::instance::{Instance, now_ns};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Job, Program, Target};
 
-/// Runs the agent in a container of a runtime.
+/// The agent in a container of a runtime.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     settings: Settings,
     pub(super) agent: MeasuredFile,
     /// What it can't bear to see mounted.
     mounts: fn() -> Vec<PrivateMount>,
-    prepared: RefCell<Option<Prepared>>,
+    prepared: Prepared<ScratchDir>,
     launched: Cell<u32>,
 }
 
-/// Is a folder with a root file system, for containers of one guard.
-#[derive(Debug)]
-struct Prepared {
-    owner: OwnerId,
-    folder: ScratchDir,
-}
-
 impl Runtime {
-    pub(super) fn new(settings: Settings, mounts: fn() -> Vec<PrivateMount>) -> Self {
+    /// Make the target `runc`.
+    pub(crate) fn runc(settings: Settings) -> Self {
+        Self::new(settings, Vec::new)
+    }
+
+    /// Make the target `crun`.
+    ///
+    /// crun 1.8, that of Debian 12, gives up where control groups of both versions are mounted. There
+    /// it gets mounts of its own, without those of version 2.
+    pub(crate) fn crun(settings: Settings) -> Self {
+        Self::new(settings, without_hybrid_cgroups)
+    }
+
+    fn new(settings: Settings, mounts: fn() -> Vec<PrivateMount>) -> Self {
         Self {
             settings,
             agent: MeasuredFile::agent(),
             mounts,
-            prepared: RefCell::default(),
+            prepared: Prepared::nothing(),
             launched: Cell::new(0),
         }
     }
 
-    /// Returns the scratch folder, made when it is first asked for.
-    fn folder(&self, guard: &Guard) -> Result<PathBuf, TargetError> {
-        let mut prepared = self.prepared.borrow_mut();
-        if prepared.as_ref().is_none_or(|p| p.owner != *guard.owner()) {
-            let folder = guard.scratch(self.settings.name())?;
-            copy_agent(&self.agent, &folder.path().join("rootfs"))?;
-            let owner = guard.owner().clone();
-            *prepared = Some(Prepared { owner, folder });
-        }
-        let prepared = prepared.as_ref().expect("it was just made");
-        Ok(prepared.folder.path().to_owned())
+    /// Make a folder with a root file system.
+    fn prepare(&self, guard: &Guard) -> Result<ScratchDir, TargetError> {
+        let folder = guard.scratch(self.settings.name)?;
+        copy_agent(&self.agent, &folder.path().join("rootfs"))?;
+        Ok(folder)
     }
 }
 
@@ -70,22 +71,7 @@ impl Target for Runtime {
     }
 
     fn availability(&self) -> Availability {
-        let name = self.settings.name();
-        if let Err(error) = self.agent.path() {
-            return Availability::unusable(error, "make build");
-        }
-        if program(name).is_none() {
-            let why = format!("{name} is in no folder of PATH");
-            return Availability::unusable(
-                why,
-                &format!("apt-get update && apt-get install -y --no-install-recommends {name}"),
-            );
-        }
-        if !is_root() {
-            let why = format!("{name} needs root to limit a container to the measured CPU");
-            return Availability::unusable(why, "run tare as root, with sudo for example");
-        }
-        Availability::Usable
+        Availability::of(runner(self.settings.name, &self.agent))
     }
 
     fn program(&self) -> Result<Program, TargetError> {
@@ -97,27 +83,21 @@ impl Target for Runtime {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let name = self.settings.name();
+        let name = self.settings.name;
+        let mut command = Command::new(runner(name, &self.agent)?);
         let resources = self.settings.resources(job.work);
-        let folder = self.folder(guard)?;
-        let (group, path) = match resources.real_time {
-            Some(real_time) => {
-                let group = real_time.group(name, guard)?;
-                let path = format!("{}/agent", group.name());
-                (group, path)
-            }
-            None => {
-                let group = guard.reserve_cgroup(name)?;
-                let path = group.name().to_owned();
-                (group, path)
-            }
+        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
+        let folder = prepared.path();
+        let (group, below) = match resources.real_time {
+            Some(real_time) => (real_time.group(name, guard)?, "/agent"),
+            None => (guard.reserve_cgroup(name)?, ""),
         };
         let number = self.launched.get() + 1;
         self.launched.set(number);
         let container = Container {
             rootfs: &folder.join("rootfs"),
             work: job.work,
-            cgroup: &path,
+            cgroup: &format!("{}{below}", group.name()),
             resources,
             owner: guard.owner(),
         };
@@ -125,11 +105,7 @@ impl Target for Runtime {
         let config = bundle.join("config.json");
         fs::create_dir(&bundle)
             .and_then(|()| fs::write(&config, container.config().to_string()))
-            .map_err(|source| unwritable(&config, source))?;
-        let runtime = program(name).ok_or_else(|| TargetError::Container {
-            why: format!("{name} is in no folder of PATH"),
-        })?;
-        let mut command = Command::new(runtime);
+            .map_err(|error| unwritable(&config, &error))?;
         command
             .arg("--root")
             .arg(folder.join("state"))
@@ -148,30 +124,28 @@ impl Target for Runtime {
                  beside version 1"
             ));
         }
-        let attendant = Contained::new(Runner::Runtime(name), notices, vec![group]);
+        let monitor = ContainerMonitor {
+            runner: name,
+            notices,
+            _groups: vec![group],
+        };
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
-        Instance::of_child(child, started_ns, Box::new(attendant))
+        Instance::of_child(child, started_ns, monitor)
     }
 }
 
-/// Makes a root file system with nothing but the agent.
+/// Make a root file system with nothing but the agent.
 fn copy_agent(agent: &MeasuredFile, rootfs: &Path) -> Result<(), TargetError> {
-    let place = rootfs.join(&AGENT[1..]);
+    let copy = rootfs.join(&AGENT[1..]);
     let source = agent.path()?;
     fs::create_dir(rootfs)
-        .and_then(|()| fs::copy(source, &place))
-        .map_err(|source| unwritable(&place, source))?;
+        .and_then(|()| fs::copy(source, &copy))
+        .map_err(|error| unwritable(&copy, &error))?;
     // Runtimes make these in a root that can be written; this one is to be left as it is.
     for folder in ["proc", "dev", "sys"] {
-        let place = rootfs.join(folder);
-        fs::create_dir(&place).map_err(|source| unwritable(&place, source))?;
+        let folder = rootfs.join(folder);
+        fs::create_dir(&folder).map_err(|error| unwritable(&folder, &error))?;
     }
     Ok(())
-}
-
-fn unwritable(path: &Path, source: io::Error) -> TargetError {
-    TargetError::Container {
-        why: format!("{} can't be written: {source}", path.display()),
-    }
 }

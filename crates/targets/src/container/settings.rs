@@ -16,24 +16,23 @@ use crate::error::TargetError;
 use crate::memory;
 use crate::options::{Canonical, Options, Size, Word};
 
-/// Is the least memory that can be given: engines refuse less than 6 MiB.
+/// The least memory that can be given: engines refuse less than 6 MiB.
 const LEAST_MEMORY: Size = Size::mib(8);
-/// Is the most memory that can be given: a TiB.
-const MOST_MEMORY: Size = Size::mib(1 << 20);
 
-/// Is the device by which the agent keeps CPUs out of deep C-states.
-const LATENCY_DEVICE: &str = "/dev/cpu_dma_latency";
+/// The device by which the agent keeps CPUs out of deep C-states.
+const DMA_DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// Says what a container is to be like.
+/// What a container is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    name: &'static str,
+    /// The target's name.
+    pub(super) name: &'static str,
     /// As much as the plan needs if None.
     memory: Option<Size>,
     cpus: Cpus,
 }
 
-/// Says on which CPUs a container may run.
+/// The CPUs on which a container may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cpus {
     /// On the measured one alone.
@@ -43,39 +42,28 @@ enum Cpus {
 }
 
 impl Word for Cpus {
-    const ALL: &'static [Self] = &[Self::Measured, Self::All];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::All => "all",
-        }
-    }
+    const WORDS: &'static [(Self, &'static str)] =
+        &[(Self::Measured, "measured"), (Self::All, "all")];
 }
 
 impl Settings {
-    /// Reads the options of the target `name`.
+    /// Read the options of a kind of container.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, stands twice or has no possible
+    /// Returns [`TargetError`] for an option that does not exist, is given twice or has no possible
     /// value.
-    pub(crate) fn read(name: &'static str, mut options: Options) -> Result<Self, TargetError> {
+    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
         let settings = Self {
-            name,
-            memory: options.size("mem", LEAST_MEMORY..=MOST_MEMORY)?,
+            name: options.target,
+            memory: options.memory(LEAST_MEMORY)?,
             cpus: options.word("cpus")?.unwrap_or(Cpus::Measured),
         };
         options.finish()?;
         Ok(settings)
     }
 
-    /// Returns the target's name.
-    pub(super) fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Returns the target's canonical form.
+    /// Return the target's canonical form.
     pub(super) fn canonical(&self) -> TargetSpec {
         Canonical::new(self.name)
             .option("mem", self.memory)
@@ -83,7 +71,7 @@ impl Settings {
             .of_group(Group::Container)
     }
 
-    /// Returns what a container gets for what it is to do.
+    /// Return what a container gets for what it is to do.
     pub(super) fn resources(&self, work: &Work) -> Resources {
         let memory = self
             .memory
@@ -95,12 +83,12 @@ impl Settings {
                 Cpus::All => None,
             },
             real_time: RealTime::for_rights(&work.rights),
-            latency_device: Path::new(LATENCY_DEVICE).exists().then_some(LATENCY_DEVICE),
+            dma_device: Path::new(DMA_DEVICE).exists().then_some(DMA_DEVICE),
         }
     }
 }
 
-/// Says what a container gets.
+/// What a container gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resources {
     /// Limit of its memory.
@@ -110,7 +98,7 @@ pub(super) struct Resources {
     /// The real-time time of its control group, where the kernel wants it to have one.
     pub(super) real_time: Option<RealTime>,
     /// The device by which deep C-states are kept off, where the host has one.
-    pub(super) latency_device: Option<&'static str>,
+    pub(super) dma_device: Option<&'static str>,
 }
 
 impl Display for Resources {
@@ -123,14 +111,14 @@ impl Display for Resources {
     }
 }
 
-/// Returns the CPUs that are used: those that are measured, and the one that watches if it is named.
+/// Return the CPUs that are used: those that are measured, and the one that watches if it is named.
 fn used(work: &Work) -> Option<CpuSet> {
     let main = work.main.unwrap_or_default();
     let cpus = work.cpus?;
     Some(cpus.iter().chain(main.iter()).collect())
 }
 
-/// Lists the capabilities that measuring needs: memory that can't be paged out, and a scheduling
+/// The capabilities that measuring needs: memory that can't be paged out, and a scheduling
 /// class of one's own.
 pub(super) const CAPABILITIES: [&str; 2] = ["IPC_LOCK", "SYS_NICE"];
 
@@ -138,7 +126,7 @@ pub(super) const CAPABILITIES: [&str; 2] = ["IPC_LOCK", "SYS_NICE"];
 mod tests {
     use super::*;
     use crate::spec;
-    use crate::tests_work::work;
+    use crate::tests::work;
 
     #[test]
     fn the_canonical_form_has_a_fixed_order_and_no_defaults() {
@@ -175,8 +163,8 @@ mod tests {
 
     #[test]
     fn a_container_gets_the_plans_cpu_and_memory() {
-        let work = work("workload=prime limit=22 repetitions=1000 cpu=3");
-        let settings = |text: &str| Settings::read("docker", Options::of("docker", text)).unwrap();
+        let work = work("workload=nap limit=22 repetitions=1000 cpu=3");
+        let settings = |text: &str| Settings::read(Options::of("docker", text)).unwrap();
         let resources = settings("").resources(&work);
         assert_eq!(
             (resources.cpus, resources.memory_bytes),
@@ -187,12 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_woken_up_get_their_cpus_and_the_watching_one_its() {
-        let options = Options::of("docker", "");
-        let settings = Settings::read("docker", options).unwrap();
+    fn measuring_threads_get_their_cpus_and_the_watching_one_its() {
+        let settings = Settings::read(Options::of("docker", "")).unwrap();
         let cpus = |more: &str| {
             let cpus = settings
-                .resources(&work(&format!("workload=wakeup {more}")))
+                .resources(&work(&format!("workload=nap {more}")))
                 .cpus;
             cpus.map(|cpus| cpus.to_string())
         };

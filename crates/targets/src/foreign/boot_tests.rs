@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tare_guard::Interrupt;
@@ -13,7 +13,7 @@ use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
 use crate::options::Options;
-use crate::tests_work::work;
+use crate::tests::work;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -65,11 +65,9 @@ impl Bench {
     fn target(&self, image: &Path, options: &str) -> Option<Foreign> {
         let text = format!("image={},accel=tcg,{options}", image.display());
         let settings = Settings::read(Options::of("guest", &text)).unwrap();
-        let target = Foreign {
-            state_dir: Some(self.folder.path().join("state")),
-            ..Foreign::new(settings)
-        };
-        if let Err(error) = target.host() {
+        let mut target = Foreign::new(settings);
+        target.host.state_dir = Some(self.folder.path().join("state"));
+        if let Err(error) = target.host.get() {
             skip("guest", &error.to_string());
             return None;
         }
@@ -291,7 +289,7 @@ fn a_plan_is_refused() {
         return;
     };
     assert!(!target.runs_plans());
-    let error = target.launch(&Job::idle(&work("workload=gap")), &bench.guard);
+    let error = target.launch(&Job::idle(&work("workload=nap")), &bench.guard);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("runs no plans"), "{error}");
     let sha256 = target.program().unwrap().sha256;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::TargetError;
 
-/// Is a kind of image that QEMU boots.
+/// A kind of image that QEMU boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// QEMU loads it and jumps into it: an ELF file (PVH, multiboot), a Linux bzImage, or whatever has
@@ -20,30 +20,25 @@ pub(super) enum Kind {
     Raw,
 }
 
-/// Is how much of a file is looked at: the volume descriptor of a CD is in its 17th sector of 2 KiB.
+/// How much of a file is looked at: the volume descriptor of a CD is in its 17th sector of 2 KiB.
 const LOOKED_AT: u64 = 16 * 2048 + 6;
 
-/// Is where a multiboot header may be, and its alignment.
+/// Where a multiboot header may be, and its alignment.
 const MULTIBOOT: (usize, usize) = (8192, 4);
 
 impl Kind {
-    /// Looks at a file.
+    /// Look at a file.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::Image`] if it can't be read or is none of the kinds.
+    /// Returns [`TargetError::Unusable`] if it can't be read or is none of the kinds.
     pub(super) fn of(path: &Path) -> Result<Self, TargetError> {
-        let failed = |why: String| TargetError::Image {
-            path: path.to_owned(),
-            why,
-        };
-        let bytes = beginning(path).map_err(|error| failed(format!("can't be read: {error}")))?;
+        let bytes =
+            beginning(path).map_err(|error| refused(path, &format!("can't be read: {error}")))?;
         Self::of_bytes(&bytes).ok_or_else(|| {
-            failed(
-                "is nothing that QEMU boots: neither an ELF file, a bzImage, a multiboot kernel, a \
-                 qcow2 or raw disk with a boot sector, nor an ISO 9660 CD"
-                    .to_owned(),
-            )
+            let why = "is nothing that QEMU boots: neither an ELF file, a bzImage, a multiboot \
+                       kernel, a qcow2 or raw disk with a boot sector, nor an ISO 9660 CD";
+            refused(path, why)
         })
     }
 
@@ -69,6 +64,12 @@ impl Kind {
             None
         }
     }
+}
+
+/// Make the error of an image that can't be booted.
+pub(super) fn refused(path: &Path, why: &str) -> TargetError {
+    let why = format!("the image {} {why}", path.display());
+    TargetError::unusable(why, "name another file with image=")
 }
 
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {

@@ -1,31 +1,29 @@
 //! The options of the target `guest`.
 
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use regex_lite::Regex;
 
 use tare_results::target::{Group, TargetSpec};
 
 use crate::error::TargetError;
-use crate::options::{Canonical, Options, Size, Word};
+use crate::options::{Canonical, Options, Size, Word, file, missing, not_wanted};
 use crate::qemu::Machine;
 use crate::qemu::accelerator::Choice;
 
 pub(super) const NAME: &str = "guest";
 
-/// Is how the target is written.
+/// How the target is written.
 pub(crate) const FORM: &str = "guest,image=FILE,ready=REGEX,success=N|shutdown|reset[,mem=SIZE][,cpus=N]\
     [,machine=microvm|q35|pc][,accel=auto|kvm|tcg][,drive=virtio|ide][,cmdline=WORDS]";
 
-/// Is the memory unless said otherwise. What the guest does not touch costs the host nothing.
+/// The memory unless said otherwise. What the guest does not touch costs the host nothing.
 const DEFAULT_MEMORY: Size = Size::mib(512);
 const LEAST_MEMORY: Size = Size::mib(2);
-/// Is the most memory that can be given: a TiB.
-const MOST_MEMORY: Size = Size::mib(1 << 20);
-/// Is the most CPUs that QEMU's machines have in common.
+/// The most CPUs that QEMU's machines have in common.
 const MOST_CPUS: u32 = 255;
 
-/// Says what is booted, and how its readiness and success are told.
+/// What is booted, and how its readiness and success are told.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(super) image: PathBuf,
@@ -40,7 +38,7 @@ pub(crate) struct Settings {
     pub(super) command_line: Option<String>,
 }
 
-/// Is the end that counts as success.
+/// The end that counts as success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Success {
     /// The guest ends QEMU with this status, through the device isa-debug-exit.
@@ -51,7 +49,7 @@ pub(super) enum Success {
     Reset,
 }
 
-/// Is how a disk is connected. A CD always is by IDE.
+/// How a disk is connected. A CD always is by IDE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interface {
     /// By virtio: what cloud images expect.
@@ -61,25 +59,18 @@ pub(super) enum Interface {
 }
 
 impl Word for Interface {
-    const ALL: &'static [Self] = &[Self::Virtio, Self::Ide];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Virtio => "virtio",
-            Self::Ide => "ide",
-        }
-    }
+    const WORDS: &'static [(Self, &'static str)] = &[(Self::Virtio, "virtio"), (Self::Ide, "ide")];
 }
 
 impl Settings {
-    /// Reads the options.
+    /// Read the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
+    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
     /// value, or is missing.
     pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        let image = options.text("image", "FILE", "the path of an image", image)?;
+        let image = options.text("image", "FILE", "the path of an image", file)?;
         let ready = options.text(
             "ready",
             "REGEX",
@@ -93,7 +84,7 @@ impl Settings {
              2v+1), shutdown or reset",
             Success::parse,
         )?;
-        let memory = options.size("mem", LEAST_MEMORY..=MOST_MEMORY)?;
+        let memory = options.memory(LEAST_MEMORY)?;
         let cpus = options.number("cpus", 1..=MOST_CPUS)?;
         let machine = options.word("machine")?;
         let accelerator = options.word("accel")?;
@@ -104,21 +95,17 @@ impl Settings {
             "words for the kernel, without control characters",
             |text| (!text.contains(char::is_control)).then(|| text.to_owned()),
         )?;
-        let missing = |option| options.missing(option, FORM);
-        let (image_missing, ready_missing, success_missing) =
-            (missing("image"), missing("ready"), missing("success"));
         options.finish()?;
-        let image = image.ok_or(image_missing)?;
-        let ready = ready.ok_or(ready_missing)?;
+        let missing = |option| missing(NAME, option, FORM);
+        let image = image.ok_or_else(|| missing("image"))?;
+        let ready = ready.ok_or_else(|| missing("ready"))?;
         Ok(Self {
             image,
-            ready: Regex::new(&ready).map_err(|error| TargetError::BadOption {
-                target: NAME,
-                option: "ready",
-                value: ready,
-                wanted: format!("a regular expression ({error})"),
+            ready: Regex::new(&ready).map_err(|error| {
+                let wanted = format!("a regular expression ({error})");
+                not_wanted(NAME, "ready", &ready, &wanted)
             })?,
-            success: success.ok_or(success_missing)?,
+            success: success.ok_or_else(|| missing("success"))?,
             memory: memory.unwrap_or(DEFAULT_MEMORY),
             cpus: cpus.unwrap_or(1),
             machine: machine.unwrap_or(Machine::Q35),
@@ -128,16 +115,14 @@ impl Settings {
         })
     }
 
-    /// Returns the target's canonical form.
+    /// Return the target's canonical form.
     pub(super) fn canonical(&self) -> TargetSpec {
+        let memory = (self.memory != DEFAULT_MEMORY).then_some(self.memory);
         Canonical::new(NAME)
             .option("image", Some(Path::display(&self.image)))
             .option("ready", Some(&self.ready))
             .option("success", Some(self.success.text()))
-            .option(
-                "mem",
-                (self.memory != DEFAULT_MEMORY).then_some(self.memory),
-            )
+            .option("mem", memory)
             .option("cpus", (self.cpus != 1).then_some(self.cpus))
             .word("machine", self.machine, Machine::Q35)
             .word("accel", self.accelerator, Choice::Auto)
@@ -166,11 +151,6 @@ impl Success {
             Self::Reset => "reset".to_owned(),
         }
     }
-}
-
-/// Makes a path absolute: the target means the same file wherever a run is resumed.
-fn image(text: &str) -> Option<PathBuf> {
-    path::absolute(text).ok()
 }
 
 #[cfg(test)]

@@ -7,19 +7,17 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, Interrupt};
 use tare_kernels::name::Wanted;
 use tare_kernels::{Fetcher, KernelError, Module};
-use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_results::receive::Incomplete;
 use tare_testkit::skip;
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
 
 use super::*;
-use crate::instance::{Ended, Ending, Watcher};
+use crate::instance::Ending;
 use crate::options::Options;
-use crate::reported;
-use crate::tests_work::work;
+use crate::tests::{BATCH, LONG, SHORT, Seen, TIMERS, record, result, timers, watch, work};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
 
 /// Is a place to boot guests in.
 struct Bench {
@@ -29,28 +27,18 @@ struct Bench {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Is what came of a guest.
-struct Seen {
-    ended: Ended,
-    received: Result<Received, Incomplete>,
-    text: String,
-}
-
 impl Bench {
     /// Prepares to boot a guest under TCG; None if something is missing here.
     fn new(options: &str) -> Option<Self> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let target = target(&format!("accel=tcg,{options}"));
+        let mut target = target(&format!("accel=tcg,{options}"));
         if let Err(why) = fetched(&target.settings.kernel) {
             skip(&target.settings.kernel, &why);
             return None;
         }
         let state = tempfile::tempdir().unwrap();
-        let target = Linux {
-            state_dir: Some(state.path().to_owned()),
-            ..target
-        };
+        target.host.state_dir = Some(state.path().to_owned());
         if let Availability::Unusable { why, .. } = target.availability() {
             skip("linux", &why);
             return None;
@@ -76,28 +64,24 @@ impl Bench {
     }
 }
 
-impl Seen {
-    fn why(&self) -> &str {
-        match &self.ended.how {
-            Ending::Failed { why } => why,
-            other => panic!("{other:?}: {}", self.text),
-        }
-    }
+/// Returns the facts of a guest that did what it was to do.
+#[track_caller]
+fn facts(seen: Seen) -> BTreeMap<String, String> {
+    facts_in("initramfs", seen)
+}
 
-    /// Returns the facts of a guest that did what it was to do.
-    fn facts(self) -> BTreeMap<String, String> {
-        self.facts_in("initramfs")
-    }
-
-    fn facts_in(self, environment: &str) -> BTreeMap<String, String> {
-        assert_eq!(self.ended.how, Ending::Done, "{}", self.text);
-        let received = self.received.unwrap();
-        assert_eq!(received.program.agent.environment, environment);
-        let mut record = reported::record(received);
-        assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
-        let facts = record.programs.remove(0).facts.into_iter();
-        facts.map(|fact| (fact.name, fact.value)).collect()
-    }
+#[track_caller]
+fn facts_in(environment: &str, seen: Seen) -> BTreeMap<String, String> {
+    let told = seen
+        .received
+        .as_ref()
+        .ok()
+        .map(|it| it.program.agent.environment.clone());
+    let mut record = seen.record();
+    assert_eq!(told.as_deref(), Some(environment));
+    assert_eq!(result(&record), (Some(8.0), Some(84.0)));
+    let facts = record.programs.remove(0).facts.into_iter();
+    facts.map(|fact| (fact.name, fact.value)).collect()
 }
 
 fn target(options: &str) -> Linux {
@@ -129,40 +113,13 @@ fn verified(target: &Linux, facts: &BTreeMap<String, String>) -> Result<(), Stri
     target.verify(&|name| facts.get(name).map(String::as_str))
 }
 
-/// Watches a guest to its end, and makes sure that no QEMU is left.
-fn watch(instance: Instance, limit: Duration) -> Seen {
-    #[derive(Default)]
-    struct Heard {
-        receiver: Receiver,
-        text: String,
-    }
-    impl Watcher for Heard {
-        fn line(&mut self, line: &[u8], _at_ns: u64) {
-            self.receiver.line(line);
-            self.text.push_str(&String::from_utf8_lossy(line));
-            self.text.push('\n');
-        }
-    }
-    let pid = instance.pid();
-    let mut heard = Heard::default();
-    let interrupt = Interrupt::detached().unwrap();
-    let ended = instance.watch(limit, &interrupt, &mut heard).unwrap();
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    assert!(!name.starts_with("qemu"), "QEMU {pid} is left");
-    Seen {
-        ended,
-        received: heard.receiver.finish(),
-        text: heard.text,
-    }
-}
-
 #[test]
 fn each_preemption_model_is_in_force_inside() {
     for preempt in ["none", "voluntary", "full"] {
         let Some(bench) = Bench::new(&format!("preempt={preempt}")) else {
             return;
         };
-        let facts = bench.launch(PRIME).facts();
+        let facts = facts(bench.launch(SHORT));
         assert_eq!(facts["preemption model"], preempt);
         assert_eq!(facts["isolated CPUs"], "none");
         assert_eq!(verified(&bench.target, &facts), Ok(()));
@@ -181,7 +138,7 @@ fn a_real_time_kernel_has_no_choice_and_is_told_apart() {
     let Some(bench) = Bench::new("kernel=debian-rt") else {
         return;
     };
-    let facts = bench.launch(PRIME).facts();
+    let facts = facts(bench.launch(SHORT));
     assert_eq!(facts["preemption model"], "rt");
     assert_eq!(verified(&bench.target, &facts), Ok(()));
     for (options, part) in [
@@ -203,7 +160,7 @@ fn the_kernel_for_any_pc_and_the_newer_series_boot_as_well() {
         let Some(bench) = Bench::new(&format!("kernel={kernel},disk=scratch:128M")) else {
             return;
         };
-        let facts = bench.launch(PRIME).facts();
+        let facts = facts(bench.launch(SHORT));
         assert_eq!(verified(&bench.target, &facts), Ok(()));
         let label = bench.target.program().unwrap().kernel.unwrap();
         assert!(label.starts_with(&facts["kernel release"]), "{label}");
@@ -220,7 +177,7 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
     let instance = bench
         .target
         .launch(
-            &Job::idle(&work(&format!("{PRIME} cpu={host_cpu}"))),
+            &Job::idle(&work(&format!("{SHORT} cpu={host_cpu}"))),
             &bench.guard,
         )
         .unwrap();
@@ -238,7 +195,7 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
         seen.received.as_ref().unwrap().program.preparation.cpu,
         Some(1)
     );
-    let facts = seen.facts();
+    let facts = facts(seen);
     assert_eq!(facts["CPUs online"], "0-1");
     assert_eq!(facts["isolated CPUs"], "1");
     assert_eq!(facts["nohz_full CPUs"], "1");
@@ -252,26 +209,25 @@ fn counted_instructions_give_the_same_records_twice() {
     };
     // Counting makes QEMU slow.
     let limit = Duration::from_secs(180);
-    let first = bench.launch_with_limit(PRIME, limit);
+    let first = bench.launch_with_limit(SHORT, limit);
     assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
-    let second = bench.launch_with_limit(PRIME, limit);
+    let second = bench.launch_with_limit(SHORT, limit);
     assert_eq!(second.text, first.text);
-    assert_eq!(verified(&bench.target, &first.facts()), Ok(()));
+    assert_eq!(verified(&bench.target, &facts(first)), Ok(()));
 }
 
 #[test]
-fn counted_instructions_give_the_same_wakeups_twice_under_loads_in_phases() {
+fn counted_instructions_give_the_same_timers_twice_under_loads_in_phases() {
     const LOAD: &str = "400ms:idle;dd+nc;idle";
-    const WAKEUPS: &str =
-        "workload=wakeup interval=1ms duration=1200ms phases=3 cpu=0 bins=10 raw=0";
+    const WORDS: &str = "interval=1ms duration=1200ms phases=3 cpu=0 raw=0";
     let Some(bench) = Bench::new("clock=instructions") else {
         return;
     };
-    if let Err(error @ TargetError::MissingTool { .. }) = tools::programs(LOAD) {
+    if let Err(error @ TargetError::Unusable { .. }) = tools::programs(LOAD) {
         return skip(LOAD, &error.to_string());
     }
     let job = Job {
-        work: &work(WAKEUPS),
+        work: &work(&format!("{TIMERS} {WORDS}")),
         load: Some(LOAD),
     };
     // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
@@ -316,12 +272,12 @@ fn a_load_runs_inside_and_reports_beside_the_plan() {
             return;
         };
         let missing = tools::programs(load).err();
-        if let Some(error @ TargetError::MissingTool { .. }) = missing {
+        if let Some(error @ TargetError::Unusable { .. }) = missing {
             skip(load, &error.to_string());
             continue;
         }
         let job = Job {
-            work: &work(PRIME),
+            work: &work(SHORT),
             load: Some(load),
         };
         let instance = bench.target.launch(&job, &bench.guard).unwrap();
@@ -343,7 +299,7 @@ fn a_load_runs_inside_and_reports_beside_the_plan() {
         assert!(kinds.contains(&"going"), "{load}: {kinds:?}");
         assert_eq!(kinds.last(), Some(&"end"), "{load}: {kinds:?}");
         assert!(amount > 0, "{load}: {kinds:?}");
-        seen.facts();
+        facts(seen);
     }
 }
 
@@ -356,8 +312,8 @@ fn a_whole_debian_boots_and_then_starts_the_agent() {
     let Some(bench) = Bench::new("root=debian,preempt=full") else {
         return;
     };
-    let seen = bench.launch_with_limit(PRIME, Duration::from_secs(120));
-    let facts = seen.facts_in("debian");
+    let seen = bench.launch_with_limit(SHORT, Duration::from_secs(120));
+    let facts = facts_in("debian", seen);
     assert_eq!(facts["preemption model"], "full");
     assert_eq!(verified(&bench.target, &facts), Ok(()));
     let label = bench.target.program().unwrap().kernel.unwrap();
@@ -372,7 +328,7 @@ fn a_guest_that_has_no_port_reports_on_its_console() {
     let agent = bench.target.agent.read().unwrap();
     let archive = initramfs::compose(&agent, &[], &Needs::default()).unwrap();
     bench.target.plain_initramfs.set(archive).unwrap();
-    let facts = bench.launch(PRIME).facts();
+    let facts = facts(bench.launch(SHORT));
     assert_eq!(verified(&bench.target, &facts), Ok(()));
 }
 
@@ -388,7 +344,7 @@ fn a_module_that_the_kernel_does_not_take_is_told() {
     };
     let archive = initramfs::compose(&agent, &[module], &Needs::default()).unwrap();
     bench.target.plain_initramfs.set(archive).unwrap();
-    let seen = bench.launch(PRIME);
+    let seen = bench.launch(SHORT);
     assert!(
         seen.why().contains("does not take the module virtio.ko"),
         "{}",
@@ -405,7 +361,7 @@ fn a_kernel_that_panics_is_told_with_its_words() {
     let path = folder.path().join("agent");
     fs::write(&path, "this is no program").unwrap();
     bench.target.agent = MeasuredFile::agent_at(&path);
-    let seen = bench.launch(PRIME);
+    let seen = bench.launch(SHORT);
     assert!(
         seen.why().starts_with("the guest's kernel panicked ("),
         "{}",
@@ -419,7 +375,7 @@ fn a_guest_with_too_little_memory_is_told() {
         let Some(bench) = Bench::new(&format!("mem={memory}")) else {
             return;
         };
-        let seen = bench.launch_with_limit(PRIME, Duration::from_secs(15));
+        let seen = bench.launch_with_limit(SHORT, Duration::from_secs(15));
         let told = match &seen.ended.how {
             Ending::TimedOut { doing } => doing.clone().unwrap(),
             _ => seen.why().to_owned(),
@@ -433,7 +389,7 @@ fn what_the_guest_can_not_do_is_a_record() {
     let Some(bench) = Bench::new("mem=128M") else {
         return;
     };
-    let seen = bench.launch("workload=prime limit=22 repetitions=10000000");
+    let seen = bench.launch(&format!("{BATCH} repetitions=10000000"));
     assert!(matches!(seen.ended.how, Ending::Failed { .. }));
     let failure = seen.received.unwrap_err();
     assert!(matches!(failure, Incomplete::Failed { .. }), "{failure}");
@@ -446,7 +402,7 @@ fn a_guest_that_hangs_ends_with_its_limit() {
         return;
     };
     let begin = Instant::now();
-    let words = "workload=gap repetitions=100000000000 threshold=1000000";
+    let words = &format!("{LONG} threshold=1000000");
     let seen = bench.launch_with_limit(words, Duration::from_secs(15));
     assert!(begin.elapsed() < Duration::from_secs(120));
     let Ending::TimedOut { doing: Some(doing) } = &seen.ended.how else {
@@ -477,7 +433,7 @@ fn what_a_guest_tells_waits_for_who_reads_late() {
         return;
     };
     // More than a pipe holds.
-    let words = "workload=prime limit=22 repetitions=100000 bins=1000 window=20000";
+    let words = &format!("{BATCH} repetitions=100000 bins=1000 window=20000");
     let instance = bench
         .target
         .launch(&Job::idle(&work(words)), &bench.guard)
@@ -495,7 +451,7 @@ fn what_a_guest_tells_waits_for_who_reads_late() {
 }
 
 #[test]
-fn wakeups_are_measured_under_fifo_in_a_guest() {
+fn timers_are_measured_under_fifo_in_a_guest() {
     for (options, preemption) in [
         ("kernel=debian-cloud", None),
         ("kernel=debian-rt,cpus=2", Some("rt")),
@@ -503,11 +459,11 @@ fn wakeups_are_measured_under_fifo_in_a_guest() {
         let Some(bench) = Bench::new(options) else {
             return;
         };
-        // An emulated CPU takes long to be woken up, and longer when it shares the host's.
-        let words = "workload=wakeup interval=20ms duration=1s threads=1 cpu=0 bins=10";
+        // An emulated CPU is slow to react to a timer, and slower when it shares the host's.
+        let words = &format!("{TIMERS} interval=20ms duration=1s threads=1 cpu=0");
         let seen = bench.launch_with_limit(words, 3 * LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
-        let record = reported::record(seen.received.unwrap());
+        let record = record(seen.received.unwrap());
         let guest = threads::for_guest(&work(words), &bench.target.settings);
         let cpu = guest.cpus.unwrap().first().unwrap().to_string();
         for (fact, expected) in [
@@ -515,7 +471,7 @@ fn wakeups_are_measured_under_fifo_in_a_guest() {
             ("priority", "95"),
             ("CPU", cpu.as_str()),
         ] {
-            let threads = reported::activations(&record, fact);
+            let threads = timers(&record, fact);
             assert_eq!(threads, [(50, Some(expected))]);
         }
         let program = &record.programs[0];

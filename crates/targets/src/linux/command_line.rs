@@ -14,15 +14,15 @@ use super::threads;
 use crate::error::TargetError;
 use crate::options::Word;
 
-/// Is what every guest is told: to print errors on the serial port and to end, instead of going on
+/// What every guest is told: to print errors on the serial port and to end, instead of going on
 /// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1";
 
-/// Returns the kernel command line for what is to be done and a load.
+/// Return the kernel command line for what is to be done and a load.
 ///
 /// # Errors
 ///
-/// Returns [`TargetError::LongCommandLine`] if Linux would cut it.
+/// Returns [`TargetError::Failed`] if Linux would cut it.
 pub(super) fn command_line(
     settings: &Settings,
     work: &Work,
@@ -70,10 +70,12 @@ pub(super) fn command_line(
     }
     add(format_args!("-- {}", threads::for_guest(work, settings)));
     if line.len() >= COMMAND_LINE_BYTES {
-        return Err(TargetError::LongCommandLine {
-            bytes: line.len(),
-            most: COMMAND_LINE_BYTES - 1,
-        });
+        return Err(TargetError::Failed(format!(
+            "the guest's kernel command line would have {} bytes, more than the {} bytes that Linux \
+             reads; shorten cmdline= or the load",
+            line.len(),
+            COMMAND_LINE_BYTES - 1
+        )));
     }
     Ok(line)
 }
@@ -82,16 +84,16 @@ pub(super) fn command_line(
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::tests_work::work;
+    use crate::tests::work;
 
     fn line(options: &str, load: Option<&str>) -> Result<String, TargetError> {
         let settings = Settings::read(Options::of("linux", options)).unwrap();
         let scratch = settings.scratch;
-        let work = work("workload=prime limit=22 repetitions=10 cpu=5");
+        let work = work("workload=nap limit=22 repetitions=10 cpu=5");
         command_line(&settings, &work, load, scratch)
     }
 
-    const PLAN: &str = "workload=prime limit=22 repetitions=10 cpu=";
+    const PLAN: &str = "workload=nap limit=22 repetitions=10 cpu=";
 
     #[test]
     fn the_plan_stands_last_with_the_guests_own_cpu() {

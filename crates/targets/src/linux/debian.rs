@@ -11,10 +11,10 @@ use tare_wire::guest::{IN_SYSTEM, ROOT_SERIAL};
 
 use crate::qemu::Disk;
 
-/// Is the name of the unit that starts the agent.
+/// The name of the unit that starts the agent.
 pub(super) const UNIT: &str = "tare.service";
 
-/// Returns the disk with the agent and its unit in it. The guest's writes are lost when it ends.
+/// Return the disk with the agent and its unit in it. The guest's writes are lost when it ends.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub(super) fn disk(root: &DebianRoot, agent: Vec<u8>, guard: &Guard) -> Result<D
     })
 }
 
-/// Names the Debian exactly.
+/// Name the Debian exactly.
 pub(super) fn label(root: &DebianRoot) -> String {
     format!(
         "Debian {}, {} packages, SHA-256 {}",

@@ -3,31 +3,37 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare_guard::Guard;
 use tare_load_driver::tree;
 use tare_wire::guest::TREE;
 
-use super::tools;
 use crate::error::TargetError;
 use crate::instance::describe_exit;
 use crate::options::Size;
+use crate::programs;
 
 const PROGRAM: &str = "mke2fs";
 
-/// Is how long making a file system may take.
+/// How long making a file system may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes a disk image at `path`, with the tree of files that loads read.
+/// Make a disk image at `path`, with the tree of files that loads read.
 ///
 /// # Errors
 ///
-/// Returns [`TargetError::Disk`] if that does not work, as when the files do not fit.
+/// Returns [`TargetError::Failed`] if that does not work, as when the files do not fit.
 pub(super) fn make(path: &Path, size: Size, guard: &Guard) -> Result<(), TargetError> {
-    let failed = |why: String| TargetError::Disk { why };
-    let program =
-        tools::find(PROGRAM).ok_or_else(|| failed(format!("{PROGRAM} is in no folder of PATH")))?;
+    let failed = |why: String| {
+        TargetError::Failed(format!(
+            "the guest's scratch disk can't be made: {why}. It takes mke2fs (apt-get install \
+             e2fsprogs), room in the temporary folder, and a size into which its files fit \
+             (disk=scratch:SIZE)"
+        ))
+    };
+    let program = programs::find(PROGRAM)
+        .ok_or_else(|| failed(format!("{PROGRAM} is in no folder of PATH")))?;
     let content = guard.scratch("tree")?;
     // The disk's own folder in the guest is the path's first part.
     let name = TREE.rsplit('/').next().unwrap_or(TREE);
@@ -41,25 +47,17 @@ pub(super) fn make(path: &Path, size: Size, guard: &Guard) -> Result<(), TargetE
         .arg(content.path())
         .arg(path)
         .arg(format!("{}M", size.mib))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = guard.spawn(&mut command)?;
-    match child.wait_with_deadline(Instant::now() + LIMIT)? {
+        .stdin(Stdio::null());
+    let output = programs::run(&mut command, LIMIT, guard)?;
+    match output.status {
         Some(status) if status.success() => Ok(()),
         Some(status) => {
-            let said = crate::qemu::read_to_end(child.take_stderr());
-            Err(failed(format!(
-                "{PROGRAM} {}",
-                describe_exit(status, said.trim())
-            )))
+            let how = describe_exit(status, &output.stderr);
+            Err(failed(format!("{PROGRAM} {how}")))
         }
         None => {
-            child.kill_group()?;
-            Err(failed(format!(
-                "{PROGRAM} was not done after {} s",
-                LIMIT.as_secs()
-            )))
+            let limit = LIMIT.as_secs();
+            Err(failed(format!("{PROGRAM} was not done after {limit} s")))
         }
     }
 }

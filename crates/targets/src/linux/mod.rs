@@ -10,7 +10,7 @@
 //!
 //! The guest is a kernel from the store and an initramfs that is made for it ([`initramfs`]): the
 //! agent is its first process; with `root=debian` it goes on into a whole Debian ([`debian`]). Its records come over a virtio port; its serial console is kept to
-//! tell why it failed ([`warden`]). What it was asked to be is compared with what it tells of itself
+//! tell why it failed ([`monitor`]). What it was asked to be is compared with what it tells of itself
 //! ([`verify`]). As for the unikernel, the plan's CPU is one of the host, to which the thread of the
 //! guest's measured CPU is pinned: the last one that is isolated or tickless, or the last one.
 
@@ -18,12 +18,12 @@ mod command_line;
 mod debian;
 mod disk;
 mod initramfs;
+mod monitor;
 mod scratch;
 mod settings;
 mod threads;
 mod tools;
 mod verify;
-mod warden;
 
 use std::cell::OnceCell;
 use std::fs;
@@ -38,35 +38,32 @@ use tare_results::work::Work;
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
 
 use self::initramfs::Needs;
+use self::monitor::LinuxMonitor;
 use self::scratch::Scratch;
 use self::settings::{Preempt, Root};
-use self::warden::Warden;
+use crate::container::unwritable;
 use crate::error::TargetError;
 use crate::instance::Instance;
 use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Size, Word};
-use crate::qemu::accelerator::Accelerator;
-use crate::qemu::host::{self, Host};
+use crate::qemu::host::LazyHost;
 use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin};
-use crate::{Availability, Facts, Job, Program, Target};
+use crate::{Availability, Facts, Job, Program, Target, once};
 
 pub(crate) use self::settings::Settings;
 
-/// Is the load that is none.
+/// The load that is none.
 const IDLE: &str = "idle";
 
-/// Runs the agent under a kernel of its own.
+/// The agent under a kernel of its own.
 #[derive(Debug)]
 pub struct Linux {
     settings: Settings,
     agent: MeasuredFile,
-    /// Where the guard of trials keeps its journal; the user's own folder if None.
-    state_dir: Option<PathBuf>,
     /// Where kernels are; the user's own folder if None.
     store_dir: Option<PathBuf>,
-    /// Found when it is first asked for: that may boot a guest.
-    host: OnceCell<Host>,
+    host: LazyHost,
     /// Found when it is first asked for: its file is read and checked.
     kernel: OnceCell<Kernel>,
     /// What a guest without a load boots into.
@@ -74,38 +71,26 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// Makes the target.
+    /// Make the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
+            host: LazyHost::new(settings.accelerator, settings.clock),
             settings,
             agent: MeasuredFile::agent(),
-            state_dir: None,
             store_dir: None,
-            host: OnceCell::new(),
             kernel: OnceCell::new(),
             plain_initramfs: OnceCell::new(),
         }
     }
 
-    fn host(&self) -> Result<&Host, TargetError> {
-        let state_dir = self.state_dir.as_deref();
-        Host::once(
-            &self.host,
-            self.settings.accelerator,
-            self.settings.clock,
-            state_dir,
-        )
-    }
-
     fn store(&self) -> Result<Store, TargetError> {
-        let store_dir = match &self.store_dir {
-            Some(folder) => folder.clone(),
-            None => default_store_dir()?,
-        };
-        Ok(Store::open(&store_dir)?)
+        Ok(match &self.store_dir {
+            Some(folder) => Store::open(folder)?,
+            None => Store::open(&default_store_dir()?)?,
+        })
     }
 
-    /// Finds the Debian, if it is to be the root.
+    /// Find the Debian, if it is to be the root.
     fn debian(&self) -> Result<Option<DebianRoot>, TargetError> {
         Ok(match self.settings.root {
             Root::Initramfs => None,
@@ -114,50 +99,37 @@ impl Linux {
     }
 
     fn kernel(&self) -> Result<&Kernel, TargetError> {
-        if let Some(kernel) = self.kernel.get() {
-            return Ok(kernel);
-        }
-        let kernel = self.store()?.find(&self.settings.kernel)?;
-        check(&self.settings, &kernel)?;
-        Ok(self.kernel.get_or_init(|| kernel))
+        once(&self.kernel, || {
+            let kernel = self.store()?.find(&self.settings.kernel)?;
+            check(&self.settings, &kernel).map(|()| kernel)
+        })
     }
 
-    /// Finds everything that a launch needs.
+    /// Find everything that a launch needs.
     fn find_all(&self) -> Result<(), TargetError> {
         self.agent.path()?;
-        self.host()?;
+        self.host.get()?;
         self.kernel()?;
         self.debian()?;
         Ok(())
     }
 
-    /// Writes the initramfs into a folder.
+    /// Write the initramfs into a folder.
     fn write_initramfs(&self, needs: &Needs, folder: &Path) -> Result<PathBuf, TargetError> {
-        let made = |needs| -> Result<Vec<u8>, TargetError> {
-            Ok(initramfs::archive(
-                &self.agent.read()?,
-                self.kernel()?,
-                needs,
-            )?)
+        let made = || {
+            let (agent, kernel) = (self.agent.read()?, self.kernel()?);
+            Ok(initramfs::archive(&agent, kernel, needs)?)
         };
-        let plain = Needs::default();
-        let archive = if *needs != plain {
-            &made(needs)?
-        } else if let Some(archive) = self.plain_initramfs.get() {
-            archive
-        } else {
-            let archive = made(&plain)?;
-            self.plain_initramfs.get_or_init(|| archive)
+        let archive = match *needs == Needs::default() {
+            true => once(&self.plain_initramfs, made)?,
+            false => &made()?,
         };
         let path = folder.join("initramfs");
-        fs::write(&path, archive).map_err(|source| TargetError::Unwritable {
-            path: path.clone(),
-            source,
-        })?;
+        fs::write(&path, archive).map_err(|error| unwritable(&path, &error))?;
         Ok(path)
     }
 
-    /// Makes the disks that there are to be.
+    /// Make the disks that there are to be.
     fn disks(
         &self,
         scratch: Option<Size>,
@@ -180,13 +152,13 @@ impl Linux {
         Ok(disks)
     }
 
-    /// Returns where the load writes, or would.
+    /// Return where the load writes, or would.
     fn scratch(&self, load: Option<&str>) -> Option<Scratch> {
         let of_load = || load.map(|_| Scratch::of_load(self.settings.clock));
         self.settings.scratch.or_else(of_load)
     }
 
-    /// Returns what the load needs in the guest.
+    /// Return what the load needs in the guest.
     fn needs(&self, load: Option<&str>) -> Result<Needs, TargetError> {
         let scratch = self.scratch(load);
         Ok(Needs {
@@ -209,7 +181,7 @@ impl Linux {
         pins: &[Pin],
         guard: &Guard,
     ) -> Result<Instance, TargetError> {
-        let (host, kernel) = (self.host()?, self.kernel()?);
+        let (settings, host) = (&self.settings, self.host.get()?);
         let files = guard.scratch("guest")?;
         let needs = self.needs(load)?;
         let initrd = self.write_initramfs(&needs, files.path())?;
@@ -217,31 +189,26 @@ impl Linux {
         let disks = self.disks(scratch.and_then(Scratch::disk), &files, guard)?;
         // What the RAM disk takes comes on top of what a plan needs.
         let memory = memory.and(scratch.map_or(Size::mib(0), Scratch::memory));
+        let memory = settings.memory.unwrap_or(memory);
+        let boot = Boot::Kernel {
+            path: &self.kernel()?.vmlinuz,
+            command_line,
+        };
         let guest = Guest {
-            machine: Machine::Q35,
-            accelerator: host.accelerator,
-            cpus: self.settings.cpus,
-            memory: self.settings.memory.unwrap_or(memory),
-            clock: self.settings.clock,
-            boot: Boot::Kernel {
-                path: &kernel.vmlinuz,
-                command_line,
-            },
+            cpus: settings.cpus,
+            clock: settings.clock,
             locks_memory: host.locks_memory,
-            gdb_port: None,
             linux: Some(qemu::Linux {
                 initrd: Some(&initrd),
                 port: PORT,
                 disks: &disks,
             }),
+            ..Guest::new(Machine::Q35, host.accelerator, memory, boot)
         };
         let mut started = host.qemu.start(&guest, guard)?;
-        for pin in pins {
-            started.pin(pin)?;
-        }
+        started.pin(pins)?;
         started.go()?;
-        let warden = Warden::new(started.qmp, Some(files));
-        Instance::of_child(started.child, started.started_ns, Box::new(warden))
+        started.monitored(|qmp| LinuxMonitor::new(qmp, Some(files)))
     }
 }
 
@@ -251,31 +218,17 @@ impl Target for Linux {
     }
 
     fn availability(&self) -> Availability {
-        match self.find_all() {
-            Ok(()) => Availability::Usable,
-            Err(error) => Availability::Unusable {
-                why: error.to_string(),
-                remedy: match &error {
-                    TargetError::Kernel(error) => {
-                        error.remedy().unwrap_or("tare kernel list").to_owned()
-                    }
-                    error => host::remedy(error).to_owned(),
-                },
-            },
-        }
+        Availability::of(self.find_all())
     }
 
     fn program(&self) -> Result<Program, TargetError> {
-        let (host, kernel) = (self.host()?, self.kernel()?);
+        let (host, kernel) = (self.host.get()?, self.kernel()?);
         Ok(Program {
-            sha256: self.agent.sha256()?,
-            emulated: host.accelerator == Accelerator::Tcg,
-            accelerator: Some(host.label()),
-            notice: host.notice.clone(),
             kernel: Some(match self.debian()? {
                 None => label(kernel),
                 Some(root) => format!("{}; {}", label(kernel), debian::label(&root)),
             }),
+            ..host.program(self.agent.sha256()?)
         })
     }
 
@@ -284,16 +237,12 @@ impl Target for Linux {
     }
 
     fn resources(&self, work: &Work) -> Option<String> {
-        let settings = &self.settings;
-        Some(memory::guest_resources(
-            work,
-            settings.cpus,
-            settings.memory,
-        ))
+        let Settings { cpus, memory, .. } = self.settings;
+        Some(memory::guest_resources(work, cpus, memory))
     }
 
     fn keeps_memory(&self) -> bool {
-        self.host().is_ok_and(|host| host.locks_memory)
+        self.host.get().is_ok_and(|host| host.locks_memory)
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
@@ -310,21 +259,15 @@ impl Target for Linux {
     }
 }
 
-/// Checks that the kernel can be what is asked for, as far as its configuration is known. What it is
+/// Check that the kernel can be what is asked for, as far as its configuration is known. What it is
 /// in the end, the guest tells ([`verify`]).
 fn check(settings: &Settings, kernel: &Kernel) -> Result<(), TargetError> {
-    let has = |name| {
-        kernel
-            .option(name)
-            .map(|option| option == ConfigOption::Yes)
-    };
+    let has = |name| Some(kernel.option(name)? == ConfigOption::Yes);
     let lacks = |name| has(name) == Some(false);
     let refuse = |option: String, why: &str| {
-        Err(TargetError::KernelCanNot {
-            kernel: kernel.name.clone(),
-            option,
-            why: why.to_owned(),
-        })
+        let why = format!("the kernel '{}' can't have {option}: {why}", kernel.name);
+        let remedy = "leave that option out, or name another kernel= of `tare kernel list`";
+        Err(TargetError::unusable(why, remedy))
     };
     if let Some(preempt) = settings.preempt {
         let option = format!("preempt={}", preempt.word());
@@ -350,7 +293,7 @@ fn check(settings: &Settings, kernel: &Kernel) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Names a kernel exactly.
+/// Name a kernel exactly.
 fn label(kernel: &Kernel) -> String {
     let origin = match (&kernel.package, &kernel.version) {
         (Some(package), Some(version)) => format!("{package} {version}"),

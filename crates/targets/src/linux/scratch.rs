@@ -10,20 +10,18 @@ use tare_results::target::Clock;
 
 use crate::options::Size;
 
-/// Is what `disk=` takes.
+/// What `disk=` takes.
 pub(super) const USAGE: &str = "scratch:SIZE|ram:SIZE";
 
-/// Describes it.
+/// Its description.
 pub(super) const WANTED: &str =
     "scratch: or ram: and a size in MiB or GiB from 128M to 1024G, such as scratch:512M";
 
-/// Is the smallest: a file system with its journal, the tree of files that loads read (55 MB), and room for what they
+/// The smallest: a file system with its journal, the tree of files that loads read (55 MB), and room for what they
 /// write.
 const LEAST: Size = Size::mib(128);
-/// Is the largest.
-const MOST: Size = Size::mib(1 << 20);
 
-/// Is a place for files.
+/// A place for files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scratch {
     /// A disk of the guest's, with ext4 and the tree of files that loads read.
@@ -33,7 +31,7 @@ pub(super) enum Scratch {
 }
 
 impl Scratch {
-    /// Returns what a load gets unless the target says otherwise.
+    /// Return what a load gets unless the target says otherwise.
     pub(super) fn of_load(clock: Clock) -> Self {
         const SIZE: Size = Size::mib(512);
         match clock {
@@ -42,10 +40,10 @@ impl Scratch {
         }
     }
 
-    /// Reads the value of the option.
+    /// Read the value of the option.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (kind, size) = text.split_once(':')?;
-        let size = Size::parse(size).filter(|size| (LEAST..=MOST).contains(size))?;
+        let size = Size::parse(size).filter(|size| (LEAST..=Size::MOST).contains(size))?;
         match kind {
             "scratch" => Some(Self::Disk(size)),
             "ram" => Some(Self::Ram(size)),
@@ -53,7 +51,7 @@ impl Scratch {
         }
     }
 
-    /// Returns the size of the disk, if it is one.
+    /// Return the size of the disk, if it is one.
     pub(super) fn disk(self) -> Option<Size> {
         match self {
             Self::Disk(size) => Some(size),
@@ -61,7 +59,7 @@ impl Scratch {
         }
     }
 
-    /// Returns how much of the guest's memory it takes.
+    /// Return how much of the guest's memory it takes.
     pub(super) fn memory(self) -> Size {
         match self {
             Self::Disk(_) => Size::mib(0),

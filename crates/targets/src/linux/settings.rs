@@ -7,23 +7,22 @@ use super::scratch::{self, Scratch};
 use crate::error::TargetError;
 use crate::options::{Canonical, Options, Size, Word};
 use crate::qemu::accelerator::Choice;
+use crate::qemu::check_counting;
 
 pub(super) const NAME: &str = "linux";
 
-/// Is the kernel unless another one is asked for: the distribution's for virtual machines, which
+/// The kernel unless another one is asked for: the distribution's for virtual machines, which
 /// boots in less than half the time of the one for any PC.
 const DEFAULT_KERNEL: &str = "debian-cloud";
 
-/// Is the greatest number of CPUs: as many as QEMU's machine has without more devices.
+/// The greatest number of CPUs: as many as QEMU's machine has without more devices.
 const MOST_CPUS: u32 = 255;
-/// Is the least memory that can be given. No kernel of a distribution starts in less.
+/// The least memory that can be given. No kernel of a distribution starts in less.
 const LEAST_MEMORY: Size = Size::mib(16);
-/// Is the most memory that can be given: a TiB.
-const MOST_MEMORY: Size = Size::mib(1 << 20);
-/// Is the number of bytes that Linux reads of its command line on x86, with the final zero.
+/// The number of bytes that Linux reads of its command line on x86, with the final zero.
 pub(super) const COMMAND_LINE_BYTES: usize = 2_048;
 
-/// Says what the guest is to be like.
+/// What the guest is to be like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Name of a kernel in the store, or path of one.
@@ -65,11 +64,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the options.
+    /// Read the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
+    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
     /// value or contradicts another one.
     pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
         const CPUS: &str = "a list of CPUs, such as 1 or 1-2,,4 (a comma is written twice)";
@@ -83,7 +82,7 @@ impl Settings {
                 .unwrap_or(default.kernel),
             preempt: options.word("preempt")?,
             cpus: options.number("cpus", 1..=MOST_CPUS)?.unwrap_or(1),
-            memory: options.size("mem", LEAST_MEMORY..=MOST_MEMORY)?,
+            memory: options.memory(LEAST_MEMORY)?,
             isolate: options
                 .text("isolate", "CPUS", CPUS, list)?
                 .unwrap_or_default(),
@@ -99,101 +98,61 @@ impl Settings {
             clock: options.word("clock")?.unwrap_or(default.clock),
         };
         options.finish()?;
-        settings.check_cpus()?;
-        settings.check_clock()?;
-        settings.check_memory()?;
+        settings.check()?;
         Ok(settings)
     }
 
-    fn check_cpus(&self) -> Result<(), TargetError> {
+    /// Refuse options that contradict each other.
+    fn check(&self) -> Result<(), TargetError> {
+        let refused = |what: String, why| Err(TargetError::contradiction(NAME, what, why));
+        let cpus = self.cpus;
         for (key, list) in [("isolate", &self.isolate), ("nohz_full", &self.nohz_full)] {
-            if list.last().is_some_and(|last| last >= self.cpus) {
+            if list.last().is_some_and(|last| last >= cpus) {
                 let why = "the guest's CPUs are numbered from 0 to cpus-1";
-                return Err(contradiction(
-                    format!("{key}={list} with cpus={}", self.cpus),
-                    why,
-                ));
+                return refused(format!("{key}={list} with cpus={cpus}"), why);
             }
         }
-        let kept = self.isolate.union(&self.nohz_full);
-        if kept.contains(0) {
+        if self.kept_free().contains(0) {
             // Linux would quietly take it off the list, or all other CPUs with it.
             let why = "CPU 0 does the kernel's own work; use cpus=2 and CPU 1";
-            return Err(contradiction(
-                "isolate or nohz_full with CPU 0".to_owned(),
-                why,
-            ));
+            return refused("isolate or nohz_full with CPU 0".to_owned(), why);
         }
-        Ok(())
-    }
-
-    fn check_clock(&self) -> Result<(), TargetError> {
-        if self.clock == Clock::Host {
-            return Ok(());
+        if self.clock == Clock::Instructions {
+            check_counting(NAME, self.accelerator, cpus)?;
+            if self.root == Root::Debian || self.scratch.and_then(Scratch::disk).is_some() {
+                let why = "a disk answers when the host does, so that no run is like another; \
+                           loads can write to disk=ram:SIZE";
+                return refused("clock=instructions with a disk".to_owned(), why);
+            }
         }
-        if self.accelerator == Choice::Kvm {
-            let why = "only TCG counts instructions; use accel=tcg";
-            return Err(contradiction(
-                "clock=instructions with accel=kvm".to_owned(),
-                why,
-            ));
-        }
-        let is_disk = self.scratch.and_then(Scratch::disk).is_some();
-        if is_disk || self.root == Root::Debian {
-            let why = "a disk answers when the host does, so that no run is like another; loads can \
-                       write to disk=ram:SIZE";
-            return Err(contradiction(
-                "clock=instructions with a disk".to_owned(),
-                why,
-            ));
-        }
-        if self.cpus > 1 {
-            let why = "QEMU counts the instructions of one CPU; use cpus=1";
-            return Err(contradiction(
-                "clock=instructions with several CPUs".to_owned(),
-                why,
-            ));
-        }
-        Ok(())
-    }
-
-    fn check_memory(&self) -> Result<(), TargetError> {
-        let (Some(memory), Some(scratch)) = (self.memory, self.scratch) else {
-            return Ok(());
-        };
-        if scratch.memory() >= memory {
+        if let (Some(memory), Some(scratch)) = (self.memory, self.scratch)
+            && scratch.memory() >= memory
+        {
             let why = "the RAM disk is a part of the guest's memory; give it more than that";
-            return Err(contradiction(
-                format!("disk={scratch} with mem={memory}"),
-                why,
-            ));
+            return refused(format!("disk={scratch} with mem={memory}"), why);
         }
         Ok(())
     }
 
-    /// Returns the guest's CPUs that are kept free of other work.
+    /// Return the guest's CPUs that are kept free of other work.
     pub(super) fn kept_free(&self) -> CpuList {
         self.isolate.union(&self.nohz_full)
     }
 
-    /// Returns the target's canonical form.
+    /// Return the target's canonical form.
     pub(super) fn canonical(&self) -> TargetSpec {
         let default = Self::default();
         let list = |list: &CpuList| (!list.is_empty()).then(|| list.to_string());
+        let kernel = (self.kernel != default.kernel).then_some(&self.kernel);
+        let words = (!self.command_line.is_empty()).then_some(&self.command_line);
         Canonical::new(NAME)
-            .option(
-                "kernel",
-                (self.kernel != default.kernel).then_some(&self.kernel),
-            )
+            .option("kernel", kernel)
             .option("preempt", self.preempt.map(Word::word))
             .option("cpus", (self.cpus != default.cpus).then_some(self.cpus))
             .option("mem", self.memory)
             .option("isolate", list(&self.isolate))
             .option("nohz_full", list(&self.nohz_full))
-            .option(
-                "cmdline",
-                (!self.command_line.is_empty()).then_some(&self.command_line),
-            )
+            .option("cmdline", words)
             .option("disk", self.scratch)
             .word("root", self.root, default.root)
             .word("accel", self.accelerator, default.accelerator)
@@ -205,7 +164,7 @@ impl Settings {
     }
 }
 
-/// Is a way in which a kernel preempts itself.
+/// A way in which a kernel preempts itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preempt {
     None,
@@ -215,19 +174,15 @@ pub(super) enum Preempt {
 }
 
 impl Word for Preempt {
-    const ALL: &'static [Self] = &[Self::None, Self::Voluntary, Self::Full, Self::Lazy];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Voluntary => "voluntary",
-            Self::Full => "full",
-            Self::Lazy => "lazy",
-        }
-    }
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (Self::None, "none"),
+        (Self::Voluntary, "voluntary"),
+        (Self::Full, "full"),
+        (Self::Lazy, "lazy"),
+    ];
 }
 
-/// Says what the guest boots into.
+/// What the guest boots into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
     /// The agent, and nothing else.
@@ -237,57 +192,32 @@ pub(super) enum Root {
 }
 
 impl Word for Root {
-    const ALL: &'static [Self] = &[Self::Initramfs, Self::Debian];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Initramfs => "initramfs",
-            Self::Debian => "debian",
-        }
-    }
+    const WORDS: &'static [(Self, &'static str)] =
+        &[(Self::Initramfs, "initramfs"), (Self::Debian, "debian")];
 }
 
-/// Describes what `cmdline=` takes.
+/// What `cmdline=` takes.
 const PARAMETERS: &str = "parameters of the kernel, without quotes, --, init=, rdinit=, root=, \
                           panic=, tare.…, and those that have an option of their own: preempt=, \
                           isolcpus=, nohz_full=, rcu_nocbs=, maxcpus=, nr_cpus=, mem=";
 
-/// Reads further words for the kernel; None if one of them would turn the guest into something
+/// Read further words for the kernel; None if one of them would turn the guest into something
 /// else than the target says.
 fn parameters(text: &str) -> Option<String> {
-    const OURS: [&str; 11] = [
-        "init",
-        "rdinit",
-        "root",
-        "panic",
-        "preempt",
-        "isolcpus",
-        "nohz_full",
-        "rcu_nocbs",
-        "maxcpus",
-        "nr_cpus",
-        "mem",
-    ];
+    const OURS: &str =
+        "init rdinit root panic preempt isolcpus nohz_full rcu_nocbs maxcpus nr_cpus mem";
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_allowed = |word: &&str| {
         let key = word.split_once('=').map_or(*word, |(key, _)| key);
         // Linux takes `-` and `_` for the same.
         let key = key.replace('-', "_");
-        !(OURS.contains(&key.as_str())
+        !(OURS.split(' ').any(|ours| ours == key)
             || key.starts_with("tare.")
             || *word == "--"
             || word.contains(['"', '\'']))
     };
     let is_printable = text.chars().all(|c| !c.is_control());
     (!words.is_empty() && is_printable && words.iter().all(is_allowed)).then(|| words.join(" "))
-}
-
-fn contradiction(what: String, why: &'static str) -> TargetError {
-    TargetError::Contradiction {
-        target: NAME,
-        what,
-        why,
-    }
 }
 
 #[cfg(test)]
@@ -375,7 +305,7 @@ mod tests {
                 "a disk answers when the host does",
             ),
             ("linux,root=arch", "want initramfs or debian"),
-            ("linux,cpus=2,cpus=2", "stands twice"),
+            ("linux,cpus=2,cpus=2", "is given twice"),
         ] {
             let message = spec::parse(text).unwrap_err().to_string();
             assert!(message.contains(part), "{text}: {message}");

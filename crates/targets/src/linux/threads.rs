@@ -9,12 +9,12 @@ use tare_results::work::Work;
 use super::settings::Settings;
 use crate::qemu::Pin;
 
-/// Returns the plan as the guest gets it: the host's CPUs say nothing there.
+/// Return the plan as the guest gets it: the host's CPUs say nothing there.
 pub(super) fn for_guest(work: &Work, settings: &Settings) -> Work {
     work.on(Some(measured(work, settings).into_iter().collect()))
 }
 
-/// Returns where the threads of the guest's measured CPUs are to run: nowhere in particular for a plan without
+/// Return where the threads of the guest's measured CPUs are to run: nowhere in particular for a plan without
 /// CPUs.
 pub(super) fn pins(work: &Work, settings: &Settings) -> Vec<Pin> {
     let host = work.cpus.unwrap_or_default();
@@ -24,7 +24,7 @@ pub(super) fn pins(work: &Work, settings: &Settings) -> Vec<Pin> {
         .collect()
 }
 
-/// Returns the guest's CPUs that measure, ascending.
+/// Return the guest's CPUs that measure, ascending.
 fn measured(work: &Work, settings: &Settings) -> Vec<u32> {
     let asked_for = work.cpus.map_or(u32::MAX, |cpus| cpus.count());
     let wanted = work.threads.min(asked_for).max(1) as usize;
@@ -44,7 +44,7 @@ mod tests {
 
     use super::*;
     use crate::options::Options;
-    use crate::tests_work::work;
+    use crate::tests::work;
 
     fn settings(options: &str) -> Settings {
         Settings::read(Options::of("linux", options)).unwrap()

@@ -1,49 +1,33 @@
 //! The programs of this machine that a load executes inside of a guest.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tare_load_driver::Schedule;
 
 use crate::error::TargetError;
+use crate::programs::{find, install};
 
-/// Returns the paths of those that a load needs, or any of several that run one after the other.
+/// Return the paths of those that a load needs, or any of several that run one after the other. The guest's
+/// PATH has the same folders.
 ///
 /// # Errors
 ///
-/// Returns [`TargetError::Load`] for a text that is no load, [`TargetError::MissingTool`] for a
-/// program that is not here.
+/// Returns [`TargetError::Usage`] for a text that is no load, [`TargetError::Unusable`] for a program
+/// that is not here.
 pub(super) fn programs(load: &str) -> Result<Vec<PathBuf>, TargetError> {
-    let load = Schedule::parse(load).map_err(|error| TargetError::Load {
-        problem: error.to_string(),
-    })?;
+    let load = Schedule::parse(load).map_err(|error| TargetError::Usage(error.to_string()))?;
     let tools = load.tools();
     let named = tools.iter().map(|tool| (tool.program, Some(tool.package)));
     let all = named.chain(load.commands().into_iter().map(|program| (program, None)));
     all.map(|(program, package)| {
-        find(program).ok_or_else(|| TargetError::MissingTool {
-            program: program.to_owned(),
-            remedy: match package {
-                Some(package) => format!(
-                    "apt-get update && apt-get install -y --no-install-recommends {package}"
-                ),
-                None => "give the path of a program that is here".to_owned(),
-            },
+        find(program).ok_or_else(|| {
+            let other = || "give the path of a program that is here".to_owned();
+            let remedy = package.map_or_else(other, install);
+            let why = format!("the load's program {program} is not found: {remedy}");
+            TargetError::unusable(why, remedy)
         })
     })
     .collect()
-}
-
-/// Finds a program, also where ordinary users don't look. The guest's PATH has the same folders.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| path.is_file());
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(|folder| Path::new(folder).to_owned()))
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }
 
 #[cfg(test)]

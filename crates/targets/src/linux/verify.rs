@@ -9,7 +9,7 @@ use super::settings::Settings;
 use crate::Facts;
 use crate::options::Word;
 
-/// Checks it.
+/// Check it.
 ///
 /// # Errors
 ///

@@ -14,24 +14,23 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tare_guard::{Guard, Interrupt, OwnedChild};
-use tare_results::target::Clock;
 
 use super::qmp::Qmp;
 use super::{Boot, Guest, Machine, Qemu, end_early};
 use crate::error::TargetError;
-use crate::instance::{Attendant, Ended, Ending, Instance, Watcher, describe_exit};
+use crate::instance::{Ending, Monitor, Watcher, describe_exit};
 use crate::measured::MeasuredFile;
 use crate::options::{Size, Word};
 
 const DEVICE: &str = "/dev/kvm";
 
-/// Is how long the hello image may take. With KVM it needs a twentieth of that.
+/// How long the hello image may take. With KVM it needs a twentieth of that.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Is the file in the state folder that holds the answer.
+/// The file in the state folder that holds the answer.
 const FILE: &str = "accel.json";
 
-/// Executes a guest's instructions.
+/// What executes a guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accelerator {
     /// The processor.
@@ -40,17 +39,11 @@ pub(crate) enum Accelerator {
     Tcg,
 }
 
-impl Accelerator {
-    /// Returns QEMU's word.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-        }
-    }
+impl Word for Accelerator {
+    const WORDS: &'static [(Self, &'static str)] = &[(Self::Kvm, "kvm"), (Self::Tcg, "tcg")];
 }
 
-/// Says which accelerator is wanted.
+/// The accelerator that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// KVM where it works, else TCG.
@@ -60,18 +53,11 @@ pub(crate) enum Choice {
 }
 
 impl Word for Choice {
-    const ALL: &'static [Self] = &[Self::Auto, Self::Kvm, Self::Tcg];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-        }
-    }
+    const WORDS: &'static [(Self, &'static str)] =
+        &[(Self::Auto, "auto"), (Self::Kvm, "kvm"), (Self::Tcg, "tcg")];
 }
 
-/// Says whether KVM works, and if not, why.
+/// Tell why KVM does not work; None if it does.
 ///
 /// # Errors
 ///
@@ -81,10 +67,10 @@ pub(crate) fn try_kvm(
     hello: &MeasuredFile,
     guard: &Guard,
     state: &Path,
-) -> Result<Result<(), String>, TargetError> {
+) -> Result<Option<String>, TargetError> {
     // Asked each time, since it depends on the user.
     if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
-        return Ok(Err(match error.kind() {
+        return Ok(Some(match error.kind() {
             io::ErrorKind::NotFound => format!("there is no {DEVICE}"),
             _ => format!("{DEVICE} can't be opened ({error}): is this user in the group kvm?"),
         }));
@@ -101,16 +87,13 @@ pub(crate) fn try_kvm(
             answer
         }
     };
-    Ok(match answer.why_not {
-        None => Ok(()),
-        Some(why) => Err(format!(
-            "{why} (found once for this boot; delete {} to have it tried again)",
-            path.display()
-        )),
-    })
+    let path = path.display();
+    Ok(answer.why_not.map(|why| {
+        format!("{why} (found once for this boot; delete {path} to have it tried again)")
+    }))
 }
 
-/// Is the circumstances on which the answer depends.
+/// The circumstances on which the answer depends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Question {
     boot_id: String,
@@ -151,7 +134,7 @@ fn remembered(path: &Path, asked: &Question) -> Option<Answer> {
     (answer.asked == *asked).then_some(answer)
 }
 
-/// Writes the answer under another name first, so that nobody reads half of it.
+/// Write the answer under another name first, so that nobody reads half of it.
 fn remember(path: &Path, answer: &Answer) -> io::Result<()> {
     let text = serde_json::to_vec_pretty(answer)?;
     let begun = path.with_extension(format!("json.{}", std::process::id()));
@@ -168,60 +151,46 @@ fn remember(path: &Path, answer: &Answer) -> io::Result<()> {
     written
 }
 
-/// Boots the hello image under KVM. Returns None if that works, else why not.
+/// Boot the hello image under KVM. Return why it does not work; None if it does not.
 fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<String>, TargetError> {
-    let guest = Guest {
-        machine: Machine::Microvm,
-        accelerator: Accelerator::Kvm,
-        cpus: 1,
-        memory: Size::mib(16),
-        clock: Clock::Host,
-        boot: Boot::Kernel {
-            path: hello.path()?,
-            command_line: "",
-        },
-        locks_memory: false,
-        gdb_port: None,
-        linux: None,
+    let boot = Boot::Kernel {
+        path: hello.path()?,
+        command_line: "",
     };
-    let mut started = match qemu.start(&guest, guard) {
+    let guest = Guest::new(Machine::Microvm, Accelerator::Kvm, Size::mib(16), boot);
+    let started = qemu.start(&guest, guard);
+    let started = started.and_then(|mut started| started.go().map(|()| started));
+    let started = match started {
         Ok(started) => started,
-        Err(TargetError::Qemu { why }) => return Ok(Some(format!("QEMU {why}"))),
+        Err(TargetError::Failed(why)) => return Ok(Some(why)),
         Err(error) => return Err(error),
     };
-    if let Err(error) = started.go() {
-        return Ok(Some(error.to_string()));
-    }
-    let instance = Instance::of_child(
-        started.child,
-        started.started_ns,
-        Box::new(Hello(started.qmp)),
-    )?;
-    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
-    Ok(why_not(&ended))
+    let ended = started
+        .monitored(Hello)?
+        .watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
+    Ok(why_not(ended.how))
 }
 
-fn why_not(ended: &Ended) -> Option<String> {
-    match &ended.how {
+fn why_not(ending: Ending) -> Option<String> {
+    match ending {
         Ending::Done => None,
         Ending::Failed { why } => Some(format!("a guest that does nothing failed: {why}")),
-        Ending::TimedOut { doing } => Some(format!(
-            "a guest that does nothing was not done within {} s{}",
-            LIMIT.as_secs(),
-            doing
-                .as_ref()
-                .map(|doing| format!(": {doing}"))
-                .unwrap_or_default()
-        )),
+        Ending::TimedOut { doing } => {
+            let limit = LIMIT.as_secs();
+            let doing = doing.map(|doing| format!(": {doing}")).unwrap_or_default();
+            Some(format!(
+                "a guest that does nothing was not done within {limit} s{doing}"
+            ))
+        }
         Ending::Stopped => Some("the trial was stopped".to_owned()),
     }
 }
 
-/// Attends to the guest that is booted as a trial.
+/// The monitor of the guest that is booted as a trial.
 #[derive(Debug)]
 struct Hello(Qmp);
 
-impl Attendant for Hello {
+impl Monitor for Hello {
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
         match status.code() {
             Some(33) => Ok(()),

@@ -1,7 +1,7 @@
 //! What guests run on here: which QEMU, and what executes a guest's instructions.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tare_guard::{Guard, default_state_dir};
 use tare_results::target::Clock;
@@ -10,9 +10,9 @@ use super::Qemu;
 use super::accelerator::{Accelerator, Choice, try_kvm};
 use crate::error::TargetError;
 use crate::measured::MeasuredFile;
-use crate::memory;
+use crate::{Program, memory, once};
 
-/// Is what guests run on here.
+/// What guests run on here.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) qemu: Qemu,
@@ -23,59 +23,63 @@ pub(crate) struct Host {
     pub(crate) notice: Option<String>,
 }
 
-impl Host {
-    /// Returns what is in `found`, and finds it the first time. Without a `state_dir` the user's own is
-    /// taken.
-    ///
-    /// # Errors
-    ///
-    /// As [`find`](Self::find).
-    pub(crate) fn once<'a>(
-        found: &'a OnceCell<Self>,
-        choice: Choice,
-        clock: Clock,
-        state_dir: Option<&Path>,
-    ) -> Result<&'a Self, TargetError> {
-        if let Some(host) = found.get() {
-            return Ok(host);
+/// What guests run on here, found when it is first asked for: that may boot a guest.
+#[derive(Debug)]
+pub(crate) struct LazyHost {
+    choice: Choice,
+    clock: Clock,
+    /// Where the guard of the trial keeps its journal; the user's own folder if None.
+    pub(crate) state_dir: Option<PathBuf>,
+    found: OnceCell<Host>,
+}
+
+impl LazyHost {
+    /// Ask for an accelerator that has such a clock.
+    pub(crate) fn new(choice: Choice, clock: Clock) -> Self {
+        Self {
+            choice,
+            clock,
+            state_dir: None,
+            found: OnceCell::new(),
         }
-        let host = match state_dir {
-            Some(folder) => Self::find(choice, clock, folder)?,
-            None => Self::find(choice, clock, &default_state_dir()?)?,
-        };
-        Ok(found.get_or_init(|| host))
     }
 
-    /// Finds QEMU and the accelerator: that may boot a guest. `state_dir` is where the guard of that
-    /// trial keeps its journal.
+    /// Return what guests run on.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if there is no QEMU that can be used, or KVM is asked for and does not
     /// work.
-    pub(crate) fn find(
-        choice: Choice,
-        clock: Clock,
-        state_dir: &Path,
-    ) -> Result<Self, TargetError> {
+    pub(crate) fn get(&self) -> Result<&Host, TargetError> {
+        once(&self.found, || match &self.state_dir {
+            Some(folder) => Host::find(self.choice, self.clock, folder),
+            None => Host::find(self.choice, self.clock, &default_state_dir()?),
+        })
+    }
+}
+
+impl Host {
+    /// Find QEMU and the accelerator. `state_dir` is where the guard of the trial keeps its journal.
+    fn find(choice: Choice, clock: Clock, state_dir: &Path) -> Result<Self, TargetError> {
         // A guard of its own: this is asked also by those who start nothing else.
         let guard = Guard::open(state_dir)?;
         let qemu = Qemu::find(&guard)?;
-        let kvm = || try_kvm(&qemu, &MeasuredFile::image("hello"), &guard, state_dir);
-        let (accelerator, notice) = match choice {
-            Choice::Tcg => (Accelerator::Tcg, None),
-            Choice::Auto if clock == Clock::Instructions => (Accelerator::Tcg, None),
-            Choice::Auto => match kvm()? {
-                Ok(()) => (Accelerator::Kvm, None),
-                Err(why) => {
+        let is_counted = choice == Choice::Auto && clock == Clock::Instructions;
+        let (accelerator, notice) = if choice == Choice::Tcg || is_counted {
+            (Accelerator::Tcg, None)
+        } else {
+            match try_kvm(&qemu, &MeasuredFile::image("hello"), &guard, state_dir)? {
+                None => (Accelerator::Kvm, None),
+                Some(why) if choice == Choice::Kvm => {
+                    let why = format!("KVM does not work here: {why}");
+                    let remedy = "accel=tcg, or accel=auto, which takes what works";
+                    return Err(TargetError::unusable(why, remedy));
+                }
+                Some(why) => {
                     let notice = format!("emulated, since KVM does not work here: {why}");
                     (Accelerator::Tcg, Some(notice))
                 }
-            },
-            Choice::Kvm => match kvm()? {
-                Ok(()) => (Accelerator::Kvm, None),
-                Err(why) => return Err(TargetError::NoKvm { why }),
-            },
+            }
         };
         Ok(Self {
             qemu,
@@ -85,27 +89,18 @@ impl Host {
         })
     }
 
-    /// Names what executes a guest's instructions: `TCG of QEMU 7.2.22`.
-    pub(crate) fn label(&self) -> String {
-        let name = match self.accelerator {
-            Accelerator::Kvm => "KVM with",
-            Accelerator::Tcg => "TCG of",
+    /// Describe the program of a guest.
+    pub(crate) fn program(&self, sha256: String) -> Program {
+        let (label, emulated) = match self.accelerator {
+            Accelerator::Kvm => ("KVM with", false),
+            Accelerator::Tcg => ("TCG of", true),
         };
-        format!("{name} QEMU {}", self.qemu.version)
-    }
-}
-
-/// Returns the command that makes a target in QEMU usable.
-pub(crate) fn remedy(error: &TargetError) -> &'static str {
-    match error {
-        TargetError::NoQemu { .. } => {
-            "apt-get update && apt-get install -y --no-install-recommends qemu-system-x86"
+        Program {
+            sha256,
+            emulated,
+            accelerator: Some(format!("{label} QEMU {}", self.qemu.version)),
+            notice: self.notice.clone(),
+            kernel: None,
         }
-        TargetError::NoKvm { .. } => "accel=tcg, or accel=auto, which takes what works",
-        TargetError::NotBuilt { .. } | TargetError::Unreadable { .. } => "make build",
-        TargetError::KernelCanNot { .. } => {
-            "leave that option out, or name another kernel= of `tare kernel list`"
-        }
-        _ => "see the message",
     }
 }

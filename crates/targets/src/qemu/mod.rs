@@ -13,13 +13,14 @@
 //! one.
 
 pub(crate) mod accelerator;
+pub(crate) mod console;
 pub(crate) mod host;
 mod pin;
 pub(crate) mod qmp;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -31,11 +32,12 @@ use serde_json::Value;
 use tare_guard::{Guard, OwnedChild};
 use tare_results::target::Clock;
 
-use self::accelerator::Accelerator;
+use self::accelerator::{Accelerator, Choice};
 use self::qmp::Qmp;
 use crate::error::TargetError;
-use crate::instance::{describe_exit, now_ns};
+use crate::instance::{Instance, Monitor, describe_exit, now_ns};
 use crate::options::{Size, Word};
+use crate::programs;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -43,18 +45,18 @@ const PROGRAM: &str = "qemu-system-x86_64";
 ///
 /// QEMU's main loop makes time jump as soon as the vCPU is halted. If it looks just when the vCPU's thread has executed `hlt`
 /// but has not yet added up what it executed since its last access to a device, these instructions come on top of
-/// the jump: 5 of 30 runs of 2,000 wake-ups on the unikernel had one that was 6 ns later, beside other work on
+/// the jump: 5 of 30 runs of 2,000 timers on the unikernel had one that was 6 ns later, beside other work on
 /// two CPUs. While QEMU records for a replay, main loop and vCPU exclude each other, and 30 of 30 were identical. Nobody wants
 /// the recording. It cost 11 % more CPU time (four Linux guests under loads).
 const COUNT_INSTRUCTIONS: &str = "shift=1,sleep=off,rr=record,rrfile=/dev/null";
 
-/// Is how long QEMU may take until it answers: a guest has not started by then.
+/// How long QEMU may take until it answers: a guest has not started by then.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// Is how long QEMU may take for an answer later.
+/// How long QEMU may take for an answer later.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// Is the QEMU of this machine.
+/// The QEMU of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Qemu {
     path: PathBuf,
@@ -64,11 +66,11 @@ pub(crate) struct Qemu {
 }
 
 impl Qemu {
-    /// Looks for QEMU in the folders of `PATH`, and asks for its version.
+    /// Look for QEMU in the folders of `PATH`, and ask for its version.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::NoQemu`] if there is none, [`TargetError::Qemu`] if it does not run.
+    /// Returns [`TargetError::Unusable`] if there is none, [`TargetError::Failed`] if it does not run.
     pub(crate) fn find(guard: &Guard) -> Result<Self, TargetError> {
         Self::find_in(&env::var_os("PATH").unwrap_or_default(), guard)
     }
@@ -77,11 +79,12 @@ impl Qemu {
         let path = env::split_paths(folders)
             .map(|folder| folder.join(PROGRAM))
             .find(|path| path.is_file())
-            .ok_or(TargetError::NoQemu { program: PROGRAM })?;
-        let text = first_output(Command::new(&path).arg("--version"), guard)?;
-        let version = version(&text).ok_or_else(|| TargetError::Qemu {
-            why: format!("does not tell its version, but says: {}", text.trim()),
-        })?;
+            .ok_or_else(|| programs::missing(PROGRAM, "qemu-system-x86"))?;
+        let mut command = Command::new(&path);
+        command.arg("--version").stdin(Stdio::null());
+        let text = programs::run(&mut command, START_LIMIT, guard)?.stdout;
+        let version = version(&text)
+            .ok_or_else(|| broken(format!("does not tell its version, but says: {text}")))?;
         Ok(Self {
             path,
             version,
@@ -89,7 +92,7 @@ impl Qemu {
         })
     }
 
-    /// Starts a guest, in a process that is left stopped until [`Started::go`].
+    /// Start a guest, in a process that is left stopped until [`Started::go`].
     ///
     /// # Errors
     ///
@@ -125,7 +128,7 @@ impl Qemu {
     }
 }
 
-/// Says where the thread of one of the guest's CPUs is to run.
+/// Where the thread of a CPU of the guest is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pin {
     /// CPU of the guest.
@@ -134,7 +137,7 @@ pub(crate) struct Pin {
     pub(crate) cpu: u32,
 }
 
-/// Is a QEMU whose guest waits for [`Started::go`].
+/// A QEMU whose guest waits for [`Started::go`].
 #[derive(Debug)]
 pub(crate) struct Started {
     /// CLOCK_MONOTONIC just before the call that started QEMU.
@@ -144,47 +147,60 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Pins the thread of one of the guest's CPUs to a CPU of the host, and keeps QEMU's other
-    /// threads off it.
+    /// Pin the threads of CPUs of the guest to CPUs of the host, and keep QEMU's other threads off
+    /// these.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::Qemu`] if that is not possible.
-    pub(crate) fn pin(&mut self, pin: &Pin) -> Result<(), TargetError> {
-        let Pin { guest_cpu, cpu } = *pin;
-        let answer = self
-            .qmp
-            .ask("query-cpus-fast", START_LIMIT)
-            .map_err(|error| broken(error.to_string()))?;
-        let thread = thread_of(&answer, guest_cpu).ok_or_else(|| {
-            broken(format!(
-                "tells of no thread for the guest's CPU {guest_cpu}"
-            ))
-        })?;
-        pin::pin(self.child.pid(), thread, cpu).map_err(|error| {
-            broken(format!(
-                "runs, but its guest can't be pinned to CPU {cpu}: {error}; is that CPU in the \
-                 cpuset of this process?"
-            ))
-        })
+    /// Returns [`TargetError::Failed`] if that is not possible.
+    pub(crate) fn pin(&mut self, pins: &[Pin]) -> Result<(), TargetError> {
+        for Pin { guest_cpu, cpu } in pins {
+            let threads = self
+                .qmp
+                .ask("query-cpus-fast", START_LIMIT)
+                .map_err(broken)?;
+            let thread = thread_of(&threads, *guest_cpu).ok_or_else(|| {
+                broken(format!(
+                    "tells of no thread for the guest's CPU {guest_cpu}"
+                ))
+            })?;
+            pin::pin(self.child.pid(), thread, *cpu).map_err(|error| {
+                broken(format!(
+                    "runs, but its guest can't be pinned to CPU {cpu}: {error}; is that CPU in the \
+                     cpuset of this process?"
+                ))
+            })?;
+        }
+        Ok(())
     }
 
-    /// Lets the guest run.
+    /// Let the guest run.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::Qemu`] if QEMU does not do it.
+    /// Returns [`TargetError::Failed`] if QEMU does not do it.
     pub(crate) fn go(&mut self) -> Result<(), TargetError> {
         match self.qmp.ask("cont", START_LIMIT) {
-            Ok(_) => Ok(()),
             // A guest may be done before the answer is read. How it ended is told by its status.
-            Err(qmp::QmpError::Closed { .. }) => Ok(()),
-            Err(error) => Err(broken(error.to_string())),
+            Ok(_) | Err(qmp::QmpError::Closed { .. }) => Ok(()),
+            Err(error) => Err(broken(error)),
         }
+    }
+
+    /// Hand the guest to its monitor.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Output`] if its output can't be read.
+    pub(crate) fn monitored<M: Monitor + 'static>(
+        self,
+        monitor: impl FnOnce(Qmp) -> M,
+    ) -> Result<Instance, TargetError> {
+        Instance::of_child(self.child, self.started_ns, monitor(self.qmp))
     }
 }
 
-/// Lets QEMU end, as far as it still listens, and says what the guest was doing.
+/// Let QEMU end, as far as it still listens, and say what the guest was doing.
 pub(crate) fn end_early(qmp: &mut Qmp, child: &mut OwnedChild) -> String {
     let doing = match qmp.ask("query-status", ANSWER_LIMIT) {
         Err(error) => format!("QEMU itself does not answer ({error})"),
@@ -201,7 +217,7 @@ pub(crate) fn end_early(qmp: &mut Qmp, child: &mut OwnedChild) -> String {
     doing
 }
 
-/// Is a type of machine that QEMU emulates.
+/// A type of machine that QEMU emulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     /// The one with the fewest devices.
@@ -213,18 +229,34 @@ pub(crate) enum Machine {
 }
 
 impl Word for Machine {
-    const ALL: &'static [Self] = &[Self::Microvm, Self::Q35, Self::Pc];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Microvm => "microvm",
-            Self::Q35 => "q35",
-            Self::Pc => "pc",
-        }
-    }
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (Self::Microvm, "microvm"),
+        (Self::Q35, "q35"),
+        (Self::Pc, "pc"),
+    ];
 }
 
-/// Describes a guest.
+/// Refuse what can't be had while QEMU counts instructions.
+///
+/// # Errors
+///
+/// Returns [`TargetError::Usage`] for KVM or several CPUs.
+pub(crate) fn check_counting(target: &str, choice: Choice, cpus: u32) -> Result<(), TargetError> {
+    let refused = |what: &str, why| {
+        let what = format!("clock=instructions with {what}");
+        Err(TargetError::contradiction(target, what, why))
+    };
+    if choice == Choice::Kvm {
+        return refused("accel=kvm", "only TCG counts instructions; use accel=tcg");
+    }
+    if cpus > 1 {
+        let why = "QEMU counts the instructions of one CPU; use cpus=1";
+        return refused("several CPUs", why);
+    }
+    Ok(())
+}
+
+/// What a guest is like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest<'a> {
     pub(crate) machine: Machine,
@@ -242,7 +274,7 @@ pub(crate) struct Guest<'a> {
     pub(crate) linux: Option<Linux<'a>>,
 }
 
-/// Is what a guest boots.
+/// What a guest boots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Boot<'a> {
     /// A kernel that QEMU loads.
@@ -262,7 +294,7 @@ pub(crate) enum Boot<'a> {
     },
 }
 
-/// Is what a guest with a Linux kernel is given besides.
+/// What a guest with a Linux kernel is given besides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linux<'a> {
     /// Its first file system.
@@ -273,7 +305,7 @@ pub(crate) struct Linux<'a> {
     pub(crate) disks: &'a [Disk],
 }
 
-/// Is a disk of a guest: a raw image.
+/// A disk of a guest: a raw image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
     pub(crate) path: PathBuf,
@@ -283,140 +315,146 @@ pub(crate) struct Disk {
     pub(crate) serial: &'static str,
 }
 
-impl Guest<'_> {
+impl<'a> Guest<'a> {
+    /// Describe a guest with one CPU, and nothing but a serial port.
+    pub(crate) fn new(
+        machine: Machine,
+        accelerator: Accelerator,
+        memory: Size,
+        boot: Boot<'a>,
+    ) -> Self {
+        Self {
+            machine,
+            accelerator,
+            cpus: 1,
+            memory,
+            clock: Clock::Host,
+            boot,
+            locks_memory: false,
+            gdb_port: None,
+            linux: None,
+        }
+    }
+
     fn arguments(&self) -> Vec<OsString> {
-        let (machine, accelerator) = (self.machine.word(), self.accelerator.word());
-        let (cpus, memory) = (self.cpus.to_string(), self.memory.to_string());
-        let machine = format!("{machine},accel={accelerator}");
-        let mut words = vec![
-            // Nothing that is not asked for, neither devices nor a user's settings.
-            "-nodefaults",
-            "-no-user-config",
-            "-display",
-            "none",
-            // A guest that resets itself, or faults for the third time, ends instead of starting
-            // anew.
-            "-no-reboot",
-            "-S",
-            "-chardev",
-            "socket,id=qmp,fd=0",
-            "-mon",
-            "chardev=qmp,mode=control",
-            "-chardev",
-            match self.linux {
-                None => "file,id=console,path=/dev/stdout",
-                Some(_) => "file,id=console,path=/dev/stderr",
-            },
-            "-serial",
-            "chardev:console",
-        ];
+        // Nothing that is not asked for, neither devices nor a user's settings.
+        let plain = ["-nodefaults", "-no-user-config", "-display", "none"];
+        // A guest that resets itself, or faults for the third time, ends instead of starting anew.
+        let stopped = ["-no-reboot", "-S"];
+        let mut words = Words(plain.iter().chain(&stopped).map(OsString::from).collect());
+        words.add("-chardev", "socket,id=qmp,fd=0");
+        words.add("-mon", "chardev=qmp,mode=control");
+        let console = match self.linux {
+            None => "file,id=console,path=/dev/stdout",
+            Some(_) => "file,id=console,path=/dev/stderr",
+        };
+        words.add("-chardev", console);
+        words.add("-serial", "chardev:console");
         if self.linux.is_none() {
             // The image's way to end, with a status: twice the number that it writes, plus one.
-            words.extend(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+            words.add("-device", "isa-debug-exit,iobase=0xf4,iosize=0x04");
         }
-        words.extend([
-            "-machine",
-            &machine,
-            "-cpu",
-            match self.accelerator {
-                Accelerator::Tcg => "max",
-                // A guest that can't be migrated may see that the TSC does not change its rate.
-                Accelerator::Kvm => "host,migratable=off",
-            },
-            "-smp",
-            &cpus,
-            "-m",
-            &memory,
-        ]);
+        let (machine, accelerator) = (self.machine.word(), self.accelerator.word());
+        words.add("-machine", format!("{machine},accel={accelerator}"));
+        let processor = match self.accelerator {
+            Accelerator::Tcg => "max",
+            // A guest that can't be migrated may see that the TSC does not change its rate.
+            Accelerator::Kvm => "host,migratable=off",
+        };
+        words.add("-cpu", processor);
+        words.add("-smp", self.cpus.to_string());
+        words.add("-m", self.memory.to_string());
         if self.machine == Machine::Microvm {
             // It starts a kernel sooner than SeaBIOS.
-            words.extend(["-bios", "qboot.rom"]);
+            words.add("-bios", "qboot.rom");
         }
         if self.clock == Clock::Instructions {
-            words.extend(["-icount", COUNT_INSTRUCTIONS]);
-            words.extend(["-rtc", "base=2020-01-01,clock=vm"]);
+            words.add("-icount", COUNT_INSTRUCTIONS);
+            words.add("-rtc", "base=2020-01-01,clock=vm");
+            if self.linux.is_some() {
+                // Linux asks for random numbers, and places things by them.
+                words.add("-seed", "1");
+            }
         }
-        if self.clock == Clock::Instructions && self.linux.is_some() {
-            // Linux asks for random numbers, and places things by them.
-            words.extend(["-seed", "1"]);
-        }
-        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         if self.locks_memory {
-            words.extend(["-overcommit".into(), "mem-lock=on".into()]);
+            words.add("-overcommit", "mem-lock=on");
         }
         if let Some(port) = self.gdb_port {
-            words.extend(["-gdb".into(), format!("tcp:127.0.0.1:{port}").into()]);
+            words.add("-gdb", format!("tcp:127.0.0.1:{port}"));
         }
-        words.extend(self.boot.arguments());
-        words.extend(self.linux.iter().flat_map(Linux::arguments));
-        words
+        self.boot.describe(&mut words);
+        if let Some(linux) = &self.linux {
+            linux.describe(&mut words);
+        }
+        words.0
+    }
+}
+
+/// The words of a command line.
+struct Words(Vec<OsString>);
+
+impl Words {
+    fn add(&mut self, option: &str, value: impl Into<OsString>) {
+        self.0.extend([option.into(), value.into()]);
+    }
+
+    /// Add a disk, in whose path a comma would end the option.
+    fn add_drive(&mut self, options: &str, path: &Path, device: &str) {
+        let mut drive = format!("if=none,{options},file=").into_bytes();
+        for byte in path.as_os_str().as_bytes() {
+            drive.extend_from_slice(if *byte == b',' {
+                b",,"
+            } else {
+                std::slice::from_ref(byte)
+            });
+        }
+        self.add("-drive", OsString::from_vec(drive));
+        self.add("-device", device);
     }
 }
 
 impl Boot<'_> {
-    fn arguments(&self) -> Vec<OsString> {
+    fn describe(&self, words: &mut Words) {
         match *self {
-            Self::Kernel { path, command_line } => vec![
-                "-kernel".into(),
-                path.into(),
-                "-append".into(),
-                command_line.into(),
-            ],
+            Self::Kernel { path, command_line } => {
+                words.add("-kernel", path);
+                words.add("-append", command_line);
+            }
             Self::Drive {
                 path,
                 format,
                 device,
                 changes: _,
-            } => {
-                let mut drive =
-                    OsString::from(format!("if=none,id=boot,format={format},snapshot=on,file="));
-                drive.push(doubled_commas(path));
-                let device = format!("{device},drive=boot,bootindex=0");
-                vec!["-drive".into(), drive, "-device".into(), device.into()]
-            }
+            } => words.add_drive(
+                &format!("id=boot,format={format},snapshot=on"),
+                path,
+                &format!("{device},drive=boot,bootindex=0"),
+            ),
         }
     }
 }
 
 impl Linux<'_> {
-    fn arguments(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        let mut two = |option: &str, value: OsString| words.extend([option.into(), value]);
+    fn describe(&self, words: &mut Words) {
         if let Some(initrd) = self.initrd {
-            two("-initrd", initrd.into());
+            words.add("-initrd", initrd);
         }
-        two("-chardev", "file,id=records,path=/dev/stdout".into());
+        words.add("-chardev", "file,id=records,path=/dev/stdout");
         // What the guest writes is taken by the thread of the CPU that wrote it, at once. Another thread
         // would do it some time later, which the guest can see: nothing could be repeated exactly.
-        two("-device", "virtio-serial-pci,ioeventfd=off".into());
-        two(
-            "-device",
-            format!("virtserialport,chardev=records,name={}", self.port).into(),
-        );
+        words.add("-device", "virtio-serial-pci,ioeventfd=off");
+        let port = format!("virtserialport,chardev=records,name={}", self.port);
+        words.add("-device", port);
         for (number, disk) in self.disks.iter().enumerate() {
             let snapshot = if disk.is_kept_as_it_is { "on" } else { "off" };
-            let mut drive = OsString::from(format!(
-                "if=none,id=disk{number},format=raw,snapshot={snapshot},cache=unsafe,file="
-            ));
-            drive.push(doubled_commas(&disk.path));
-            two("-drive", drive);
-            let device = format!("virtio-blk-pci,drive=disk{number},serial={}", disk.serial);
-            two("-device", device.into());
+            let serial = disk.serial;
+            words.add_drive(
+                &format!("id=disk{number},format=raw,snapshot={snapshot},cache=unsafe"),
+                &disk.path,
+                &format!("virtio-blk-pci,drive=disk{number},serial={serial}"),
+            );
         }
-        words
     }
-}
-
-/// Writes a path as part of an option of QEMU, where a comma would end it.
-fn doubled_commas(path: &Path) -> OsString {
-    let mut bytes = Vec::new();
-    for byte in path.as_os_str().as_bytes() {
-        bytes.extend(std::iter::repeat_n(
-            *byte,
-            if *byte == b',' { 2 } else { 1 },
-        ));
-    }
-    OsString::from_vec(bytes)
 }
 
 fn thread_of(cpus: &Value, index: u32) -> Option<u32> {
@@ -427,54 +465,25 @@ fn thread_of(cpus: &Value, index: u32) -> Option<u32> {
     u32::try_from(cpu["thread-id"].as_u64()?).ok()
 }
 
-/// Finds `7.2.22` in `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+/// Find `7.2.22` in `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
 fn version(text: &str) -> Option<String> {
     let rest = text.lines().next()?.split_once("version ")?.1;
     Some(rest.split_whitespace().next()?.to_owned())
 }
 
-/// Runs a command that ends soon, and returns what it wrote.
-fn first_output(command: &mut Command, guard: &Guard) -> Result<String, TargetError> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = guard.spawn(command)?;
-    if child
-        .wait_with_deadline(Instant::now() + START_LIMIT)?
-        .is_none()
-    {
-        child.kill_group()?;
-    }
-    Ok(read_to_end(child.take_stdout()))
-}
-
-/// Ends a QEMU that did not start a guest, and says how it went.
+/// End a QEMU that did not start a guest, and say how it went.
 fn end(child: &mut OwnedChild) -> Result<String, TargetError> {
     // One that has just closed the socket may still be ending, with a status that tells more.
-    let status = child.wait_with_deadline(Instant::now() + ANSWER_LIMIT)?;
-    if status.is_none() {
-        child.kill_group()?;
-    }
-    let said = read_to_end(child.take_stderr());
-    Ok(match (status, said.trim()) {
+    let output = programs::finish(child, ANSWER_LIMIT)?;
+    Ok(match (output.status, &*output.stderr) {
         (Some(status), said) => describe_exit(status, said),
         (None, "") => "it said nothing and was ended".to_owned(),
         (None, said) => format!("it was ended; it said: {said}"),
     })
 }
 
-/// Reads what a process that has ended left in a pipe.
-pub(crate) fn read_to_end(pipe: Option<impl Read>) -> String {
-    const MOST: u64 = 4_000;
-    let mut bytes = Vec::new();
-    // What was read before an error is better than nothing.
-    let _ = pipe.map(|pipe| pipe.take(MOST).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn broken(why: String) -> TargetError {
-    TargetError::Qemu { why }
+fn broken(why: impl Display) -> TargetError {
+    TargetError::Failed(format!("QEMU {why}"))
 }
 
 #[cfg(test)]
@@ -495,20 +504,11 @@ mod tests {
     }
 
     fn guest() -> Guest<'static> {
-        Guest {
-            machine: Machine::Microvm,
-            accelerator: Accelerator::Tcg,
-            cpus: 1,
-            memory: Size::mib(64),
-            clock: Clock::Host,
-            boot: Boot::Kernel {
-                path: Path::new("/images/bench"),
-                command_line: "service=bench irq=off",
-            },
-            locks_memory: false,
-            gdb_port: None,
-            linux: None,
-        }
+        let boot = Boot::Kernel {
+            path: Path::new("/images/bench"),
+            command_line: "service=bench irq=off",
+        };
+        Guest::new(Machine::Microvm, Accelerator::Tcg, Size::mib(64), boot)
     }
 
     #[test]

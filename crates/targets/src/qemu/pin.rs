@@ -1,7 +1,7 @@
 //! Which CPU which thread of QEMU runs on.
 //!
 //! The thread that executes the measured code gets the measured CPU. All others, which serve the
-//! guest's devices and answer over QMP, are kept off it: they would be noise that no guest made.
+//! guest's devices and answer over QMP, are kept off it: they would disturb the guest as nothing of its own does.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! QMP, the protocol by which QEMU is asked and told things: JSON, one message a line.
 //!
-//! The client is small on purpose: it sends commands without arguments, one at a time, and keeps
-//! the events that come in between. Nothing waits for ever, and nothing is read while a guest runs:
+//! The client is small on purpose: it sends commands without arguments, one at a time, and of the
+//! events that come in between it keeps why QEMU ended. Nothing waits for ever, and nothing is read while a guest runs:
 //! what QEMU says meanwhile stays in the socket until it is asked for.
 
 use std::io::{self, Read, Write};
@@ -11,75 +11,35 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// Is the length of the longest message that is believed to be one.
+/// The length of the longest message that is believed to be one.
 const LONGEST: usize = 1 << 20;
 
-/// Is how many events are kept.
-const MOST_EVENTS: usize = 1_000;
-
-/// Is a connection to QEMU's monitor.
+/// A connection to QEMU's monitor.
 #[derive(Debug)]
 pub(crate) struct Qmp {
     stream: UnixStream,
     /// What was read and is no whole line yet.
     begun: Vec<u8>,
-    events: Vec<Event>,
+    /// The reason of the last SHUTDOWN event.
+    shutdown: Option<String>,
 }
 
-/// Is something that happened to a guest.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Event {
-    /// What: `SHUTDOWN`, `RESET`, `STOP`.
-    pub(crate) name: String,
-    /// The particulars.
-    pub(crate) data: Value,
-}
-
-/// Says what is wrong with the dialogue.
+/// What is wrong with the dialogue.
 #[derive(Debug, Error)]
 pub(crate) enum QmpError {
-    /// There was no answer in time.
-    #[error("it did not answer {to} within {} ms", limit.as_millis())]
-    Silent {
-        /// What was to be answered.
-        to: String,
-        /// How long it was waited for.
-        limit: Duration,
-    },
     /// QEMU has closed the connection.
     #[error("it closed the connection instead of answering {to}")]
     Closed {
         /// What was to be answered.
         to: String,
     },
-    /// QEMU refused.
-    #[error("{to} was refused: {why}")]
-    Refused {
-        /// The command.
-        to: String,
-        /// QEMU's reason.
-        why: String,
-    },
-    /// What came is no message.
-    #[error("the answer to {to} makes no sense: {what}")]
-    Nonsense {
-        /// What was to be answered.
-        to: String,
-        /// What came, or the beginning of it.
-        what: String,
-    },
-    /// The socket could not be read or written.
-    #[error("the socket fails while waiting for an answer to {to}: {source}")]
-    Socket {
-        /// What was to be answered.
-        to: String,
-        /// Why.
-        source: io::Error,
-    },
+    /// There is no answer, or another one than expected.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl Qmp {
-    /// Waits for QEMU's greeting, and ends the negotiation.
+    /// Wait for QEMU's greeting, and end the negotiation.
     ///
     /// # Errors
     ///
@@ -88,7 +48,7 @@ impl Qmp {
         let mut qmp = Self {
             stream,
             begun: Vec::new(),
-            events: Vec::new(),
+            shutdown: None,
         };
         let greeting = qmp.message(&Wait::new("the call", limit))?;
         if greeting.get("QMP").is_none() {
@@ -98,11 +58,11 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Sends a command and returns its answer.
+    /// Send a command and return its answer.
     ///
     /// # Errors
     ///
-    /// As [`greet`](Self::greet), and [`QmpError::Refused`].
+    /// As [`greet`](Self::greet), and if QEMU refuses.
     pub(crate) fn ask(&mut self, command: &str, limit: Duration) -> Result<Value, QmpError> {
         let wait = Wait::new(command, limit);
         let mut line = json!({ "execute": command }).to_string();
@@ -115,40 +75,32 @@ impl Qmp {
             let mut message = self.message(&wait)?;
             if let Some(error) = message.get("error") {
                 let why = error["desc"].as_str().unwrap_or("no reason given");
-                return Err(QmpError::Refused {
-                    to: command.to_owned(),
-                    why: why.to_owned(),
-                });
+                return Err(QmpError::Failed(format!("{command} was refused: {why}")));
             }
             match message.get_mut("return") {
                 Some(answer) => return Ok(answer.take()),
-                None => self.keep(message),
+                None => self.keep(&message),
             }
         }
     }
 
-    /// Returns the events that have come, oldest first, also from a QEMU that has ended.
-    pub(crate) fn events(&mut self) -> &[Event] {
+    /// Return why QEMU ended, or is about to: `guest-reset`.
+    pub(crate) fn shutdown_reason(&mut self) -> Option<&str> {
         let wait = Wait::new("nothing", Duration::ZERO);
         // The end of what has come is an error like any other.
         while let Ok(message) = self.message(&wait) {
-            self.keep(message);
+            self.keep(&message);
         }
-        &self.events
+        self.shutdown.as_deref()
     }
 
-    fn keep(&mut self, mut message: Value) {
-        if let Some(name) = message["event"].as_str()
-            && self.events.len() < MOST_EVENTS
-        {
-            self.events.push(Event {
-                name: name.to_owned(),
-                data: message["data"].take(),
-            });
+    fn keep(&mut self, message: &Value) {
+        if message["event"] == "SHUTDOWN" {
+            self.shutdown = message["data"]["reason"].as_str().map(str::to_owned);
         }
     }
 
-    /// Reads the next message.
+    /// Read the next message.
     fn message(&mut self, wait: &Wait<'_>) -> Result<Value, QmpError> {
         loop {
             if let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -173,7 +125,7 @@ impl Qmp {
     }
 }
 
-/// Is a wait for an answer.
+/// A wait for an answer.
 struct Wait<'a> {
     to: &'a str,
     limit: Duration,
@@ -189,7 +141,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Lets the socket wait no longer than to the deadline.
+    /// Let the socket wait no longer than to the deadline.
     fn apply(&self, stream: &UnixStream) -> Result<(), QmpError> {
         // A time of zero would mean for ever; the kernel rounds up to its tick.
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -201,24 +153,26 @@ impl<'a> Wait<'a> {
     }
 
     fn failed(&self, source: io::Error) -> QmpError {
-        let to = self.to.to_owned();
+        let to = self.to;
         match source.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => QmpError::Silent {
-                to,
-                limit: self.limit,
-            },
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => QmpError::Closed { to },
-            _ => QmpError::Socket { to, source },
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let limit = self.limit.as_millis();
+                QmpError::Failed(format!("it did not answer {to} within {limit} ms"))
+            }
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                QmpError::Closed { to: to.to_owned() }
+            }
+            _ => QmpError::Failed(format!(
+                "the socket fails while waiting for an answer to {to}: {source}"
+            )),
         }
     }
 }
 
 fn nonsense(to: &str, bytes: &[u8]) -> QmpError {
     let text = String::from_utf8_lossy(bytes);
-    QmpError::Nonsense {
-        to: to.to_owned(),
-        what: text.trim().chars().take(100).collect(),
-    }
+    let text: String = text.trim().chars().take(100).collect();
+    QmpError::Failed(format!("the answer to {to} makes no sense: {text}"))
 }
 
 #[cfg(test)]
@@ -250,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_answered_and_events_are_kept() {
+    fn commands_are_answered_and_the_reason_of_the_end_is_kept() {
         let (stream, player) = play(&[
             "{\"QMP\": {}}\r\n",
             "{\"return\": {}}\n",
@@ -267,9 +221,7 @@ mod tests {
                 r#"{"execute":"query-status"}"#
             ]
         );
-        let events = qmp.events();
-        assert_eq!(events[0].name, "RESUME");
-        assert_eq!(events[1].data["reason"], "guest-reset");
+        assert_eq!(qmp.shutdown_reason(), Some("guest-reset"));
     }
 
     #[test]
@@ -311,19 +263,19 @@ mod tests {
         let (stream, mut theirs) = UnixStream::pair().unwrap();
         let player = thread::spawn(move || while theirs.write_all(&[b'x'; 4096]).is_ok() {});
         let error = Qmp::greet(stream, LIMIT).unwrap_err();
-        assert!(matches!(error, QmpError::Nonsense { .. }), "{error}");
+        assert!(error.to_string().contains("makes no sense"), "{error}");
         player.join().unwrap();
     }
 
     #[test]
-    fn events_of_a_qemu_that_has_ended_are_still_there() {
+    fn the_reason_of_a_qemu_that_has_ended_is_still_there() {
+        const SHUTDOWN: &str = r#"{"event": "SHUTDOWN", "data": {"reason": "host-qmp-quit"}}"#;
         let (stream, mut theirs) = UnixStream::pair().unwrap();
-        for line in [GREETING, DONE, r#"{"event": "RESET"}"#] {
+        for line in [GREETING, DONE, SHUTDOWN] {
             writeln!(theirs, "{line}").unwrap();
         }
         let mut qmp = Qmp::greet(stream, LIMIT).unwrap();
         drop(theirs);
-        assert_eq!(qmp.events()[0].name, "RESET");
-        assert_eq!(qmp.events().len(), 1);
+        assert_eq!(qmp.shutdown_reason(), Some("host-qmp-quit"));
     }
 }

@@ -15,17 +15,13 @@ use super::settings::Settings;
 
 pub(super) const PROGRAM: &str = "ssh";
 
-/// Says that it is missing.
-pub(super) const MISSING: &str = "the program ssh is in no folder of PATH";
+/// The package that has it.
+pub(super) const PACKAGE: &str = "openssh-client";
 
-/// Is the command by which it is there.
-pub(super) const REMEDY: &str =
-    "apt-get update && apt-get install -y --no-install-recommends openssh-client";
-
-/// Is the name of the control socket.
+/// The name of the control socket.
 const SOCKET: &str = "ControlPath=./control";
 
-/// Holds for all clients: they never ask, nothing is forwarded, input and output are bytes.
+/// What holds for all clients: they never ask, nothing is forwarded, input and output are bytes.
 const ALL: &[&str] = &[
     "BatchMode=yes",
     "ForwardAgent=no",
@@ -40,10 +36,10 @@ const ALL: &[&str] = &[
     SOCKET,
 ];
 
-/// Holds for the master.
+/// What holds for the master.
 const MASTER: &[&str] = &["ControlMaster=yes", "ControlPersist=no"];
 
-/// Holds unless the user says otherwise: whoever does not answer is given up after 10 s, whoever
+/// What holds unless the user says otherwise: whoever does not answer is given up after 10 s, whoever
 /// falls silent after 45 s.
 const DEFAULT: &[&str] = &[
     "ConnectTimeout=10",
@@ -51,16 +47,16 @@ const DEFAULT: &[&str] = &[
     "ServerAliveCountMax=3",
 ];
 
-/// Holds for those that go through the master. Without it they would make a connection of their own
+/// What holds for those that go through the master. Without it they would make a connection of their own
 /// if it has ended: this one fails at once.
 const THROUGH: &[&str] = &["ControlMaster=no", "ProxyCommand=false"];
 
-/// Prepares to connect and to run a command on the other machine.
+/// Prepare to connect and to run a command on the other machine.
 pub(super) fn master(settings: &Settings, folder: &Path, remote: &str) -> Command {
     call(settings, folder, MASTER, remote)
 }
 
-/// Prepares to run a command on the other machine, by the connection that there is.
+/// Prepare to run a command on the other machine, by the connection that there is.
 pub(super) fn through(settings: &Settings, folder: &Path, remote: &str) -> Command {
     call(settings, folder, THROUGH, remote)
 }
@@ -69,14 +65,8 @@ fn call(settings: &Settings, folder: &Path, kind: &[&str], remote: &str) -> Comm
     let mut command = Command::new(PROGRAM);
     command.current_dir(folder);
     // ssh takes the first of several values.
-    let own = settings.options.iter().map(String::as_str);
-    for option in ALL
-        .iter()
-        .chain(kind)
-        .copied()
-        .chain(own)
-        .chain(DEFAULT.iter().copied())
-    {
+    let own: Vec<&str> = settings.options.iter().map(String::as_str).collect();
+    for option in [ALL, kind, &own, DEFAULT].concat() {
         command.args(["-o", option]);
     }
     if let Some(port) = settings.port {

@@ -33,19 +33,18 @@ use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
-use self::refusal::unusable;
 use self::session::{Machine, Session};
 use crate::error::TargetError;
-use crate::instance::{Attendant, Instance, describe_exit, now_ns};
+use crate::instance::{Instance, Monitor, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
-use crate::{Availability, Job, Program, Target};
+use crate::{Availability, Job, Program, Target, once, programs};
 
 pub(crate) use self::settings::{FORM, Settings};
 
-/// Is how long the other machine may take to end an agent.
+/// How long the other machine may take to end an agent.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// Runs the agent on another machine.
+/// The agent on another machine.
 #[derive(Debug)]
 pub struct Ssh {
     settings: Settings,
@@ -59,7 +58,7 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Makes the target.
+    /// Make the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -71,14 +70,10 @@ impl Ssh {
     }
 
     fn sha256(&self) -> Result<&str, TargetError> {
-        if let Some(sha256) = self.sha256.get() {
-            return Ok(sha256);
-        }
-        let sha256 = self.agent.sha256()?;
-        Ok(self.sha256.get_or_init(|| sha256))
+        once(&self.sha256, || self.agent.sha256()).map(String::as_str)
     }
 
-    /// Returns a connection that stands.
+    /// Return a connection that stands.
     fn session(&self) -> Result<RefMut<'_, Session>, TargetError> {
         let mut slot = self.session.borrow_mut();
         if !slot.as_mut().is_some_and(Session::stands) {
@@ -95,7 +90,7 @@ impl Ssh {
         }))
     }
 
-    /// Returns the plan for CPUs of the other machine.
+    /// Return the plan for CPUs of the other machine.
     fn plan(&self, work: &Work, machine: &Machine) -> Result<Work, TargetError> {
         let work = match self.settings.cpu {
             Some(cpu) => work.on(Some(Cpus::one(cpu))),
@@ -111,10 +106,9 @@ impl Ssh {
         let missing = measured.find(|cpu| !cpus.contains(*cpu));
         drop(measured);
         match missing {
-            Some(cpu) => Err(unusable(
-                &self.settings,
+            Some(cpu) => Err(self.settings.unusable(
                 format!("CPU {cpu} is not among its CPUs {cpus}"),
-                "say which one measures with cpu=N".to_owned(),
+                "say which one measures with cpu=N",
             )),
             None => Ok(work),
         }
@@ -127,18 +121,7 @@ impl Target for Ssh {
     }
 
     fn availability(&self) -> Availability {
-        let usable = self.agent.path().and_then(|_| self.session().map(drop));
-        match usable {
-            Ok(()) => Availability::Usable,
-            Err(TargetError::Ssh { why, remedy, .. }) => Availability::Unusable { why, remedy },
-            Err(error) => Availability::Unusable {
-                why: error.to_string(),
-                remedy: match error {
-                    TargetError::NotBuilt { .. } => "make build".to_owned(),
-                    _ => "see the message".to_owned(),
-                },
-            },
-        }
+        Availability::of(self.agent.path().and_then(|_| self.session().map(drop)))
     }
 
     fn program(&self) -> Result<Program, TargetError> {
@@ -163,11 +146,9 @@ impl Target for Ssh {
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         if let Some(load) = job.load {
-            return Err(TargetError::Contradiction {
-                target: settings::NAME,
-                what: format!("the load {load}"),
-                why: "loads are not started on other machines; start it there by hand",
-            });
+            let why = "loads are not started on other machines; start it there by hand";
+            let what = format!("the load {load}");
+            return Err(TargetError::contradiction(settings::NAME, what, why));
         }
         let sha256 = self.sha256()?;
         let mut session = self.session()?;
@@ -183,28 +164,17 @@ impl Target for Ssh {
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
         let host = self.settings.host.clone();
-        Instance::of_child(child, started_ns, Box::new(Remote { host }))
+        Instance::of_child(child, started_ns, RemoteMonitor { host })
     }
 }
 
-/// Says whether other machines can be reached from here, whichever they are.
+/// Tell whether other machines can be reached from here, whichever they are.
 pub(crate) fn here() -> Availability {
-    let unusable = |why: String, remedy: &str| Availability::Unusable {
-        why,
-        remedy: remedy.to_owned(),
-    };
-    if let Err(error) = MeasuredFile::agent().path() {
-        return unusable(error.to_string(), "make build");
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&folders).any(|folder| folder.join(client::PROGRAM).is_file()) {
-        Availability::Usable
-    } else {
-        unusable(client::MISSING.to_owned(), client::REMEDY)
-    }
+    let client = || programs::require(client::PROGRAM, client::PACKAGE);
+    Availability::of(MeasuredFile::agent().path().and_then(|_| client()))
 }
 
-/// Attends to an agent on another machine.
+/// The monitor of an agent on another machine.
 ///
 /// | status of the client | what it means |
 /// |---|---|
@@ -214,35 +184,35 @@ pub(crate) fn here() -> Availability {
 /// | 128 + n | signal n ended the agent |
 /// | other | the agent's own |
 #[derive(Debug)]
-struct Remote {
+struct RemoteMonitor {
     host: String,
 }
 
-impl Attendant for Remote {
+impl Monitor for RemoteMonitor {
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
         let host = &self.host;
-        match status.code() {
-            Some(0) => Ok(()),
-            Some(255) => Err(format!(
+        Err(match status.code() {
+            Some(0) => return Ok(()),
+            Some(255) => format!(
                 "the connection to {host} broke; the next cell makes a new one. ssh said: {}",
                 refusal::one_line(said)
-            )),
-            Some(125) => Err(format!(
-                "its folder on {host} is gone: somebody removed it while the run went on"
-            )),
-            Some(137) => Err(format!(
+            ),
+            Some(125) => {
+                format!("its folder on {host} is gone: somebody removed it while the run went on")
+            }
+            Some(137) => format!(
                 "it was killed (SIGKILL) on {host}: by somebody, or by the kernel for want of \
                  memory (see dmesg there)"
-            )),
-            Some(code @ 129..=192) => Err(format!(
-                "it crashed or was ended by signal {} on {host}",
-                code - 128
-            )),
-            _ => Err(describe_exit(status, said)),
-        }
+            ),
+            Some(code @ 129..=192) => {
+                let signal = code - 128;
+                format!("it crashed or was ended by signal {signal} on {host}")
+            }
+            _ => describe_exit(status, said),
+        })
     }
 
-    /// Closes the agent's standard input, and gives the other machine time to end it: the next cell
+    /// Close the agent's standard input, and give the other machine time to end it: the next cell
     /// should not meet it there.
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
         drop(child.take_stdin());

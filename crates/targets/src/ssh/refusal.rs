@@ -6,92 +6,73 @@
 use super::settings::Settings;
 use crate::error::TargetError;
 
-/// Makes an error of what the client said when it did not get through.
+/// Make an error of what the client said when it did not get through.
 pub(super) fn refused(settings: &Settings, said: &str) -> TargetError {
     let says = |words: &str| said.contains(words);
     let ssh = settings.words("-p");
     let port = settings.port.unwrap_or(22);
+    let mut lines = said.lines().map(str::trim);
+    let last = lines.rfind(|line| !line.is_empty()).unwrap_or_default();
     let (why, remedy) = if says("IDENTIFICATION HAS CHANGED") {
-        (
-            "its host key is not the one that is known: either it was installed anew, or this is \
-             another machine"
-                .to_owned(),
-            format!(
-                "find out which; if the new key is right, `ssh-keygen -R {}`, then {}",
-                known_as(settings),
-                accept(settings)
-            ),
-        )
+        let why = "its host key is not the one that is known: either it was installed anew, or this \
+                   is another machine";
+        let (known_as, accept) = (known_as(settings), accept(settings));
+        let remedy = format!(
+            "find out which; if the new key is right, `ssh-keygen -R {known_as}`, then {accept}"
+        );
+        (why.to_owned(), remedy)
     } else if says("Host key verification failed") || says("host key is known for") {
         ("its host key is not known".to_owned(), accept(settings))
     } else if says("UNPROTECTED PRIVATE KEY") || says("bad permissions") {
         let key = settings.identity.as_ref();
         let key = key.map_or("KEY".to_owned(), |key| key.display().to_string());
-        (
-            "ssh does not use a private key that others can read".to_owned(),
-            format!("chmod 600 {key}"),
-        )
+        let why = "ssh does not use a private key that others can read";
+        (why.to_owned(), format!("chmod 600 {key}"))
     } else if says("Permission denied") || says("Too many authentication failures") {
         (
-            format!("it refuses the authentication ({})", last_line(said)),
+            format!("it refuses the authentication ({last})"),
             copy_key(settings),
         )
     } else if says("Could not resolve hostname") {
-        (
-            format!("its name is not known ({})", last_line(said)),
-            format!(
-                "check the name with `getent hosts {}`",
-                name_of(&settings.host)
-            ),
-        )
+        let remedy = format!(
+            "check the name with `getent hosts {}`",
+            name_of(&settings.host)
+        );
+        (format!("its name is not known ({last})"), remedy)
     } else if says("Connection refused") {
+        let remedy =
+            "start its sshd (on Debian `systemctl start ssh`), or name its port with port=N";
         (
             format!("nothing listens on its port {port}"),
-            "start its sshd (on Debian `systemctl start ssh`), or name its port with port=N"
-                .to_owned(),
+            remedy.to_owned(),
         )
     } else if says("timed out") || says("No route to host") || says("unreachable") {
-        (
-            format!("it does not answer ({})", last_line(said)),
-            format!("see that it is switched on and lets port {port} through: `ssh -v {ssh} true`"),
-        )
-    } else if said.is_empty() {
-        (
-            "ssh ended without saying why".to_owned(),
-            format!("see what `ssh -v {ssh} true` says"),
-        )
+        let remedy =
+            format!("see that it is switched on and lets port {port} through: `ssh -v {ssh} true`");
+        (format!("it does not answer ({last})"), remedy)
     } else {
-        (
-            format!("ssh said: {}", one_line(said)),
-            format!("see what `ssh -v {ssh} true` says"),
-        )
+        let why = match said.is_empty() {
+            true => "ssh ended without saying why".to_owned(),
+            false => format!("ssh said: {}", one_line(said)),
+        };
+        (why, format!("see what `ssh -v {ssh} true` says"))
     };
-    unusable(settings, why, remedy)
+    settings.unusable(why, remedy)
 }
 
-/// Makes an error with the machine's name.
-pub(super) fn unusable(settings: &Settings, why: String, remedy: String) -> TargetError {
-    TargetError::Ssh {
-        host: settings.host.clone(),
-        why,
-        remedy,
-    }
-}
-
-/// Makes one line of what was said.
+/// Make one line of what was said.
 pub(super) fn one_line(said: &str) -> String {
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" / ")
 }
 
-/// Is the command that makes a host key known.
+/// The command that makes a host key known.
 fn accept(settings: &Settings) -> String {
     let file = settings
         .value_of("UserKnownHostsFile")
         .unwrap_or("~/.ssh/known_hosts");
-    let port = settings
-        .port
-        .map_or(String::new(), |port| format!("-p {port} "));
+    let port = settings.port.map(|port| format!("-p {port} "));
+    let port = port.unwrap_or_default();
     format!(
         "`ssh-keyscan {port}{} >>{file}`, and compare the fingerprint that `ssh-keygen -lf {file}` \
          shows with the one on the machine itself",
@@ -99,7 +80,7 @@ fn accept(settings: &Settings) -> String {
     )
 }
 
-/// Is the command that makes our key known.
+/// The command that makes our key known.
 fn copy_key(settings: &Settings) -> String {
     let key = settings.identity.as_ref();
     let key = key.map_or(String::new(), |key| format!("-i {} ", key.display()));
@@ -110,7 +91,7 @@ fn copy_key(settings: &Settings) -> String {
     )
 }
 
-/// Returns the name under which known_hosts has the machine.
+/// Return the name under which known_hosts has the machine.
 fn known_as(settings: &Settings) -> String {
     let name = name_of(&settings.host);
     match settings.port {
@@ -121,11 +102,6 @@ fn known_as(settings: &Settings) -> String {
 
 fn name_of(host: &str) -> &str {
     host.rsplit_once('@').map_or(host, |(_, name)| name)
-}
-
-fn last_line(said: &str) -> &str {
-    let mut lines = said.lines().map(str::trim);
-    lines.rfind(|line| !line.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,19 +6,15 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use tare_guard::{Guard, Interrupt};
-use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_guard::Guard;
 use tare_testkit::sshd::Sshd;
 
 use super::*;
-use crate::instance::{Ended, Ending, Watcher};
+use crate::instance::Ending;
 use crate::options::Options;
-use crate::reported;
-use crate::tests_work::work;
+use crate::tests::{LONG, SHORT, Seen, record, result, watch, work};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
-const LONG: &str = "workload=gap repetitions=100000000000 bins=10 window=10";
 
 /// Is another machine, and what reaches it.
 struct Bench {
@@ -81,19 +77,6 @@ impl Bench {
     }
 }
 
-fn watch(instance: Instance, limit: Duration) -> (Ended, Result<Received, Incomplete>) {
-    struct Heard(Receiver);
-    impl Watcher for Heard {
-        fn line(&mut self, line: &[u8], _at_ns: u64) {
-            self.0.line(line);
-        }
-    }
-    let mut heard = Heard(Receiver::default());
-    let interrupt = Interrupt::detached().unwrap();
-    let ended = instance.watch(limit, &interrupt, &mut heard).unwrap();
-    (ended, heard.0.finish())
-}
-
 fn unusable(target: &Ssh) -> (String, String) {
     match target.availability() {
         Availability::Unusable { why, remedy } => (why, remedy),
@@ -111,12 +94,14 @@ fn one_connection_and_one_copy_serve_several_cells() {
     assert!(notice.contains("@127.0.0.1: "), "{notice}");
     let mut copies = Vec::new();
     for _ in 0..3 {
-        let (ended, received) = watch(bench.launch(&target, PRIME), LIMIT);
+        let Seen {
+            ended, received, ..
+        } = watch(bench.launch(&target, SHORT), LIMIT);
         assert_eq!(ended.how, Ending::Done);
         let received = received.unwrap();
         assert_eq!(received.program.agent.environment, "linux");
-        let record = reported::record(received);
-        assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
+        let record = record(received);
+        assert_eq!(result(&record), (Some(8.0), Some(84.0)));
         let agent = bench
             .kept()
             .join(format!("agent-{}", &program.sha256[..16]));
@@ -146,11 +131,13 @@ fn the_cpu_is_one_of_the_other_machine() {
         .unwrap()
         .to_owned();
     drop(session);
-    let error = target.launch(&Job::idle(&work(&format!("{PRIME} cpu=999"))), &bench.guard);
+    let error = target.launch(&Job::idle(&work(&format!("{SHORT} cpu=999"))), &bench.guard);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("CPU 999 is not among its CPUs"), "{error}");
     let target = bench.target(&format!("{},cpu={first}", bench.sshd.options()));
-    let (ended, received) = watch(bench.launch(&target, &format!("{PRIME} cpu=999")), LIMIT);
+    let Seen {
+        ended, received, ..
+    } = watch(bench.launch(&target, &format!("{SHORT} cpu=999")), LIMIT);
     assert_eq!(ended.how, Ending::Done);
     let cpu = received.unwrap().program.preparation.cpu;
     assert_eq!(cpu.map(|cpu| cpu.to_string()), Some(first));
@@ -242,7 +229,9 @@ fn what_a_login_shell_says_is_no_obstacle_unless_it_is_all() {
     let Some(bench) = Bench::new(&format!("ForceCommand {words}")) else {
         return;
     };
-    let (ended, received) = watch(bench.launch(&bench.working(), PRIME), LIMIT);
+    let Seen {
+        ended, received, ..
+    } = watch(bench.launch(&bench.working(), SHORT), LIMIT);
     assert_eq!(ended.how, Ending::Done);
     received.unwrap();
     let bench = Bench::new("ForceCommand echo This account is not available.; exit 1").unwrap();
@@ -271,7 +260,7 @@ fn a_folder_that_can_not_be_made_or_filled_is_told() {
     let name = format!("agent-{}", &target.sha256().unwrap()[..16]);
     std::os::unix::fs::symlink("/dev/full", Path::new(&folder).join(name)).unwrap();
     let error = target
-        .launch(&Job::idle(&work(PRIME)), &bench.guard)
+        .launch(&Job::idle(&work(SHORT)), &bench.guard)
         .unwrap_err();
     let error = error.to_string();
     assert!(error.contains("No space left on device"), "{error}");
@@ -286,7 +275,7 @@ fn a_server_that_allows_one_session_only_is_told() {
     };
     let target = bench.working();
     let error = target
-        .launch(&Job::idle(&work(PRIME)), &bench.guard)
+        .launch(&Job::idle(&work(SHORT)), &bench.guard)
         .unwrap_err();
     assert!(error.to_string().contains("MaxSessions"), "{error}");
     drop(target);
@@ -300,7 +289,7 @@ fn a_broken_connection_leaves_nothing_and_the_next_cell_makes_a_new_one() {
     let instance = bench.launch(&target, LONG);
     bench.agent();
     bench.sshd.break_connections();
-    let (ended, _) = watch(instance, LIMIT);
+    let Seen { ended, .. } = watch(instance, LIMIT);
     let Ending::Failed { why } = ended.how else {
         panic!("{ended:?}");
     };
@@ -310,7 +299,7 @@ fn a_broken_connection_leaves_nothing_and_the_next_cell_makes_a_new_one() {
     while target.session.borrow_mut().as_mut().unwrap().stands() {
         thread::sleep(Duration::from_millis(10));
     }
-    let (ended, _) = watch(bench.launch(&target, PRIME), LIMIT);
+    let Seen { ended, .. } = watch(bench.launch(&target, SHORT), LIMIT);
     assert_eq!(ended.how, Ending::Done);
 }
 
@@ -324,14 +313,14 @@ fn an_agent_that_hangs_is_ended_there_and_the_connection_stays() {
         .args(["-STOP", &agent.to_string()])
         .status();
     assert!(stop.unwrap().success());
-    let (ended, _) = watch(instance, Duration::from_millis(300));
+    let Seen { ended, .. } = watch(instance, Duration::from_millis(300));
     let Ending::TimedOut { doing: Some(doing) } = ended.how else {
         panic!("{ended:?}");
     };
     assert!(doing.starts_with("the agent still ran on "), "{doing}");
     let exe = fs::read_link(format!("/proc/{agent}/exe"));
     assert!(exe.is_err(), "the agent is left: {exe:?}");
-    let (ended, _) = watch(bench.launch(&target, PRIME), LIMIT);
+    let Seen { ended, .. } = watch(bench.launch(&target, SHORT), LIMIT);
     assert_eq!(ended.how, Ending::Done);
     assert_eq!(bench.sshd.connections().len(), 1);
 }
@@ -349,7 +338,7 @@ fn an_agent_that_is_killed_there_is_told() {
             .unwrap()
             .success()
     );
-    let (ended, _) = watch(instance, LIMIT);
+    let Seen { ended, .. } = watch(instance, LIMIT);
     let Ending::Failed { why } = ended.how else {
         panic!("{ended:?}");
     };

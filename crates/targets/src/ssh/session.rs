@@ -31,41 +31,41 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, GuardError, OwnedChild, ScratchDir};
 
 use super::client;
-use super::refusal::{one_line, refused, unusable};
+use super::refusal::{one_line, refused};
 use super::settings::Settings;
 use crate::error::TargetError;
 use crate::measured::MeasuredFile;
-use crate::qemu::read_to_end;
+use crate::programs;
 
-/// Is what the keeper executes.
+/// What the keeper executes.
 const KEEPER: &str = include_str!("keeper.sh");
 
-/// Is the line behind it.
+/// The line behind it.
 const END_OF_KEEPER: &str = ".END.";
 
-/// Has the other machine's shell read the keeper from standard input, line by line and no further.
+/// The command that has the other machine's shell read the keeper from standard input, line by line and no further.
 /// It is read in the same way by all shells that a user may have there, even fish and csh: one line,
 /// without single quotes within.
 const BOOTSTRAP: &str = "exec /bin/sh -c 'eval \"$(while IFS= read -r line && \
      test \"$line\" != .END.; do printf \"%s\\n\" \"$line\"; done)\"'";
 
-/// Begins each line of the keeper: what a login shell prints stands before or between.
+/// The beginning of each line of the keeper: what a login shell prints stands before or between.
 const PREFIX: &str = "tare-keeper: ";
 
-/// Is how long it may take until the keeper answers: the client's own limit for connecting, and as
+/// How long it may take until the keeper answers: the client's own limit for connecting, and as
 /// much for authentication and a slow login shell.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Is how long copying the agent may take: six megabytes over a slow line.
+/// How long copying the agent may take: six megabytes over a slow line.
 const COPY_LIMIT: Duration = Duration::from_secs(300);
 
-/// Is how long the keeper may take to clean up.
+/// How long the keeper may take to clean up.
 const CLEAN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Is what is kept of lines that are not the keeper's, in bytes.
+/// What is kept of lines that are not the keeper's, in bytes.
 const KEPT_CHATTER: usize = 1_000;
 
-/// Is a connection. When it is dropped, what it kept on the other machine is removed.
+/// A connection. When it is dropped, what it kept on the other machine is removed.
 #[derive(Debug)]
 pub(super) struct Session {
     settings: Settings,
@@ -82,11 +82,9 @@ pub(super) struct Session {
     _guard: Guard,
 }
 
-/// Is what is known of the other machine.
+/// What is known of the other machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Machine {
-    /// The operating system and the architecture: `Linux x86_64`.
-    system: String,
     /// The kernel's release.
     pub(super) kernel: String,
     /// The processor's model.
@@ -96,7 +94,7 @@ pub(super) struct Machine {
 }
 
 impl Session {
-    /// Connects.
+    /// Connect.
     ///
     /// # Errors
     ///
@@ -115,9 +113,12 @@ impl Session {
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(theirs))
             .stderr(Stdio::piped());
-        let master = guard
-            .spawn(&mut command)
-            .map_err(|error| no_client(settings, error))?;
+        let master = guard.spawn(&mut command).map_err(|error| match &error {
+            GuardError::Spawn { source, .. } if source.kind() == ErrorKind::NotFound => {
+                programs::missing(client::PROGRAM, client::PACKAGE)
+            }
+            _ => error.into(),
+        })?;
         // The command holds the client's end of the socket open: its end could not be seen.
         drop(command);
         let mut session = Self {
@@ -134,17 +135,17 @@ impl Session {
         Ok(session)
     }
 
-    /// Says whether the connection stands, as far as the client knows.
+    /// Tell whether the connection stands, as far as the client knows.
     pub(super) fn stands(&mut self) -> bool {
         matches!(self.master.try_wait(), Ok(None))
     }
 
-    /// Prepares a client that runs a command by this connection.
+    /// Prepare a client that runs a command by this connection.
     pub(super) fn through(&self, remote: &str) -> Command {
         client::through(&self.settings, self.control.path(), remote)
     }
 
-    /// Copies the agent unless it is there. Returns the name of its file.
+    /// Copy the agent unless it is there. Return the name of its file.
     ///
     /// # Errors
     ///
@@ -159,12 +160,7 @@ impl Session {
         if self.agent.as_deref() == Some(sha256) {
             return Ok(name);
         }
-        let path = agent.path()?;
-        let file = File::open(path).map_err(|source| TargetError::Unreadable {
-            what: "the agent".to_owned(),
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::open(agent.path()?).map_err(|error| agent.unreadable(&error))?;
         // In the folder's name and the hash there is nothing to quote.
         let remote = format!(
             "exec /bin/sh -c 'umask 077; cd {} && cat >{name} && sha256sum {name} && chmod 700 \
@@ -172,19 +168,9 @@ impl Session {
             self.folder
         );
         let mut command = self.through(&remote);
-        command
-            .stdin(Stdio::from(file))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = guard.spawn(&mut command)?;
-        let status = child.wait_with_deadline(Instant::now() + COPY_LIMIT)?;
-        if status.is_none() {
-            child.kill_group()?;
-        }
-        let said = read_to_end(child.take_stdout());
-        let complaint = read_to_end(child.take_stderr());
-        let complaint = one_line(&complaint);
-        match status {
+        let output = programs::run(command.stdin(Stdio::from(file)), COPY_LIMIT, guard)?;
+        let complaint = one_line(&output.stderr);
+        match output.status {
             None => Err(self.not_copied(
                 format!("copying took longer than {} s", COPY_LIMIT.as_secs()),
                 "use a faster line, or copy less: build the agent with `make build` and strip it",
@@ -195,7 +181,7 @@ impl Session {
                 "if the connection stands, have its sshd allow several sessions for one: \
                  MaxSessions in its sshd_config, 2 or more",
             )),
-            Some(_) if !said.contains(sha256) => Err(self.not_copied(
+            Some(_) if !output.stdout.contains(sha256) => Err(self.not_copied(
                 complaint,
                 "see that there is room in that folder, or name another one with dir=DIR",
             )),
@@ -210,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Sends the keeper, and reads what it says until its folder is there.
+    /// Send the keeper, and read what it says until its folder is there.
     fn greet(&mut self) -> Result<(), TargetError> {
         let name = self.control.path().file_name();
         let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -228,19 +214,18 @@ impl Session {
             };
             let (what, text) = said.split_once(' ').unwrap_or((&said, ""));
             match what {
-                "system" => {
-                    self.machine.system = text.to_owned();
-                    self.require_system()?;
+                "system" if text != "Linux x86_64" => {
+                    let why = format!("it is {text}, and the agent is for Linux x86_64");
+                    let remedy = "choose an x86-64 machine with Linux";
+                    return Err(self.settings.unusable(why, remedy));
                 }
                 "kernel" => self.machine.kernel = text.to_owned(),
                 "model" => self.machine.model = text.to_owned(),
                 "cpus" => self.machine.cpus = text.to_owned(),
                 "failed" => {
-                    return Err(unusable(
-                        &self.settings,
-                        format!("no folder can be made there: {text}"),
-                        "name another one with dir=DIR".to_owned(),
-                    ));
+                    let why = format!("no folder can be made there: {text}");
+                    let remedy = "name another one with dir=DIR";
+                    return Err(self.settings.unusable(why, remedy));
                 }
                 "folder" => {
                     self.folder = text.to_owned();
@@ -251,54 +236,35 @@ impl Session {
         }
     }
 
-    fn require_system(&self) -> Result<(), TargetError> {
-        if self.machine.system == "Linux x86_64" {
-            return Ok(());
-        }
-        Err(unusable(
-            &self.settings,
-            format!(
-                "it is {}, and the agent is for Linux x86_64",
-                self.machine.system
-            ),
-            "choose an x86-64 machine with Linux".to_owned(),
-        ))
-    }
-
-    /// Makes an error of a keeper that does not answer.
+    /// Make the error of a keeper that does not answer.
     fn no_keeper(&mut self, why: &str) -> Result<TargetError, GuardError> {
-        let status = self
-            .master
-            .wait_with_deadline(Instant::now() + Duration::from_secs(1))?;
-        if status.is_none() {
-            self.master.kill_group()?;
-        }
-        let said = read_to_end(self.master.take_stderr());
+        let output = programs::finish(&mut self.master, Duration::from_secs(1))?;
         // ssh's own failure has this status; others are of the command there.
-        if status.is_some_and(|status| status.code() == Some(255)) {
-            return Ok(refused(&self.settings, &said));
+        if output
+            .status
+            .is_some_and(|status| status.code() == Some(255))
+        {
+            return Ok(refused(&self.settings, &output.stderr));
         }
         let mut why = format!("its shell does not run a script ({why})");
-        for said in [said, self.talk.chatter.clone()] {
+        for said in [&output.stderr, &self.talk.chatter] {
             if !said.trim().is_empty() {
-                let _ = write!(why, "; it said: {}", one_line(&said));
+                let _ = write!(why, "; it said: {}", one_line(said));
             }
         }
-        let remedy = format!(
-            "see what `ssh {} /bin/sh -c true` says",
-            self.settings.words("-p")
-        );
-        Ok(unusable(&self.settings, why, remedy))
+        let machine = self.settings.words("-p");
+        let remedy = format!("see what `ssh {machine} /bin/sh -c true` says");
+        Ok(self.settings.unusable(why, remedy))
     }
 
     fn not_copied(&self, why: String, remedy: &str) -> TargetError {
         let why = format!("the agent could not be copied into {}: {why}", self.folder);
-        unusable(&self.settings, why, remedy.to_owned())
+        self.settings.unusable(why, remedy)
     }
 }
 
 impl Drop for Session {
-    /// Has the keeper clean up, and waits for it: who measures next should have the machine alone.
+    /// Have the keeper clean up, and wait for it: who measures next should have the machine alone.
     fn drop(&mut self) {
         if self.folder.is_empty() || self.talk.stream.shutdown(Shutdown::Write).is_err() {
             return;
@@ -326,7 +292,7 @@ impl Drop for Session {
     }
 }
 
-/// Is the dialogue with the keeper.
+/// The dialogue with the keeper.
 #[derive(Debug)]
 struct Talk {
     stream: UnixStream,
@@ -347,7 +313,7 @@ impl Talk {
         }
     }
 
-    /// Reads the next line of the keeper's; None at the end. An error says why there is none.
+    /// Read the next line of the keeper's; None at the end. An error says why there is none.
     fn line(&mut self) -> Result<Option<String>, String> {
         loop {
             while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -380,31 +346,17 @@ impl Talk {
     }
 }
 
-/// Refuses a key that isn't there: ssh would try others instead.
+/// Refuse a key that isn't there: ssh would try others instead.
 fn require_identity(settings: &Settings) -> Result<(), TargetError> {
     let Some(path) = &settings.identity else {
         return Ok(());
     };
-    match File::open(path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(unusable(
-            settings,
-            format!("the key {} can't be read: {error}", path.display()),
-            format!(
-                "name the key with identity=FILE, or make one with `ssh-keygen -f {}`",
-                path.display()
-            ),
-        )),
-    }
-}
-
-fn no_client(settings: &Settings, error: GuardError) -> TargetError {
-    match &error {
-        GuardError::Spawn { source, .. } if source.kind() == ErrorKind::NotFound => unusable(
-            settings,
-            client::MISSING.to_owned(),
-            client::REMEDY.to_owned(),
-        ),
-        _ => error.into(),
-    }
+    let unreadable = |error| {
+        let path = path.display();
+        let why = format!("the key {path} can't be read: {error}");
+        let remedy =
+            format!("name the key with identity=FILE, or make one with `ssh-keygen -f {path}`");
+        settings.unusable(why, remedy)
+    };
+    File::open(path).map(drop).map_err(unreadable)
 }

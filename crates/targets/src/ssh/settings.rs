@@ -3,45 +3,29 @@
 //! What becomes a word for `ssh` or for a shell on the other machine is checked here to be harmless,
 //! so that nobody behind needs to quote it.
 
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tare_results::target::{Group, TargetSpec};
 
 use crate::error::TargetError;
-use crate::options::{Canonical, Options};
+use crate::options::{Canonical, Options, file, missing};
 
 pub(super) const NAME: &str = "ssh";
 
-/// Is how the target is written.
+/// How the target is written.
 pub(crate) const FORM: &str =
     "ssh,host=[user@]HOST[,port=N][,identity=FILE][,cpu=N][,dir=DIR][,option=KEY=VALUE]…";
 
-/// Is the folder on the other machine in which ours is made.
+/// The folder on the other machine in which ours is made.
 const DEFAULT_DIR: &str = "/tmp";
 
-/// Are the keywords of ssh_config(5) that [`super::client`] sets, in lower case: another value would
+/// The keywords of ssh_config(5) that [`super::client`] sets, in lower case: another value would
 /// break what the target promises.
-const TAKEN: &[&str] = &[
-    "batchmode",
-    "clearallforwardings",
-    "controlmaster",
-    "controlpath",
-    "controlpersist",
-    "escapechar",
-    "forkafterauthentication",
-    "forwardagent",
-    "forwardx11",
-    "identityfile",
-    "loglevel",
-    "permitlocalcommand",
-    "port",
-    "remotecommand",
-    "requesttty",
-    "sessiontype",
-    "stdinnull",
-];
+const TAKEN: &str = "batchmode clearallforwardings controlmaster controlpath controlpersist escapechar \
+     forkafterauthentication forwardagent forwardx11 identityfile loglevel permitlocalcommand port \
+     remotecommand requesttty sessiontype stdinnull";
 
-/// Says which machine, and how it is reached.
+/// Which machine, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `host` or `user@host`, as `ssh` takes it.
@@ -57,50 +41,37 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the options.
+    /// Read the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
+    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
     /// value, or for a missing host.
     pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        let host = options.text(
-            "host",
-            "[USER@]HOST",
-            "a host as ssh takes it, [user@]name, without white space or characters that a shell \
-             would interpret",
-            host,
-        )?;
+        const HOST: &str = "a host as ssh takes it, [user@]name, without white space or \
+                            characters that a shell would interpret";
+        const DIR: &str = "an absolute path on the other machine, of letters, digits and ._-+@/";
+        const OPTION: &str = "Keyword=value of ssh_config(5), other than those that tare sets \
+                              itself (see docs/targets.md)";
+        let given = options.text("host", "[USER@]HOST", HOST, host)?;
         let settings = Self {
-            host: host.unwrap_or_default(),
+            host: given.clone().unwrap_or_default(),
             port: options.number("port", 1..=65_535)?,
-            identity: options.text("identity", "FILE", "the path of a private key", path)?,
+            identity: options.text("identity", "FILE", "the path of a private key", file)?,
             cpu: options.number("cpu", 0..=65_535)?,
             dir: options
-                .text(
-                    "dir",
-                    "DIR",
-                    "an absolute path on the other machine, of letters, digits and ._-+@/",
-                    dir,
-                )?
+                .text("dir", "DIR", DIR, dir)?
                 .unwrap_or_else(|| DEFAULT_DIR.to_owned()),
-            options: options.texts(
-                "option",
-                "KEY=VALUE",
-                "Keyword=value of ssh_config(5), other than those that tare sets itself (see \
-                 docs/targets.md)",
-                option,
-            )?,
+            options: options.texts("option", "KEY=VALUE", OPTION, option)?,
         };
-        let missing = options.missing("host", FORM);
         options.finish()?;
-        if settings.host.is_empty() {
-            return Err(missing);
+        match given {
+            Some(_) => Ok(settings),
+            None => Err(missing(NAME, "host", FORM)),
         }
-        Ok(settings)
     }
 
-    /// Returns the target's canonical form.
+    /// Return the target's canonical form.
     pub(super) fn canonical(&self) -> TargetSpec {
         let identity = self.identity.as_deref().map(Path::display);
         let dir = (self.dir != DEFAULT_DIR).then_some(&self.dir);
@@ -110,31 +81,39 @@ impl Settings {
             .option("identity", identity)
             .option("cpu", self.cpu)
             .option("dir", dir);
-        let options = self.options.iter();
+        let options = self.options.iter().map(Some);
         options
             .fold(canonical, |canonical, option| {
-                canonical.option("option", Some(option))
+                canonical.option("option", option)
             })
             .of_group(Group::Remote)
     }
 
-    /// Returns the words that name the machine to any of OpenSSH's programs, for a remedy:
-    /// `-p 2222 user@host`. `port` is the program's own option for it.
-    pub(super) fn words(&self, port: &str) -> String {
-        let mut words = String::new();
-        if let Some(number) = self.port {
-            words = format!("{port} {number} ");
+    /// Make the error of a machine that can't be used.
+    pub(super) fn unusable(
+        &self,
+        why: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> TargetError {
+        TargetError::Ssh {
+            host: self.host.clone(),
+            why: why.into(),
+            remedy: remedy.into(),
         }
-        words + &self.host
     }
 
-    /// Returns the value of one of the further options.
+    /// Return the words that name the machine to any of OpenSSH's programs, for a remedy:
+    /// `-p 2222 user@host`. `port` is the program's own option for it.
+    pub(super) fn words(&self, port: &str) -> String {
+        let port = self.port.map(|number| format!("{port} {number} "));
+        port.unwrap_or_default() + &self.host
+    }
+
+    /// Return the value of one of the further options.
     pub(super) fn value_of(&self, keyword: &str) -> Option<&str> {
-        let pairs = self.options.iter().filter_map(|text| text.split_once('='));
-        pairs
-            .filter(|(key, _)| key.eq_ignore_ascii_case(keyword))
-            .map(|(_, value)| value)
-            .next()
+        let mut pairs = self.options.iter().filter_map(|text| text.split_once('='));
+        let found = pairs.find(|(key, _)| key.eq_ignore_ascii_case(keyword));
+        found.map(|(_, value)| value)
     }
 }
 
@@ -142,11 +121,6 @@ fn host(text: &str) -> Option<String> {
     let allowed = |c: char| c.is_alphanumeric() || "._-@:%+".contains(c);
     let fits = !text.is_empty() && !text.starts_with('-') && text.chars().all(allowed);
     fits.then(|| text.to_owned())
-}
-
-/// Makes a path absolute: the target means the same file wherever a run is resumed.
-fn path(text: &str) -> Option<PathBuf> {
-    path::absolute(text).ok()
 }
 
 fn dir(text: &str) -> Option<String> {
@@ -163,7 +137,9 @@ fn option(text: &str) -> Option<String> {
     let (key, value) = text.split_once('=')?;
     let fits = !key.is_empty()
         && key.chars().all(|c| c.is_ascii_alphanumeric())
-        && !TAKEN.contains(&key.to_ascii_lowercase().as_str())
+        && !TAKEN
+            .split(' ')
+            .any(|taken| key.eq_ignore_ascii_case(taken))
         && !value.is_empty()
         && !value.contains(char::is_control);
     fits.then(|| text.to_owned())
@@ -218,7 +194,7 @@ mod tests {
                 "ssh,host=a,option=controlpath=x",
                 "other than those that tare sets itself",
             ),
-            ("ssh,host=a,host=b", "stands twice"),
+            ("ssh,host=a,host=b", "is given twice"),
             (
                 "ssh,host=a,user=b",
                 "it takes: host=[USER@]HOST, port=N, identity=FILE",

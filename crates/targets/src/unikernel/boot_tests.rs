@@ -5,20 +5,17 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tare_guard::{Guard, Interrupt};
-use tare_results::receive::{Incomplete, Received, Receiver};
-use tare_results::target::Clock;
+use tare_guard::Guard;
+use tare_results::receive::Incomplete;
 use tare_testkit::skip;
 
 use super::*;
-use crate::instance::{Ended, Ending, Watcher};
+use crate::instance::Ending;
 use crate::options::Options;
 use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
-use crate::reported;
-use crate::tests_work::work;
+use crate::tests::{BATCH, SHORT, Seen, TIMERS, record, result, timers, watch, work};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const PRIME: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
 
 /// Is a place to boot guests in.
 struct Bench {
@@ -28,13 +25,6 @@ struct Bench {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Is what came of a guest.
-struct Seen {
-    ended: Ended,
-    received: Result<Received, Incomplete>,
-    text: String,
-}
-
 impl Bench {
     /// Prepares to boot an image; None if something is missing here.
     fn new(image: &str, options: &str) -> Option<Self> {
@@ -42,11 +32,8 @@ impl Bench {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = Settings::read(Options::of("unikernel", options)).unwrap();
         let state = tempfile::tempdir().unwrap();
-        let target = Unikernel {
-            image: MeasuredFile::image(image),
-            state_dir: Some(state.path().to_owned()),
-            ..Unikernel::new(settings)
-        };
+        let mut target = Unikernel::of(settings, MeasuredFile::image(image));
+        target.host.state_dir = Some(state.path().to_owned());
         if let Availability::Unusable { why, .. } = target.availability() {
             skip("unikernel", &why);
             return None;
@@ -77,45 +64,6 @@ impl Bench {
     }
 }
 
-impl Seen {
-    fn why(&self) -> &str {
-        match &self.ended.how {
-            Ending::Failed { why } => why,
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-/// Watches a guest to its end, and makes sure that no QEMU is left.
-fn watch(instance: Instance, limit: Duration) -> Seen {
-    #[derive(Default)]
-    struct Heard {
-        receiver: Receiver,
-        text: String,
-    }
-    impl Watcher for Heard {
-        fn line(&mut self, line: &[u8], _at_ns: u64) {
-            self.receiver.line(line);
-            self.text.push_str(&String::from_utf8_lossy(line));
-            self.text.push('\n');
-        }
-    }
-    let pid = instance.pid();
-    let mut heard = Heard::default();
-    let interrupt = Interrupt::detached().unwrap();
-    let ended = instance.watch(limit, &interrupt, &mut heard).unwrap();
-    assert!(!is_qemu(pid), "QEMU {pid} is left");
-    Seen {
-        ended,
-        received: heard.receiver.finish(),
-        text: heard.text,
-    }
-}
-
-fn is_qemu(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu"))
-}
-
 #[test]
 fn records_arrive_from_every_machine() {
     for machine in ["microvm", "q35", "pc"] {
@@ -124,12 +72,12 @@ fn records_arrive_from_every_machine() {
             let Some(bench) = Bench::new("bench", &options) else {
                 return;
             };
-            let seen = bench.launch(PRIME);
+            let seen = bench.launch(SHORT);
             assert_eq!(seen.ended.how, Ending::Done, "{machine}: {}", seen.text);
             let received = seen.received.unwrap();
             assert_eq!(received.program.agent.environment, "unikernel");
-            let record = reported::record(received);
-            assert_eq!(reported::work(&record), (Some(8.0), Some(84.0)));
+            let record = record(received);
+            assert_eq!(result(&record), (Some(8.0), Some(84.0)));
         }
     }
 }
@@ -151,12 +99,12 @@ fn counted_instructions_give_the_same_records_twice() {
     let Some(bench) = Bench::new("bench", "clock=instructions,irq=off") else {
         return;
     };
-    let first = bench.launch(PRIME);
+    let first = bench.launch(SHORT);
     assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
     // Every repetition took as many.
-    let record = reported::record(first.received.unwrap());
+    let record = record(first.received.unwrap());
     assert_eq!(record.sets[0].min, record.sets[0].max);
-    assert_eq!(bench.launch(PRIME).text, first.text);
+    assert_eq!(bench.launch(SHORT).text, first.text);
 }
 
 #[test]
@@ -165,7 +113,7 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
         return;
     };
     let host_cpu = rustix::thread::sched_getcpu() as u32;
-    let words = format!("{PRIME} cpu={host_cpu}");
+    let words = format!("{SHORT} cpu={host_cpu}");
     let instance = bench
         .target
         .launch(&Job::idle(&work(&words)), &bench.guard)
@@ -205,7 +153,7 @@ fn a_cpu_that_is_not_there_is_told() {
     let Some(bench) = Bench::new("bench", "accel=tcg") else {
         return;
     };
-    let words = format!("{PRIME} cpu=1000");
+    let words = format!("{SHORT} cpu=1000");
     let error = bench
         .target
         .launch(&Job::idle(&work(&words)), &bench.guard)
@@ -219,7 +167,7 @@ fn what_the_guest_can_not_do_is_a_record() {
     let Some(bench) = Bench::new("bench", "accel=tcg,mem=16M") else {
         return;
     };
-    let seen = bench.launch("workload=prime limit=22 repetitions=10000000");
+    let seen = bench.launch(&format!("{BATCH} repetitions=10000000"));
     assert!(matches!(seen.ended.how, Ending::Failed { .. }));
     let failure = seen.received.unwrap_err();
     assert!(matches!(failure, Incomplete::Failed { .. }), "{failure}");
@@ -231,7 +179,7 @@ fn a_command_line_of_another_version_is_told() {
     let Some(bench) = Bench::new("bench", "accel=tcg") else {
         return;
     };
-    let seen = bench.boot("workload=gap repetitions=1 colour=red", LIMIT);
+    let seen = bench.boot(&format!("{BATCH} repetitions=1 colour=red"), LIMIT);
     let why = seen.why();
     assert!(why.contains("no such key 'colour'"), "{why}");
     assert!(why.contains("make build"), "{why}");
@@ -278,7 +226,7 @@ fn a_guest_that_never_runs_ends_with_its_limit() {
     let Some(bench) = Bench::new("hello", "accel=tcg") else {
         return;
     };
-    let host = bench.target.host().unwrap();
+    let host = bench.target.host.get().unwrap();
     let started = host
         .qemu
         .start(
@@ -286,8 +234,10 @@ fn a_guest_that_never_runs_ends_with_its_limit() {
             &bench.guard,
         )
         .unwrap();
-    let warden = Warden::new(started.qmp, bench.target.image.clone());
-    let instance = Instance::of_child(started.child, started.started_ns, Box::new(warden)).unwrap();
+    let image = bench.target.image.clone();
+    let instance = started
+        .monitored(|qmp| UnikernelMonitor::new(qmp, image))
+        .unwrap();
     let seen = watch(instance, Duration::from_millis(500));
     let doing = Some("the guest stood still (prelaunch)".to_owned());
     assert_eq!(seen.ended.how, Ending::TimedOut { doing });
@@ -319,12 +269,11 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
     ] {
         let path = folder.path().join(name);
         fs::write(&path, pvh(code)).unwrap();
-        let host = bench.target.host().unwrap();
+        let host = bench.target.host.get().unwrap();
         let mut started = host.qemu.start(&guest(&bench, &path), &bench.guard).unwrap();
         started.go().unwrap();
-        let warden = Warden::new(started.qmp, bench.target.image.clone());
-        let instance =
-            Instance::of_child(started.child, started.started_ns, Box::new(warden)).unwrap();
+        let image = bench.target.image.clone();
+        let instance = started.monitored(|qmp| UnikernelMonitor::new(qmp, image)).unwrap();
         let seen = watch(instance, LIMIT);
         if why.is_empty() {
             assert_eq!(seen.ended.how, Ending::Done);
@@ -339,20 +288,12 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
 }
 
 fn guest<'a>(bench: &Bench, kernel: &'a Path) -> Guest<'a> {
-    Guest {
-        machine: bench.target.settings.machine,
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: Size::mib(16),
-        clock: Clock::Host,
-        boot: Boot::Kernel {
-            path: kernel,
-            command_line: "",
-        },
-        locks_memory: false,
-        gdb_port: None,
-        linux: None,
-    }
+    let boot = Boot::Kernel {
+        path: kernel,
+        command_line: "",
+    };
+    let machine = bench.target.settings.machine;
+    Guest::new(machine, Accelerator::Tcg, Size::mib(16), boot)
 }
 
 /// Makes the smallest file that boots by PVH: 32-bit code, loaded and entered at 1 MiB.
@@ -409,7 +350,7 @@ fn a_qemu_that_does_not_start_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nothing");
     fs::write(&path, "this is no image").unwrap();
-    let host = bench.target.host().unwrap();
+    let host = bench.target.host.get().unwrap();
     let error = host.qemu.start(&guest(&bench, &path), &bench.guard);
     let text = error.unwrap_err().to_string();
     assert!(text.starts_with("QEMU did not start a guest ("), "{text}");
@@ -421,7 +362,7 @@ fn whether_kvm_works_is_found_out_and_remembered() {
     let Some(bench) = Bench::new("hello", "accel=tcg") else {
         return;
     };
-    let host = bench.target.host().unwrap();
+    let host = bench.target.host.get().unwrap();
     let state = tempfile::tempdir().unwrap();
     let ask = || {
         let hello = MeasuredFile::image("hello");
@@ -431,16 +372,14 @@ fn whether_kvm_works_is_found_out_and_remembered() {
     let first = ask();
     assert!(begin.elapsed() < Duration::from_secs(120));
     assert_eq!(ask(), first);
-    let target = Unikernel {
-        state_dir: Some(state.path().to_owned()),
-        ..Unikernel::new(Settings {
-            accelerator: Choice::Kvm,
-            ..Settings::default()
-        })
-    };
+    let mut target = Unikernel::new(Settings {
+        accelerator: Choice::Kvm,
+        ..Settings::default()
+    });
+    target.host.state_dir = Some(state.path().to_owned());
     match (first, target.availability()) {
-        (Ok(()), Availability::Usable) => assert!(!target.program().unwrap().emulated),
-        (Err(why), Availability::Unusable { why: told, .. }) => {
+        (None, Availability::Usable) => assert!(!target.program().unwrap().emulated),
+        (Some(why), Availability::Unusable { why: told, .. }) => {
             assert_eq!(told, format!("KVM does not work here: {why}"));
         }
         (tried, told) => panic!("{tried:?}, {told:?}"),
@@ -452,7 +391,7 @@ fn whether_kvm_works_is_found_out_and_remembered() {
 }
 
 #[test]
-fn wakeups_arrive_from_every_cpu_and_fit_together() {
+fn timers_arrive_from_every_cpu_and_fit_together() {
     for (options, threads, on) in [
         ("machine=pc,irq=off", 1, &["0"][..]),
         ("cpus=3", 2, &["1", "2"][..]),
@@ -461,12 +400,12 @@ fn wakeups_arrive_from_every_cpu_and_fit_together() {
             return;
         };
         let seen = bench.launch(&format!(
-            "workload=wakeup interval=1ms duration=300ms phases=3 threads={threads} bins=10"
+            "{TIMERS} interval=1ms duration=300ms phases=3 threads={threads}"
         ));
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
-        let record = reported::record(seen.received.unwrap());
+        let record = record(seen.received.unwrap());
         let on: Vec<_> = on.iter().map(|cpu| (300, Some(*cpu))).collect();
-        assert_eq!(reported::activations(&record, "CPU"), on);
+        assert_eq!(timers(&record, "CPU"), on);
         for head in &record.sets {
             assert!(head.first >= 100_000_000);
             assert_eq!(head.raw, head.n);
@@ -475,11 +414,11 @@ fn wakeups_arrive_from_every_cpu_and_fit_together() {
 }
 
 #[test]
-fn wakeups_in_counted_instructions_are_the_same_twice() {
+fn timers_in_counted_instructions_are_the_same_twice() {
     let Some(bench) = Bench::new("bench", "clock=instructions") else {
         return;
     };
-    let words = "workload=wakeup interval=100us duration=50ms bins=10";
+    let words = &format!("{TIMERS} interval=100us duration=50ms");
     let first = bench.launch(words);
     assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
     assert!(first.received.is_ok());
@@ -491,7 +430,7 @@ fn more_threads_than_cpus_are_refused_by_the_image() {
     let Some(bench) = Bench::new("bench", "accel=tcg,cpus=2") else {
         return;
     };
-    let seen = bench.launch("workload=wakeup interval=1ms duration=10ms threads=3");
+    let seen = bench.launch(&format!("{TIMERS} interval=1ms duration=10ms threads=3"));
     let failure = seen.received.unwrap_err().to_string();
     assert!(failure.contains("of which each needs a CPU"), "{failure}");
 }

@@ -8,27 +8,26 @@ use std::path::Path;
 
 use tare_guard::Guard;
 use tare_results::target;
-use tare_wire::image;
 
 use super::Unikernel;
-use super::settings::{NAME, Settings, Switch};
+use super::settings::{NAME, Settings};
 use crate::error::TargetError;
 use crate::instance::Instance;
 use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Options, Size};
 
-/// Is the memory of an image of whose buffers nothing is known.
+/// The memory of an image of whose buffers nothing is known.
 const MEMORY: Size = Size::mib(64);
 
-/// Is an image that can be booted by itself.
+/// An image that can be booted by itself.
 #[derive(Debug)]
 pub struct Image {
     machine: Unikernel,
 }
 
 impl Image {
-    /// Reads an image with its options.
+    /// Read an image with its options.
     ///
     /// # Errors
     ///
@@ -46,16 +45,16 @@ impl Image {
         })
     }
 
-    /// Returns the path of the image.
+    /// Return the path of the image.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::NotBuilt`] if it is nowhere.
+    /// Returns [`TargetError::Unusable`] if it is nowhere.
     pub fn path(&self) -> Result<&Path, TargetError> {
         self.machine.image.path()
     }
 
-    /// Boots the image with these words behind the words for its settings, and with room for so many bytes of
+    /// Boot the image with these words behind the words for its settings, and with room for so many bytes of
     /// buffers if they are known.
     ///
     /// With a port, QEMU listens there on 127.0.0.1 for gdb, and the image executes nothing before
@@ -72,13 +71,7 @@ impl Image {
         gdb_port: Option<u16>,
         guard: &Guard,
     ) -> Result<Instance, TargetError> {
-        let settings = &self.machine.settings;
-        let own = image::Settings {
-            service: None,
-            timer_hz: (settings.irq == Switch::On).then_some(settings.timer_hz),
-            cpus: settings.cpus,
-        };
-        let line = format!("{own} {words}");
+        let line = format!("{} {words}", self.machine.settings.for_image(None));
         let memory = buffer_bytes.map_or(MEMORY, memory::needed);
         self.machine
             .boot(line.trim_end(), memory, &[], gdb_port, guard)

@@ -5,17 +5,15 @@ use tare_wire::image;
 
 use crate::error::TargetError;
 use crate::options::{Canonical, Options, Size, Word};
-use crate::qemu::Machine;
 use crate::qemu::accelerator::Choice;
+use crate::qemu::{Machine, check_counting};
 
 pub(super) const NAME: &str = "unikernel";
 
-/// Is the least memory that can be given: the hello image boots in it.
+/// The least memory that can be given: the hello image boots in it.
 const LEAST_MEMORY: Size = Size::mib(2);
-/// Is the most memory that can be given: a TiB.
-const MOST_MEMORY: Size = Size::mib(1 << 20);
 
-/// Says what the guest is to be like.
+/// What the guest is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Whether a timer interrupts the measured code, as in a conventional kernel.
@@ -45,11 +43,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the options.
+    /// Read the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, stands twice, has no possible
+    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
     /// value or contradicts another one.
     pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
         let default = Self::default();
@@ -61,7 +59,7 @@ impl Settings {
             cpus: options
                 .number("cpus", 1..=image::MAX_CPUS)?
                 .unwrap_or(default.cpus),
-            memory: options.size("mem", LEAST_MEMORY..=MOST_MEMORY)?,
+            memory: options.memory(LEAST_MEMORY)?,
             machine: options.word("machine")?.unwrap_or(default.machine),
             accelerator: options.word("accel")?.unwrap_or(default.accelerator),
             clock: options.word("clock")?.unwrap_or(default.clock),
@@ -69,28 +67,28 @@ impl Settings {
         options.finish()?;
         if irq == Switch::Off && timer_hz.is_some() {
             let why = "without interrupts the timer has no rate";
-            return Err(contradiction("irq=off with timer-hz", why));
+            return Err(TargetError::contradiction(
+                NAME,
+                "irq=off with timer-hz",
+                why,
+            ));
         }
-        settings.check_clock()?;
+        if settings.clock == Clock::Instructions {
+            check_counting(NAME, settings.accelerator, settings.cpus)?;
+        }
         Ok(settings)
     }
 
-    fn check_clock(&self) -> Result<(), TargetError> {
-        if self.clock == Clock::Host {
-            return Ok(());
+    /// Return the words for an image.
+    pub(super) fn for_image<'a>(&self, service: Option<&'a str>) -> image::Settings<'a> {
+        image::Settings {
+            service,
+            timer_hz: (self.irq == Switch::On).then_some(self.timer_hz),
+            cpus: self.cpus,
         }
-        if self.accelerator == Choice::Kvm {
-            let why = "only TCG counts instructions; use accel=tcg";
-            return Err(contradiction("clock=instructions with accel=kvm", why));
-        }
-        if self.cpus > 1 {
-            let why = "QEMU counts the instructions of one CPU; use cpus=1";
-            return Err(contradiction("clock=instructions with several CPUs", why));
-        }
-        Ok(())
     }
 
-    /// Returns the target's canonical form.
+    /// Return the target's canonical form.
     pub(super) fn canonical(&self) -> TargetSpec {
         let default = Self::default();
         let number = |value: u32, default: u32| (value != default).then_some(value);
@@ -106,7 +104,7 @@ impl Settings {
     }
 }
 
-/// Is something that is on or off.
+/// Something that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Switch {
     On,
@@ -114,22 +112,7 @@ pub(super) enum Switch {
 }
 
 impl Word for Switch {
-    const ALL: &'static [Self] = &[Self::On, Self::Off];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
-}
-
-fn contradiction(what: &str, why: &'static str) -> TargetError {
-    TargetError::Contradiction {
-        target: NAME,
-        what: what.to_owned(),
-        why,
-    }
+    const WORDS: &'static [(Self, &'static str)] = &[(Self::On, "on"), (Self::Off, "off")];
 }
 
 #[cfg(test)]
@@ -200,7 +183,7 @@ mod tests {
             ),
             (
                 "unikernel,irq=on,irq=on",
-                "the option 'irq' of the target 'unikernel' stands twice",
+                "the option 'irq' of the target 'unikernel' is given twice",
             ),
         ] {
             assert_eq!(spec::parse(text).unwrap_err().to_string(), message);

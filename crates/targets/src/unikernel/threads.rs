@@ -7,7 +7,7 @@ use tare_results::work::Work;
 
 use crate::qemu::Pin;
 
-/// Returns the plan as a guest with so many CPUs gets it. It is the guest's first CPU that starts the others.
+/// Return the plan as a guest with so many CPUs gets it. It is the guest's first CPU that starts the others.
 ///
 /// If it has more threads than that, the image says so.
 pub(super) fn for_guest(work: &Work, cpus: u32) -> Work {
@@ -16,7 +16,7 @@ pub(super) fn for_guest(work: &Work, cpus: u32) -> Work {
     work.on(Some(measured.collect()))
 }
 
-/// Returns where the threads of the guest's measured CPUs are to run; nothing for those that the plan
+/// Return where the threads of the guest's measured CPUs are to run; nothing for those that the plan
 /// does not pin.
 pub(super) fn pins(work: &Work, cpus: u32) -> Vec<Pin> {
     let pin = |thread| {
@@ -27,7 +27,7 @@ pub(super) fn pins(work: &Work, cpus: u32) -> Vec<Pin> {
     (0..work.threads).filter_map(pin).collect()
 }
 
-/// Returns the guest's CPU of a thread: the last one for the last thread.
+/// Return the guest's CPU of a thread: the last one for the last thread.
 fn guest_cpu(work: &Work, thread: u32, cpus: u32) -> Option<u32> {
     (cpus + thread).checked_sub(work.threads)
 }

@@ -1,5 +1,6 @@
 //! The limits of `--fail-if`: what was measured becomes a run of one cell, judged as those of `tare wakeup` are.
 
+use tare_experiments::catalogue;
 use tare_experiments::wakeup::{self, Wakeup};
 use tare_lab::experiment::Place;
 use tare_lab::parameter::{Value, Values};
@@ -66,7 +67,11 @@ pub fn check(gates: &[Gate], measured: &Measured) -> Result<Plan, CommandError> 
 }
 
 /// Derives the figures of the run.
-pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Analysis {
+///
+/// # Errors
+///
+/// Returns [`CommandError::Report`] only if the plan has an unknown experiment.
+pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Result<Analysis, CommandError> {
     let cell = Cell {
         schema: SCHEMA,
         // A plan of no cells is none.
@@ -83,5 +88,5 @@ pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Analysis {
         machine: None,
         cells: vec![(CellState::Done(Box::new(cell)), samples)],
     };
-    run.analyse()
+    Ok(run.analyse(catalogue())?)
 }

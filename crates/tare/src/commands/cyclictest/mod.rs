@@ -135,7 +135,9 @@ impl Taken {
         Ok(Self {
             threads,
             broke,
-            analysis: judged.map(|plan| gates::analyse(plan, record, samples)),
+            analysis: judged
+                .map(|plan| gates::analyse(plan, record, samples))
+                .transpose()?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Watches over a guest: what its end means, and what it was doing when it was ended.
+//! The monitor of a guest: what its end means, and what it was doing when it was ended.
 //!
 //! | status of QEMU | what it means |
 //! |---|---|
@@ -9,110 +9,69 @@
 //! | 0 | QEMU ended for another reason, which its last event tells: reset, power-off, a signal |
 //! | other, signal | QEMU itself failed; its standard error says why |
 
-use std::collections::VecDeque;
 use std::process::ExitStatus;
 
 use tare_guard::OwnedChild;
 use tare_wire::line::MARKER;
 
 use super::crash::{PREFIX, Report};
-use crate::instance::{Attendant, describe_exit};
+use crate::instance::{Monitor, describe_exit};
 use crate::measured::MeasuredFile;
+use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
 
-/// Is how many lines are kept that are neither records nor the image's own.
-const KEPT_LINES: usize = 3;
-
-/// Is how much of a line is kept, in characters.
-const KEPT_LENGTH: usize = 200;
-
-/// Watches over one guest.
+/// The monitor of one guest.
 #[derive(Debug)]
-pub(super) struct Warden {
+pub(super) struct UnikernelMonitor {
     qmp: Qmp,
     image: MeasuredFile,
     report: Report,
-    /// The last lines on the console that are neither records nor the image's own.
-    other: VecDeque<String>,
+    /// What is neither records nor the image's own.
+    other: Console,
 }
 
-impl Warden {
+impl UnikernelMonitor {
     pub(super) fn new(qmp: Qmp, image: MeasuredFile) -> Self {
         Self {
             qmp,
             image,
             report: Report::default(),
-            other: VecDeque::new(),
+            other: Console::default(),
         }
-    }
-
-    /// Says why a QEMU that ended with status 0 did so.
-    fn shutdown(&mut self) -> String {
-        let reason = self
-            .qmp
-            .events()
-            .iter()
-            .rfind(|event| event.name == "SHUTDOWN")
-            .and_then(|event| event.data["reason"].as_str());
-        match reason {
-            Some("guest-reset") => {
-                "the guest reset itself instead of ending: a fault that it could not report, as a \
-                 rule"
-                    .to_owned()
-            }
-            Some("guest-shutdown") => {
-                "the guest powered itself off without saying that it is done".to_owned()
-            }
-            Some("host-signal") => "QEMU was ended by a signal from somebody".to_owned(),
-            Some(other) => format!("QEMU ended for the reason '{other}'"),
-            None => "QEMU ended without a reason".to_owned(),
-        }
-    }
-
-    /// Adds what the console said last, if there is something.
-    fn with_last_words(&self, what: String) -> String {
-        if self.other.is_empty() {
-            return what;
-        }
-        let lines: Vec<&str> = self.other.iter().map(String::as_str).collect();
-        format!("{what}; the last on its console: {}", lines.join(" / "))
     }
 }
 
-impl Attendant for Warden {
+impl Monitor for UnikernelMonitor {
     fn line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         if let Some((_, own)) = text.split_once(PREFIX) {
             self.report.take(own);
         } else if !text.contains(MARKER) {
-            let printable = text.chars().filter(|c| !c.is_control());
-            let printable: String = printable.take(KEPT_LENGTH).collect();
-            if printable.trim().is_empty() {
-                return;
-            }
-            if self.other.len() == KEPT_LINES {
-                self.other.pop_front();
-            }
-            self.other.push_back(printable);
+            self.other.keep(&text);
         }
     }
 
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        match status.code() {
-            Some(33) => Ok(()),
-            Some(35) => Err(self.with_last_words("the image failed without saying why".to_owned())),
-            Some(37) => Err(format!(
+        Err(match status.code() {
+            Some(33) => return Ok(()),
+            Some(35) => self
+                .other
+                .added_to("the image failed without saying why", ""),
+            Some(37) => format!(
                 "the image can't read its command line ({}): it is not of the same version as this \
                  tare; build both from one source (make build)",
                 self.report.message()
-            )),
-            Some(39) => Err(self.report.explain(&self.image)),
+            ),
+            Some(39) => self.report.explain(&self.image),
             Some(0) => {
-                let why = self.shutdown();
-                Err(self.with_last_words(why))
+                let reset = "the guest reset itself instead of ending: a fault that it could not \
+                             report, as a rule";
+                let off = "the guest powered itself off without saying that it is done";
+                let why = why_ended(self.qmp.shutdown_reason(), reset, off);
+                self.other.added_to(&why, "")
             }
-            _ => Err(format!("QEMU failed: {}", describe_exit(status, said))),
-        }
+            _ => format!("QEMU failed: {}", describe_exit(status, said)),
+        })
     }
 
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
@@ -129,12 +88,12 @@ mod tests {
 
     use super::*;
 
-    /// Makes a warden whose QEMU has sent some events and ended.
-    fn warden(events: &str) -> Warden {
+    /// Make a monitor whose QEMU has sent some events and ended.
+    fn monitor(events: &str) -> UnikernelMonitor {
         let (stream, mut theirs) = UnixStream::pair().unwrap();
         write!(theirs, "{{\"QMP\": {{}}}}\n{{\"return\": {{}}}}\n{events}").unwrap();
         let qmp = Qmp::greet(stream, Duration::from_secs(10)).unwrap();
-        Warden::new(qmp, MeasuredFile::image("bench"))
+        UnikernelMonitor::new(qmp, MeasuredFile::image("bench"))
     }
 
     fn exited(code: i32) -> ExitStatus {
@@ -196,15 +155,15 @@ mod tests {
                 "QEMU failed: it crashed or was ended by signal 11; it said: no memory",
             ),
         ] {
-            let judged = warden(&events).judge(status, "no memory");
+            let judged = monitor(&events).judge(status, "no memory");
             assert_eq!(judged, Err(reason.to_owned()));
         }
-        assert_eq!(warden("").judge(exited(33), ""), Ok(()));
+        assert_eq!(monitor("").judge(exited(33), ""), Ok(()));
     }
 
     #[test]
     fn the_last_words_are_neither_records_nor_control_characters() {
-        let mut warden = warden("");
+        let mut monitor = monitor("");
         for line in [
             "one",
             "two",
@@ -213,12 +172,13 @@ mod tests {
             "\x1b[2J",
             "three",
             "four\r",
+            "five",
         ] {
-            warden.line(line.as_bytes());
+            monitor.line(line.as_bytes());
         }
         assert_eq!(
-            warden.judge(exited(0), "").unwrap_err(),
-            "QEMU ended without a reason; the last on its console: [2J / three / four"
+            monitor.judge(exited(0), "").unwrap_err(),
+            "QEMU ended without a reason; the last on its console: [2J / three / four / five"
         );
     }
 
@@ -228,7 +188,7 @@ mod tests {
         let guard = tare_guard::Guard::open(state.path()).unwrap();
         let mut command = std::process::Command::new("sleep");
         let mut child = guard.spawn(command.arg("1000")).unwrap();
-        let doing = warden("").end_early(&mut child).unwrap();
+        let doing = monitor("").end_early(&mut child).unwrap();
         assert_eq!(
             doing,
             "QEMU itself does not answer (it closed the connection instead of answering \

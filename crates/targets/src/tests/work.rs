@@ -1,4 +1,4 @@
-//! Work for tests, written as the agent takes it.
+//! Work written as the agent takes it.
 
 use tare_results::work::{RealTime, Work};
 use tare_wire::cpus::Cpus;

@@ -1,4 +1,4 @@
-//! Watches over a Linux guest: ends it when its init says that it is done, and finds out what
+//! The monitor of a Linux guest: ends it when its init says that it is done, and finds out what
 //! happened when it does not.
 //!
 //! | what was seen | what it means |
@@ -8,7 +8,6 @@
 //! | neither, and QEMU ended with status 0 | the reason of its last event: a reset, a power-off, a signal |
 //! | neither, and another status | QEMU itself failed; its standard error says why |
 
-use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -16,21 +15,16 @@ use tare_guard::{OwnedChild, ScratchDir};
 use tare_wire::guest::Says;
 use tare_wire::line::Stream;
 
-use crate::instance::{Attendant, describe_exit};
+use crate::instance::{Monitor, describe_exit};
+use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
 
-/// Is how many lines of the console are kept.
-const KEPT_LINES: usize = 4;
-
-/// Is how much of a line is kept, in characters.
-const KEPT_LENGTH: usize = 200;
-
-/// Is how long QEMU may take to accept that it is to end.
+/// How long QEMU may take to accept that it is to end.
 const QUIT_LIMIT: Duration = Duration::from_secs(1);
 
-/// Watches over one guest.
+/// The monitor of one guest.
 #[derive(Debug)]
-pub(super) struct Warden {
+pub(super) struct LinuxMonitor {
     qmp: Qmp,
     /// What init said last of all.
     said: Option<Said>,
@@ -38,8 +32,8 @@ pub(super) struct Warden {
     panic: Option<String>,
     /// Whether the kernel killed somebody for want of memory.
     is_out_of_memory: bool,
-    /// The last lines on the console that are neither records nor init's.
-    console: VecDeque<String>,
+    /// What is neither records nor init's.
+    console: Console,
     /// Holds the guest's files as long as it runs.
     _files: Option<ScratchDir>,
 }
@@ -50,19 +44,19 @@ enum Said {
     Failed(String),
 }
 
-impl Warden {
+impl LinuxMonitor {
     pub(super) fn new(qmp: Qmp, files: Option<ScratchDir>) -> Self {
         Self {
             qmp,
             said: None,
             panic: None,
             is_out_of_memory: false,
-            console: VecDeque::new(),
+            console: Console::default(),
             _files: files,
         }
     }
 
-    /// Takes what init says. Its last line ends the guest.
+    /// Take what init says. Its last line ends the guest.
     fn listen(&mut self, text: &str) -> bool {
         let Some(says) = Says::parse(text) else {
             return false;
@@ -82,18 +76,10 @@ impl Warden {
             self.panic.get_or_insert_with(|| why.trim().to_owned());
         }
         self.is_out_of_memory |= text.contains("Out of memory") || text.contains("oom-kill:");
-        let printable: String = text.chars().filter(|c| !c.is_control()).collect();
-        if printable.trim().is_empty() {
-            return;
-        }
-        if self.console.len() == KEPT_LINES {
-            self.console.pop_front();
-        }
-        self.console
-            .push_back(printable.chars().take(KEPT_LENGTH).collect());
+        self.console.keep(text);
     }
 
-    /// Says what the kernel's panic means.
+    /// Say what the kernel's panic means.
     fn panicked(&self, why: &str) -> String {
         let remedy = if self.is_out_of_memory || why.contains("memory") {
             ": it has too little memory; give it more with mem="
@@ -108,40 +94,12 @@ impl Warden {
         format!("the guest's kernel panicked ({why}){remedy}")
     }
 
-    /// Says why a QEMU that ended with status 0 did so.
-    fn shutdown(&mut self) -> String {
-        let reason = self
-            .qmp
-            .events()
-            .iter()
-            .rfind(|event| event.name == "SHUTDOWN")
-            .and_then(|event| event.data["reason"].as_str());
-        match reason {
-            Some("guest-reset") => {
-                "the guest reset itself before it had said why: as a rule it has too little memory \
-                 even to start (mem=)"
-                    .to_owned()
-            }
-            Some("guest-shutdown") => {
-                "the guest powered itself off without saying that it is done".to_owned()
-            }
-            Some("host-signal") => "QEMU was ended by a signal from somebody".to_owned(),
-            Some(other) => format!("QEMU ended for the reason '{other}'"),
-            None => "QEMU ended without a reason".to_owned(),
-        }
-    }
-
-    /// Adds what the console said last.
-    fn with_last_words(&self, what: String) -> String {
-        if self.console.is_empty() {
-            return format!("{what}; its console said nothing");
-        }
-        let lines: Vec<&str> = self.console.iter().map(String::as_str).collect();
-        format!("{what}; the last on its console: {}", lines.join(" / "))
+    fn with_console(&self, what: &str) -> String {
+        self.console.added_to(what, "; its console said nothing")
     }
 }
 
-impl Attendant for Warden {
+impl Monitor for LinuxMonitor {
     fn line(&mut self, line: &[u8]) {
         self.listen(&String::from_utf8_lossy(line));
     }
@@ -159,33 +117,34 @@ impl Attendant for Warden {
     }
 
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        match (&self.said, &self.panic) {
-            (Some(Said::Ended(0)), _) => Ok(()),
-            (Some(Said::Ended(2)), _) => Err(self.with_last_words(
+        Err(match (&self.said, &self.panic) {
+            (Some(Said::Ended(0)), _) => return Ok(()),
+            (Some(Said::Ended(2)), _) => self.with_console(
                 "the agent can't read its plan: it is not of the same version as this tare; build \
-                 both from one source (make build)"
-                    .to_owned(),
-            )),
-            (Some(Said::Ended(status)), _) => Err(format!(
-                "the agent ended with status {status} without saying why"
-            )),
-            (Some(Said::Failed(why)), _) => Err(why.clone()),
-            (None, Some(why)) => Err(self.panicked(why)),
-            (None, None) if status.success() => {
-                let why = self.shutdown();
-                Err(self.with_last_words(why))
+                 both from one source (make build)",
+            ),
+            (Some(Said::Ended(status)), _) => {
+                format!("the agent ended with status {status} without saying why")
             }
-            (None, None) => Err(format!("QEMU failed: {}", describe_exit(status, said))),
-        }
+            (Some(Said::Failed(why)), _) => why.clone(),
+            (None, Some(why)) => self.panicked(why),
+            (None, None) if status.success() => {
+                let reset = "the guest reset itself before it had said why: as a rule it has too \
+                             little memory even to start (mem=)";
+                let off = "the guest powered itself off without saying that it is done";
+                let why = why_ended(self.qmp.shutdown_reason(), reset, off);
+                self.with_console(&why)
+            }
+            (None, None) => format!("QEMU failed: {}", describe_exit(status, said)),
+        })
     }
 
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
-        let doing = qemu::end_early(&mut self.qmp, child);
-        let doing = match &self.panic {
-            Some(why) => format!("{doing}; {}", self.panicked(why)),
-            None => doing,
-        };
-        Some(self.with_last_words(doing))
+        let mut doing = qemu::end_early(&mut self.qmp, child);
+        if let Some(why) = &self.panic {
+            doing = format!("{doing}; {}", self.panicked(why));
+        }
+        Some(self.with_console(&doing))
     }
 }
 
@@ -197,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    /// Makes a warden whose QEMU has sent some events and ended.
-    fn warden(reason: &str) -> Warden {
+    /// Make a monitor whose QEMU has sent some events and ended.
+    fn monitor(reason: &str) -> LinuxMonitor {
         let (stream, mut theirs) = UnixStream::pair().unwrap();
         let event = match reason {
             "" => String::new(),
@@ -208,7 +167,7 @@ mod tests {
         };
         write!(theirs, "{{\"QMP\": {{}}}}\n{{\"return\": {{}}}}\n{event}").unwrap();
         let qmp = Qmp::greet(stream, Duration::from_secs(10)).unwrap();
-        Warden::new(qmp, None)
+        LinuxMonitor::new(qmp, None)
     }
 
     fn exited(code: i32) -> ExitStatus {
@@ -228,7 +187,7 @@ mod tests {
             ),
             (
                 "tare-init: failed no such disk",
-                &["[    1.0] noise"],
+                &["[    1.0] chatter"],
                 "host-qmp-quit",
                 exited(0),
                 "no such disk",
@@ -277,22 +236,22 @@ mod tests {
                 "QEMU failed: it ended with status 1; it said: no memory",
             ),
         ] {
-            let mut warden = warden(reason);
-            warden.line(port.as_bytes());
+            let mut monitor = monitor(reason);
+            monitor.line(port.as_bytes());
             for line in console {
-                assert!(!warden.error_line(line.as_bytes()));
+                assert!(!monitor.error_line(line.as_bytes()));
             }
-            assert_eq!(warden.judge(status, "no memory"), Err(message.to_owned()));
+            assert_eq!(monitor.judge(status, "no memory"), Err(message.to_owned()));
         }
     }
 
     #[test]
     fn records_on_the_console_are_passed_on() {
-        let mut warden = warden("");
-        assert!(warden.error_line(b"[    1.0] tare2: 0 hello"));
-        assert!(warden.error_line(b"tare2-load: 0 hello"));
-        assert!(!warden.error_line(b"tare-init: ended 0\r"));
-        assert_eq!(warden.judge(exited(0), ""), Ok(()));
-        assert!(warden.console.is_empty());
+        let mut monitor = monitor("");
+        assert!(monitor.error_line(b"[    1.0] tare2: 0 hello"));
+        assert!(monitor.error_line(b"tare2-load: 0 hello"));
+        assert!(!monitor.error_line(b"tare-init: ended 0\r"));
+        assert_eq!(monitor.judge(exited(0), ""), Ok(()));
+        assert_eq!(monitor.with_console(""), "; its console said nothing");
     }
 }

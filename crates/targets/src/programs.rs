@@ -1,0 +1,107 @@
+//! The programs of this machine that targets execute.
+
+use std::env;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_guard::{Guard, GuardError, OwnedChild};
+
+use crate::error::TargetError;
+
+/// Find a program by its path or its name, also where daemons are that an ordinary user's PATH lacks.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let found = folders
+        .map(|folder| folder.join(program))
+        .filter(|path| path.is_file());
+    // What a package installed is what its name says; a file put into /usr/local may be anything.
+    found.min_by_key(|path| path.starts_with("/usr/local"))
+}
+
+/// Find a program that a package brings.
+///
+/// # Errors
+///
+/// Returns [`TargetError::Unusable`] with the command that installs it.
+pub(crate) fn require(program: &str, package: &str) -> Result<PathBuf, TargetError> {
+    find(program).ok_or_else(|| missing(program, package))
+}
+
+/// Make the error of a program that is not here.
+pub(crate) fn missing(program: &str, package: &str) -> TargetError {
+    let why = format!("{program} is in no folder of PATH");
+    TargetError::unusable(why, install(package))
+}
+
+/// Return the command that installs a package.
+pub(crate) fn install(package: &str) -> String {
+    format!("apt-get update && apt-get install -y --no-install-recommends {package}")
+}
+
+/// Refuse to go on unless this process is root, with all that this brings except what a container may lack.
+///
+/// # Errors
+///
+/// Returns [`TargetError::Unusable`] with this reason.
+pub(crate) fn require_root(why: &str) -> Result<(), TargetError> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let remedy = "run tare as root, with sudo for example";
+    Err(TargetError::unusable(why, remedy))
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// How it ended; None if it took too long.
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Run a command that writes a few lines. One that takes too long is killed.
+///
+/// # Errors
+///
+/// Returns [`GuardError`] if it can't be started or waited for.
+pub(crate) fn run(
+    command: &mut Command,
+    limit: Duration,
+    guard: &Guard,
+) -> Result<Output, GuardError> {
+    let mut child = guard.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    finish(&mut child, limit)
+}
+
+/// Wait for a child that writes a few lines. One that takes too long is killed.
+///
+/// # Errors
+///
+/// Returns [`GuardError`] if it can't be waited for.
+pub(crate) fn finish(child: &mut OwnedChild, limit: Duration) -> Result<Output, GuardError> {
+    let status = child.wait_with_deadline(Instant::now() + limit)?;
+    if status.is_none() {
+        child.kill_group()?;
+    }
+    Ok(Output {
+        status,
+        stdout: what_is_in(child.take_stdout()),
+        stderr: what_is_in(child.take_stderr()),
+    })
+}
+
+/// Read what a process that has ended left in a pipe.
+fn what_is_in(pipe: Option<impl Read>) -> String {
+    const MOST: u64 = 4_000;
+    let mut bytes = Vec::new();
+    // What was read before an error is better than nothing.
+    let _ = pipe.map(|pipe| pipe.take(MOST).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}

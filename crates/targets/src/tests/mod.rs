@@ -1,0 +1,101 @@
+//! What tests of several targets share: plans of the real agent, and what comes of an instance.
+
+mod work;
+
+use std::fs;
+use std::time::Duration;
+
+use tare_guard::Interrupt;
+use tare_results::model::{Agent, Instance as Launched, Labels, Record};
+use tare_results::receive::{Incomplete, Received, Receiver};
+
+use crate::instance::{Ended, Ending, Instance, Watcher};
+
+pub(crate) use work::work;
+
+/// A batch of calls with a known result.
+pub(crate) const BATCH: &str = "workload=prime limit=22";
+/// A short one.
+pub(crate) const SHORT: &str = "workload=prime limit=22 repetitions=1000 bins=10 window=10";
+/// Takes hours.
+pub(crate) const LONG: &str = "workload=gap repetitions=100000000000";
+/// Threads that sleep on timers.
+pub(crate) const TIMERS: &str = "workload=wakeup bins=10";
+
+/// What came of an instance.
+pub(crate) struct Seen {
+    pub(crate) ended: Ended,
+    pub(crate) received: Result<Received, Incomplete>,
+    /// Its output.
+    pub(crate) text: String,
+}
+
+impl Seen {
+    /// Returns why it failed.
+    #[track_caller]
+    pub(crate) fn why(&self) -> &str {
+        match &self.ended.how {
+            Ending::Failed { why } => why,
+            other => panic!("{other:?}: {}", self.text),
+        }
+    }
+
+    /// Returns the records of an instance that did what it was to do.
+    #[track_caller]
+    pub(crate) fn record(self) -> Record {
+        assert_eq!(self.ended.how, Ending::Done, "{}", self.text);
+        record(self.received.unwrap())
+    }
+}
+
+#[derive(Default)]
+struct Records {
+    receiver: Receiver,
+    text: String,
+}
+
+impl Watcher for Records {
+    fn line(&mut self, line: &[u8], _at_ns: u64) {
+        self.receiver.line(line);
+        self.text.push_str(&String::from_utf8_lossy(line));
+        self.text.push('\n');
+    }
+}
+
+/// Watches an instance to its end, and makes sure that no QEMU is left.
+pub(crate) fn watch(instance: Instance, limit: Duration) -> Seen {
+    let pid = instance.pid();
+    let mut records = Records::default();
+    let interrupt = Interrupt::detached().unwrap();
+    let ended = instance.watch(limit, &interrupt, &mut records).unwrap();
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    assert!(!name.starts_with("qemu"), "QEMU {pid} is left");
+    Seen {
+        ended,
+        received: records.receiver.finish(),
+        text: records.text,
+    }
+}
+
+/// Takes the records as they were reported.
+pub(crate) fn record(received: Received) -> Record {
+    let (record, ..) = received.into_record(Agent::default(), Launched::default(), &[]);
+    record
+}
+
+/// Returns what the work of a batch yielded, and the steps of one repetition.
+pub(crate) fn result(record: &Record) -> (Option<f64>, Option<f64>) {
+    let value = |measure| record.value(measure, &Labels::default());
+    (value("result"), value("work"))
+}
+
+/// Returns how many timers each thread had, seen and missed, and a fact of the thread.
+pub(crate) fn timers<'a>(record: &'a Record, fact: &str) -> Vec<(u64, Option<&'a str>)> {
+    let sets = record.sets.iter();
+    let threads = sets.map(|head| {
+        let missed = record.value("missed", &head.labels).unwrap() as u64;
+        let told = record.programs[0].fact_of(fact, &head.labels);
+        (head.n + missed, told)
+    });
+    threads.collect()
+}
