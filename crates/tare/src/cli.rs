@@ -52,7 +52,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Take a first picture of this machine in less than a minute
+    /// Get a first picture of this machine in less than a minute
     Quick(QuickArguments),
     #[command(flatten)]
     Measure(Box<measure::MeasureCommand>),
@@ -70,41 +70,42 @@ pub enum Command {
     Cyclictest(Box<cyclictest::CyclictestArguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
-    /// Everything in the file is checked before anything starts. `tare study explain` says what
-    /// would be measured; docs/studies.md describes the format.
+    /// The whole file is checked before anything starts. `tare study explain` shows what would be
+    /// measured; docs/studies.md describes the format.
     Run(RunArguments),
     /// Check or explain study files
     Study(StudyArguments),
-    /// Repeat a published study, and tell which of its claims are reproduced here
+    /// Repeat a published study and check which of its claims are reproduced here
     ///
-    /// The report shows the published figures beside those measured, and for each claim whether it
-    /// is reproduced, not reproduced, or cannot be told here, and why.
+    /// The report shows the published figures beside those measured, and a verdict with its reason for
+    /// each claim: reproduced, not reproduced, or cannot be told here.
     Reproduce(ReproduceArguments),
-    /// Show a run again, and write its report anew
+    /// Show a run and regenerate its report
     Report(ReportArguments),
-    /// Tell what differs between runs, or within one, and how sure that is
+    /// Compare runs, or targets or loads within one
     ///
-    /// The unit is the invocation: give several folders of each side, best measured in alternation. All figures are
-    /// judged together, so that of twenty comparisons without any difference one says that there is one. A
-    /// single run against another is compared, too, and called what it is. docs/comparing.md explains.
+    /// The unit is the invocation: give several folders for each side, best measured in alternation.
+    /// All figures are judged together, so that of twenty comparisons without any difference one
+    /// reports one. A single run against another is compared, too, but the result holds only for these
+    /// two runs. docs/comparing.md explains.
     Compare(compare::CompareArguments),
-    /// Write the wake-ups of a run in the formats of other tools
+    /// Export the wake-ups of a run in other tools' formats
     Export(exchange::ExportArguments),
-    /// Make a run of what cyclictest, oslat or rtla printed
+    /// Import the output of cyclictest, oslat or rtla as a run
     Import(exchange::ImportArguments),
-    /// List the targets, and what would make each usable
+    /// List the targets and what makes each usable
     Targets(ListArguments),
     /// List, fetch, add or remove the kernels that guests boot
     Kernel(kernel::KernelArguments),
-    /// Tell what disturbs measuring on this machine, why, and what to do
+    /// Find what disturbs measurements on this machine, why, and what to do about it
     Doctor(DoctorArguments),
-    /// Boot an image of the unikernel by itself, to work on it
+    /// Boot a unikernel image by itself, to work on it
     #[command(subcommand)]
     Image(ImageCommand),
-    /// Undo what an earlier command left behind when it was killed
+    /// Undo what a killed command left behind
     ///
-    /// Every command does this when it starts. Processes, scratch folders and settings of
-    /// commands that are still running are not touched.
+    /// Every command does this when it starts. Processes, scratch folders and settings of commands
+    /// that still run are not touched.
     Clean,
 }
 
@@ -120,13 +121,13 @@ pub struct QuickArguments {
 /// The arguments of `tare run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// File of the study; with --resume only to check that it is still the same
+    /// Study file; with --resume only to check that it is still the same
     #[arg(value_name = "STUDY.toml", required_unless_present = "resume")]
     pub study: Option<PathBuf>,
-    /// Run the study's shorter variant, which its [quick] tables describe
+    /// Run the shorter variant that the study's [quick] tables describe
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
-    /// Go on with a run: do what is missing, and with --runs so many runs more
+    /// Continue a run: do what is missing; --runs adds runs
     #[arg(
         long,
         value_name = "RUN",
@@ -152,15 +153,15 @@ pub struct StudyArguments {
 /// What to do with a study.
 #[derive(Debug, Subcommand)]
 pub enum StudyCommand {
-    /// Tell everything that is wrong with study files, with line and column
+    /// Report all errors in study files, with line and column
     Check {
         /// Files to check
         #[arg(value_name = "STUDY.toml", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Say in plain words what a study measures where, how often, in which order, for how long
+    /// Explain what a study measures where, how often, in which order, for how long
     Explain {
-        /// File of the study, or the name of one that comes with tare: kot-2019
+        /// Study file, or the name of a study that comes with tare: kot-2019
         #[arg(value_name = "STUDY")]
         study: PathBuf,
         /// Explain its shorter variant
@@ -175,7 +176,7 @@ pub struct ReproduceArguments {
     /// Published study: kot-2019, landolfi-2018, includeos-2015, calder-2020, cse221-2022
     #[arg(value_name = "NAME", required_unless_present = "list")]
     pub name: Option<String>,
-    /// List the published studies, and which can be reproduced
+    /// List the published studies and which can be reproduced
     #[arg(
         long,
         conflicts_with_all = [
@@ -183,13 +184,13 @@ pub struct ReproduceArguments {
         ],
     )]
     pub list: bool,
-    /// Run a shorter variant: minutes, and wider intervals
+    /// Run a shorter variant: minutes, with wider intervals
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
     /// Run in guests that count instructions instead of time: repeats exactly, whatever the machine does
     #[arg(long, help_heading = "Run")]
     pub deterministic: bool,
-    /// Run each phase of the loads for so long: seconds, or with a unit
+    /// Length of each phase of the loads: seconds, or with a unit
     #[arg(long, value_name = "TIME", value_parser = in_seconds, help_heading = "Run")]
     pub phase: Option<u64>,
     #[command(flatten)]
@@ -216,17 +217,17 @@ pub struct ListArguments {
 /// What to do with an image.
 #[derive(Debug, Subcommand)]
 pub enum ImageCommand {
-    /// Boot it with its console on this terminal
+    /// Boot an image with its console on this terminal
     ///
-    /// The image is named as the target unikernel is, with its own name or path in front:
-    /// bench,irq=off or ./my-image,machine=pc,mem=2M. Ctrl-C ends it.
+    /// Name the image as the target unikernel, with its own name or path in front: bench,irq=off or
+    /// ./my-image,machine=pc,mem=2M. Ctrl-C ends it.
     Run(ImageRunArguments),
 }
 
 /// The arguments of `tare image run`.
 #[derive(Debug, Args)]
 pub struct ImageRunArguments {
-    /// Image: hello, bench or a path with a slash, and options of the target unikernel
+    /// Image: hello, bench or a path with a slash, with options of the target unikernel
     #[arg(value_name = "IMAGE")]
     pub image: String,
     /// Words for its command line
@@ -247,10 +248,10 @@ pub struct ImageRunArguments {
 /// The arguments of `tare doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// CPU to examine [default: the one that would be measured]
+    /// CPU to examine [default: the one to be measured]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Show what is as it should be, too
+    /// Also show what is in order
     #[arg(long)]
     pub all: bool,
     /// Print the findings as JSON

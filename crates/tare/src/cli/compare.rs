@@ -8,10 +8,10 @@ use tare_report::compare::ShiftGate;
 /// The arguments of `tare compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Run folders of the baseline; with --by the one run whose targets or loads are compared
+    /// Run folders of the baseline; with --by, the one run to compare within
     #[arg(value_name = "BASE", required_unless_present = "itself")]
     pub base: Vec<PathBuf>,
-    /// Run folders that are compared with the baseline
+    /// Run folders to compare with the baseline
     #[arg(long, value_name = "NEW", num_args = 1.., required_unless_present_any = ["by", "itself"])]
     pub to: Vec<PathBuf>,
     /// Compare within one run: its first target or load with each other one
@@ -22,22 +22,22 @@ pub struct CompareArguments {
         hide_possible_values = true
     )]
     pub by: Option<By>,
-    /// Measure this machine against itself, and print how often it is said to differ: rate of false alarms
+    /// Measure this machine against itself, and print the rate of false alarms
     #[arg(long = "self", conflicts_with_all = ["base", "to", "by", "fail_if", "allow_single", "json", "markdown"])]
     pub itself: bool,
     /// Pairs of invocations that --self measures
     #[arg(long, value_name = "N", default_value_t = 6, requires = "itself", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: u32,
-    /// What --self measures, behind --: a measuring command with its arguments
+    /// What --self measures, after --: a measuring command with its arguments
     /// [default: noise --workload gap --repetitions 20000000 --runs 6]
     #[arg(last = true, value_name = "COMMAND", requires = "itself")]
     pub command: Vec<String>,
 
-    /// End with exit code 3 if a figure is further above the baseline than a limit: 'noise/lost > +5%',
+    /// End with exit code 3 if a figure exceeds the baseline by more than a limit: 'noise/lost > +5%',
     /// 'latency.p99{load=dd} > +2us'. May be given several times
     #[arg(long, value_name = "GATE", help_heading = "Gate")]
     pub fail_if: Vec<ShiftGate>,
-    /// Let a single invocation against another fail a gate, too
+    /// Let one invocation against another fail a gate, too
     #[arg(long, requires = "fail_if", help_heading = "Gate")]
     pub allow_single: bool,
 

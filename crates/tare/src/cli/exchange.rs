@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 pub struct ExportArguments {
     /// Folder of the run [default: the newest in tare-runs]
     pub run: Option<PathBuf>,
-    /// What to write: cyclictest (its -h histogram), cyclictest-json, hgrm (HdrHistogram's percentiles),
-    /// csv (exact counts per thread and phase), raw (one wake-up a line), events (when each phase was)
+    /// Format: cyclictest (its -h histogram), cyclictest-json, hgrm (HdrHistogram's percentiles), csv
+    /// (exact counts per thread and phase), raw (one wake-up a line), events (times of the phases)
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     pub format: Format,
     /// Only the cell with this number; may be given several times
@@ -19,18 +19,18 @@ pub struct ExportArguments {
     /// Only cells of this target
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// Write response latencies, those of missed activations included, in place of service latencies
+    /// Write response latencies, including missed activations, instead of service latencies
     #[arg(long)]
     pub response: bool,
-    /// Values of cyclictest's histogram, from 0 µs on
+    /// Values of cyclictest's histogram, from 0 µs up
     #[arg(long, value_name = "US", default_value_t = 1_000)]
     pub histogram: u64,
-    /// File, or for several cells the folder, to write [default: standard output]
+    /// File to write, or folder for several cells [default: standard output]
     #[arg(long, value_name = "PATH")]
     pub output: Option<PathBuf>,
 }
 
-/// What can be written.
+/// A format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// cyclictest's histogram.
@@ -54,9 +54,9 @@ pub struct ImportArguments {
     /// hist, osnoise hist)
     #[arg(value_name = "TOOL", hide_possible_values = true)]
     pub tool: ToolName,
-    /// The file; - for standard input
+    /// Its file; - for standard input
     pub file: PathBuf,
-    /// Interval of the threads, if the file does not tell it
+    /// Interval of the threads, if the file lacks it
     #[arg(long, value_name = "US")]
     pub interval: Option<u64>,
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-TOOL]
@@ -64,7 +64,7 @@ pub struct ImportArguments {
     pub output: Option<PathBuf>,
 }
 
-/// Names a tool whose results can be read.
+/// A tool whose results can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ToolName {
     /// cyclictest of rt-tests.

@@ -15,18 +15,18 @@ pub struct KernelArguments {
 /// What to do with kernels.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
-    /// List the kernels that are here, and what could be fetched
+    /// List the kernels that are here and those that can be fetched
     List(super::ListArguments),
     /// Fetch kernels from the distribution, without root and without installing them
     ///
-    /// NAME is debian, debian-cloud or debian-rt, alone (the series that is the distribution's
-    /// default) or with a series: debian-6.1, debian-cloud-6.12. The newest version that apt's
-    /// sources offer is taken. debian-root is a whole Debian on a disk, for targets with
-    /// root=debian; it is made by debootstrap, as root, in some minutes.
+    /// NAME is debian, debian-cloud or debian-rt, alone (the distribution's default series) or with a
+    /// series: debian-6.1, debian-cloud-6.12. It fetches the newest version in apt's sources.
+    /// debian-root is a whole Debian on a disk, for targets with root=debian; debootstrap makes it, as
+    /// root, in a few minutes.
     ///
-    /// Says what it will download before it does. Nothing else in tare downloads anything.
+    /// Prints what it will download first. Nothing else in tare downloads anything.
     Fetch(FetchArguments),
-    /// Put a kernel of your own into the store
+    /// Add your own kernel to the store
     Add(AddArguments),
     /// Remove a kernel that was fetched or added
     Remove(RemoveArguments),
@@ -41,10 +41,10 @@ pub struct FetchArguments {
     /// Fetch all three flavours of series 6.1 and 6.12
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
-    /// Leave out what is here already, even if there is a newer version
+    /// Skip what is already here, even if there is a newer version
     #[arg(long)]
     pub if_missing: bool,
-    /// Say what would be downloaded, and do nothing
+    /// Print what would be downloaded, and do nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -54,10 +54,10 @@ pub struct FetchArguments {
 pub struct AddArguments {
     /// Name for it
     pub name: String,
-    /// Its compressed image: a bzImage, as /boot/vmlinuz is
+    /// Its compressed image: a bzImage, such as /boot/vmlinuz
     pub vmlinuz: PathBuf,
-    /// Folder of its modules: lib/modules/RELEASE, or one in which that is found [default: beside
-    /// the kernel, else the host's]
+    /// Folder of its modules: lib/modules/RELEASE, or one that contains it [default: beside the kernel,
+    /// else the host's]
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
 }
@@ -65,6 +65,6 @@ pub struct AddArguments {
 /// The arguments of `tare kernel remove`.
 #[derive(Debug, Args)]
 pub struct RemoveArguments {
-    /// Its name, as the list has it
+    /// Its name, as listed
     pub name: String,
 }
