@@ -67,7 +67,7 @@ impl Platform for Linux {
         self._latency = latency;
         Ok(Prepared {
             latency_held: self._latency.is_some(),
-            notices: [notice, None, None, None],
+            notice,
         })
     }
 

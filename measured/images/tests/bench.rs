@@ -3,24 +3,21 @@
 mod common;
 
 use common::{DONE, Ended, FAILED, Guest, MACHINES};
-use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{Record, Set};
-use tare_wire::rows;
+use tare_testkit::records::{Lists, Told};
+use tare_wire::line::Stream;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
-/// What a test wants to know of one guest.
-#[derive(Debug, Default)]
-struct Read {
-    set: Set<'static>,
-    result: f64,
-    work: f64,
-    /// Durations with their counts.
-    counts: Vec<(u64, u64)>,
-    timer_interrupts: Option<u64>,
-    hz: Vec<f64>,
-    failure: Option<String>,
-    last: &'static str,
+fn told(ended: &Ended) -> Told {
+    Told::read(Stream::Measured, ended.text.as_bytes())
+}
+
+/// Returns what a batch measured: its set, and how often the timer fired.
+fn read(ended: &Ended) -> (Lists, Option<u64>) {
+    let told = told(ended);
+    let lists = told.sets().remove(0);
+    lists.check();
+    (lists, told.counter("timer interrupts"))
 }
 
 fn guest(words: &str) -> Guest {
@@ -44,15 +41,13 @@ fn prime_counts_the_same_as_on_linux_on_every_machine() {
         };
         let Some(ended) = guest.boot() else { return };
         assert_eq!(ended.status, DONE, "{}", ended.text);
-        let read = read(&ended);
-        assert_eq!((read.result, read.work), (8.0, 84.0));
-        assert_eq!(
-            read.counts.iter().map(|(_, count)| count).sum::<u64>(),
-            10_000
-        );
-        assert_eq!(read.timer_interrupts, Some(0));
-        assert_eq!(read.last, "end");
-        assert!(!read.hz.is_empty(), "{machine}");
+        let told = told(&ended);
+        let value = |measure| told.value(measure, "");
+        assert_eq!((value("result"), value("work")), (Some(8.0), Some(84.0)));
+        let (lists, fired) = read(&ended);
+        assert_eq!((lists.set.n, fired), (10_000, Some(0)));
+        assert!(told.kinds().contains(&"frequency"), "{machine}");
+        assert_eq!(told.kinds().last(), Some(&"end"));
     }
 }
 
@@ -63,7 +58,7 @@ fn copy_runs_with_both_timings() {
         let Some(ended) = guest(&words).boot() else {
             return;
         };
-        assert_eq!(read(&ended).work, 1_000.0);
+        assert_eq!(told(&ended).value("work", ""), Some(1_000.0));
     }
 }
 
@@ -71,9 +66,9 @@ fn copy_runs_with_both_timings() {
 fn without_interrupts_counted_instructions_give_one_duration() {
     let guest = deterministic("workload=prime limit=22 repetitions=20000 irq=off");
     let Some(ended) = guest.boot() else { return };
-    let read = read(&ended);
-    assert_eq!(read.counts.len(), 1, "{:?}", read.counts);
-    assert_eq!(read.counts[0].1, 20_000);
+    let (lists, _) = read(&ended);
+    assert_eq!(lists.counts.len(), 1, "{:?}", lists.counts);
+    assert_eq!(lists.counts[0].count, 20_000);
 }
 
 #[test]
@@ -82,13 +77,13 @@ fn with_interrupts_there_are_delays_exactly_as_often_as_the_timer_fired() {
     let Some(quiet) = deterministic(&format!("{words} irq=off")).boot() else {
         return;
     };
-    let quiet = read(&quiet);
-    assert_eq!((quiet.set.seen, quiet.timer_interrupts), (0, Some(0)));
+    let (quiet, fired) = read(&quiet);
+    assert_eq!((quiet.set.seen, fired), (0, Some(0)));
     for hz in [250, 1_000, 20_000] {
         let words = format!("{words} irq=on timer-hz={hz}");
-        let ticking = read(&deterministic(&words).boot().unwrap());
+        let (ticking, fired) = read(&deterministic(&words).boot().unwrap());
         let expected = quiet.set.sum * hz / 1_000_000_000;
-        let fired = ticking.timer_interrupts.unwrap();
+        let fired = fired.unwrap();
         assert!(
             fired.abs_diff(expected) <= 1 + expected / 4,
             "{hz}: {fired} for {expected}"
@@ -126,7 +121,7 @@ fn the_plan_chooses_the_cpu() {
         };
         let Some(ended) = guest.boot() else { return };
         assert_eq!(ended.status, DONE, "{machine}: {}", ended.text);
-        assert_eq!(read(&ended).result, 8.0);
+        assert_eq!(told(&ended).value("result", ""), Some(8.0));
     }
 }
 
@@ -145,7 +140,7 @@ fn what_the_machine_can_not_do_is_a_failure_record() {
         };
         let Some(ended) = guest.boot() else { return };
         assert_eq!(ended.status, FAILED, "{rest}");
-        let failure = read(&ended).failure.unwrap();
+        let failure = told(&ended).failure().unwrap();
         assert!(failure.contains(what), "{failure}");
     }
 }
@@ -158,37 +153,4 @@ fn a_cpu_without_avx_measures_too() {
     };
     let Some(ended) = guest.boot() else { return };
     assert_eq!(ended.status, DONE, "{}", ended.text);
-}
-
-fn read(ended: &Ended) -> Read {
-    let mut read = Read::default();
-    let mut room = [0; MAX_PAYLOAD];
-    for line in ended.text.lines() {
-        let Line::Record { record, .. } = decode(line.as_bytes(), &mut room) else {
-            continue;
-        };
-        read.last = record.kind();
-        match record {
-            Record::Set(set) => {
-                read.set = Set {
-                    measure: "",
-                    labels: "",
-                    ..set
-                }
-            }
-            Record::Value(value) if value.measure == "result" => read.result = value.value,
-            Record::Value(value) if value.measure == "work" => read.work = value.value,
-            Record::Counts(list) => {
-                let counts = rows::counts(list).map(Result::unwrap);
-                read.counts.extend(counts.map(|row| (row.value, row.count)));
-            }
-            Record::Counter(counter) if counter.name == "timer interrupts" => {
-                read.timer_interrupts = Some(counter.count);
-            }
-            Record::Frequency(frequency) => read.hz.push(frequency.hz),
-            Record::Failure(failure) => read.failure = Some(failure.text.to_owned()),
-            _ => {}
-        }
-    }
-    read
 }

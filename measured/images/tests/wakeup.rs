@@ -3,34 +3,21 @@
 mod common;
 
 use common::{DONE, Ended, FAILED, Guest};
-use tare_wire::line::{Line, MAX_PAYLOAD, decode};
-use tare_wire::record::{Exceeded, Record, Set};
-use tare_wire::rows::{self, Count, Part};
+use tare_testkit::records::{Lists, Told};
+use tare_wire::line::Stream;
+use tare_wire::record::{Exceeded, Record};
+use tare_wire::rows::Count;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
 /// What a test wants to know of one guest.
-#[derive(Debug, Default)]
 struct Read {
+    told: Told,
     origin_ns: Option<u64>,
-    threads: Vec<Thread>,
-    counts: Vec<Count>,
-    /// When parts begin.
-    parts: Vec<Part>,
+    /// The samples of each thread, and what it missed.
+    threads: Vec<(Lists, u64)>,
     exceeded: Vec<Exceeded>,
     timer_interrupts: u64,
-    timer: Option<String>,
-    notices: Vec<String>,
-    failure: Option<String>,
-    last: &'static str,
-}
-
-/// What is told of one thread.
-#[derive(Clone, Copy, Debug, Default)]
-struct Thread {
-    set: Set<'static>,
-    missed: u64,
-    cpu: Option<u32>,
 }
 
 fn guest(words: &str) -> Guest {
@@ -65,17 +52,14 @@ fn every_activation_is_woken_for_or_missed_on_every_machine() {
         assert_eq!(ended.status, DONE, "{machine}: {}", ended.text);
         let read = read(&ended);
         assert!(read.origin_ns.is_some_and(|ns| ns >= 200_000_000));
-        let [thread] = read.threads[..] else {
-            panic!("{read:?}")
+        let [(lists, missed)] = &read.threads[..] else {
+            panic!("{:?}", read.told)
         };
-        let set = thread.set;
-        assert_eq!(set.n + thread.missed, 300, "{machine}: {thread:?}");
+        let set = lists.set;
+        assert_eq!(set.n + missed, 300, "{machine}: {set:?}");
         assert!(set.n > 0 && set.raw == set.n);
-        let counted: u64 = read.counts.iter().map(|row| row.count).sum();
-        let sum: u64 = read.counts.iter().map(|row| row.value * row.count).sum();
-        assert_eq!((counted, sum), (set.n, set.sum));
         assert!(read.timer_interrupts > 0, "{machine}");
-        assert_eq!(read.last, "end");
+        assert_eq!(read.told.kinds().last(), Some(&"end"));
     }
 }
 
@@ -98,22 +82,23 @@ fn where_instructions_are_time_no_activation_is_missed_and_each_has_its_interrup
         return;
     };
     let read = read(&ended);
-    let [thread] = read.threads[..] else {
-        panic!("{read:?}")
+    let [(lists, missed)] = &read.threads[..] else {
+        panic!("{:?}", read.told)
     };
-    let set = thread.set;
-    assert_eq!((set.n, thread.missed, set.raw), (1_000, 0, 10));
-    assert!(set.max < 100_000, "{thread:?}");
-    assert_eq!(set.parts as usize, read.parts.len());
+    let set = lists.set;
+    assert_eq!((set.n, *missed, set.raw), (1_000, 0, 10));
+    assert!(set.max < 100_000, "{set:?}");
+    assert_eq!(set.parts as usize, lists.parts.len());
     for phase in 0..4 {
         let phase_ns = phase * 25_000_000..(phase + 1) * 25_000_000;
-        let is_of_phase = |row: &&Count| phase_ns.contains(&read.parts[row.part as usize].begin);
-        let of_phase = read.counts.iter().filter(is_of_phase);
+        let is_of_phase = |row: &&Count| phase_ns.contains(&lists.parts[row.part as usize].begin);
+        let of_phase = lists.counts.iter().filter(is_of_phase);
         assert_eq!(of_phase.map(|row| row.count).sum::<u64>(), 250, "{phase}");
     }
     // One that comes early is followed by another for the rest.
     assert!((1_000..=2_000).contains(&read.timer_interrupts));
-    assert!(read.timer.unwrap().contains("APIC"));
+    let timer = read.told.fact("wake-up timer", "").unwrap();
+    assert!(timer.contains("APIC"));
 }
 
 #[test]
@@ -123,7 +108,7 @@ fn a_tick_shares_the_timer() {
         return;
     };
     let read = read(&ended);
-    assert_eq!(read.threads[0].set.n, 100);
+    assert_eq!(read.threads[0].0.set.n, 100);
     // Up to the last wake-up; a tick may fall together with one, and one that comes early is followed by
     // another.
     assert!(
@@ -136,19 +121,25 @@ fn a_tick_shares_the_timer() {
 #[test]
 fn each_thread_has_a_cpu_of_its_own() {
     let words = "interval=2ms distance=1ms duration=200ms threads=2 cpus=3";
-    for (cpu, expected) in [("", [0, 1]), ("cpu=2,1", [1, 2]), ("cpu=0,2", [0, 2])] {
+    for (cpu, expected) in [
+        ("", ["0", "1"]),
+        ("cpu=2,1", ["1", "2"]),
+        ("cpu=0,2", ["0", "2"]),
+    ] {
         let guest = Guest {
             cpus: 3,
             ..guest(&format!("{words} {cpu}"))
         };
         let Some(ended) = guest.boot() else { return };
         assert_eq!(ended.status, DONE, "{cpu}: {}", ended.text);
-        let threads = read(&ended).threads;
-        let cpus: Vec<_> = threads.iter().map(|thread| thread.cpu).collect();
-        assert_eq!(cpus, expected.map(Some), "{cpu}");
-        let due: Vec<_> = threads.iter().map(|t| t.set.n + t.missed).collect();
+        let Read { told, threads, .. } = read(&ended);
+        for (thread, expected) in expected.into_iter().enumerate() {
+            let fact = told.fact("CPU", &format!("thread={thread}"));
+            assert_eq!(fact, Some(expected), "{cpu}");
+        }
+        let due: Vec<_> = threads.iter().map(|(l, missed)| l.set.n + missed).collect();
         assert_eq!(due, [100, 67], "{cpu}");
-        assert_eq!(threads[1].set.period, 3_000_000);
+        assert_eq!(threads[1].0.set.period, 3_000_000);
     }
 }
 
@@ -160,7 +151,7 @@ fn one_thread_may_have_any_cpu() {
     };
     let Some(ended) = guest.boot() else { return };
     assert_eq!(ended.status, DONE, "{}", ended.text);
-    assert_eq!(read(&ended).threads[0].cpu, Some(1));
+    assert_eq!(read(&ended).told.fact("CPU", "thread=0"), Some("1"));
 }
 
 #[test]
@@ -170,16 +161,16 @@ fn a_latency_above_the_limit_ends_it_unless_it_is_to_go_on() {
         return;
     };
     let stopped = read(&ended);
-    assert_eq!(stopped.threads[0].set.n, 1);
+    assert_eq!(stopped.threads[0].0.set.n, 1);
     let [exceeded] = stopped.exceeded[..] else {
-        panic!("{stopped:?}")
+        panic!("{:?}", stopped.told)
     };
     assert_eq!((exceeded.set, exceeded.index), (0, 0));
-    assert_eq!(exceeded.value, stopped.threads[0].set.max);
+    assert_eq!(exceeded.value, stopped.threads[0].0.set.max);
 
     let ended = deterministic(&format!("{words} go-on=yes")).boot().unwrap();
     let went_on = read(&ended);
-    assert_eq!(went_on.threads[0].set.n, 500);
+    assert_eq!(went_on.threads[0].0.set.n, 500);
     // The first ones are listed.
     assert_eq!(went_on.exceeded.len(), 64);
     assert!(went_on.exceeded.is_sorted_by_key(|one| one.index));
@@ -190,7 +181,7 @@ fn loops_end_it_too() {
     let Some(ended) = deterministic("interval=1ms loops=20").boot() else {
         return;
     };
-    assert_eq!(read(&ended).threads[0].set.n, 20);
+    assert_eq!(read(&ended).threads[0].0.set.n, 20);
 }
 
 #[test]
@@ -200,7 +191,7 @@ fn what_needs_a_kernel_is_told_or_refused() {
         return;
     };
     assert_eq!(ended.status, DONE);
-    let notices = read(&ended).notices;
+    let notices = read(&ended).told.notices();
     assert!(
         notices.iter().any(|text| text.contains("trace=")),
         "{notices:?}"
@@ -218,56 +209,36 @@ fn what_needs_a_kernel_is_told_or_refused() {
         };
         let ended = guest.boot().unwrap();
         assert_eq!(ended.status, FAILED, "{rest}: {}", ended.text);
-        let failure = read(&ended).failure.unwrap();
+        let failure = read(&ended).told.failure().unwrap();
         assert!(failure.contains(what), "{failure}");
     }
 }
 
 fn read(ended: &Ended) -> Read {
-    let mut read = Read::default();
-    let mut room = [0; MAX_PAYLOAD];
-    for line in ended.text.lines() {
-        let Line::Record { record, .. } = decode(line.as_bytes(), &mut room) else {
-            continue;
-        };
-        read.last = record.kind();
-        match record {
-            Record::Begins(begins) => read.origin_ns = Some(begins.origin_ns),
-            Record::Set(set) => {
-                assert_eq!(set.labels, format!("thread={}", read.threads.len()));
-                assert_eq!(Some(set.first), read.origin_ns);
-                let set = Set {
-                    measure: "",
-                    labels: "",
-                    ..set
-                };
-                read.threads.push(Thread {
-                    set,
-                    ..Thread::default()
-                });
-            }
-            Record::Value(value) if value.measure == "missed" => {
-                read.threads.last_mut().unwrap().missed = value.value as u64;
-            }
-            Record::Fact(fact) if fact.name == "CPU" => {
-                read.threads.last_mut().unwrap().cpu = fact.value.parse().ok();
-            }
-            Record::Fact(fact) if fact.name == "scheduling policy" => {
-                assert_eq!(fact.value, "interrupt");
-            }
-            Record::Counts(list) => read.counts.extend(rows::counts(list).map(Result::unwrap)),
-            Record::Parts(list) => read.parts.extend(rows::parts(list).map(Result::unwrap)),
-            Record::Exceeded(exceeded) => read.exceeded.push(exceeded),
-            Record::Counter(counter) if counter.name == "timer interrupts" => {
-                read.timer_interrupts = counter.count;
-            }
-            Record::Fact(fact) if fact.name == "wake-up timer" => {
-                read.timer = Some(fact.value.to_owned());
-            }
-            Record::Notice(notice) => read.notices.push(notice.text.to_owned()),
-            Record::Failure(failure) => read.failure = Some(failure.text.to_owned()),
-            _ => {}
-        }
+    let told = Told::read(Stream::Measured, ended.text.as_bytes());
+    let begins = told.all(|record| match record {
+        Record::Begins(it) => Some(it.origin_ns),
+        _ => None,
+    });
+    let origin_ns = begins.first().copied();
+    let sets = told.sets().into_iter().map(|lists| {
+        lists.check();
+        let labels = lists.set.labels;
+        assert_eq!(labels, format!("thread={}", lists.set.number));
+        assert_eq!(Some(lists.set.first), origin_ns);
+        let policy = told.fact("scheduling policy", labels);
+        assert_eq!(policy, Some("interrupt"));
+        let missed = told.value("missed", labels).unwrap() as u64;
+        (lists, missed)
+    });
+    Read {
+        origin_ns,
+        threads: sets.collect(),
+        exceeded: told.all(|record| match record {
+            Record::Exceeded(it) => Some(*it),
+            _ => None,
+        }),
+        timer_interrupts: told.counter("timer interrupts").unwrap_or(0),
+        told,
     }
-    read
 }

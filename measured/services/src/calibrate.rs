@@ -155,11 +155,10 @@ impl Clock {
 
     /// Reads both clocks again, not before 100 ms after the first time, and writes what this and
     /// all other sources say.
-    pub fn finish(
-        self,
-        platform: &mut impl Platform,
-        output: &mut Output,
-    ) -> Result<(), WriteError> {
+    pub fn finish(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
+        use FrequencySource::{CpuidCrystal, CpuidHypervisor, DisciplinedClock, KernelClock};
+        const STEERED: &str = "rate of the synchronised system clock";
+        let platform = &mut *output.platform;
         let mut kernel = None;
         let reference = crate::output::text(&platform.reference_detail());
         let steered = platform.steering_ppm();
@@ -168,53 +167,28 @@ impl Clock {
             platform.pause(SPAN_NS.saturating_sub(now.saturating_sub(start.ns)));
             kernel = bracket(platform).map(|end| rate(start, end));
         }
-        let mut claim = |source, hz: Option<f64>, uncertainty_ppm, detail: &str| {
-            hz.map_or(Ok(()), |hz| {
-                output.put(
-                    platform,
-                    &Record::Frequency(Frequency {
-                        source,
-                        hz,
-                        uncertainty_ppm,
-                        detail,
-                    }),
-                )
-            })
+        let disciplined = |((hz, _), ppm): (_, f64)| hz / (1.0 + ppm * 1e-6);
+        let claim = |source, uncertainty_ppm, detail| {
+            move |hz| Frequency {
+                source,
+                hz,
+                uncertainty_ppm,
+                detail,
+            }
         };
-        claim(
-            FrequencySource::KernelClock,
-            kernel.map(|(hz, _)| hz),
-            kernel.map(|(_, ppm)| ppm),
-            &reference,
-        )?;
-        claim(
-            FrequencySource::DisciplinedClock,
-            kernel
-                .zip(steered)
-                .map(|((hz, _), ppm)| hz / (1.0 + ppm * 1e-6)),
-            None,
-            "rate of the synchronised system clock",
-        )?;
-        claim(
-            FrequencySource::CpuidCrystal,
-            cpuid::crystal_hz(),
-            None,
-            "CPUID leaf 0x15",
-        )?;
-        claim(
-            FrequencySource::CpuidHypervisor,
-            cpuid::hypervisor_hz(),
-            Some(cpuid::HYPERVISOR_PPM),
-            "CPUID leaf 0x40000010",
-        )?;
-        own.map_or(Ok(()), |own| {
-            claim(
-                own.source,
-                Some(own.hz),
-                Some(own.uncertainty_ppm),
-                own.detail,
-            )
-        })
+        let claims = [
+            kernel.map(|(hz, ppm)| claim(KernelClock, Some(ppm), &*reference)(hz)),
+            (kernel.zip(steered).map(disciplined)).map(claim(DisciplinedClock, None, STEERED)),
+            cpuid::crystal_hz().map(claim(CpuidCrystal, None, "CPUID leaf 0x15")),
+            cpuid::hypervisor_hz().map(claim(
+                CpuidHypervisor,
+                Some(cpuid::HYPERVISOR_PPM),
+                "CPUID leaf 0x40000010",
+            )),
+            own,
+        ];
+        let mut claims = claims.into_iter().flatten();
+        claims.try_for_each(|claim| output.put(&Record::Frequency(claim)))
     }
 }
 

@@ -23,19 +23,11 @@ impl Counted {
     }
 
     /// Writes the differences.
-    pub fn write(
-        self,
-        platform: &mut impl Platform,
-        output: &mut Output,
-    ) -> Result<(), WriteError> {
-        for ((name, before), (_, after)) in self
-            .before
-            .iter()
-            .flatten()
-            .zip(self.after.iter().flatten())
-        {
+    pub fn write(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
+        let (before, after) = (self.before.iter().flatten(), self.after.iter().flatten());
+        for ((name, before), (_, after)) in before.zip(after) {
             let count = after.wrapping_sub(*before);
-            output.put(platform, &Record::Counter(Counter { name, count }))?;
+            output.put(&Record::Counter(Counter { name, count }))?;
         }
         Ok(())
     }

@@ -2,8 +2,6 @@
 //!
 //! However many samples there are, every maximum keeps its place in time.
 
-use tare_workloads::gap::Gap;
-
 use crate::arena::Zeroed;
 
 /// Sums up the samples that start within one bin of time.
@@ -23,38 +21,20 @@ pub struct Bin {
 // SAFETY: a `repr(C)` struct of plain integers.
 unsafe impl Zeroed for Bin {}
 
-/// Is the envelope over time: bins of equal width from the first stamp on.
+/// The envelope over time, in bins of equal width. Samples come in order of time, and cost no division each.
 #[derive(Debug)]
-pub struct Envelope<'a> {
-    /// Width of a bin in TSC ticks, at least 1.
+pub(crate) struct Envelope<'a> {
+    /// Width of a bin, at least 1.
     pub width: u64,
     /// The bins.
-    pub bins: &'a [Bin],
-}
-
-impl<'a> Envelope<'a> {
-    /// Builds the envelope of a list of gaps in a spin that began at `first` and took `wall`.
-    pub fn of_gaps(first: u64, wall: u64, gaps: &[Gap], bins: &'a mut [Bin]) -> Self {
-        let mut filler = Filler::new(first, wall, bins);
-        for gap in gaps {
-            filler.add(gap.start, gap.length);
-        }
-        filler.done()
-    }
-}
-
-/// Fills an envelope by samples that come in order of time, without a division for each.
-#[derive(Debug)]
-pub(crate) struct Filler<'a> {
+    pub bins: &'a mut [Bin],
     first: u64,
-    width: u64,
-    bins: &'a mut [Bin],
     current: usize,
     /// End of the current bin, counted from the first stamp.
     current_end: u64,
 }
 
-impl<'a> Filler<'a> {
+impl<'a> Envelope<'a> {
     /// Divides `wall` from `first` on into equal bins; what starts later belongs to the last one.
     pub(crate) fn new(first: u64, wall: u64, bins: &'a mut [Bin]) -> Self {
         let width = wall.div_ceil(bins.len() as u64).max(1);
@@ -90,9 +70,9 @@ impl<'a> Filler<'a> {
         bin.longest = bin.longest.max(cycles);
     }
 
-    /// Returns the width of a bin.
-    pub(crate) fn width(&self) -> u64 {
-        self.width
+    /// Returns the greatest value.
+    pub(crate) fn longest(&self) -> u64 {
+        self.bins.iter().map(|bin| bin.longest).max().unwrap_or(0)
     }
 
     /// Empties all bins and starts from the first one.
@@ -100,13 +80,5 @@ impl<'a> Filler<'a> {
         self.bins.fill(Bin::default());
         self.current = 0;
         self.current_end = self.width;
-    }
-
-    /// Returns what was filled.
-    pub(crate) fn done(self) -> Envelope<'a> {
-        Envelope {
-            width: self.width,
-            bins: self.bins,
-        }
     }
 }

@@ -30,9 +30,10 @@ fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// Numbers records and writes them.
-#[derive(Default)]
-pub struct Output {
+/// Numbers records and writes them to a platform.
+pub struct Output<'p, P> {
+    /// The platform.
+    pub platform: &'p mut P,
     encoder: Encoder,
 }
 
@@ -40,112 +41,96 @@ pub struct Output {
     clippy::redundant_closure,
     reason = "a variant's constructor is not general over the lifetime of its list"
 )]
-impl Output {
+impl<'p, P: Platform> Output<'p, P> {
+    /// Starts with record 0.
+    pub fn new(platform: &'p mut P) -> Self {
+        let encoder = Encoder::default();
+        Self { platform, encoder }
+    }
+
     /// Writes one record.
-    pub fn put(
-        &mut self,
-        platform: &mut impl Platform,
-        record: &Record<'_>,
-    ) -> Result<(), WriteError> {
+    pub fn put(&mut self, record: &Record<'_>) -> Result<(), WriteError> {
         match self.encoder.encode(record) {
-            Ok(line) => platform.write(line),
+            Ok(line) => self.platform.write(line),
             // All texts are bounded by TEXT and all lists by the packer.
             Err(TooLong) => unreachable!("a record that does not fit into a line"),
         }
     }
 
+    /// Sends what was buffered.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.platform.flush()
+    }
+
     /// Writes a remark.
-    pub fn notice(&mut self, platform: &mut impl Platform, text: &str) -> Result<(), WriteError> {
-        self.put(platform, &Record::Notice(Notice { text }))
+    pub fn notice(&mut self, text: &str) -> Result<(), WriteError> {
+        self.put(&Record::Notice(Notice { text }))
     }
 
     /// Writes what the platform tells of the place.
-    pub fn facts(&mut self, platform: &mut impl Platform) -> Result<(), WriteError> {
+    pub fn facts(&mut self) -> Result<(), WriteError> {
         for number in 0.. {
             // A copy, because writing takes the platform, too.
             let mut value = String::<FACT>::new();
-            let Some((name, told)) = platform.fact(number) else {
+            let Some((name, told)) = self.platform.fact(number) else {
                 break;
             };
             let _ = value.push_str(cut(told, FACT));
-            self.fact(platform, name, &value)?;
+            self.fact(name, "", &value)?;
         }
         Ok(())
     }
 
-    /// Writes a fact about the place as a whole.
-    pub fn fact(
-        &mut self,
-        platform: &mut impl Platform,
-        name: &str,
-        value: &str,
-    ) -> Result<(), WriteError> {
-        let labels = "";
-        let fact = Fact {
+    /// Writes a fact about a part of the place; without labels, about the whole of it.
+    pub fn fact(&mut self, name: &str, labels: &str, value: &str) -> Result<(), WriteError> {
+        self.put(&Record::Fact(Fact {
             name,
             labels,
             value,
-        };
-        self.put(platform, &Record::Fact(fact))
+        }))
     }
 
     /// Writes numbers that are not sampled, each with its measure and unit; a mere number has no unit.
-    pub fn values(
-        &mut self,
-        platform: &mut impl Platform,
-        labels: &str,
-        values: &[(&str, &str, u64)],
-    ) -> Result<(), WriteError> {
+    pub fn values(&mut self, labels: &str, values: &[(&str, &str, u64)]) -> Result<(), WriteError> {
         for &(measure, unit, value) in values {
-            let value = Value {
+            let value = value as f64;
+            self.put(&Record::Value(Value {
                 measure,
                 labels,
                 unit,
-                value: value as f64,
-            };
-            self.put(platform, &Record::Value(value))?;
+                value,
+            }))?;
         }
         Ok(())
     }
 
     /// Writes counts per value, by rising set, part and value.
-    pub fn counts(
-        &mut self,
-        platform: &mut impl Platform,
-        counts: impl Iterator<Item = Count>,
-    ) -> Result<(), WriteError> {
-        self.list(platform, |list| Record::Counts(list), counts, Count::pack)
+    pub fn counts(&mut self, counts: impl Iterator<Item = Count>) -> Result<(), WriteError> {
+        self.list(|list| Record::Counts(list), counts, Count::pack)
     }
 
     /// Writes samples at or above the threshold of a set with such a period, by rising index.
     pub fn events(
         &mut self,
-        platform: &mut impl Platform,
         period: u64,
         samples: impl Iterator<Item = Sample>,
     ) -> Result<(), WriteError> {
         let pack = |sample: Sample, before| sample.pack(before, period);
-        self.list(platform, |list| Record::Events(list), samples, pack)
+        self.list(|list| Record::Events(list), samples, pack)
     }
 
     /// Writes samples of a set with such a period as they were, by rising index.
     pub fn raw(
         &mut self,
-        platform: &mut impl Platform,
         period: u64,
         samples: impl Iterator<Item = Sample>,
     ) -> Result<(), WriteError> {
         let pack = |sample: Sample, before| sample.pack(before, period);
-        self.list(platform, |list| Record::Raw(list), samples, pack)
+        self.list(|list| Record::Raw(list), samples, pack)
     }
 
     /// Writes the bins that hold samples.
-    pub fn envelope(
-        &mut self,
-        platform: &mut impl Platform,
-        set: u32,
-        bins: &[Bin],
-    ) -> Result<(), WriteError> {
+    pub fn envelope(&mut self, set: u32, bins: &[Bin]) -> Result<(), WriteError> {
         let filled = (0..).zip(bins).filter(|(_, bin)| bin.count > 0);
         let rows = filled.map(|(number, bin)| rows::Bin {
             set,
@@ -156,28 +141,23 @@ impl Output {
             max: bin.longest,
         });
         let pack = |row: rows::Bin, _| row.pack();
-        self.list(platform, |list| Record::Envelope(list), rows, pack)
+        self.list(|list| Record::Envelope(list), rows, pack)
     }
 
     /// Writes where parts begin.
-    pub fn parts(
-        &mut self,
-        platform: &mut impl Platform,
-        parts: impl Iterator<Item = Part>,
-    ) -> Result<(), WriteError> {
-        self.list(platform, |list| Record::Parts(list), parts, Part::pack)
+    pub fn parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), WriteError> {
+        self.list(|list| Record::Parts(list), parts, Part::pack)
     }
 
     /// Ends the sequence.
-    pub fn end(&mut self, platform: &mut impl Platform) -> Result<(), WriteError> {
+    pub fn end(&mut self) -> Result<(), WriteError> {
         let records = self.encoder.written();
-        self.put(platform, &Record::End(End { records }))
+        self.put(&Record::End(End { records }))
     }
 
     /// Packs rows into as few records as hold them, each by the row before it in the same record.
     fn list<T: Copy, const N: usize>(
         &mut self,
-        platform: &mut impl Platform,
         record: impl Fn(List<'_>) -> Record<'_>,
         items: impl Iterator<Item = T>,
         pack: impl Fn(T, Option<T>) -> [u64; N],
@@ -187,7 +167,7 @@ impl Output {
         for item in items {
             if !packer.push(pack(item, before)) {
                 let rows = packer.packed();
-                self.put(platform, &record(List { rows }))?;
+                self.put(&record(List { rows }))?;
                 packer.clear();
                 let fits = packer.push(pack(item, None));
                 debug_assert!(fits, "an empty record holds any row");
@@ -198,6 +178,6 @@ impl Output {
             return Ok(());
         }
         let rows = packer.packed();
-        self.put(platform, &record(List { rows }))
+        self.put(&record(List { rows }))
     }
 }

@@ -1,7 +1,7 @@
 //! What the surroundings of the measured code must provide: the Linux agent and the unikernel each
 //! bring their own.
 
-use tare_wire::record::FrequencySource;
+use tare_wire::record::Frequency;
 
 /// Gives memory, clocks and a way out for records.
 pub trait Platform {
@@ -41,7 +41,7 @@ pub trait Platform {
 
     /// Returns what the platform has found out of the TSC's frequency by means of its own. May
     /// take 2 ms the first time; only asked outside of timed regions.
-    fn frequency(&self) -> Option<Claim> {
+    fn frequency(&self) -> Option<Frequency<'static>> {
         None
     }
 
@@ -81,20 +81,7 @@ pub struct Prepared {
     /// Whether deep C-states are kept off.
     pub latency_held: bool,
     /// What the reader should know: what could not be done, why, and what to do.
-    pub notices: [Option<&'static str>; 4],
-}
-
-/// Is what a platform says of the TSC's frequency.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
-    /// Where the figure comes from.
-    pub source: FrequencySource,
-    /// The figure, in Hz.
-    pub hz: f64,
-    /// Uncertainty by the way it was read, in parts per million.
-    pub uncertainty_ppm: f64,
-    /// What is known beyond that, for example which timer it was.
-    pub detail: &'static str,
+    pub notice: Option<&'static str>,
 }
 
 /// Is the memory for all buffers of a batch, for the rest of the program's life.

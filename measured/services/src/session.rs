@@ -13,7 +13,7 @@ use tare_workloads::timing::bare_rdtsc;
 use crate::arena::Arena;
 use crate::calibrate::{self, Clock};
 use crate::output::{self, Output};
-use crate::platform::{MemoryError, Platform, Prepared, WriteError};
+use crate::platform::{MemoryError, Platform, WriteError};
 
 /// Says why a service ended without result.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,127 +85,92 @@ pub struct Given {
     pub hz: Option<f64>,
 }
 
-/// Prepares, lets the service measure, and writes the records of everything that happened.
+/// Prepares, lets the service do what it has to prepare before it is ready, lets it measure, and writes the records of
+/// everything that happened.
 ///
 /// # Errors
 ///
 /// Returns why there is no result; a [`Failure`] record that says the same has been written,
 /// unless writing is what failed.
-pub fn run<P: Platform>(
+pub fn run<P: Platform, T, E: From<Stop> + From<WriteError> + fmt::Display>(
     wanted: Wanted<'_>,
     platform: &mut P,
-    measure: impl FnOnce(&mut P, &mut Output, Given) -> Result<(), Stop>,
-) -> Result<(), Stop> {
-    run_prepared(wanted, platform, |_, given| Ok(given), measure)
-}
-
-/// Does the same for a service that has more to prepare before it is ready, and more reasons to fail.
-///
-/// # Errors
-///
-/// Returns why there is no result, as [`run`] does.
-pub fn run_prepared<P: Platform, T, E: From<Stop> + fmt::Display>(
-    wanted: Wanted<'_>,
-    platform: &mut P,
-    prepare: impl FnOnce(&mut P, Given) -> Result<T, E>,
-    measure: impl FnOnce(&mut P, &mut Output, T) -> Result<(), E>,
+    prepare: impl FnOnce(Given) -> Result<T, E>,
+    measure: impl FnOnce(&mut Output<'_, P>, T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut output = Output::default();
-    let ran = reported(wanted, platform, &mut output, prepare, measure);
+    let mut output = Output::new(platform);
+    let ran = reported(wanted, &mut output, prepare, measure);
     if let Err(why) = &ran {
         let text = output::text(why);
-        let told = output.put(platform, &Record::Failure(Failure { text: &text }));
+        let told = output.put(&Record::Failure(Failure { text: &text }));
         // If writing is what failed, it fails again.
-        let _ = told.and_then(|()| platform.flush());
+        let _ = told.and_then(|()| output.flush());
     }
     ran
 }
 
-fn reported<P: Platform, T, E: From<Stop>>(
+fn reported<P: Platform, T, E: From<Stop> + From<WriteError>>(
     wanted: Wanted<'_>,
-    platform: &mut P,
-    output: &mut Output,
-    prepare: impl FnOnce(&mut P, Given) -> Result<T, E>,
-    measure: impl FnOnce(&mut P, &mut Output, T) -> Result<(), E>,
+    output: &mut Output<'_, P>,
+    prepare: impl FnOnce(Given) -> Result<T, E>,
+    measure: impl FnOnce(&mut Output<'_, P>, T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (ready, prepared, clock, given) = get_ready(&wanted, platform, output)?;
+    let (ready, notice, clock, given) = get_ready(wanted, output)?;
     let costs = given.costs;
-    let own = prepare(platform, given)?;
-    announce(ready, &prepared, costs, platform, output).map_err(Stop::from)?;
-    measure(platform, output, own)?;
-    Ok(finish(clock, platform, output).map_err(Stop::from)?)
+    let own = prepare(given)?;
+    output.put(&Record::Ready(Ready {
+        tsc: bare_rdtsc(),
+        monotonic_ns: output.platform.monotonic_ns(),
+        ..ready
+    }))?;
+    if let Some(notice) = notice {
+        output.notice(notice)?;
+    }
+    if !ready.locked {
+        output.notice(
+            "the buffers are touched but not locked in memory: raise RLIMIT_MEMLOCK (ulimit -l) \
+             or run with CAP_IPC_LOCK",
+        )?;
+    }
+    output.put(&Record::Calibration(costs))?;
+    output.flush()?;
+    measure(output, own)?;
+    clock.finish(output)?;
+    output.facts()?;
+    output.end()?;
+    Ok(output.flush()?)
 }
 
 /// Says who speaks, takes the memory and calibrates.
 fn get_ready(
-    wanted: &Wanted<'_>,
-    platform: &mut impl Platform,
-    output: &mut Output,
-) -> Result<(Ready, Prepared, Clock, Given), Stop> {
-    let hello = Hello {
+    wanted: Wanted<'_>,
+    output: &mut Output<'_, impl Platform>,
+) -> Result<(Ready, Option<&'static str>, Clock, Given), Stop> {
+    output.put(&Record::Hello(Hello {
         protocol: tare_wire::PROTOCOL,
-        version: platform.version(),
-        environment: platform.environment(),
+        version: output.platform.version(),
+        environment: output.platform.environment(),
         plan: &output::text(&wanted.plan),
-    };
-    output.put(platform, &Record::Hello(hello))?;
+    }))?;
     // Whoever waits for it need not wait for the calibration as well.
-    platform.flush()?;
+    output.flush()?;
     wanted.allowed?;
 
+    let platform = &mut *output.platform;
     let prepared = platform.prepare(wanted.cpu).map_err(Stop::Place)?;
     let memory = platform.memory(wanted.bytes + calibrate::arena_bytes())?;
-    let locked = memory.locked;
     let mut arena = Arena::new(memory.bytes);
     let ready = Ready {
         tsc: 0,
         monotonic_ns: None,
         cpu: wanted.cpu,
         buffer_bytes: arena.bytes_left() as u64,
-        locked,
+        locked: memory.locked,
         latency_held: prepared.latency_held,
     };
     let clock = Clock::start(platform);
     let costs = calibrate::costs(&mut arena);
     let hz = clock.estimate_hz(platform);
-    Ok((ready, prepared, clock, Given { arena, costs, hz }))
-}
-
-/// Says what the TSC's frequency and the place are, and ends the records.
-fn finish(
-    clock: Clock,
-    platform: &mut impl Platform,
-    output: &mut Output,
-) -> Result<(), WriteError> {
-    clock.finish(platform, output)?;
-    output.facts(platform)?;
-    output.end(platform)?;
-    platform.flush()
-}
-
-fn announce(
-    ready: Ready,
-    prepared: &Prepared,
-    costs: Calibration,
-    platform: &mut impl Platform,
-    output: &mut Output,
-) -> Result<(), WriteError> {
-    let ready = Ready {
-        tsc: bare_rdtsc(),
-        monotonic_ns: platform.monotonic_ns(),
-        ..ready
-    };
-    output.put(platform, &Record::Ready(ready))?;
-    for notice in prepared.notices.iter().flatten() {
-        output.notice(platform, notice)?;
-    }
-    if !ready.locked {
-        output.notice(
-            platform,
-            "the buffers are touched but not locked in memory: raise RLIMIT_MEMLOCK (ulimit -l) \
-             or run with CAP_IPC_LOCK",
-        )?;
-    }
-    output.put(platform, &Record::Calibration(costs))?;
-    platform.flush()
+    let given = Given { arena, costs, hz };
+    Ok((ready, prepared.notice, clock, given))
 }

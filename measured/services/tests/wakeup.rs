@@ -1,15 +1,13 @@
-//! What a recorder reports, against a model that keeps everything in maps.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! What a recorder reports, against what is folded in the plainest way.
 
 use proptest::prelude::*;
 use tare_services::output::Output;
 use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
-use tare_services::wakeup::{Identity, Pace, Plan, Recorder, Snapshot, arena_bytes};
-use tare_wire::line::{Line, MAX_PAYLOAD, decode};
+use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes};
+use tare_testkit::records::{Lists, Room, Told};
+use tare_wire::line::Stream;
 use tare_wire::phases::{SLOTS, slot_begin_ns};
-use tare_wire::record::{Record, Set, Unit};
-use tare_wire::rows;
+use tare_wire::record::{Live, Record, Set, Unit};
 
 /// Keeps the lines; nothing else is asked of it.
 #[derive(Default)]
@@ -63,25 +61,11 @@ impl Platform for Lines {
     }
 }
 
-/// What a report says of one thread.
-#[derive(Debug, Default, PartialEq)]
-struct Report {
-    /// Rows of (part, latency, count).
-    counts: Vec<(u64, u64, u64)>,
-    peaks: Vec<(u64, u64)>,
-    raw: Vec<(u64, u64)>,
-    bins: Vec<[u64; 5]>,
-    /// When each part begins, counted from the first activation; empty if there is one.
-    parts: Vec<u64>,
-    set: Set<'static>,
-    missed: u64,
-}
-
 const NUMBER: u32 = 3;
 const ORIGIN_NS: u64 = 5_000_000_000;
 
-/// Writes the records and reads them again.
-fn report(recorder: Recorder) -> Report {
+/// Writes the records and reads them again: the set with its lists, and what was missed.
+fn report(recorder: Recorder, period: u64) -> (Lists, u64) {
     let identity = Identity {
         tid: 7,
         cpu: Some(1),
@@ -89,191 +73,65 @@ fn report(recorder: Recorder) -> Report {
         priority: 95,
     };
     let mut lines = Lines::default();
-    recorder
-        .report(identity, ORIGIN_NS, &mut lines, &mut Output::default())
-        .unwrap();
-    let mut report = Report::default();
-    let mut facts = vec![];
-    let mut room = [0; MAX_PAYLOAD];
-    for line in lines.0.split(|byte| *byte == b'\n') {
-        match decode(line, &mut room) {
-            Line::Record {
-                record: Record::Fact(fact),
-                ..
-            } => facts.push([fact.name, fact.labels, fact.value].join("; ")),
-            Line::Record { record, .. } => report.read(&record),
-            other => assert_eq!(other, Line::Other),
-        }
-    }
-    let interval = format!("interval; thread=3; {} ns", report.set.period);
-    let expected = [
-        "thread id; thread=3; 7",
-        "CPU; thread=3; 1",
-        "scheduling policy; thread=3; fifo",
-        "priority; thread=3; 95",
-        &interval,
-    ];
-    assert_eq!(facts, expected);
-    report
-}
-
-impl Report {
-    fn read(&mut self, record: &Record<'_>) {
-        let period = self.set.period;
-        let samples = |list| {
-            let samples = rows::samples(list, move |set| (set == NUMBER).then_some(period));
-            samples.map(move |sample| {
-                let sample = sample.unwrap();
-                assert_eq!(sample.time, sample.index * period);
-                (sample.index, sample.value)
-            })
+    // As if other sets had come before.
+    let mut output = Output::new(&mut lines);
+    for number in 0..NUMBER {
+        let set = Set {
+            number,
+            ..Set::default()
         };
-        match *record {
-            Record::Set(set) => {
-                assert_eq!((set.measure, set.labels), ("latency", "thread=3"));
-                self.set = Set {
-                    measure: "",
-                    labels: "",
-                    ..set
-                };
-            }
-            Record::Value(value) => {
-                assert_eq!(value.labels, "thread=3");
-                match value.measure {
-                    "missed" => self.missed = value.value as u64,
-                    other => assert_eq!((other, value.unit), ("recording time", "ns")),
-                }
-            }
-            Record::Counts(list) => {
-                for row in rows::counts(list) {
-                    let row = row.unwrap();
-                    assert_eq!(row.set, NUMBER);
-                    self.counts.push((row.part.into(), row.value, row.count));
-                }
-            }
-            Record::Parts(list) => {
-                let parts = rows::parts(list).map(Result::unwrap);
-                self.parts.extend(parts.map(|part| part.begin));
-            }
-            Record::Events(list) => self.peaks.extend(samples(list)),
-            Record::Raw(list) => self.raw.extend(samples(list)),
-            Record::Envelope(list) => {
-                let bins = rows::bins(list).map(|bin| bin.unwrap().pack());
-                self.bins.extend(bins.map(|[_, rest @ ..]| rest));
-            }
-            ref other => panic!("{other:?}"),
-        }
+        output.put(&Record::Set(set)).unwrap();
     }
-
-    /// Checks what must fit together in every report: the laboratory refuses it otherwise.
-    fn check(&self) {
-        let counted: u64 = self.counts.iter().map(|(_, _, count)| count).sum();
-        assert_eq!(counted + self.set.uncounted, self.set.n);
-        let sum: u64 = self.counts.iter().map(|(_, ns, count)| ns * count).sum();
-        assert_eq!(sum + self.set.uncounted_sum, self.set.sum);
-        assert!(self.counts.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
-        assert_eq!(self.bins.iter().map(|bin| bin[1]).sum::<u64>(), self.set.n);
-        assert_eq!(
-            self.bins.iter().map(|bin| bin[2]).sum::<u64>(),
-            self.set.sum
-        );
-        for list in [&self.peaks, &self.raw] {
-            assert!(list.is_sorted_by(|a, b| a.0 < b.0));
-            let last = list.last().map_or(0, |(activation, _)| activation + 1);
-            assert!(last <= self.set.n + self.missed);
-        }
+    recorder.report(identity, ORIGIN_NS, &mut output).unwrap();
+    let told = Told::read(Stream::Measured, &lines.0);
+    let interval = format!("{period} ns");
+    for (fact, value) in [
+        ("thread id", "7"),
+        ("CPU", "1"),
+        ("scheduling policy", "fifo"),
+        ("priority", "95"),
+        ("interval", &interval),
+    ] {
+        assert_eq!(told.fact(fact, "thread=3"), Some(value));
     }
+    assert!(told.value("recording time", "thread=3").is_some());
+    let lists = told.sets().pop().unwrap();
+    lists.check();
+    (lists, told.value("missed", "thread=3").unwrap() as u64)
 }
 
-/// Keeps all in maps, and says afterwards what a recorder with `room` different values must report.
-fn model(plan: &Plan, wakeups: &[(u64, u64)], missed: u64, room: usize) -> Report {
-    let interval_ns = plan.interval_of(NUMBER);
+/// Says what a recorder with room for so many different values must report.
+fn model(plan: &Plan, wakeups: &[(u64, u64)], values: usize) -> Lists {
+    let period = plan.interval_of(NUMBER);
     let duration_ns = plan.duration_ns.unwrap();
-    let threshold_ns = plan.threshold_ns.unwrap_or(interval_ns);
     let phase_ns = (duration_ns / u64::from(plan.phases)).max(1);
-    let slots = if plan.phases > 1 { SLOTS } else { 1 };
-    let begins_of = |phase| {
+    let begins = (0..plan.phases).flat_map(|phase| {
         let begin = move |slot| u64::from(phase) * phase_ns + slot_begin_ns(phase_ns, slot);
-        (0..slots).map(begin)
-    };
-    let begins: Vec<u64> = (0..plan.phases).flat_map(begins_of).collect();
-    let mut set = Set {
+        (0..SLOTS).map(begin)
+    });
+    let begins: Vec<u64> = begins.filter(|_| plan.phases > 1).collect();
+    let set = Set {
         number: NUMBER,
+        measure: "latency",
+        labels: "thread=3",
         unit: Unit::Ns,
-        min: u64::MAX,
         first: ORIGIN_NS,
-        last: ORIGIN_NS,
-        period: interval_ns,
-        threshold: threshold_ns,
+        period,
+        threshold: plan.threshold_ns.unwrap_or(period),
         bin: duration_ns.div_ceil(plan.bins.into()),
-        parts: plan.phases * slots,
         ..Set::default()
     };
-    let mut report = Report {
-        missed,
-        ..Report::default()
+    let most = plan.activations(NUMBER);
+    let room = Room {
+        values,
+        events: plan.capacity.min(most) as usize,
+        raw: plan.raw.min(most) as usize,
+        bins: plan.bins.into(),
     };
-    let mut counts = BTreeMap::<(u64, u64), u64>::new();
-    let mut bins = BTreeMap::<u64, [u64; 4]>::new();
-    let mut known = BTreeSet::new();
-    for &(activation, latency_ns) in wakeups {
-        let planned_ns = activation * interval_ns;
-        let part = begins
-            .iter()
-            .rposition(|begin| *begin <= planned_ns)
-            .unwrap() as u64;
-        set.n += 1;
-        set.sum += latency_ns;
-        set.min = set.min.min(latency_ns);
-        set.max = set.max.max(latency_ns);
-        set.last = ORIGIN_NS + planned_ns + latency_ns;
-        if report.raw.len() < plan.raw.min(plan.activations(NUMBER)) as usize {
-            report.raw.push((activation, latency_ns));
-        }
-        let mut is_listed = false;
-        if latency_ns >= threshold_ns {
-            set.seen += 1;
-            is_listed = report.peaks.len() < plan.capacity.min(plan.activations(NUMBER)) as usize;
-            if is_listed {
-                report.peaks.push((activation, latency_ns));
-            } else {
-                set.unkept_max = set.unkept_max.max(latency_ns);
-                set.unkept_sum += latency_ns;
-            }
-        }
-        if known.len() < room {
-            known.insert((part, latency_ns));
-        }
-        if known.contains(&(part, latency_ns)) || is_listed {
-            *counts.entry((part, latency_ns)).or_default() += 1;
-        } else {
-            set.uncounted += 1;
-            set.uncounted_sum += latency_ns;
-            set.uncounted_max = set.uncounted_max.max(latency_ns);
-        }
-        let bin = (planned_ns / set.bin).min(u64::from(plan.bins) - 1);
-        let bin = bins.entry(bin).or_insert([0, 0, u64::MAX, 0]);
-        *bin = [
-            bin[0] + 1,
-            bin[1] + latency_ns,
-            bin[2].min(latency_ns),
-            bin[3].max(latency_ns),
-        ];
-    }
-    let rows = counts.into_iter();
-    report.counts = rows.map(|((part, ns), n)| (part, ns, n)).collect();
-    let bins = bins.into_iter();
-    report.bins = bins.map(|(n, [a, b, c, d])| [n, a, b, c, d]).collect();
-    if begins.len() > 1 {
-        report.parts = begins;
-    }
-    if set.n == 0 {
-        set.min = 0;
-    }
-    set.kept = report.peaks.len() as u64;
-    set.raw = report.raw.len() as u64;
-    report.set = set;
-    report
+    let samples = wakeups
+        .iter()
+        .map(|&(index, ns)| (index, index * period, ns));
+    Lists::fold(set, &begins, samples, room)
 }
 
 fn recorder(plan: &Plan) -> Recorder {
@@ -331,9 +189,8 @@ proptest! {
             missed += before;
         }
         prop_assert_eq!(wakeups.len() as u64 + missed, plan.activations(NUMBER));
-        let reported = report(recorder);
-        reported.check();
-        prop_assert_eq!(reported, model(&plan, &wakeups, missed, usize::MAX));
+        let expected = (model(&plan, &wakeups, usize::MAX), missed);
+        prop_assert_eq!(report(recorder, INTERVAL_NS), expected);
     }
 
     #[test]
@@ -345,9 +202,7 @@ proptest! {
         for (activation, latency_ns) in &wakeups {
             recorder.record(*activation, *latency_ns);
         }
-        let reported = report(recorder);
-        reported.check();
-        prop_assert_eq!(reported, model(&plan, &wakeups, 0, 48));
+        prop_assert_eq!(report(recorder, INTERVAL_NS).0, model(&plan, &wakeups, 48));
     }
 }
 
@@ -366,10 +221,9 @@ fn long_lists_go_over_many_lines() {
     for (activation, latency_ns) in &wakeups {
         recorder.record(*activation, *latency_ns);
     }
-    let reported = report(recorder);
-    reported.check();
+    let (reported, _) = report(recorder, INTERVAL_NS);
     assert_eq!(reported.counts.len(), 50_000);
-    assert_eq!(reported, model(&plan, &wakeups, 0, usize::MAX));
+    assert_eq!(reported, model(&plan, &wakeups, usize::MAX));
 }
 
 #[test]
@@ -381,12 +235,11 @@ fn calibrating_leaves_nothing_behind() {
         let mut recorder = recorder(&plan);
         let clock = std::time::Instant::now();
         recorder.calibrate(|| clock.elapsed().as_nanos() as u64);
-        assert_eq!(recorder.progress().snapshot(), Snapshot::default());
+        assert_eq!(recorder.progress().snapshot(), Live::default());
         recorder.record(0, 1_234);
-        assert_eq!(recorder.progress().snapshot().min_ns, 1_234);
-        let reported = report(recorder);
-        reported.check();
-        assert_eq!(reported, model(&plan, &[(0, 1_234)], 0, usize::MAX));
+        assert_eq!(recorder.progress().snapshot().min, 1_234);
+        let (reported, _) = report(recorder, plan.interval_ns);
+        assert_eq!(reported, model(&plan, &[(0, 1_234)], usize::MAX));
     }
 }
 
@@ -409,10 +262,15 @@ fn another_thread_sees_how_far_one_is() {
     }
     measuring.join().unwrap();
     let seen = progress.snapshot();
-    assert_eq!(
-        (seen.min_ns, seen.max_ns, seen.last_ns),
-        (500, 10_499, 10_499)
-    );
-    assert_eq!((seen.n, seen.missed), (10_000, 3));
-    assert_eq!(seen.sum_ns, 10_000 * 500 + 9_999 * 10_000 / 2);
+    let sum = 10_000 * 500 + 9_999 * 10_000 / 2;
+    let expected = Live {
+        n: 10_000,
+        missed: 3,
+        min: 500,
+        last: 10_499,
+        sum,
+        max: 10_499,
+        ..Live::default()
+    };
+    assert_eq!(seen, expected);
 }

@@ -1,17 +1,16 @@
 //! The recorder under a real kernel: a thread that sleeps, and one that keeps it from running.
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use tare_wire::packed::Packed;
 use tare_wire::record::Record;
 use tare_wire::trace::{Kind, Task, unzigzag};
 
 use super::*;
+use crate::threads::clock::{now_ns, sleep_until};
 
 const INTERVAL_NS: u64 = 1_000_000;
 
@@ -66,19 +65,6 @@ impl Told {
     }
 }
 
-fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-fn sleep_until(ns: u64) {
-    let until = Timespec {
-        tv_sec: (ns / 1_000_000_000) as i64,
-        tv_nsec: (ns % 1_000_000_000) as i64,
-    };
-    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
-}
-
 /// Returns the last CPU that this process may use, pins the calling thread to it, and records there.
 fn prepared(worst: u32) -> Option<(Flight, Keeper)> {
     let allowed = sched_getaffinity(None).unwrap();
@@ -89,17 +75,10 @@ fn prepared(worst: u32) -> Option<(Flight, Keeper)> {
     match Flight::open([(7, Some(cpu as u32))].into_iter(), worst) {
         Ok((flight, mut keepers)) => Some((flight, keepers.pop()?)),
         Err(trouble) => {
-            skip(&trouble.to_string());
+            tare_testkit::skip("trace events", &trouble.to_string());
             None
         }
     }
-}
-
-/// Says by name what is skipped, as `tare_testkit::skip` does in the laboratory's workspace.
-fn skip(why: &str) {
-    let text = format!("skipped: trace events: {why}");
-    assert!(std::env::var_os("TARE_SKIP_NOTHING").is_none(), "{text}");
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Takes some samples of the calling thread, and returns what was recorded.

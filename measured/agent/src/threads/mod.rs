@@ -20,7 +20,7 @@
 //! * [`trouble`]: what can keep a measurement from being made.
 
 mod begin;
-mod clock;
+pub mod clock;
 mod facts;
 mod group;
 mod placing;
@@ -63,7 +63,7 @@ const COMFORT: u64 = 2;
 ///
 /// # Errors
 ///
-/// Returns why there is no result, as [`session::run_prepared`] does.
+/// Returns why there is no result, as [`session::run`] does.
 pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Trouble> {
     // Preparing pins this thread to the CPU that is calibrated, which is the first one that measures.
     let allowed_cpus = placing::allowed();
@@ -74,11 +74,11 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Trouble> {
         cpu: plan.cpu_of(0),
         bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
     };
-    session::run_prepared(
+    session::run(
         wanted,
         platform,
-        |_, given| Ready::prepare(plan, &allowed_cpus?, given),
-        |platform, output, ready| ready.measure(plan, platform, output),
+        |given| Ready::prepare(plan, &allowed_cpus?, given),
+        |output, ready| ready.measure(plan, output),
     )
 }
 
@@ -127,31 +127,26 @@ impl Ready {
     }
 
     /// Lets the threads measure, and writes what they tell meanwhile and afterwards.
-    fn measure(
-        self,
-        plan: &Plan,
-        platform: &mut impl Platform,
-        output: &mut Output,
-    ) -> Result<(), Trouble> {
+    fn measure(self, plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
         for notice in self.notices(plan) {
-            output.notice(platform, &output::text(&notice))?;
+            output.notice(&output::text(&notice))?;
         }
         let origin_ns = now_ns() + LEAD_NS;
-        output.put(platform, &Record::Begins(Begins { origin_ns }))?;
-        platform.flush()?;
+        output.put(&Record::Begins(Begins { origin_ns }))?;
+        output.flush()?;
         begin::tell(origin_ns).map_err(|source| Trouble::System {
             what: "way to tell the load when to begin",
             source,
         })?;
         self.shared.release(Some(origin_ns));
         let watch = Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns);
-        let watched = watch.until_all_end(platform, output);
+        let watched = watch.until_all_end(output);
         if watched.is_err() {
             placing::move_others(&self.place.cpus);
         }
         watched?;
         let flight = self.flight.and_then(Result::ok);
-        report(plan, self.threads, flight, origin_ns, platform, output)
+        report(plan, self.threads, flight, origin_ns, output)
     }
 
     /// Says what the reader of the figures should know.
@@ -201,8 +196,7 @@ fn report(
     threads: Vec<Thread>,
     flight: Option<Flight>,
     origin_ns: u64,
-    platform: &mut impl Platform,
-    output: &mut Output,
+    output: &mut Output<'_, impl Platform>,
 ) -> Result<(), Trouble> {
     let facts = facts::facts(&threads);
     let lost: u64 = threads.iter().map(|t| t.voice.exceedings.lost()).sum();
@@ -215,32 +209,26 @@ fn report(
             priority: thread.scheduling.priority(),
         };
         let (recorder, keeper) = thread.join();
-        recorder.report(identity, origin_ns, platform, output)?;
+        recorder.report(identity, origin_ns, output)?;
         keepers.extend(keeper.map(|keeper| (identity.tid, keeper)));
     }
     if let Some(flight) = flight {
         let trace = flight.finish(&keepers);
-        trace.records(|record| output.put(platform, record))?;
-        second_opinion(plan, platform, output)?;
+        trace.records(|record| output.put(record))?;
+        second_opinion(plan, output)?;
     }
     if lost > 0 {
-        output.notice(
-            platform,
-            "values above the limit came too fast to be told at once; they are counted",
-        )?;
+        output
+            .notice("values above the limit came too fast to be told at once; they are counted")?;
     }
     for (name, value) in &facts {
-        output.fact(platform, name, value)?;
+        output.fact(name, "", value)?;
     }
     Ok(())
 }
 
 /// Lets the kernel's own tracer measure, too, where it can and nobody else has to do with it.
-fn second_opinion(
-    plan: &Plan,
-    platform: &mut impl Platform,
-    output: &mut Output,
-) -> Result<(), Trouble> {
+fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
     // After several phases the load is over.
     let Some(cpu) = plan
         .cpu_of(0)
@@ -251,12 +239,12 @@ fn second_opinion(
     match flight::timerlat::run(cpu, plan.interval_ns) {
         Ok(facts) => {
             for (name, value) in facts.iter().flatten() {
-                output.fact(platform, name, value)?;
+                output.fact(name, "", value)?;
             }
         }
         Err(source) => {
             let text = format!("the kernel's tracer timerlat can't be used: {source}");
-            output.notice(platform, &output::text(&text))?;
+            output.notice(&output::text(&text))?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tare_services::output::Output;
 use tare_services::platform::Platform;
 use tare_services::wakeup::Plan;
-use tare_wire::record::{Exceeded, Record};
+use tare_wire::record::{Exceeded, Live, Record};
 
 use super::clock::now_ns;
 use super::shared::Shared;
@@ -67,18 +67,14 @@ impl<'a> Watch<'a> {
     /// # Errors
     ///
     /// Returns [`Trouble::Stuck`] if a thread does not run any more, [`Trouble::Stop`] if nobody reads.
-    pub fn until_all_end(
-        mut self,
-        platform: &mut impl Platform,
-        output: &mut Output,
-    ) -> Result<(), Trouble> {
+    pub fn until_all_end(mut self, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
         loop {
             self.wait();
             self.shared.clear_news();
             if self.signals.came() {
                 self.shared.stop();
             }
-            let told = self.tell(platform, output);
+            let told = self.tell(output);
             if told.is_err() {
                 self.shared.stop();
             }
@@ -125,7 +121,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Writes what there is to tell.
-    fn tell(&mut self, platform: &mut impl Platform, output: &mut Output) -> Result<(), Trouble> {
+    fn tell(&mut self, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
         let mut has_told = false;
         for thread in self.threads {
             while let Some(exceeding) = thread.voice.exceedings.take() {
@@ -134,7 +130,7 @@ impl<'a> Watch<'a> {
                     index: exceeding.index,
                     value: exceeding.value_ns,
                 };
-                output.put(platform, &Record::Exceeded(exceeded))?;
+                output.put(&Record::Exceeded(exceeded))?;
                 has_told = true;
             }
         }
@@ -143,10 +139,10 @@ impl<'a> Watch<'a> {
             && now >= live_ns
         {
             for thread in self.threads {
-                let snapshot = thread.progress.snapshot();
-                if snapshot.n > 0 {
-                    let live = snapshot.record(thread.number, thread.tid);
-                    output.put(platform, &Record::Live(live))?;
+                let (set, tid) = (thread.number, thread.tid);
+                let live = thread.progress.snapshot();
+                if live.n > 0 {
+                    output.put(&Record::Live(Live { set, tid, ..live }))?;
                 }
             }
             let periods = (now - live_ns) / period_ns.max(1) + 1;
@@ -154,7 +150,7 @@ impl<'a> Watch<'a> {
             has_told = true;
         }
         if has_told {
-            platform.flush()?;
+            output.flush()?;
         }
         Ok(())
     }

@@ -14,88 +14,51 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use tare_load_driver::Load;
-use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
-use tare_wire::record::Record;
+use tare_testkit::records::Told;
+use tare_wire::line::Stream;
+use tare_wire::record::{Achieved, Left, Phase, Record};
 
 /// Is the exit code of the shell if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
 
-/// Is what a test wants to know of one load.
+/// What a test wants to know of one load.
 #[derive(Debug, Default)]
 struct Read {
-    kinds: Vec<String>,
-    achieved: Vec<(String, u64)>,
-    notices: Vec<String>,
-    phases: Vec<Phase>,
-    left: Vec<Left>,
-    failure: Option<String>,
-}
-
-/// Is one phase of a schedule.
-#[derive(Debug)]
-struct Phase {
-    number: u32,
-    load: String,
-    due_ns: u64,
-    started_ns: u64,
-    stopping_ns: u64,
-    stopped_ns: u64,
-    last_tool: Option<String>,
-    /// What is counted in it.
-    counted: Vec<String>,
-}
-
-/// Is a tool that was left running.
-#[derive(Debug)]
-struct Left {
-    tool: String,
-    pid: u32,
-    phase: u32,
-    until: u32,
-    ended: bool,
+    kinds: Vec<&'static str>,
+    achieved: Vec<Achieved<'static>>,
+    notices: Vec<&'static str>,
+    phases: Vec<Phase<'static>>,
+    /// What is counted in each phase.
+    counted: Vec<Vec<&'static str>>,
+    left: Vec<Left<'static>>,
+    failure: Option<&'static str>,
 }
 
 impl Read {
     fn of(output: &Output) -> Self {
-        let mut read = Self::default();
-        let mut room = [0; MAX_PAYLOAD];
-        for line in output
-            .stdout
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
-            let Line::Record { sequence, record } = decode_of(Stream::Load, line, &mut room) else {
-                panic!("no record: {}", String::from_utf8_lossy(line));
-            };
-            assert_eq!(sequence, read.kinds.len() as u64);
-            read.kinds.push(record.kind().to_owned());
+        let told = Told::read(Stream::Load, &output.stdout);
+        let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(told.records.len(), lines, "each line is a record");
+        let mut read = Self {
+            kinds: told.kinds(),
+            notices: told.notices(),
+            failure: told.failure(),
+            ..Self::default()
+        };
+        for record in told.records {
             match record {
                 Record::Achieved(it) => {
                     assert!(it.ns > 0);
-                    if let Some(phase) = read.phases.last_mut() {
-                        phase.counted.push(it.what.to_owned());
+                    if let Some(counted) = read.counted.last_mut() {
+                        counted.push(it.what);
                     }
-                    read.achieved.push((it.what.to_owned(), it.amount));
+                    read.achieved.push(it);
                 }
-                Record::Notice(it) => read.notices.push(it.text.to_owned()),
-                Record::Phase(it) => read.phases.push(Phase {
-                    number: it.number,
-                    load: it.load.to_owned(),
-                    due_ns: it.due_ns,
-                    started_ns: it.started_ns,
-                    stopping_ns: it.stopping_ns,
-                    stopped_ns: it.stopped_ns,
-                    last_tool: it.last_tool.map(str::to_owned),
-                    counted: Vec::new(),
-                }),
-                Record::Left(it) => read.left.push(Left {
-                    tool: it.tool.to_owned(),
-                    pid: it.pid,
-                    phase: it.phase,
-                    until: it.until,
-                    ended: it.ended,
-                }),
-                Record::Failure(it) => read.failure = Some(it.text.to_owned()),
+                Record::Phase(it) => {
+                    read.phases.push(it);
+                    read.counted.push(Vec::new());
+                }
+                Record::Left(it) => read.left.push(it),
                 _ => {}
             }
         }
@@ -103,8 +66,14 @@ impl Read {
     }
 
     fn amount(&self, what: &str) -> u64 {
-        let named = self.achieved.iter().find(|(name, _)| name == what);
-        named.unwrap_or_else(|| panic!("no {what} in {self:?}")).1
+        let named = self.achieved.iter().find(|it| it.what == what);
+        named
+            .unwrap_or_else(|| panic!("no {what} in {self:?}"))
+            .amount
+    }
+
+    fn says(&self, what: &str) -> bool {
+        self.notices.iter().any(|text| text.contains(what))
     }
 }
 
@@ -149,11 +118,9 @@ fn can(load: &str) -> bool {
     skip(load, &why)
 }
 
-/// Says by name what is skipped, as `tare_testkit::skip` does in the laboratory's workspace.
+/// Says by name what is skipped.
 fn skip(load: &str, why: &str) -> bool {
-    let text = format!("skipped: load {load}: {why}");
-    assert!(std::env::var_os("TARE_SKIP_NOTHING").is_none(), "{text}");
-    eprintln!("{text}");
+    tare_testkit::skip(&format!("load {load}"), why);
     false
 }
 
@@ -195,11 +162,11 @@ fn every_load_does_something_and_says_how_much() {
         let read = run(load, "seconds=1");
         assert!(read.amount(what) > 0, "{read:?}");
         assert!(read.amount("ns of CPU time") > 0, "{read:?}");
-        assert_eq!(read.kinds.first().map(String::as_str), Some("hello"));
-        assert!(read.kinds.contains(&"going".to_owned()));
-        assert_eq!(read.kinds.last().map(String::as_str), Some("end"));
+        assert_eq!(read.kinds.first(), Some(&"hello"));
+        assert!(read.kinds.contains(&"going"));
+        assert_eq!(read.kinds.last(), Some(&"end"));
         for text in Load::parse(load).unwrap().deviations() {
-            assert!(read.notices.contains(&text), "{text} in {read:?}");
+            assert!(read.says(&text), "{text} in {read:?}");
         }
     }
 }
@@ -262,11 +229,7 @@ fn files_stay_within_the_limit() {
     }
     let read = Read::of(&child.wait_with_output().unwrap());
     assert!((1..=limit).contains(&most), "{most}");
-    let said = "each file has 2 MiB instead of 1024";
-    assert!(
-        read.notices.iter().any(|text| text.contains(said)),
-        "{read:?}"
-    );
+    assert!(read.says("each file has 2 MiB instead of 1024"), "{read:?}");
     assert!(
         read.amount("bytes written") > limit,
         "rewritten again and again"
@@ -289,12 +252,7 @@ fn a_command_that_writes_too_much_is_ended() {
             &format!("command:sh -c 'exec 2>&1; {script}; kill -XFSZ $$'"),
             "limit=10000000 seconds=30",
         );
-        assert!(
-            read.failure
-                .as_ref()
-                .is_some_and(|text| text.contains(said)),
-            "{read:?}"
-        );
+        assert!(read.failure.unwrap().contains(said), "{read:?}");
     }
 }
 
@@ -316,7 +274,7 @@ fn a_missing_tool_is_named_with_its_package() {
         .output()
         .unwrap();
     assert_eq!(
-        Read::of(&output).failure.as_deref(),
+        Read::of(&output).failure,
         Some(
             "the load needs hackbench, which is in no folder of PATH; Debian's package rt-tests has it"
         )
@@ -394,11 +352,7 @@ fn a_stopped_load_reports_and_leaves_no_process() {
     thread::sleep(Duration::from_millis(300));
     kill(child.id(), Signal::TERM);
     let read = Read::of(&child.wait_with_output().unwrap());
-    assert_eq!(
-        read.kinds.last().map(String::as_str),
-        Some("end"),
-        "{read:?}"
-    );
+    assert_eq!(read.kinds.last(), Some(&"end"), "{read:?}");
     assert_eq!(
         marked(&mark),
         Vec::<i32>::new(),
@@ -475,13 +429,10 @@ fn a_full_disk_is_told_with_the_remedy() {
         return;
     }
     let read = Read::of(&output);
-    let failure = read.failure.clone().unwrap_or_default();
+    let failure = read.failure.unwrap_or_default();
     assert!(
         failure.contains("No space left on device") && failure.contains("make room"),
         "{read:?}"
     );
-    assert!(
-        read.notices.iter().any(|text| text.contains("RAM disk")),
-        "{read:?}"
-    );
+    assert!(read.says("RAM disk"), "{read:?}");
 }

@@ -1,6 +1,6 @@
 //! Runs the workloads, folds what they left and writes it.
 
-use tare_wire::record::{Record, Set, Unit};
+use tare_wire::record::{Record, Set};
 use tare_wire::rows::{Count, Sample};
 use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
@@ -20,7 +20,7 @@ const SET: u32 = 0;
 /// Returns how much memory the buffers of a plan within its bounds take, in bytes.
 #[must_use]
 pub fn arena_bytes(plan: &Plan) -> usize {
-    let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(bins(plan));
+    let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(plan.bins as usize);
     let stamped =
         Arena::bytes::<Stamp>(plan.repetitions as usize) + Arena::bytes::<u32>(fold::TABLE);
     match plan.workload {
@@ -33,43 +33,36 @@ pub fn arena_bytes(plan: &Plan) -> usize {
 /// Runs the plan's workload and writes what came of it.
 pub fn run(
     plan: &Plan,
-    platform: &mut impl Platform,
-    output: &mut Output,
+    output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     threshold_cycles: u64,
 ) -> Result<(), WriteError> {
-    let values = Values {
+    let mut values = Values {
         result: 0,
         work: 1,
         threshold_cycles,
         fold_cycles: 0,
     };
     let repetitions = plan.repetitions as usize;
-    match plan.workload {
-        Workload::Gap => spin(plan, platform, output, arena, values),
+    let counted = match plan.workload {
+        Workload::Gap => spin(plan, output, arena, values)?,
         Workload::Prime { limit } => {
-            let stamps = arena.take::<Stamp>(repetitions);
-            let (primes, counted) = count_primes(plan, platform, limit, stamps);
-            let values = Values {
-                result: primes.into(),
-                work: prime::divisions(limit),
-                ..values
-            };
-            report(plan, platform, output, arena, stamps, values)?;
-            counted.write(platform, output)
+            let stamps = arena.take(repetitions);
+            let (primes, counted) = count_primes(plan, output.platform, limit, stamps);
+            (values.result, values.work) = (primes.into(), prime::divisions(limit));
+            report(plan, output, arena, stamps, values)?;
+            counted
         }
         Workload::Copy { size } => {
-            let stamps = arena.take::<Stamp>(repetitions);
+            let stamps = arena.take(repetitions);
             let (a, c) = (arena.take(size as usize), arena.take(size as usize));
-            let counted = copy_array(plan, platform, a, c, stamps);
-            let values = Values {
-                work: size,
-                ..values
-            };
-            report(plan, platform, output, arena, stamps, values)?;
-            counted.write(platform, output)
+            let counted = copy_array(plan, output.platform, a, c, stamps);
+            values.work = size;
+            report(plan, output, arena, stamps, values)?;
+            counted
         }
-    }
+    };
+    counted.write(output)
 }
 
 /// Numbers of a batch that are not sampled.
@@ -85,14 +78,14 @@ struct Values {
 }
 
 impl Values {
-    fn write(self, platform: &mut impl Platform, output: &mut Output) -> Result<(), WriteError> {
+    fn write(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
         let values = [
             ("result", "", self.result),
             ("work", "", self.work),
             ("threshold", "cycles", self.threshold_cycles),
             ("fold time", "cycles", self.fold_cycles),
         ];
-        output.values(platform, "", &values)
+        output.values("", &values)
     }
 }
 
@@ -154,57 +147,42 @@ fn warmed_up<R>(
 
 fn report(
     plan: &Plan,
-    platform: &mut impl Platform,
-    output: &mut Output,
+    output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     stamps: &mut [Stamp],
     mut values: Values,
 ) -> Result<(), WriteError> {
     let table = arena.take::<u32>(fold::TABLE);
     let list = arena.take::<Gap>(list_length(plan));
-    let bins = arena.take::<Bin>(bins(plan));
+    let bins = arena.take::<Bin>(plan.bins as usize);
     let (first, last) = (stamps[0].start, stamps[stamps.len() - 1].end);
 
     let begin = bare_rdtsc();
-    let sums = fold::Sums::of(stamps);
-    let threshold = sums.shortest_delay(values.threshold_cycles);
-    let (envelope, delays) = fold::delays(stamps, threshold, list, bins);
-    values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
-    let window = window(stamps, plan.window, first);
-    let set = Set {
+    let mut set = Set {
         number: SET,
         measure: "duration",
-        unit: Unit::Cycles,
-        n: sums.count,
-        sum: sums.sum,
-        min: if sums.count > 0 { sums.shortest } else { 0 },
-        max: longest(&envelope),
         first,
         last,
-        threshold,
-        seen: delays.seen,
-        kept: delays.kept as u64,
-        unkept_max: delays.unkept_longest,
-        unkept_sum: delays.unkept_cycles,
-        backwards: sums.backwards,
-        bin: envelope.width,
-        raw: window.clone().count() as u64,
         parts: 1,
-        ..Set::default()
+        ..fold::sums(stamps)
     };
-    put(platform, output, set)?;
+    set.threshold = fold::shortest_delay(&set, values.threshold_cycles);
+    let mut envelope = Envelope::new(first, last.wrapping_sub(first), bins);
+    let delays = fold::delays(stamps, list, &mut envelope, &mut set);
+    values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
+    let window = window(stamps, plan.window, first);
+    set.raw = window.clone().count() as u64;
+    put(output, set, &envelope)?;
     // The counts are made in the stamps' place, so what is kept of these is written first.
-    output.raw(platform, set.period, window)?;
+    output.raw(set.period, window)?;
     let begin = bare_rdtsc();
-    let counts = fold::count(stamps, sums.shortest, table);
+    let counts = fold::count(stamps, set.min, table);
     values.fold_cycles += bare_rdtsc().wrapping_sub(begin);
-    output.counts(platform, rows(counts.iter()))?;
-    let events = list[..delays.kept]
-        .iter()
-        .map(|delay| sample(*delay, first));
-    output.events(platform, set.period, events)?;
-    output.envelope(platform, set.number, envelope.bins)?;
-    values.write(platform, output)
+    output.counts(rows(counts))?;
+    let events = delays.iter().map(|delay| sample(*delay, first));
+    output.events(set.period, events)?;
+    output.envelope(set.number, envelope.bins)?;
+    values.write(output)
 }
 
 /// Returns `length` consecutive samples around the middle of the batch.
@@ -225,13 +203,12 @@ fn window(stamps: &[Stamp], length: u32, first: u64) -> impl Iterator<Item = Sam
 
 fn spin(
     plan: &Plan,
-    platform: &mut impl Platform,
-    output: &mut Output,
+    output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     mut values: Values,
-) -> Result<(), WriteError> {
+) -> Result<Counted, WriteError> {
     let list = arena.take::<Gap>(list_length(plan));
-    let bins = arena.take::<Bin>(bins(plan));
+    let bins = arena.take::<Bin>(plan.bins as usize);
     let threshold = values.threshold_cycles;
     let buffers = Buffers {
         gaps: list.as_mut_ptr(),
@@ -242,7 +219,7 @@ fn spin(
     let mut measured =
         |reads| unsafe { tare_gap(reads, threshold, &raw const buffers, &raw mut totals) };
     measured(plan.warmup);
-    let ((), counted) = Counted::around(platform, || measured(plan.repetitions));
+    let ((), counted) = Counted::around(output.platform, || measured(plan.repetitions));
 
     let begin = bare_rdtsc();
     let recorded = list.len().min(totals.seen as usize);
@@ -251,15 +228,16 @@ fn spin(
     let list = &mut list[..kept];
     let (first, last) = (totals.first, totals.last);
     let wall = last.wrapping_sub(first);
-    let envelope = Envelope::of_gaps(first, wall, list, bins);
+    let mut envelope = Envelope::new(first, wall, bins);
+    for gap in &*list {
+        envelope.add(gap.start, gap.length);
+    }
     values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
     let set = Set {
         number: SET,
         measure: "gap",
-        unit: Unit::Cycles,
         n: plan.repetitions - backwards,
         sum: wall,
-        max: longest(&envelope).max(totals.unkept_longest),
         first,
         last,
         threshold,
@@ -269,35 +247,37 @@ fn spin(
         unkept_sum: totals.unkept_cycles,
         squares_below: Some(totals.quiet_squares),
         backwards,
-        bin: envelope.width,
         parts: 1,
         ..Set::default()
     };
-    put(platform, output, set)?;
+    put(output, set, &envelope)?;
     let events = list.iter().map(|gap| sample(*gap, first));
-    output.events(platform, set.period, events)?;
-    output.envelope(platform, set.number, envelope.bins)?;
+    output.events(set.period, events)?;
+    output.envelope(set.number, envelope.bins)?;
     list.sort_unstable_by_key(|gap| gap.length);
     let counts = fold::runs(list.iter().map(|gap| gap.length));
-    output.counts(platform, rows(counts))?;
-    values.write(platform, output)?;
-    counted.write(platform, output)
+    output.counts(rows(counts))?;
+    values.write(output)?;
+    Ok(counted)
 }
 
-fn put(platform: &mut impl Platform, output: &mut Output, set: Set<'_>) -> Result<(), WriteError> {
+/// Writes the head of the set, with what the envelope tells.
+fn put(
+    output: &mut Output<'_, impl Platform>,
+    set: Set<'_>,
+    envelope: &Envelope<'_>,
+) -> Result<(), WriteError> {
     if set.backwards > 0 {
         output.notice(
-            platform,
             "the TSC ran backwards during the batch: the CPUs' TSCs are not synchronised, or a \
              hypervisor moved the guest; the samples concerned are counted, but in no figure",
         )?;
     }
-    output.put(platform, &Record::Set(set))
-}
-
-fn longest(envelope: &Envelope<'_>) -> u64 {
-    let bins = envelope.bins.iter().map(|bin| bin.longest);
-    bins.max().unwrap_or(0)
+    output.put(&Record::Set(Set {
+        max: envelope.longest().max(set.unkept_max),
+        bin: envelope.width,
+        ..set
+    }))
 }
 
 fn sample(gap: Gap, first: u64) -> Sample {
@@ -320,8 +300,4 @@ fn rows(counts: impl Iterator<Item = (u64, u64)>) -> impl Iterator<Item = Count>
 
 fn list_length(plan: &Plan) -> usize {
     plan.capacity.min(plan.repetitions) as usize
-}
-
-fn bins(plan: &Plan) -> usize {
-    plan.bins as usize
 }

@@ -3,120 +3,89 @@
 //! Folding runs after the batch, outside of every timed region, in the memory that was taken
 //! before. Nothing is sampled or rounded: the counts per value hold every repetition.
 
+use tare_wire::record::Set;
 use tare_workloads::gap::Gap;
 use tare_workloads::timing::Stamp;
 
-use crate::envelope::{Bin, Envelope, Filler};
+use crate::envelope::Envelope;
 
 /// Is the number of consecutive values that are counted in a table, from the shortest sample on.
 /// Longer samples are sorted; there are few of them.
 pub const TABLE: usize = 1 << 16;
 
-/// Holds what one pass over all samples tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sums {
-    /// Samples whose second stamp is not before the first.
-    pub count: u64,
-    /// Sum of their durations.
-    pub sum: u64,
-    /// Shortest of them.
-    pub shortest: u64,
-    /// Samples whose second stamp is before the first: the CPUs' TSCs are not synchronised.
-    pub backwards: u64,
-}
-
-impl Sums {
-    /// Passes over all samples.
-    pub fn of(stamps: &[Stamp]) -> Self {
-        let mut sums = Self {
-            count: 0,
-            sum: 0,
-            shortest: u64::MAX,
-            backwards: 0,
-        };
-        for duration in stamps.iter().map(|stamp| duration(*stamp)) {
-            match duration {
-                Some(cycles) => {
-                    sums.count += 1;
-                    sums.sum += cycles;
-                    sums.shortest = sums.shortest.min(cycles);
-                }
-                None => sums.backwards += 1,
+/// Returns what one pass over all samples tells of their set: number, sum and least duration, and how many ran backwards
+/// since the CPUs' TSCs are not synchronised.
+pub fn sums(stamps: &[Stamp]) -> Set<'static> {
+    let mut set = Set {
+        min: u64::MAX,
+        ..Set::default()
+    };
+    for duration in stamps.iter().map(|stamp| duration(*stamp)) {
+        match duration {
+            Some(cycles) => {
+                set.n += 1;
+                set.sum += cycles;
+                set.min = set.min.min(cycles);
             }
+            None => set.backwards += 1,
         }
-        sums
     }
-
-    /// Returns the shortest duration that is a delay above `threshold`: a duration is one
-    /// if it exceeds mean + threshold, and durations are whole, so rounding down is exact.
-    pub fn shortest_delay(&self, threshold: u64) -> u64 {
-        let mean = self.sum.checked_div(self.count).unwrap_or(0);
-        mean.saturating_add(threshold).saturating_add(1)
+    if set.n == 0 {
+        set.min = 0;
     }
+    set
 }
 
-/// Sums up the delays that were found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delays {
-    /// Delays above the threshold.
-    pub seen: u64,
-    /// Those that fitted into the list.
-    pub kept: usize,
-    /// Longest duration that did not fit.
-    pub unkept_longest: u64,
-    /// Sum of the durations that did not fit.
-    pub unkept_cycles: u64,
+/// Returns the shortest duration that is a delay above `threshold`: a duration is one
+/// if it exceeds mean + threshold, and durations are whole, so rounding down is exact.
+pub fn shortest_delay(set: &Set<'_>, threshold: u64) -> u64 {
+    let mean = set.sum.checked_div(set.n).unwrap_or(0);
+    mean.saturating_add(threshold).saturating_add(1)
 }
 
-/// Lists the samples of at least `shortest` ticks, and builds the envelope of all samples.
+/// Lists the samples that reach the set's threshold, as far as there is room, and counts them; adds all samples to the
+/// envelope.
 pub fn delays<'a>(
     stamps: &[Stamp],
-    shortest: u64,
-    list: &mut [Gap],
-    bins: &'a mut [Bin],
-) -> (Envelope<'a>, Delays) {
-    let (Some(first), Some(last)) = (stamps.first(), stamps.last()) else {
-        return (Envelope { width: 1, bins }, Delays::default());
-    };
-    let mut filler = Filler::new(first.start, last.end.wrapping_sub(first.start), bins);
-    let mut delays = Delays::default();
+    list: &'a mut [Gap],
+    envelope: &mut Envelope<'_>,
+    set: &mut Set<'_>,
+) -> &'a [Gap] {
+    let mut kept = 0;
     for (index, stamp) in (0_u64..).zip(stamps) {
-        let Some(cycles) = duration(*stamp) else {
+        let Some(length) = duration(*stamp) else {
             continue;
         };
-        filler.add(stamp.start, cycles);
-        if cycles >= shortest {
-            delays.seen += 1;
-            if let Some(slot) = list.get_mut(delays.kept) {
+        let start = stamp.start;
+        envelope.add(start, length);
+        if length >= set.threshold {
+            set.seen += 1;
+            if let Some(slot) = list.get_mut(kept) {
                 *slot = Gap {
                     index,
-                    start: stamp.start,
-                    length: cycles,
+                    start,
+                    length,
                 };
-                delays.kept += 1;
+                kept += 1;
             } else {
-                delays.unkept_longest = delays.unkept_longest.max(cycles);
-                delays.unkept_cycles += cycles;
+                set.unkept_max = set.unkept_max.max(length);
+                set.unkept_sum += length;
             }
         }
     }
-    (filler.done(), delays)
+    set.kept = kept as u64;
+    &list[..kept]
 }
 
-/// Holds exact counts per value: a table for the values just above the shortest, a sorted list for
-/// the rest.
-#[derive(Debug)]
-pub struct Counts<'a> {
-    base: u64,
-    table: &'a [u32],
-    /// Longer samples, sorted, one by one.
-    rest: &'a [Stamp],
-}
-
-/// Counts the samples per value. Overwrites the stamps.
+/// Counts the samples per value: (value, count), ascending, without zeros. Overwrites the stamps.
 ///
-/// `table` must be zeroed and hold [`TABLE`] entries; there must be fewer than 2^32 stamps.
-pub fn count<'a>(stamps: &'a mut [Stamp], shortest: u64, table: &'a mut [u32]) -> Counts<'a> {
+/// Values just above the shortest are counted in `table`, which must be zeroed and hold [`TABLE`] entries; longer samples
+/// are sorted. There must be fewer than 2^32 stamps.
+pub fn count(
+    stamps: &mut [Stamp],
+    shortest: u64,
+    table: &mut [u32],
+) -> impl Iterator<Item = (u64, u64)> {
     let mut longer = 0;
     for read in 0..stamps.len() {
         let Some(cycles) = duration(stamps[read]) else {
@@ -136,22 +105,9 @@ pub fn count<'a>(stamps: &'a mut [Stamp], shortest: u64, table: &'a mut [u32]) -
     }
     let rest = &mut stamps[..longer];
     rest.sort_unstable_by_key(|stamp| stamp.end);
-    Counts {
-        base: shortest,
-        table,
-        rest,
-    }
-}
-
-impl Counts<'_> {
-    /// Iterates over (value, count), ascending, without zeros.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        let near = (self.base..)
-            .zip(self.table)
-            .filter(|(_, count)| **count > 0)
-            .map(|(value, count)| (value, u64::from(*count)));
-        near.chain(runs(self.rest.iter().map(|stamp| stamp.end)))
-    }
+    let near = (shortest..).zip(&*table).filter(|(_, count)| **count > 0);
+    let near = near.map(|(value, count)| (value, u64::from(*count)));
+    near.chain(runs(rest.iter().map(|stamp| stamp.end)))
 }
 
 /// Moves the gaps during which the timer ran forwards to the front, in order, and returns their
@@ -195,6 +151,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::envelope::Bin;
 
     fn stamps(start: u64, durations: &[u64], pause: u64) -> Vec<Stamp> {
         let mut now = start;
@@ -213,11 +170,25 @@ mod tests {
 
     fn counted(durations: &[u64]) -> Vec<(u64, u64)> {
         let mut stamps = stamps(1_000, durations, 5);
-        let sums = Sums::of(&stamps);
-        let mut table = vec![0; TABLE];
-        count(&mut stamps, sums.shortest, &mut table)
-            .iter()
-            .collect()
+        let shortest = sums(&stamps).min;
+        count(&mut stamps, shortest, &mut vec![0; TABLE]).collect()
+    }
+
+    /// Folds samples with room for so many delays and bins.
+    fn folded(
+        samples: &[Stamp],
+        threshold: u64,
+        room: usize,
+        bins: usize,
+    ) -> (Set<'static>, Vec<Gap>, u64, Vec<Bin>) {
+        let mut set = sums(samples);
+        set.threshold = shortest_delay(&set, threshold);
+        let (first, last) = (samples[0].start, samples[samples.len() - 1].end);
+        let mut bins = vec![Bin::default(); bins];
+        let mut envelope = Envelope::new(first, last.wrapping_sub(first), &mut bins);
+        let mut list = vec![Gap::default(); room];
+        let list = delays(samples, &mut list, &mut envelope, &mut set).to_vec();
+        (set, list, envelope.width, bins)
     }
 
     #[test]
@@ -245,19 +216,7 @@ mod tests {
         durations.insert(3, 150);
         durations.insert(7, 150);
         let samples = stamps(50, &durations, 10);
-        let sums = Sums::of(&samples);
-        let list_of = |threshold| {
-            let mut list = vec![Gap::default(); 10];
-            let mut bins = vec![Bin::default(); 4];
-            let (_, delays) = delays(
-                &samples,
-                sums.shortest_delay(threshold),
-                &mut list,
-                &mut bins,
-            );
-            list.truncate(delays.kept);
-            list
-        };
+        let list_of = |threshold| folded(&samples, threshold, 10, 4).1;
         assert_eq!(list_of(40), []);
         let listed = list_of(39);
         assert_eq!(listed.len(), 2);
@@ -269,49 +228,32 @@ mod tests {
     fn a_fractional_mean_is_not_rounded_up() {
         // Mean 100.5: 151 exceeds mean + 50, 150 does not.
         let samples = stamps(0, &[50, 150, 51, 151], 0);
-        let sums = Sums::of(&samples);
-        let mut list = vec![Gap::default(); 10];
-        let mut bins = vec![Bin::default(); 1];
-        let (_, delays) = delays(&samples, sums.shortest_delay(50), &mut list, &mut bins);
-        assert_eq!(delays.seen, 1);
-        assert_eq!(list[0].length, 151);
+        let (set, list, ..) = folded(&samples, 50, 10, 1);
+        assert_eq!((set.seen, list[0].length), (1, 151));
     }
 
     #[test]
     fn a_full_list_is_counted_and_its_longest_kept() {
         let samples = stamps(0, &[10, 500, 10, 700, 10, 600, 10, 10, 10, 10, 10, 10], 0);
-        let sums = Sums::of(&samples);
-        let mut list = vec![Gap::default(); 1];
-        let mut bins = vec![Bin::default(); 2];
-        let (_, delays) = delays(&samples, sums.shortest_delay(100), &mut list, &mut bins);
-        assert_eq!(
-            delays,
-            Delays {
-                seen: 3,
-                kept: 1,
-                unkept_longest: 700,
-                unkept_cycles: 1_300
-            }
-        );
+        let (set, ..) = folded(&samples, 100, 1, 2);
+        let unkept = (set.unkept_max, set.unkept_sum);
+        assert_eq!((set.seen, set.kept, unkept), (3, 1, (700, 1_300)));
     }
 
     #[test]
     fn the_envelope_loses_no_sample_and_shows_every_longest() {
         let durations: Vec<u64> = (0..1_000).map(|i| 10 + i * 7 % 13).collect();
         let samples = stamps(u64::MAX - 5_000, &durations, 3);
-        let sums = Sums::of(&samples);
         for n in [1, 2, 7, 1_000, 5_000] {
-            let mut list = vec![];
-            let mut bins = vec![Bin::default(); n];
-            let (envelope, _) = delays(&samples, sums.shortest_delay(1_000), &mut list, &mut bins);
-            let filled = envelope.bins.iter().filter(|bin| bin.count > 0);
-            assert_eq!(envelope.bins.iter().map(|b| b.count).sum::<u64>(), 1_000);
-            assert_eq!(envelope.bins.iter().map(|b| b.sum).sum::<u64>(), sums.sum);
+            let (set, _, width, bins) = folded(&samples, 1_000, 0, n);
+            let filled = bins.iter().filter(|bin| bin.count > 0);
+            assert_eq!(bins.iter().map(|b| b.count).sum::<u64>(), 1_000);
+            assert_eq!(bins.iter().map(|b| b.sum).sum::<u64>(), set.sum);
             assert_eq!(filled.clone().map(|b| b.longest).max(), Some(22));
             assert_eq!(filled.map(|b| b.shortest).min(), Some(10));
             for (stamp, cycles) in samples.iter().zip(&durations) {
-                let bin = stamp.start.wrapping_sub(samples[0].start) / envelope.width;
-                let bin = &envelope.bins[bin as usize];
+                let bin = stamp.start.wrapping_sub(samples[0].start) / width;
+                let bin = &bins[bin as usize];
                 assert!((bin.shortest..=bin.longest).contains(cycles));
             }
         }
@@ -333,10 +275,9 @@ mod tests {
     fn samples_that_run_backwards_are_counted_apart() {
         let mut samples = stamps(1_000, &[10, 10, 10], 5);
         samples[1].end = samples[1].start - 1;
-        let sums = Sums::of(&samples);
-        assert_eq!((sums.count, sums.sum, sums.backwards), (2, 20, 1));
-        let mut table = vec![0; TABLE];
-        let counts = count(&mut samples, sums.shortest, &mut table);
-        assert_eq!(counts.iter().collect::<Vec<_>>(), [(10, 2)]);
+        let set = sums(&samples);
+        assert_eq!((set.n, set.sum, set.backwards), (2, 20, 1));
+        let counts = count(&mut samples, set.min, &mut vec![0; TABLE]).collect::<Vec<_>>();
+        assert_eq!(counts, [(10, 2)]);
     }
 }

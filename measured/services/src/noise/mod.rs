@@ -20,7 +20,7 @@ pub use self::batch::arena_bytes as buffer_bytes;
 pub use self::plan::{OwnWords, Plan, Threshold, Timing, Workload};
 use self::threshold::Refused;
 use crate::platform::Platform;
-use crate::session::{self, Stop, Wanted};
+use crate::session::{self, Given, Stop, Wanted};
 
 impl From<Refused> for Stop {
     fn from(refused: Refused) -> Self {
@@ -46,10 +46,9 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
         bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
         allowed,
     };
-    session::run(wanted, platform, |platform, output, mut given| {
+    session::run(wanted, platform, Ok, |output, mut given: Given| {
         let step = given.costs.step_cycles;
         let threshold = threshold::threshold_cycles(plan, given.hz, step)?;
-        batch::run(plan, platform, output, &mut given.arena, threshold)?;
-        Ok(())
+        Ok(batch::run(plan, output, &mut given.arena, threshold)?)
     })
 }

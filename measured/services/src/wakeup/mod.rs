@@ -48,6 +48,6 @@ pub use self::plan::{
     MAX_INTERVAL_NS, MAX_KEPT, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS, NAME, OwnWords, Plan,
     Spread,
 };
-pub use self::progress::{Progress, Snapshot};
+pub use self::progress::Progress;
 pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};
 pub use self::report::Identity;

@@ -24,51 +24,34 @@ pub struct Progress {
 // SAFETY: a `repr(C)` struct of integers, valid as zeros; nothing to drop.
 unsafe impl Zeroed for Progress {}
 
-/// Is how far a thread was at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Wake-ups.
-    pub n: u64,
-    /// Missed activations.
-    pub missed: u64,
-    /// Least latency; 0 before the first wake-up.
-    pub min_ns: u64,
-    /// Latency of the last wake-up.
-    pub last_ns: u64,
-    /// Sum of all latencies.
-    pub sum_ns: u64,
-    /// Greatest latency.
-    pub max_ns: u64,
-}
-
 impl Progress {
-    /// Returns how far the thread is.
+    /// Returns how far the thread is. Which one it is, is left to the caller.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Live {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        Snapshot {
+        Live {
             n: read(&self.woken),
             missed: read(&self.missed),
-            min_ns: read(&self.min_ns),
-            last_ns: read(&self.last_ns),
-            sum_ns: read(&self.sum_ns),
-            max_ns: read(&self.max_ns),
+            min: read(&self.min_ns),
+            last: read(&self.last_ns),
+            sum: read(&self.sum_ns),
+            max: read(&self.max_ns),
+            ..Live::default()
         }
     }
 
     #[inline]
     pub(super) fn woke(&self, latency_ns: u64) {
         let before = self.snapshot();
-        let min_ns = if before.n == 0 {
-            latency_ns
-        } else {
-            before.min_ns.min(latency_ns)
+        let min_ns = match before.n {
+            0 => latency_ns,
+            _ => before.min.min(latency_ns),
         };
         let write = |figure: &AtomicU64, value| figure.store(value, Ordering::Relaxed);
         write(&self.min_ns, min_ns);
         write(&self.last_ns, latency_ns);
-        write(&self.sum_ns, before.sum_ns.saturating_add(latency_ns));
-        write(&self.max_ns, before.max_ns.max(latency_ns));
+        write(&self.sum_ns, before.sum.saturating_add(latency_ns));
+        write(&self.max_ns, before.max.max(latency_ns));
         write(&self.woken, before.n + 1);
     }
 
@@ -89,23 +72,6 @@ impl Progress {
         ];
         for figure in figures {
             figure.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Snapshot {
-    /// Puts the figures into a record.
-    #[must_use]
-    pub fn record(&self, set: u32, tid: u32) -> Live {
-        Live {
-            set,
-            tid,
-            n: self.n,
-            missed: self.missed,
-            min: self.min_ns,
-            last: self.last_ns,
-            sum: self.sum_ns,
-            max: self.max_ns,
         }
     }
 }

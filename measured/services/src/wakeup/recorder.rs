@@ -1,11 +1,13 @@
 //! Keeps every latency of one thread.
 
+use tare_wire::record::{Set, Unit};
+
 use super::counts::{Counts, Key};
 use super::plan::Plan;
 use super::progress::Progress;
 use super::slots::{Slots, total_ns};
 use crate::arena::{Arena, Zeroed};
-use crate::envelope::{Bin, Filler};
+use crate::envelope::{Bin, Envelope};
 
 /// Records the wake-ups of one thread.
 ///
@@ -13,30 +15,15 @@ use crate::envelope::{Bin, Filler};
 /// between its wake-up and its next sleep; it does not allocate, wait, or call the system.
 #[derive(Debug)]
 pub struct Recorder {
-    pub(super) thread: u32,
-    pub(super) interval_ns: u64,
-    pub(super) threshold_ns: u64,
+    /// The head of the set, without what `progress` tells. Its last time is counted from the origin.
+    pub(super) set: Set<'static>,
     pub(super) progress: &'static Progress,
     pub(super) counts: Counts,
     pub(super) slots: Slots,
-    pub(super) envelope: Filler<'static>,
+    pub(super) envelope: Envelope<'static>,
     pub(super) raw: Kept,
     pub(super) peaks: Kept,
-    pub(super) tally: Tally,
     pub(super) recording_ns: u64,
-}
-
-/// Holds what only the measuring thread needs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub peaks_seen: u64,
-    pub unkept_max_ns: u64,
-    pub unkept_ns: u64,
-    pub uncounted: u64,
-    pub uncounted_ns: u64,
-    pub uncounted_max_ns: u64,
-    /// When the last wake-up was, counted from the origin.
-    pub last_ns: u64,
 }
 
 /// Is one wake-up.
@@ -116,17 +103,26 @@ impl Recorder {
         let mut arena = Arena::new(memory);
         let interval_ns = plan.interval_of(thread);
         let progress: &'static [Progress] = arena.take(1);
+        let counts = Counts::new(plan.activations(thread), &mut arena);
+        let envelope = Envelope::new(0, total_ns(plan), arena.take(bins(plan)));
+        let slots = Slots::new(plan);
         Self {
-            thread,
-            interval_ns,
-            threshold_ns: plan.threshold_ns.unwrap_or(interval_ns),
+            set: Set {
+                number: thread,
+                measure: "latency",
+                unit: Unit::Ns,
+                period: interval_ns,
+                threshold: plan.threshold_ns.unwrap_or(interval_ns),
+                bin: envelope.width,
+                parts: slots.begins().len() as u32,
+                ..Set::default()
+            },
             progress: &progress[0],
-            counts: Counts::new(plan.activations(thread), &mut arena),
-            slots: Slots::new(plan),
-            envelope: Filler::new(0, total_ns(plan), arena.take(bins(plan))),
+            counts,
+            slots,
+            envelope,
             raw: Kept::new(&mut arena, capacity(plan, thread, plan.raw)),
             peaks: Kept::new(&mut arena, capacity(plan, thread, plan.capacity)),
-            tally: Tally::default(),
             recording_ns: 0,
         }
     }
@@ -148,7 +144,8 @@ impl Recorder {
     /// Activations must rise.
     #[inline]
     pub fn record(&mut self, activation: u64, latency_ns: u64) {
-        let planned_ns = activation.saturating_mul(self.interval_ns);
+        let set = &mut self.set;
+        let planned_ns = activation.saturating_mul(set.period);
         let wakeup = Wakeup {
             activation,
             latency_ns,
@@ -156,24 +153,22 @@ impl Recorder {
         self.progress.woke(latency_ns);
         self.envelope.add(planned_ns, latency_ns);
         self.raw.push(wakeup);
-        self.tally.last_ns = planned_ns.saturating_add(latency_ns);
-        let is_peak = latency_ns >= self.threshold_ns;
-        self.tally.peaks_seen += u64::from(is_peak);
+        set.last = planned_ns.saturating_add(latency_ns);
+        let is_peak = latency_ns >= set.threshold;
+        set.seen += u64::from(is_peak);
         let is_listed = is_peak && self.peaks.push(wakeup);
         if is_peak && !is_listed {
-            let tally = &mut self.tally;
-            tally.unkept_ns = tally.unkept_ns.saturating_add(latency_ns);
-            tally.unkept_max_ns = tally.unkept_max_ns.max(latency_ns);
+            set.unkept_sum = set.unkept_sum.saturating_add(latency_ns);
+            set.unkept_max = set.unkept_max.max(latency_ns);
         }
         let slot = self.slots.advance(planned_ns);
         // What finds no room in the table gets its count from the list, if it stands there.
         let is_counted =
             Key::new(slot, latency_ns).is_some_and(|key| self.counts.add(key) || is_listed);
         if !is_counted {
-            let tally = &mut self.tally;
-            tally.uncounted += 1;
-            tally.uncounted_ns = tally.uncounted_ns.saturating_add(latency_ns);
-            tally.uncounted_max_ns = tally.uncounted_max_ns.max(latency_ns);
+            set.uncounted += 1;
+            set.uncounted_sum = set.uncounted_sum.saturating_add(latency_ns);
+            set.uncounted_max = set.uncounted_max.max(latency_ns);
         }
     }
 
@@ -216,7 +211,16 @@ impl Recorder {
         self.envelope.clear();
         self.raw.length = 0;
         self.peaks.length = 0;
-        self.tally = Tally::default();
+        self.set = Set {
+            last: 0,
+            seen: 0,
+            unkept_max: 0,
+            unkept_sum: 0,
+            uncounted: 0,
+            uncounted_sum: 0,
+            uncounted_max: 0,
+            ..self.set
+        };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tare_wire::record::{Fact, Record, Set, Unit};
+use tare_wire::record::{Record, Set};
 use tare_wire::rows::{Count, Part, Sample};
 
 use super::counts::Key;
@@ -35,53 +35,33 @@ impl Recorder {
         self,
         identity: Identity<'_>,
         origin_ns: u64,
-        platform: &mut impl Platform,
-        output: &mut Output,
+        output: &mut Output<'_, impl Platform>,
     ) -> Result<(), WriteError> {
-        let labels = text(&format_args!("thread={}", self.thread));
-        let set = self.set(&labels, origin_ns);
-        output.put(platform, &Record::Set(set))?;
+        let labels = text(&format_args!("thread={}", self.set.number));
+        let totals = self.progress.snapshot();
+        output.put(&Record::Set(Set {
+            labels: &labels,
+            n: totals.n,
+            sum: totals.sum,
+            min: totals.min,
+            max: totals.max,
+            first: origin_ns,
+            last: origin_ns.saturating_add(self.set.last),
+            kept: self.peaks.kept().len() as u64,
+            raw: self.raw.kept().len() as u64,
+            ..self.set
+        }))?;
         let values = [
-            ("missed", "", self.progress.snapshot().missed),
+            ("missed", "", totals.missed),
             ("recording time", "ns", self.recording_ns),
         ];
-        output.values(platform, &labels, &values)?;
-        identity.write(&labels, set.period, platform, output)?;
-        self.lists(platform, output)
+        output.values(&labels, &values)?;
+        identity.write(&labels, self.set.period, output)?;
+        self.lists(output)
     }
 
-    fn set<'a>(&self, labels: &'a str, origin_ns: u64) -> Set<'a> {
-        let totals = self.progress.snapshot();
-        Set {
-            number: self.thread,
-            measure: "latency",
-            labels,
-            unit: Unit::Ns,
-            n: totals.n,
-            sum: totals.sum_ns,
-            min: totals.min_ns,
-            max: totals.max_ns,
-            first: origin_ns,
-            last: origin_ns.saturating_add(self.tally.last_ns),
-            period: self.interval_ns,
-            threshold: self.threshold_ns,
-            seen: self.tally.peaks_seen,
-            kept: self.peaks.kept().len() as u64,
-            unkept_max: self.tally.unkept_max_ns,
-            unkept_sum: self.tally.unkept_ns,
-            squares_below: None,
-            uncounted: self.tally.uncounted,
-            uncounted_sum: self.tally.uncounted_ns,
-            uncounted_max: self.tally.uncounted_max_ns,
-            backwards: 0,
-            bin: self.envelope.width(),
-            raw: self.raw.kept().len() as u64,
-            parts: self.slots.begins().len() as u32,
-        }
-    }
-
-    fn lists(self, platform: &mut impl Platform, output: &mut Output) -> Result<(), WriteError> {
-        let (set, period) = (self.thread, self.interval_ns);
+    fn lists(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
+        let (set, period) = (self.set.number, self.set.period);
         let due_ns = |wakeup: &Wakeup| wakeup.activation.saturating_mul(period);
         let sample = |wakeup: &Wakeup| Sample {
             set,
@@ -91,11 +71,11 @@ impl Recorder {
         };
         let begins = self.slots.begins();
         if begins.len() > 1 {
-            output.parts(platform, begins.map(|begin| Part { set, begin }))?;
+            output.parts(begins.map(|begin| Part { set, begin }))?;
         }
-        output.raw(platform, period, self.raw.kept().iter().map(sample))?;
-        output.events(platform, period, self.peaks.kept().iter().map(sample))?;
-        output.envelope(platform, set, self.envelope.done().bins)?;
+        output.raw(period, self.raw.kept().iter().map(sample))?;
+        output.events(period, self.peaks.kept().iter().map(sample))?;
+        output.envelope(set, self.envelope.bins)?;
 
         // What is listed, but found no room among the counts, is counted now.
         let listed = self.peaks.into_kept();
@@ -119,7 +99,7 @@ impl Recorder {
             value: key.latency_ns(),
             count,
         });
-        output.counts(platform, counts)
+        output.counts(counts)
     }
 }
 
@@ -128,18 +108,9 @@ impl Identity<'_> {
         &self,
         labels: &str,
         interval_ns: u64,
-        platform: &mut impl Platform,
-        output: &mut Output,
+        output: &mut Output<'_, impl Platform>,
     ) -> Result<(), WriteError> {
-        let mut put = |name, value: &dyn fmt::Display| {
-            let value = &text(&value);
-            let fact = Fact {
-                name,
-                labels,
-                value,
-            };
-            output.put(platform, &Record::Fact(fact))
-        };
+        let mut put = |name, value: &dyn fmt::Display| output.fact(name, labels, &text(&value));
         if self.tid > 0 {
             put("thread id", &self.tid)?;
         }

@@ -4,18 +4,18 @@ use core::cell::OnceCell;
 
 use tare_services::cpuid;
 use tare_services::platform::Platform;
-use tare_services::platform::{Claim, Memory, MemoryError, Prepared, WriteError};
+use tare_services::platform::{Memory, MemoryError, Prepared, WriteError};
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
 use tare_unikernel::timer::{self, TimerError};
 use tare_unikernel::{console, cpu, memory, smp};
 use tare_wire::image::Settings;
-use tare_wire::record::FrequencySource;
+use tare_wire::record::{Frequency, FrequencySource};
 
 /// Is the machine that runs the measured code.
 pub struct Machine {
     settings: Settings<'static>,
-    frequency: OnceCell<Option<Claim>>,
+    frequency: OnceCell<Option<Frequency<'static>>>,
 }
 
 impl Machine {
@@ -77,7 +77,7 @@ impl Platform for Machine {
         Ok(Prepared {
             // Nothing idles: the CPU is never asked to sleep.
             latency_held: true,
-            notices: [None; 4],
+            notice: None,
         })
     }
 
@@ -108,7 +108,7 @@ impl Platform for Machine {
         None
     }
 
-    fn frequency(&self) -> Option<Claim> {
+    fn frequency(&self) -> Option<Frequency<'static>> {
         *self.frequency.get_or_init(|| {
             if cpuid::hz().is_some() {
                 return None;
@@ -122,10 +122,10 @@ impl Platform for Machine {
                     "1.5 ms beside the APIC's timer, taken for 1 GHz",
                 ),
             };
-            Some(Claim {
+            Some(Frequency {
                 source,
                 hz: found.rate.hz,
-                uncertainty_ppm: found.rate.uncertainty_ppm,
+                uncertainty_ppm: Some(found.rate.uncertainty_ppm),
                 detail,
             })
         })

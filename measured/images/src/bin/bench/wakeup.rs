@@ -16,7 +16,6 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
-use tare_services::platform::Platform;
 use tare_services::session::{self, Given, Stop, Wanted};
 use tare_services::table::Place;
 use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
@@ -70,9 +69,9 @@ fn run(plan: &Plan, settings: Settings<'static>, cpu: u32) -> Result<(), Stop> {
         timer_hz: None,
         ..settings
     });
-    session::run(wanted, &mut machine, |machine, output, given| {
+    session::run(wanted, &mut machine, Ok, |output, given| {
         check(plan, settings)?;
-        measure(plan, settings.timer_hz, machine, output, given)
+        measure(plan, settings.timer_hz, output, given)
     })
 }
 
@@ -150,8 +149,7 @@ static SHARED: AtomicPtr<Shared<'static>> = AtomicPtr::new(core::ptr::null_mut()
 fn measure(
     plan: &Plan,
     tick_hz: Option<u32>,
-    machine: &mut Machine,
-    output: &mut Output,
+    output: &mut Output<'_, Machine>,
     mut given: Given,
 ) -> Result<(), Stop> {
     let zero = cpu::tsc();
@@ -161,10 +159,8 @@ fn measure(
         ));
     };
     if plan.trace > 0 {
-        output.notice(
-            machine,
-            "trace= has no effect: there is no kernel here whose events could be kept",
-        )?;
+        output
+            .notice("trace= has no effect: there is no kernel here whose events could be kept")?;
     }
     let shared = Shared {
         plan,
@@ -196,8 +192,8 @@ fn measure(
     if refused.is_some() {
         shared.ends.store(true, Ordering::Relaxed);
     } else {
-        output.put(machine, &Record::Begins(Begins { origin_ns }))?;
-        machine.flush()?;
+        output.put(&Record::Begins(Begins { origin_ns }))?;
+        output.flush()?;
     }
     shared.origin.store(origin, Ordering::Release);
     if let Some(thread) = own {
@@ -208,7 +204,7 @@ fn measure(
     match refused {
         Some(TimerError::NoFrequency) => Err(Stop::Place("the timer of the APIC does not count")),
         Some(TimerError::Rate) => Err(Stop::Place("the timer can't tick at the rate of timer-hz=")),
-        None => report(&shared, origin_ns, machine, output),
+        None => report(&shared, origin_ns, output),
     }
 }
 
@@ -362,8 +358,7 @@ impl Shared<'_> {
 fn report(
     shared: &Shared<'_>,
     origin_ns: u64,
-    machine: &mut Machine,
-    output: &mut Output,
+    output: &mut Output<'_, Machine>,
 ) -> Result<(), Stop> {
     let mut counted = [0; 3];
     for thread in 0..shared.plan.threads {
@@ -373,7 +368,7 @@ fn report(
             *sum += count;
         }
         for exceeded in &job.exceeded[..job.exceeded_kept] {
-            output.put(machine, &Record::Exceeded(*exceeded))?;
+            output.put(&Record::Exceeded(*exceeded))?;
         }
         let identity = Identity {
             tid: 0,
@@ -382,11 +377,11 @@ fn report(
             priority: 0,
         };
         if let Some(recorder) = job.recorder.take() {
-            recorder.report(identity, origin_ns, machine, output)?;
+            recorder.report(identity, origin_ns, output)?;
         }
     }
     for ((name, _), count) in machine::counters().into_iter().zip(counted) {
-        output.put(machine, &Record::Counter(Counter { name, count }))?;
+        output.put(&Record::Counter(Counter { name, count }))?;
     }
     // SAFETY: as above.
     let alarm = &unsafe { shared.job(0) }.alarm;
@@ -396,6 +391,5 @@ fn report(
         )),
         None => output::text(&"TSC deadline"),
     };
-    output.fact(machine, "wake-up timer", &value)?;
-    Ok(())
+    Ok(output.fact("wake-up timer", "", &value)?)
 }

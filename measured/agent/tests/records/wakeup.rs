@@ -1,7 +1,5 @@
 //! Measurements of wake-ups by the real kernel, as a reader of the wire sees them.
 
-mod woken;
-
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +10,11 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use tare_testkit::records::{Lists, Told};
 use tare_wire::phases::SLOTS;
-use tare_wire::record::Exceeded;
+use tare_wire::record::{Exceeded, Record, Unit};
 
-use self::woken::{Agent, Woken};
+use super::agent::{Agent, measured, refused};
 
 /// Needs no rights, and an interval that any machine can hold.
 const EASY: &str = "workload=wakeup policy=other interval=1ms";
@@ -23,20 +22,67 @@ const EASY: &str = "workload=wakeup policy=other interval=1ms";
 /// Is the interval of the tests that look at figures.
 const INTERVAL_NS: u64 = 100_000;
 
+/// When the first sample was due, if it was told.
+fn origin_ns(told: &Told) -> Option<u64> {
+    let begins = told.all(|record| match record {
+        Record::Begins(it) => Some(it.origin_ns),
+        _ => None,
+    });
+    begins.first().copied()
+}
+
+fn exceeded(told: &Told) -> Vec<Exceeded> {
+    told.all(|record| match record {
+        Record::Exceeded(it) => Some(*it),
+        _ => None,
+    })
+}
+
+/// Returns a fact about a thread.
+fn fact<'a>(told: &'a Told, name: &str, thread: u32) -> Option<&'a str> {
+    told.fact(name, &format!("thread={thread}"))
+}
+
+/// Returns the samples of each thread, all of which are kept as they were, and what it missed.
+fn threads(told: &Told) -> Vec<(Lists, u64)> {
+    let sets = told.sets().into_iter();
+    sets.map(|lists| {
+        lists.check();
+        let set = lists.set;
+        assert_eq!((set.measure, set.unit), ("latency", Unit::Ns));
+        assert_eq!(set.labels, format!("thread={}", set.number));
+        assert_eq!((Some(set.first), set.raw), (origin_ns(told), set.n));
+        let period = fact(told, "interval", set.number).unwrap();
+        assert_eq!(period, format!("{} ns", set.period));
+        let missed = told.value("missed", set.labels).unwrap() as u64;
+        if let Some(last) = lists.raw.last() {
+            assert!(last.index < set.n + missed);
+            assert_eq!(set.last, set.first + last.time + last.value);
+        }
+        assert!(lists.events.iter().all(|peak| lists.raw.contains(peak)));
+        (lists, missed)
+    })
+    .collect()
+}
+
 #[test]
 fn every_activation_is_woken_or_missed_and_all_lists_agree() {
     let words = format!("{EASY} duration=300ms threads=2 distance=1ms phases=3 bins=30 live=50ms");
-    let woken = Woken::of(&words);
-    assert_eq!(woken.threads.len(), 2);
-    for (thread, activations) in woken.threads.iter().zip([300, 150]) {
-        assert_eq!(thread.set.n + thread.missed, activations, "{thread:?}");
-        assert_eq!((thread.policy.as_str(), thread.priority), ("other", 0));
-        assert!(thread.tid > 0 && thread.cpu.is_none());
-        assert!(thread.recording_ns < 1_000_000);
-        assert_eq!(thread.set.parts, 3 * SLOTS);
+    let told = measured(&words);
+    let threads = threads(&told);
+    assert_eq!(threads.len(), 2);
+    for ((lists, missed), activations) in threads.iter().zip([300, 150]) {
+        let set = lists.set;
+        assert_eq!(set.n + missed, activations, "{set:?}");
+        assert_eq!(set.parts, 3 * SLOTS);
+        let fact = |name| fact(&told, name, set.number);
+        assert_eq!(fact("scheduling policy"), Some("other"));
+        assert!(fact("thread id").is_some());
+        assert_eq!((fact("priority"), fact("CPU")), (None, None));
+        assert!(told.value("recording time", set.labels).unwrap() < 1e6);
     }
-    woken.check_lists();
-    let at = |kind| woken.kinds.iter().position(|seen| *seen == kind);
+    let kinds = told.kinds();
+    let at = |kind| kinds.iter().position(|seen| *seen == kind);
     let order = [
         "hello",
         "ready",
@@ -48,28 +94,27 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
         "end",
     ];
     let places = order.map(|kind| at(kind).unwrap_or_else(|| panic!("no {kind} record")));
-    assert!(places.is_sorted(), "{:?}", woken.kinds);
-    assert_eq!(woken.kinds.last(), Some(&"end"));
-    assert!(woken.origin_ns.unwrap() > woken.ready_ns.unwrap() + 100_000_000);
+    assert!(places.is_sorted(), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&"end"));
+    let ready = told.all(|record| match record {
+        Record::Ready(it) => it.monotonic_ns,
+        _ => None,
+    });
+    assert!(origin_ns(&told).unwrap() > ready[0] + 100_000_000);
     for name in ["scheduling", "timer slack", "tick", "kernel release"] {
-        assert!(woken.facts.iter().any(|(fact, _)| fact == name), "{name}");
+        assert!(told.fact(name, "").is_some(), "{name}");
     }
     // An ordinary thread is woken as late as the kernel lets every ordinary thread be woken.
-    if let Ok(slack) = std::fs::read_to_string("/proc/self/timerslack_ns") {
-        let told = woken.facts.iter().find(|(fact, _)| fact == "timer slack");
-        let begin = format!("{} ns", slack.trim());
-        assert!(
-            told.is_some_and(|(_, value)| value.starts_with(&begin)),
-            "{told:?}"
-        );
+    if let Ok(slack) = fs::read_to_string("/proc/self/timerslack_ns") {
+        let fact = told.fact("timer slack", "").unwrap();
+        assert!(fact.starts_with(&format!("{} ns", slack.trim())), "{fact}");
     }
 }
 
 #[test]
 fn so_many_loops_are_so_many_wakeups() {
-    let woken = Woken::of(&format!("{EASY} loops=20"));
-    assert_eq!(woken.threads[0].set.n, 20);
-    woken.check_lists();
+    let told = measured(&format!("{EASY} loops=20"));
+    assert_eq!(threads(&told)[0].0.set.n, 20);
 }
 
 #[test]
@@ -79,31 +124,31 @@ fn two_threads_measure_on_two_cpus() {
         return tare_testkit::skip("two CPUs", "this machine gives us one");
     };
     let words = format!("{EASY} duration=50ms threads=2 cpu={first},{second}");
-    let woken = Woken::of(&words);
-    let pinned: Vec<Option<u32>> = woken.threads.iter().map(|thread| thread.cpu).collect();
-    assert_eq!(pinned, [Some(first), Some(second)]);
-    assert_ne!(woken.threads[0].tid, woken.threads[1].tid);
-    woken.check_lists();
+    let told = measured(&words);
+    assert_eq!(threads(&told).len(), 2);
+    for (thread, cpu) in [(0, first), (1, second)] {
+        assert_eq!(fact(&told, "CPU", thread), Some(&*cpu.to_string()));
+    }
+    let tid = |thread| fact(&told, "thread id", thread).unwrap();
+    assert_ne!(tid(0), tid(1));
 }
 
 #[test]
 fn real_time_policies_are_what_the_kernel_says() {
     for (words, policy, priority) in [
-        ("policy=fifo priority=3", "fifo", 3),
-        ("policy=rr priority=4", "rr", 4),
-        ("policy=deadline", "deadline", 0),
+        ("policy=fifo priority=3", "fifo", Some("3")),
+        ("policy=rr priority=4", "rr", Some("4")),
+        ("policy=deadline", "deadline", None),
     ] {
         let words = format!("workload=wakeup interval=2ms duration=100ms {words}");
-        let woken = Woken::whatever(&words);
-        if let Some(why) = woken.failure {
-            tare_testkit::skip(policy, &why);
+        let (_, told) = Agent::start(&words).finish();
+        if let Some(why) = told.failure() {
+            tare_testkit::skip(policy, why);
             continue;
         }
-        let thread = &woken.threads[0];
-        assert_eq!(
-            (thread.policy.as_str(), thread.priority),
-            (policy, priority)
-        );
+        let fact = |name| fact(&told, name, 0);
+        assert_eq!(fact("scheduling policy"), Some(policy));
+        assert_eq!(fact("priority"), priority);
     }
 }
 
@@ -115,8 +160,8 @@ fn a_stall_shows_in_full_and_every_activation_in_it_is_missed() {
         "workload=wakeup interval={INTERVAL_NS}ns duration=600ms cpu={cpu} policy=fifo priority=50"
     );
     let mut agent = Agent::start(&words);
-    let Some(origin_ns) = agent.read_until("begins").origin_ns else {
-        return tare_testkit::skip("SCHED_FIFO", &agent.finish().1.failure.unwrap());
+    let Some(origin_ns) = origin_ns(agent.read_until("begins")) else {
+        return tare_testkit::skip("SCHED_FIFO", agent.finish().1.failure().unwrap());
     };
     let hog = thread::spawn(move || {
         become_fifo(cpu, 60);
@@ -124,49 +169,46 @@ fn a_stall_shows_in_full_and_every_activation_in_it_is_missed() {
         let until_ns = now_ns() + STALL_NS;
         while now_ns() < until_ns {}
     });
-    let (status, woken) = agent.finish();
+    let (status, told) = agent.finish();
     hog.join().unwrap();
     assert_eq!(status, Some(0));
-    woken.check_lists();
-    let thread = &woken.threads[0];
-    assert!(thread.set.max >= STALL_NS / 10 * 9, "{thread:?}");
-    assert_eq!(thread.set.n + thread.missed, 6_000);
+    let (lists, all_missed) = threads(&told).remove(0);
+    let set = lists.set;
+    assert!(set.max >= STALL_NS / 10 * 9, "{set:?}");
+    assert_eq!(set.n + all_missed, 6_000);
     // What was due while it was late is missed, no more and no less: the numbers jump by that.
     let mut missed = 0;
-    for pair in woken.raw.windows(2) {
+    for pair in lists.raw.windows(2) {
         let [woken, next] = *pair else { unreachable!() };
         let late = woken.value.div_ceil(INTERVAL_NS).max(1);
         assert_eq!(next.index, woken.index + late, "late by {} ns", woken.value);
         missed += late - 1;
     }
     assert!(missed >= STALL_NS / INTERVAL_NS / 10 * 9, "{missed}");
-    assert!(thread.missed >= missed);
-    let longest = woken.peaks.iter().map(|peak| peak.value).max();
-    assert_eq!(longest, Some(thread.set.max));
+    assert!(all_missed >= missed);
+    let longest = lists.events.iter().map(|peak| peak.value).max();
+    assert_eq!(longest, Some(set.max));
 }
 
 #[test]
 fn a_latency_above_the_limit_is_told_at_once_and_ends_the_measurement() {
-    // Every latency is above 1 ns.
-    let woken = Woken::of(&format!("{EASY} duration=1000s above=1ns threads=2"));
-    assert!(!woken.exceeded.is_empty());
-    let raw = |woken: &Woken| {
-        let samples = woken.raw.iter();
-        samples
-            .map(|sample| Exceeded {
-                set: sample.set,
-                index: sample.index,
-                value: sample.value,
-            })
-            .collect::<Vec<_>>()
+    let raw = |told: &Told| {
+        let all = threads(told).into_iter().flat_map(|(lists, _)| lists.raw);
+        all.map(|sample| Exceeded {
+            set: sample.set,
+            index: sample.index,
+            value: sample.value,
+        })
+        .collect::<Vec<_>>()
     };
-    assert!(raw(&woken).contains(&woken.exceeded[0]));
-    assert!(woken.threads.iter().all(|thread| thread.set.n < 1_000));
-    woken.check_lists();
+    // Every latency is above 1 ns.
+    let told = measured(&format!("{EASY} duration=1000s above=1ns threads=2"));
+    assert!(raw(&told).contains(&exceeded(&told)[0]));
+    assert!(threads(&told).iter().all(|(lists, _)| lists.set.n < 1_000));
 
-    let woken = Woken::of(&format!("{EASY} loops=50 above=1ns go-on=yes"));
-    assert_eq!(woken.exceeded.len(), 50);
-    assert_eq!(woken.exceeded, raw(&woken));
+    let told = measured(&format!("{EASY} loops=50 above=1ns go-on=yes"));
+    assert_eq!(exceeded(&told).len(), 50);
+    assert_eq!(exceeded(&told), raw(&told));
 }
 
 #[test]
@@ -178,12 +220,11 @@ fn a_signal_ends_it_early_and_what_was_measured_is_reported() {
         // Then it has been woken up at least once.
         agent.read_until("live");
         kill_process(agent.pid(), signal).unwrap();
-        let (status, woken) = agent.finish();
+        let (status, told) = agent.finish();
         assert_eq!(status, Some(0), "{signal:?}");
-        let thread = &woken.threads[0];
-        assert!(thread.set.n > 0 && thread.set.n + thread.missed < 1_000_000);
-        assert_eq!(woken.kinds.last(), Some(&"end"));
-        woken.check_lists();
+        let (lists, missed) = &threads(&told)[0];
+        assert!(lists.set.n > 0 && lists.set.n + missed < 1_000_000);
+        assert_eq!(told.kinds().last(), Some(&"end"));
     }
 }
 
@@ -247,9 +288,9 @@ fn a_control_group_without_real_time_time_is_named_and_the_remedy_works() {
         let why = format!("others have taken the time of this machine: {command}");
         return tare_testkit::skip("RT_GROUP_SCHED", &why);
     }
-    let (status, woken) = start().finish();
-    assert_eq!(status, Some(0), "{:?}", woken.failure);
-    assert_eq!(woken.threads[0].policy, "fifo");
+    let (status, told) = start().finish();
+    assert_eq!(status, Some(0), "{:?}", told.failure());
+    assert_eq!(fact(&told, "scheduling policy", 0), Some("fifo"));
 }
 
 #[test]
@@ -274,13 +315,6 @@ fn what_can_not_be_held_or_watched_is_refused_with_the_reason() {
     assert!(text.contains(&format!("main={second}")), "{text}");
 }
 
-#[test]
-fn words_that_are_no_plan_are_status_2() {
-    let (status, woken) = Agent::start("workload=wakeup interval=1ms").finish();
-    assert_eq!(status, Some(2));
-    assert!(woken.kinds.is_empty());
-}
-
 /// Executes a command, until the kernel accepts it: the time of a group that was removed comes back a little later.
 fn accepted(command: &str) -> bool {
     (0..100).any(|_| {
@@ -291,14 +325,6 @@ fn accepted(command: &str) -> bool {
         }
         done
     })
-}
-
-/// Returns why a plan was refused, by status 1 and a failure record.
-fn refused(agent: Agent) -> String {
-    let (status, woken) = agent.finish();
-    assert_eq!(status, Some(1), "{:?}", woken.kinds);
-    assert!(woken.threads.is_empty());
-    woken.failure.expect("a failure record")
 }
 
 /// Returns the CPUs that this process may run on.

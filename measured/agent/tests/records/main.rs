@@ -1,0 +1,123 @@
+//! The records that the agent prints, as a reader of the wire sees them.
+
+mod agent;
+mod wakeup;
+
+use std::process::Command;
+
+use tare_testkit::records::{Lists, Told};
+use tare_wire::record::Unit;
+
+use self::agent::{Agent, measured, refused};
+
+/// Runs a plan with one set.
+fn batch(words: &str) -> (Told, Lists) {
+    let told = measured(words);
+    let mut sets = told.sets();
+    assert_eq!(sets.len(), 1);
+    let lists = sets.remove(0);
+    lists.check();
+    (told, lists)
+}
+
+#[test]
+fn prime_accounts_for_every_repetition() {
+    let (told, lists) = batch("workload=prime limit=22 repetitions=20000 window=50");
+    let set = lists.set;
+    let what = (set.measure, set.labels, set.unit);
+    assert_eq!(what, ("duration", "", Unit::Cycles));
+    let value = |measure| told.value(measure, "").unwrap();
+    assert_eq!((value("result"), value("work")), (8.0, 84.0));
+    assert_eq!(value("threshold"), 400.0);
+    assert!(value("fold time") > 0.0);
+    assert_eq!((set.n, set.parts, set.period, set.raw), (20_000, 1, 0, 50));
+    assert_eq!(set.squares_below, None);
+    assert_eq!(set.threshold, set.sum / set.n + 401);
+    assert!(set.sum < set.last - set.first);
+    let kinds = told.kinds();
+    assert_eq!(
+        (kinds.first(), kinds.last()),
+        (Some(&"hello"), Some(&"end"))
+    );
+}
+
+#[test]
+fn facts_about_the_place_follow_the_batch() {
+    let told = measured("workload=prime limit=22 repetitions=10");
+    for name in ["kernel release", "kernel command line", "CPUs online"] {
+        assert!(told.fact(name, "").is_some(), "{name}");
+    }
+    let at = |kind| told.kinds().iter().position(|seen| *seen == kind);
+    assert!(at("fact") > at("set"));
+}
+
+#[test]
+fn copy_accounts_for_every_repetition_with_both_timings() {
+    for timing in ["fenced", "published"] {
+        let words = format!("workload=copy size=100 repetitions=5000 timing={timing}");
+        let (told, lists) = batch(&words);
+        assert_eq!(told.value("work", ""), Some(100.0));
+        assert_eq!(lists.set.n, 5_000);
+    }
+}
+
+#[test]
+fn gap_lists_each_gap_and_says_when_the_list_is_full() {
+    let (told, lists) = batch("workload=gap repetitions=100000 threshold=1 capacity=500");
+    let set = lists.set;
+    assert_eq!((set.measure, set.n, set.kept), ("gap", 100_000, 500));
+    assert!(set.seen > 500);
+    assert_eq!((set.min, set.threshold, set.squares_below), (0, 1, Some(0)));
+    assert_eq!(told.value("threshold", ""), Some(1.0));
+    let longest = lists.counts.last().unwrap().value;
+    assert_eq!(set.max, longest.max(set.unkept_max));
+    let listed: u64 = lists.events.iter().map(|gap| gap.value).sum();
+    assert_eq!(
+        listed + set.unkept_sum,
+        set.sum,
+        "with a threshold of one tick every tick is in a gap"
+    );
+}
+
+#[test]
+fn a_plan_out_of_bounds_is_a_failure_record_and_status_1() {
+    for (words, what) in [
+        ("workload=prime limit=0 repetitions=1", "limit"),
+        ("workload=copy size=100000000 repetitions=1", "size"),
+        ("workload=gap repetitions=1 threshold=99999999", "threshold"),
+        ("workload=prime limit=22 repetitions=1 cpu=9999", "CPU"),
+    ] {
+        let failure = refused(Agent::start(words));
+        assert!(failure.contains(what), "{failure}");
+    }
+}
+
+#[test]
+fn a_plan_that_can_not_be_read_is_status_2() {
+    for (words, what) in [
+        (
+            "workload=prime limit=22 repetitions=1 cpus=2",
+            "no such key 'cpus'",
+        ),
+        ("workload=wakeup interval=1ms", "'duration=…' is missing"),
+    ] {
+        let output = Agent::command(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(what), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn nobody_reading_is_no_crash() {
+    let status = Command::new("sh")
+        .args([
+            "-c",
+            "\"$0\" workload=gap repetitions=1000 threshold=1 | true; exit 0",
+        ])
+        .arg(env!("CARGO_BIN_EXE_tare-agent"))
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
