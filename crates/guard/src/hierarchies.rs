@@ -56,21 +56,10 @@ fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
         if found.iter().any(|(device, _)| *device == mount.device) {
             continue;
         }
-        let own = groups.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':');
-            let (id, names, path) = (parts.next()?, parts.next()?, parts.next()?);
-            let same = match mount.version {
-                CgroupVersion::Two => id == "0" && names.is_empty(),
-                CgroupVersion::One => {
-                    !names.is_empty() && names.split(',').all(|name| mount.has_option(name))
-                }
-            };
-            same.then_some(path)
-        });
         let top = Path::new(&mount.point);
         let mut parents = vec![top.to_owned()];
         // In a container the mount shows a part of the hierarchy only.
-        let below = own.map_or("", |own| mount.below(own));
+        let below = mount.own_group(groups).unwrap_or_default();
         if !below.is_empty() {
             parents.push(top.join(below.trim_start_matches('/')));
         }

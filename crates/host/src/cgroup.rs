@@ -32,16 +32,10 @@ impl Cgroup {
     /// Find the group of this process for one controller (`cpu`, `cpuset`).
     pub(crate) fn of_self(source: &Source, controller: &str) -> Fact<Self> {
         source.text("/proc/self/cgroup").and_then(|groups| {
-            source.text("/proc/self/mountinfo").and_then(|mounts| {
-                find(&groups, &mounts, controller).map_or_else(
-                    || {
-                        Fact::unknown(format!(
-                            "no cgroup hierarchy with the {controller} controller is mounted"
-                        ))
-                    },
-                    Fact::Known,
-                )
-            })
+            let because =
+                format!("no cgroup hierarchy with the {controller} controller is mounted");
+            let mounts = source.text("/proc/self/mountinfo");
+            mounts.find(because, |mounts| find(&groups, &mounts, controller))
         })
     }
 
@@ -107,11 +101,24 @@ impl CgroupMount {
         self.options.split(',').any(|option| option == name)
     }
 
-    /// Return where a group is below the mount: "" for the mount's root, else "/a/b".
+    /// Return where the group of this process is below the mount, from the text of
+    /// `/proc/self/cgroup`: "" for the mount's root, else "/a/b".
+    pub fn own_group<'a>(&self, groups: &'a str) -> Option<&'a str> {
+        let mut groups = groups.lines().filter_map(split_group);
+        let (.., path) = groups.find(|(id, names, _)| match self.version {
+            CgroupVersion::One => {
+                !names.is_empty() && names.split(',').all(|name| self.has_option(name))
+            }
+            CgroupVersion::Two => *id == "0" && names.is_empty(),
+        })?;
+        Some(self.below(path))
+    }
+
+    /// Return where a group is below the mount.
     ///
     /// A path outside the visible subtree (or above it, "/..") cannot be looked at;
     /// the root of the mount is then the nearest group that can.
-    pub fn below<'a>(&self, path: &'a str) -> &'a str {
+    fn below<'a>(&self, path: &'a str) -> &'a str {
         path.strip_prefix(self.root.trim_end_matches('/'))
             .filter(|rest| rest.is_empty() || rest.starts_with('/'))
             .filter(|rest| !rest.split('/').any(|part| part == ".."))
@@ -121,33 +128,18 @@ impl CgroupMount {
 }
 
 fn find(groups: &str, mounts: &str, controller: &str) -> Option<Cgroup> {
-    let mounts: Vec<CgroupMount> = mounts.lines().filter_map(CgroupMount::parse).collect();
-    let place = |mount: &CgroupMount, path| Cgroup {
+    let mut lines = groups.lines().filter_map(split_group);
+    let in_version_one = lines.any(|(_, names, _)| names.split(',').any(|name| name == controller));
+    let mut mounts = mounts.lines().filter_map(CgroupMount::parse);
+    let mount = mounts.find(|mount| match mount.version {
+        CgroupVersion::One => in_version_one && mount.has_option(controller),
+        CgroupVersion::Two => !in_version_one,
+    })?;
+    Some(Cgroup {
         version: mount.version,
         mount: mount.point.trim_end_matches('/').to_owned(),
-        path: mount.below(path).to_owned(),
-    };
-    let version_one = groups.lines().find_map(|line| {
-        let (_, names, path) = split_group(line)?;
-        names
-            .split(',')
-            .any(|name| name == controller)
-            .then_some(path)
-    });
-    if let Some(path) = version_one {
-        let mut mounts = mounts.iter();
-        let mount = mounts
-            .find(|mount| mount.version == CgroupVersion::One && mount.has_option(controller))?;
-        return Some(place(mount, path));
-    }
-    let path = groups.lines().find_map(|line| {
-        let (id, names, path) = split_group(line)?;
-        (id == "0" && names.is_empty()).then_some(path)
-    })?;
-    let mount = mounts
-        .iter()
-        .find(|mount| mount.version == CgroupVersion::Two)?;
-    Some(place(mount, path))
+        path: mount.own_group(groups)?.to_owned(),
+    })
 }
 
 /// Split `4:cpu,cpuacct:/group` at its first two colons.

@@ -47,21 +47,10 @@ impl Cpuid {
 /// Put the three registers of leaf 0x4000_0000 together.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 fn signature(registers: [u32; 3]) -> String {
-    let bytes: Vec<u8> = registers
-        .iter()
-        .flat_map(|register| register.to_le_bytes())
-        .collect();
+    let bytes: Vec<u8> = registers.iter().flat_map(|it| it.to_le_bytes()).collect();
     String::from_utf8_lossy(&bytes)
-        .trim_matches(|c: char| c == '\0' || c == ' ')
-        .chars()
-        .map(|c| {
-            if c.is_ascii_graphic() || c == ' ' {
-                c
-            } else {
-                '?'
-            }
-        })
-        .collect()
+        .trim_matches(['\0', ' '])
+        .replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?")
 }
 
 /// Translate a signature of leaf 0x4000_0000 into the product's name.

@@ -101,6 +101,11 @@ impl<T> Fact<T> {
         }
     }
 
+    /// Look for something in the value; when it is not there, that is why the result is unknown.
+    pub fn find<U>(self, because: impl Into<String>, f: impl FnOnce(T) -> Option<U>) -> Fact<U> {
+        self.and_then(|value| f(value).map_or_else(|| Fact::unknown(because), Fact::Known))
+    }
+
     /// Try another source when this one does not know; keep the first reason when neither does.
     pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         if self.known().is_some() {

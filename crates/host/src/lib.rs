@@ -29,12 +29,12 @@ mod source;
 mod tests;
 
 pub use cgroup::{CgroupMount, CgroupVersion};
-pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_with};
+pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu};
 pub use cpuid::{Cpuid, hypervisor_name};
 pub use cpulist::CpuList;
-pub use doctor::{Finding, Severity, doctor, doctor_with, summary};
+pub use doctor::{Finding, Severity, doctor, summary};
 pub use error::HostError;
 pub use fact::Fact;
 pub use machine::Machine;
 pub use sample::Sample;
-pub use source::{SAMPLE_INTERVAL, Source};
+pub use source::Source;

@@ -6,6 +6,7 @@
 //! files and are therefore carried along: CPUID, the passing of time between two
 //! samples, and whose process is "self".
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::fact::Fact;
 
 /// How long two samples of `/proc/stat` lie apart: 20 of the kernel's 10 ms units of
 /// accounting, so one unit is 5 %. Longer would be finer, but a person waits for it.
-pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// No file that is read here is longer; what follows is cut off.
 const MAX_BYTES: u64 = 8 << 20;
@@ -33,8 +34,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Read the running system: files from `/`, CPUID from the processor, samples
-    /// [`SAMPLE_INTERVAL`] apart.
+    /// Read the running system: files from `/`, CPUID from the processor, samples 200 ms apart.
     pub fn system() -> Self {
         Self {
             root: PathBuf::from("/"),
@@ -57,15 +57,15 @@ impl Source {
     }
 
     /// Take the second sample of a pair from another folder.
-    #[must_use]
-    pub fn with_later(mut self, root: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_later(mut self, root: impl Into<PathBuf>) -> Self {
         self.later = root.into();
         self
     }
 
     /// Use these values of CPUID.
-    #[must_use]
-    pub fn with_cpuid(mut self, cpuid: Cpuid) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_cpuid(mut self, cpuid: Cpuid) -> Self {
         self.cpuid = Fact::Known(cpuid);
         self
     }
@@ -114,12 +114,8 @@ impl Source {
 
     /// Read a file that holds a name or a sentence, which cannot be empty.
     pub fn words(&self, path: &str) -> Fact<String> {
-        self.line(path).and_then(|text| {
-            if text.is_empty() {
-                Fact::unknown(format!("{path} is empty"))
-            } else {
-                Fact::Known(text)
-            }
+        self.line(path).find(format!("{path} is empty"), |text| {
+            (!text.is_empty()).then_some(text)
         })
     }
 
@@ -140,9 +136,8 @@ impl Source {
     pub fn names(&self, folder: &str) -> Fact<Vec<String>> {
         match fs::read_dir(self.real(folder)) {
             Ok(entries) => {
-                let mut names: Vec<String> = entries
-                    .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                    .collect();
+                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+                let mut names: Vec<String> = names.collect();
                 names.sort();
                 Fact::Known(names)
             }
@@ -153,16 +148,11 @@ impl Source {
     /// List the numbers N of the entries `<prefix>N` of a folder, ascending; none when the folder
     /// cannot be read.
     pub fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
-        let mut numbers: Vec<u32> = self
-            .names(folder)
-            .into_known()
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|name| name.strip_prefix(prefix)?.parse().ok())
-            .collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers
+        let names = self.names(folder).into_known().unwrap_or_default();
+        let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
+        BTreeSet::from_iter(names.iter().filter_map(number))
+            .into_iter()
+            .collect()
     }
 
     /// Read where a symbolic link points, as text.

@@ -29,7 +29,7 @@ pub struct Linux {
 
 impl Linux {
     /// Looks at the surroundings; changes nothing yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             out: BufWriter::new(io::stdout()),
             clock_source: clock_source(),

@@ -32,4 +32,4 @@ pub mod platform;
 pub mod session;
 pub mod table;
 pub mod wakeup;
-mod words;
+pub mod words;

@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 use heapless::String;
 use tare_wire::line::{Encoder, TooLong};
 use tare_wire::packed::Packer;
-use tare_wire::record::{End, Fact, List, Notice, Record, Value};
+use tare_wire::record::{End, Fact, List, Notice, Record, Set, Value};
 use tare_wire::rows::{self, Count, Part, Sample};
 
 use crate::envelope::Bin;
@@ -23,6 +23,19 @@ pub fn text(content: &impl fmt::Display) -> String<TEXT> {
     // A text that is too long stays cut: an error here is no reason to lose the record.
     let _ = write!(text, "{content}");
     text
+}
+
+/// Turns a sorted sequence of values into (value, count).
+pub fn runs(sorted: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
+    let mut sorted = sorted.peekable();
+    core::iter::from_fn(move || {
+        let value = sorted.next()?;
+        let mut count = 1;
+        while sorted.next_if_eq(&value).is_some() {
+            count += 1;
+        }
+        Some((value, count))
+    })
 }
 
 /// Cuts a text to at most `most` bytes, between two characters.
@@ -107,6 +120,27 @@ impl<'p, P: Platform> Output<'p, P> {
     /// Writes counts per value, by rising set, part and value.
     pub fn counts(&mut self, counts: impl Iterator<Item = Count>) -> Result<(), WriteError> {
         self.list(|list| Record::Counts(list), counts, Count::pack)
+    }
+
+    /// Writes a set of values that are sorted, of which nothing is known but how often each occurred.
+    ///
+    /// `set` says what they are and when they were taken.
+    pub fn sorted(&mut self, set: Set<'_>, values: &[u64]) -> Result<(), WriteError> {
+        self.put(&Record::Set(Set {
+            n: values.len() as u64,
+            sum: values.iter().sum(),
+            min: values.first().copied().unwrap_or_default(),
+            max: values.last().copied().unwrap_or_default(),
+            parts: 1,
+            ..set
+        }))?;
+        let counts = runs(values.iter().copied()).map(|(value, count)| Count {
+            set: set.number,
+            part: 0,
+            value,
+            count,
+        });
+        self.counts(counts)
     }
 
     /// Writes samples at or above the threshold of a set with such a period, by rising index.

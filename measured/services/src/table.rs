@@ -31,6 +31,7 @@ pub type Words<'w, 'a> = &'w mut dyn Iterator<Item = &'a str>;
 pub type Ended<'a, P> = Result<(), Failure<'a, <P as Place>::Error>>;
 
 /// A function that measures.
+#[derive(Debug)]
 pub struct Service<P: Place> {
     /// The word by which it is chosen.
     pub id: &'static str,
@@ -39,6 +40,14 @@ pub struct Service<P: Place> {
     /// Measures, and writes the records of everything that happened.
     pub run: for<'a> fn(Words<'_, 'a>, &mut P) -> Ended<'a, P>,
 }
+
+impl<P: Place> Clone for Service<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Place> Copy for Service<P> {}
 
 /// Where the threads of a plan run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,18 +108,19 @@ fn batch<P: Place>(id: &'static str) -> Service<P> {
     }
 }
 
-/// Finds the service that words ask for.
+/// Finds the service that words ask for, among those of tare and `more`.
 ///
 /// # Errors
 ///
 /// Returns [`PlanError`] if they name none, or one that does not exist.
 pub fn find<'a, P: Place>(
     mut words: impl Iterator<Item = &'a str>,
+    more: &[Service<P>],
 ) -> Result<Service<P>, PlanError<'a>> {
     let id = words
         .find_map(|word| word.strip_prefix("workload="))
         .ok_or(PlanError::Missing("workload"))?;
-    let mut services = services().into_iter();
+    let mut services = services().into_iter().chain(more.iter().copied());
     services
         .find(|service| service.id == id)
         .ok_or(PlanError::BadValue {

@@ -32,7 +32,6 @@ use crate::cpulist::CpuList;
 use crate::error::HostError;
 use crate::machine::Machine;
 use crate::sample::Sample;
-use crate::source::Source;
 use reach::Reach;
 use rule::Chooser;
 
@@ -80,23 +79,13 @@ pub enum Rule {
     OnlyOne,
 }
 
-/// Choose the CPU to measure on. Takes [`SAMPLE_INTERVAL`](crate::SAMPLE_INTERVAL) to watch the
-/// CPUs.
-///
-/// Call it before the process narrows its own affinity mask.
+/// Choose the CPU to measure on. The description and the sample are of the time before the process
+/// narrows its own affinity mask.
 ///
 /// # Errors
 /// The requested CPU is not online ([`HostError::CpuNotOnline`]) or out of reach
 /// ([`HostError::CpuNotAllowed`]), or no CPU is known at all ([`HostError::NoCpuKnown`]).
-pub fn choose_cpu(source: &Source, requested: Option<u32>) -> Result<CpuChoice, HostError> {
-    choose_cpu_with(&Machine::collect(source), &Sample::take(source), requested)
-}
-
-/// Choose the CPU to measure on from a description and a sample that were taken before.
-///
-/// # Errors
-/// As for [`choose_cpu`].
-pub fn choose_cpu_with(
+pub fn choose_cpu(
     machine: &Machine,
     sample: &Sample,
     requested: Option<u32>,

@@ -2,6 +2,7 @@
 
 use crate::cpulist::CpuList;
 use crate::error::HostError;
+use crate::fact::Fact;
 use crate::machine::Machine;
 use crate::sample::Sample;
 
@@ -19,22 +20,17 @@ pub(super) struct Reach {
 
 impl Reach {
     pub(super) fn of(machine: &Machine, sample: &Sample) -> Result<Self, HostError> {
-        let affinity = machine.process.affinity.as_ref();
-        let online = machine.topology.online.as_ref();
+        let affinity = &machine.process.affinity;
         let sampled = || {
-            sample
-                .stat
-                .known()
-                .map(|stat| stat.cpus().collect::<CpuList>())
+            let list: CpuList = sample.stat.known()?.cpus().collect();
+            (!list.is_empty()).then_some(list)
         };
-        let online = match (online.known(), affinity.known()) {
-            (Some(online), _) => (*online).clone(),
-            (None, Some(mask)) => sampled()
-                .filter(|list| !list.is_empty())
-                .unwrap_or_else(|| (*mask).clone()),
-            (None, None) => {
+        let online = match (&machine.topology.online, affinity) {
+            (Fact::Known(online), _) => online.clone(),
+            (_, Fact::Known(mask)) => sampled().unwrap_or_else(|| mask.clone()),
+            (_, Fact::Unknown { unknown }) => {
                 return Err(HostError::NoCpuKnown {
-                    why: affinity.because().unwrap_or("no reason").to_owned(),
+                    why: unknown.clone(),
                 });
             }
         };

@@ -48,25 +48,23 @@ impl Chooser<'_> {
 
     fn refusal(&self, cpu: u32, allowed: CpuList) -> HostError {
         let cpuset = self.machine.process.cpuset.known();
-        let (why, remedy) = match cpuset {
+        let mask = &self.reach.mask;
+        let (why, start) = match cpuset {
             Some(set) if !set.contains(cpu) => (
                 format!("its cpuset holds {set}"),
-                "choose one of them, or start tare in a control group whose cpuset has the CPU"
-                    .to_owned(),
+                "in a control group whose cpuset has the CPU".to_owned(),
             ),
-            _ => (
-                format!("its affinity mask holds {}", self.reach.mask),
-                format!(
-                    "choose one of them, or start tare with `taskset -c {} tare …`",
-                    self.reach.mask.union(&CpuList::from_iter([cpu]))
-                ),
-            ),
+            _ => {
+                let wider = mask.union(&CpuList::from_iter([cpu]));
+                let start = format!("with `taskset -c {wider} tare …`");
+                (format!("its affinity mask holds {mask}"), start)
+            }
         };
         HostError::CpuNotAllowed {
             cpu,
             allowed,
             why,
-            remedy,
+            remedy: format!("choose one of them, or start tare {start}"),
         }
     }
 
@@ -125,28 +123,22 @@ impl Chooser<'_> {
             let why = "the only one in the affinity mask of this process";
             return (Rule::OnlyOne, why.to_owned());
         }
-        let besides = if self.reach.mask.contains(0) && cpu != 0 {
-            " besides CPU 0"
-        } else {
-            ""
+        let besides = match self.reach.mask.contains(0) && cpu != 0 {
+            true => " besides CPU 0",
+            false => "",
         };
-        if candidates.len() == 1 {
-            let why = format!("the only one that is left to this process{besides}");
-            return (Rule::Quietest, why);
-        }
-        if candidates.iter().all(|cpu| self.sample.busy(cpu).is_none()) {
-            let why = format!("the highest-numbered that this process may use{besides}");
-            return (Rule::Quietest, why);
-        }
-        let tied = candidates
-            .iter()
-            .any(|other| other != cpu && self.compare(other, cpu).is_eq());
-        let tie = if tied {
-            ", the highest-numbered of several"
+        let is_tied = |other| other != cpu && self.compare(other, cpu).is_eq();
+        let why = if candidates.len() == 1 {
+            format!("the only one that is left to this process{besides}")
+        } else if candidates.iter().all(|cpu| self.sample.busy(cpu).is_none()) {
+            format!("the highest-numbered that this process may use{besides}")
+        } else if candidates.iter().any(is_tied) {
+            format!(
+                "the quietest that this process may use{besides}, the highest-numbered of several"
+            )
         } else {
-            ""
+            format!("the quietest that this process may use{besides}")
         };
-        let why = format!("the quietest that this process may use{besides}{tie}");
         (Rule::Quietest, why)
     }
 

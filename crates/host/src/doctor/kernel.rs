@@ -1,22 +1,7 @@
 //! How the kernel was built and what it does in the background.
 
 use super::{Examination, Judgement, Severity::*, advise, good, note};
-use crate::machine::PreemptionModel;
-
-/// Debugging options that slow a kernel by a factor rather than by percents.
-const HEAVY: [&str; 11] = [
-    "KASAN",
-    "KCSAN",
-    "KMSAN",
-    "LOCKDEP",
-    "PROVE_LOCKING",
-    "LOCK_STAT",
-    "DEBUG_LOCK_ALLOC",
-    "DEBUG_OBJECTS",
-    "DEBUG_KMEMLEAK",
-    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
-    "SLUB_DEBUG_ON",
-];
+use crate::machine::{Kernel, PreemptionModel};
 
 /// vm.stat_interval from which on the folding of counters is rare enough, in seconds.
 const RARE_STAT_INTERVAL_S: u64 = 10;
@@ -27,9 +12,7 @@ pub(super) fn debug_options(e: &Examination<'_>) -> Judgement {
     if options.is_empty() {
         return good("none that slows it down");
     }
-    let is_heavy = options
-        .iter()
-        .any(|option| HEAVY.contains(&option.as_str()));
+    let is_heavy = options.iter().any(|option| Kernel::is_heavy(option));
     let severity = if is_heavy { Warning } else { Note };
     let remedy = e.on_kernel("boot a kernel that was built without these options");
     advise(severity, options.join(", "), remedy)

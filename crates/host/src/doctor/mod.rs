@@ -30,7 +30,7 @@ use finding::{Judgement, Verdict, advise, good, note, unknown};
 
 use std::fmt::Display;
 
-use crate::choose::{CpuChoice, choose_cpu_with};
+use crate::choose::{CpuChoice, choose_cpu};
 use crate::cpulist::CpuList;
 use crate::error::HostError;
 use crate::machine::Machine;
@@ -61,16 +61,9 @@ impl Check {
     }
 }
 
-/// Examine the machine, worst findings first. Takes [`SAMPLE_INTERVAL`](crate::SAMPLE_INTERVAL) to
-/// watch what runs. Without a CPU, the one that [`choose_cpu`](crate::choose_cpu) would take is
-/// examined.
-pub fn doctor(source: &Source, cpu: Option<u32>) -> Vec<Finding> {
-    let machine = Machine::collect(source);
-    doctor_with(source, &machine, &Sample::take(source), cpu)
-}
-
-/// Examine the machine with a description and a sample that were taken before.
-pub fn doctor_with(
+/// Examine the machine, worst findings first. Without a CPU, the one that
+/// [`choose_cpu`](crate::choose_cpu()) would take is examined.
+pub fn doctor(
     source: &Source,
     machine: &Machine,
     sample: &Sample,
@@ -130,7 +123,7 @@ struct Examination<'a> {
 
 impl<'a> Examination<'a> {
     fn new(source: &'a Source, machine: &'a Machine, sample: &'a Sample, cpu: Option<u32>) -> Self {
-        let choice = choose_cpu_with(machine, sample, cpu);
+        let choice = choose_cpu(machine, sample, cpu);
         Self {
             cpu: choice.as_ref().ok().map(|choice| choice.cpu),
             source,

@@ -12,110 +12,28 @@ use crate::source::Source;
 /// or what time is. A name that ends in a dot stands for all parameters of that module.
 const TIMING: &[&str] = &[
     // CPUs set apart.
-    "isolcpus",
-    "nohz",
-    "nohz_full",
-    "rcu_nocbs",
-    "rcu_nocb_poll",
-    "irqaffinity",
-    "kthread_cpus",
-    "housekeeping",
-    "maxcpus",
-    "nr_cpus",
-    "nosmp",
-    "nosmt",
-    "workqueue.",
-    "rcupdate.",
-    "rcutree.",
+    "isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity kthread_cpus housekeeping \
+     maxcpus nr_cpus nosmp nosmt workqueue. rcupdate. rcutree.",
     // Preemption and interrupts.
-    "preempt",
-    "threadirqs",
-    "skew_tick",
-    "rt_group_sched",
-    "noirqbalance",
-    "nmi_watchdog",
-    "nowatchdog",
-    "nosoftlockup",
-    "watchdog_thresh",
-    "highres",
-    "psi",
-    "lapic_timer_c2_ok",
+    "preempt threadirqs skew_tick rt_group_sched noirqbalance nmi_watchdog nowatchdog \
+     nosoftlockup watchdog_thresh highres psi lapic_timer_c2_ok",
     // Clocks.
-    "tsc",
-    "notsc",
-    "clocksource",
-    "hpet",
-    "nohpet",
-    "no-kvmclock",
-    "no-steal-acc",
+    "tsc notsc clocksource hpet nohpet no-kvmclock no-steal-acc",
     // Frequency and idle.
-    "idle",
-    "processor.max_cstate",
-    "processor.",
-    "intel_idle.",
-    "intel_pstate",
-    "amd_pstate",
-    "amd_prefcore",
-    "cpufreq.",
-    "cpuidle.",
-    "cpuidle_haltpoll.",
-    "haltpoll.",
-    "no_turbo",
-    "pcie_aspm",
-    "pcie_aspm.",
+    "idle processor.max_cstate processor. intel_idle. intel_pstate amd_pstate amd_prefcore \
+     cpufreq. cpuidle. cpuidle_haltpoll. haltpoll. no_turbo pcie_aspm pcie_aspm.",
     // Memory.
-    "transparent_hugepage",
-    "default_hugepagesz",
-    "hugepagesz",
-    "hugepages",
-    "hugetlb_cma",
-    "numa_balancing",
-    "init_on_alloc",
-    "init_on_free",
-    "page_poison",
-    "slub_debug",
-    "slab_debug",
-    "debug_pagealloc",
-    "kasan",
-    "kfence.",
-    "kmemleak",
-    "iommu",
-    "intel_iommu",
-    "amd_iommu",
+    "transparent_hugepage default_hugepagesz hugepagesz hugepages hugetlb_cma \
+     numa_balancing init_on_alloc init_on_free page_poison slub_debug slab_debug \
+     debug_pagealloc kasan kfence. kmemleak iommu intel_iommu amd_iommu",
     // Mitigations.
-    "mitigations",
-    "spectre_v1",
-    "nospectre_v1",
-    "spectre_v2",
-    "nospectre_v2",
-    "spectre_v2_user",
-    "spectre_bhi",
-    "spec_store_bypass_disable",
-    "nospec_store_bypass_disable",
-    "spec_rstack_overflow",
-    "pti",
-    "nopti",
-    "kpti",
-    "l1tf",
-    "l1d_flush",
-    "mds",
-    "mmio_stale_data",
-    "tsx",
-    "tsx_async_abort",
-    "retbleed",
-    "srbds",
-    "gather_data_sampling",
-    "reg_file_data_sampling",
-    "kvm-intel.vmentry_l1d_flush",
-    "indirect_target_selection",
-    "tsa",
-    "vmscape",
-    "split_lock_detect",
+    "mitigations spectre_v1 nospectre_v1 spectre_v2 nospectre_v2 spectre_v2_user \
+     spectre_bhi spec_store_bypass_disable nospec_store_bypass_disable spec_rstack_overflow \
+     pti nopti kpti l1tf l1d_flush mds mmio_stale_data tsx tsx_async_abort retbleed srbds \
+     gather_data_sampling reg_file_data_sampling kvm-intel.vmentry_l1d_flush \
+     indirect_target_selection tsa vmscape split_lock_detect",
     // Tracing and auditing that stay on.
-    "audit",
-    "ftrace",
-    "mce",
-    "lockdown",
+    "audit ftrace mce lockdown",
 ];
 
 /// The parameters that the kernel was booted with, as far as they matter to timing.
@@ -158,13 +76,12 @@ fn timing_words(line: &str) -> Vec<String> {
 
 fn matters(word: &str) -> bool {
     let key = word.split_once('=').map_or(word, |(key, _)| key);
-    TIMING.iter().any(|name| {
-        if let Some(module) = name.strip_suffix('.') {
-            key.split_once('.')
-                .is_some_and(|(before, _)| same_name(before, module))
-        } else {
-            same_name(key, name)
-        }
+    let mut names = TIMING.iter().flat_map(|group| group.split(' '));
+    names.any(|name| match name.strip_suffix('.') {
+        Some(module) => key
+            .split_once('.')
+            .is_some_and(|(before, _)| same_name(before, module)),
+        None => same_name(key, name),
     })
 }
 

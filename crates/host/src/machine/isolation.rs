@@ -82,9 +82,8 @@ fn rcu_nocbs(
         }
     }
     let named = match command_line.value("rcu_nocbs") {
-        None => CpuList::new(),
         // The bare word prepares for offloading later and offloads nothing itself.
-        Some("") => CpuList::new(),
+        None | Some("") => CpuList::new(),
         Some(text) => match command_line.cpus("rcu_nocbs", last_cpu) {
             Some(cpus) => cpus,
             None => return Fact::unknown(format!("rcu_nocbs={text} is not a list of CPUs")),

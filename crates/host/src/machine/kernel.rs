@@ -6,30 +6,20 @@ use serde::{Deserialize, Serialize};
 use super::command_line::CommandLine;
 use super::kernel_config::KernelConfig;
 use super::preemption::Preemption;
-use super::some_or;
 use crate::fact::Fact;
 use crate::source::Source;
 
 const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities";
 
-/// Build options that make the kernel's own paths slower, by the name of the option.
+/// Build options for debugging that make the kernel's own paths slower by a factor.
 /// Options that only compile in a switch which is off by default are not among them.
-const SLOW_OPTIONS: [&str; 14] = [
-    "KASAN",
-    "KCSAN",
-    "KMSAN",
-    "PROVE_LOCKING",
-    "LOCK_STAT",
-    "DEBUG_LOCK_ALLOC",
-    "DEBUG_OBJECTS",
-    "DEBUG_KMEMLEAK",
-    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
-    "SLUB_DEBUG_ON",
-    "DEBUG_ATOMIC_SLEEP",
-    "DEBUG_PREEMPT",
-    "IRQSOFF_TRACER",
-    "PREEMPT_TRACER",
-];
+const HEAVY_OPTIONS: &str = "KASAN KCSAN KMSAN PROVE_LOCKING LOCK_STAT DEBUG_LOCK_ALLOC     DEBUG_OBJECTS DEBUG_KMEMLEAK DEBUG_PAGEALLOC_ENABLE_DEFAULT SLUB_DEBUG_ON";
+
+/// Those that make them slower by percents.
+const SLOW_OPTIONS: &str = "DEBUG_ATOMIC_SLEEP DEBUG_PREEMPT IRQSOFF_TRACER PREEMPT_TRACER";
+
+/// The name under which lockdep is listed where only /proc shows it.
+const LOCKDEP: &str = "LOCKDEP";
 
 /// The running kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -74,9 +64,9 @@ impl Kernel {
             preemption: Preemption::find(source, &version, command_line, config),
             version,
             tick_hz: config.as_ref().and_then(|config| {
-                some_or(config.value("HZ").and_then(|hz| hz.parse().ok()), || {
-                    format!("{} has no CONFIG_HZ", config.path)
-                })
+                let hz = config.value("HZ").and_then(|hz| hz.parse().ok());
+                hz.ok_or_else(|| format!("{} has no CONFIG_HZ", config.path))
+                    .into()
             }),
             config: config.as_ref().map(|config| config.path.clone()),
             debug_options: debug_options(source, config),
@@ -87,12 +77,13 @@ impl Kernel {
 
     /// Return major and minor number of the release: (6, 1) for 6.1.0-18-amd64.
     pub fn release_numbers(&self) -> Option<(u32, u32)> {
-        let mut numbers = self
-            .release
-            .known()?
-            .split(|c: char| !c.is_ascii_digit())
-            .map(|digits| digits.parse().ok());
-        Some((numbers.next()??, numbers.next()??))
+        let mut numbers = self.release.known()?.split(|c: char| !c.is_ascii_digit());
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+
+    /// Tell whether a debugging option slows the kernel by a factor rather than by percents.
+    pub(crate) fn is_heavy(option: &str) -> bool {
+        option == LOCKDEP || HEAVY_OPTIONS.split(' ').any(|heavy| heavy == option)
     }
 }
 
@@ -102,20 +93,14 @@ fn debug_options(source: &Source, config: &Fact<KernelConfig>) -> Fact<Vec<Strin
     let visible = source.exists("/proc/lockdep_stats");
     match config {
         Fact::Known(config) => {
-            let mut options: Vec<String> = SLOW_OPTIONS
-                .into_iter()
-                .filter(|option| config.has(option))
-                .filter(|option| {
-                    *option != "DEBUG_KMEMLEAK" || !config.has("DEBUG_KMEMLEAK_DEFAULT_OFF")
-                })
-                .map(str::to_owned)
-                .collect();
-            if visible && !config.has("PROVE_LOCKING") {
-                options.push("LOCKDEP".to_owned());
-            }
-            Fact::Known(options)
+            let all = HEAVY_OPTIONS.split(' ').chain(SLOW_OPTIONS.split(' '));
+            let is_off =
+                |option| option == "DEBUG_KMEMLEAK" && config.has("DEBUG_KMEMLEAK_DEFAULT_OFF");
+            let on = all.filter(|option| config.has(option) && !is_off(*option));
+            let lockdep = (visible && !config.has("PROVE_LOCKING")).then_some(LOCKDEP);
+            Fact::Known(on.chain(lockdep).map(str::to_owned).collect())
         }
-        Fact::Unknown { .. } if visible => Fact::Known(vec!["LOCKDEP".to_owned()]),
+        Fact::Unknown { .. } if visible => Fact::Known(vec![LOCKDEP.to_owned()]),
         Fact::Unknown { unknown } => Fact::unknown(unknown.as_str()),
     }
 }

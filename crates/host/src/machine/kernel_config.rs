@@ -26,48 +26,41 @@ pub(super) struct KernelConfig {
 impl KernelConfig {
     /// Look where kernels and distributions put the configuration.
     pub(super) fn find(source: &Source) -> Fact<Self> {
-        let packed = "/proc/config.gz";
-        let own = source
-            .bytes(packed)
-            .and_then(|bytes| Self::unpack(packed, &bytes));
-        let places = source
-            .line("/proc/sys/kernel/osrelease")
-            .known()
-            // The release is about to become a part of a path.
-            .filter(|release| !release.is_empty() && !release.contains('/'))
-            .map(|release| {
-                [
-                    format!("/boot/config-{release}"),
-                    format!("/lib/modules/{release}/config"),
-                    format!("/usr/lib/modules/{release}/config"),
-                ]
-            })
-            .unwrap_or_default();
-        let found = places
-            .iter()
-            .filter(|place| !place.is_empty())
-            .fold(own, |found, place| {
-                found.or_else(|| {
-                    source
-                        .text(place)
-                        .and_then(|text| Self::parse(place, &text))
-                })
-            });
-        match found {
-            Fact::Known(config) => Fact::Known(config),
-            Fact::Unknown { .. } => Fact::unknown(
-                "the kernel's build options cannot be read: neither /proc/config.gz nor \
-                 /boot/config-* nor /lib/modules/*/config for this kernel",
-            ),
-        }
+        let release = source.line("/proc/sys/kernel/osrelease").into_known();
+        // The release is about to become a part of a path.
+        let release = release.filter(|release| !release.is_empty() && !release.contains('/'));
+        let packed = || {
+            let path = "/proc/config.gz";
+            let bytes = source.bytes(path).into_known()?;
+            let mut text = Vec::new();
+            let mut unpacked = GzDecoder::new(&*bytes).take(MAX_UNPACKED_BYTES);
+            unpacked.read_to_end(&mut text).ok()?;
+            Self::parse(path, &String::from_utf8_lossy(&text))
+        };
+        let plain = |path: String| Self::parse(&path, source.text(&path).known()?);
+        let beside = |release| {
+            [
+                format!("/boot/config-{release}"),
+                format!("/lib/modules/{release}/config"),
+                format!("/usr/lib/modules/{release}/config"),
+            ]
+        };
+        packed()
+            .or_else(|| release.and_then(|release| beside(release).into_iter().find_map(plain)))
+            .map_or_else(
+                || {
+                    Fact::unknown(
+                        "the kernel's build options cannot be read: neither /proc/config.gz nor \
+                         /boot/config-* nor /lib/modules/*/config for this kernel",
+                    )
+                },
+                Fact::Known,
+            )
     }
 
     /// Tell whether an option is built in or a module.
     pub(super) fn has(&self, option: &str) -> bool {
-        matches!(
-            self.options.get(option).map(String::as_str),
-            Some("y" | "m")
-        )
+        matches!(self.value(option), Some("y" | "m"))
     }
 
     /// Return the value of an option.
@@ -75,30 +68,13 @@ impl KernelConfig {
         self.options.get(option).map(String::as_str)
     }
 
-    fn unpack(path: &str, bytes: &[u8]) -> Fact<Self> {
-        let mut text = Vec::new();
-        match GzDecoder::new(bytes)
-            .take(MAX_UNPACKED_BYTES)
-            .read_to_end(&mut text)
-        {
-            Ok(_) => Self::parse(path, &String::from_utf8_lossy(&text)),
-            Err(error) => Fact::unknown(format!("{path}: {error}")),
-        }
-    }
-
-    fn parse(path: &str, text: &str) -> Fact<Self> {
-        let options: BTreeMap<String, String> = text
-            .lines()
-            .filter_map(|line| {
-                let (name, value) = line.split_once('=')?;
-                let name = name.strip_prefix("CONFIG_")?;
-                Some((name.to_owned(), value.trim_matches('"').to_owned()))
-            })
-            .collect();
-        if options.is_empty() {
-            return Fact::unknown(format!("{path} holds no build options"));
-        }
-        Fact::Known(Self {
+    fn parse(path: &str, text: &str) -> Option<Self> {
+        let options = text.lines().filter_map(|line| {
+            let (name, value) = line.strip_prefix("CONFIG_")?.split_once('=')?;
+            Some((name.to_owned(), value.trim_matches('"').to_owned()))
+        });
+        let options: BTreeMap<String, String> = options.collect();
+        (!options.is_empty()).then(|| Self {
             path: path.to_owned(),
             options,
         })

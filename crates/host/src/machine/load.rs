@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::some_or;
 use crate::fact::Fact;
 use crate::sample::Stat;
 use crate::source::Source;
@@ -32,21 +31,19 @@ pub struct LoadAverage {
 impl Load {
     pub(super) fn collect(source: &Source) -> Self {
         Self {
-            average: source.line("/proc/loadavg").and_then(|line| {
-                some_or(parse_average(&line), || {
-                    "/proc/loadavg does not hold three numbers".to_owned()
-                })
-            }),
-            steal_since_boot: source.text("/proc/stat").and_then(|text| {
-                some_or(Stat::parse(&text).sum().steal_share(), || {
-                    "/proc/stat accounts no time to any CPU".to_owned()
-                })
-            }),
+            average: source
+                .line("/proc/loadavg")
+                .find("/proc/loadavg does not hold three numbers", parse_average),
+            steal_since_boot: source
+                .text("/proc/stat")
+                .find("/proc/stat accounts no time to any CPU", |text| {
+                    Stat::parse(&text).sum().steal_share()
+                }),
         }
     }
 }
 
-fn parse_average(line: &str) -> Option<LoadAverage> {
+fn parse_average(line: String) -> Option<LoadAverage> {
     let mut numbers = line.split_ascii_whitespace().map(|word| {
         word.parse::<f64>()
             .ok()

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{bracketed, kib_line, some_or};
+use super::{bracketed, kib_line};
 use crate::fact::Fact;
 use crate::source::Source;
 
@@ -43,11 +43,8 @@ impl Memory {
     pub(super) fn collect(source: &Source) -> Self {
         let meminfo = source.text("/proc/meminfo");
         let line = |name: &str| {
-            meminfo.as_ref().and_then(|text| {
-                some_or(kib_line(text, name), || {
-                    format!("/proc/meminfo has no {name}")
-                })
-            })
+            let because = format!("/proc/meminfo has no {name}");
+            meminfo.as_ref().find(because, |text| kib_line(text, name))
         };
         Self {
             total_bytes: line("MemTotal"),
@@ -62,11 +59,10 @@ impl Memory {
 }
 
 fn choice(source: &Source, path: &str) -> Fact<String> {
-    source.line(path).and_then(|text| {
-        some_or(bracketed(&text).map(str::to_owned), || {
-            format!("{path} marks no choice")
-        })
-    })
+    let because = format!("{path} marks no choice");
+    source
+        .line(path)
+        .find(because, |text| bracketed(&text).map(str::to_owned))
 }
 
 fn huge_page_pools(source: &Source) -> Vec<HugePagePool> {

@@ -110,15 +110,10 @@ fn distribution(source: &Source) -> Fact<String> {
     source
         .text("/etc/os-release")
         .or_else(|| source.text("/usr/lib/os-release"))
-        .and_then(|text| {
-            let name = text
-                .lines()
-                .find_map(|line| line.trim().strip_prefix("PRETTY_NAME="))
-                .map(|name| name.trim_matches(['"', '\'']).to_owned());
-            name.map_or_else(
-                || Fact::unknown("os-release has no PRETTY_NAME"),
-                Fact::Known,
-            )
+        .find("os-release has no PRETTY_NAME", |text| {
+            let mut lines = text.lines();
+            let name = lines.find_map(|line| line.trim().strip_prefix("PRETTY_NAME="))?;
+            Some(name.trim_matches(['"', '\'']).to_owned())
         })
 }
 
@@ -150,11 +145,6 @@ fn kib_line(text: &str, name: &str) -> Option<u64> {
     })?;
     let number = rest.trim().strip_suffix("kB")?.trim();
     number.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Turn an absent value into a fact with this reason.
-fn some_or<T>(value: Option<T>, because: impl FnOnce() -> String) -> Fact<T> {
-    value.map_or_else(|| Fact::unknown(because()), Fact::Known)
 }
 
 /// Read a switch: "0" is off, any other number is on.

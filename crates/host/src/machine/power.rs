@@ -72,17 +72,14 @@ impl Power {
         let online = topology.online.as_ref();
         let (turbo, turbo_switch) = turbo(source);
         Self {
-            frequency: online.and_then(|online| frequency(source, online)),
+            frequency: online.clone().and_then(|online| frequency(source, online)),
             turbo,
             turbo_switch,
             idle_driver: source.words(&format!("{CPUS}/cpuidle/current_driver")),
             idle_governor: source
                 .words(&format!("{CPUS}/cpuidle/current_governor_ro"))
                 .or_else(|| source.words(&format!("{CPUS}/cpuidle/current_governor"))),
-            idle_states: topology
-                .online
-                .as_ref()
-                .and_then(|online| idle_states(source, online)),
+            idle_states: online.and_then(|online| idle_states(source, online)),
         }
     }
 
@@ -113,14 +110,7 @@ fn frequency(source: &Source, online: &CpuList) -> Fact<Vec<FrequencyGroup>> {
             continue;
         }
         let one = frequency_of_cpu(source, cpu);
-        let alike = groups.iter_mut().find(|group| {
-            let moved = FrequencyGroup {
-                cpus: group.cpus.clone(),
-                ..one.clone()
-            };
-            same_ignoring_reasons(group, &moved)
-        });
-        match alike {
+        match groups.iter_mut().find(|group| same_settings(group, &one)) {
             Some(group) => group.cpus.insert(cpu),
             None => groups.push(one),
         }
@@ -146,8 +136,8 @@ fn frequency_of_cpu(source: &Source, cpu: u32) -> FrequencyGroup {
     }
 }
 
-/// Compare two groups; the reasons of unknown values name a CPU and so always differ.
-fn same_ignoring_reasons(a: &FrequencyGroup, b: &FrequencyGroup) -> bool {
+/// Compare the settings of two groups; the reasons of unknown values name a CPU and so always differ.
+fn same_settings(a: &FrequencyGroup, b: &FrequencyGroup) -> bool {
     fn known(group: &FrequencyGroup) -> impl PartialEq + '_ {
         (
             group.driver.known(),
@@ -166,19 +156,15 @@ fn same_ignoring_reasons(a: &FrequencyGroup, b: &FrequencyGroup) -> bool {
 fn turbo(source: &Source) -> (Fact<bool>, Option<String>) {
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
     if source.exists(&no_turbo) {
-        return (
-            super::switch(source, &no_turbo).map(|no| !no),
-            Some(no_turbo),
-        );
+        let forbidden = super::switch(source, &no_turbo);
+        return (forbidden.map(|no| !no), Some(no_turbo));
     }
     let boost = format!("{CPUS}/cpufreq/boost");
     if source.exists(&boost) {
         return (super::switch(source, &boost), Some(boost));
     }
-    (
-        Fact::unknown(format!("there is neither {no_turbo} nor {boost}")),
-        None,
-    )
+    let why = format!("there is neither {no_turbo} nor {boost}");
+    (Fact::unknown(why), None)
 }
 
 fn idle_states(source: &Source, online: &CpuList) -> Fact<Vec<IdleState>> {
@@ -193,24 +179,22 @@ fn idle_states(source: &Source, online: &CpuList) -> Fact<Vec<IdleState>> {
                 continue;
             };
             let disabled = super::switch(source, &file("disable")).is(&true);
-            let position = states
-                .iter()
-                .position(|state| state.name == name && state.exit_latency_us == exit_latency_us)
-                .unwrap_or_else(|| {
-                    states.push(IdleState {
-                        name,
-                        exit_latency_us,
-                        target_residency_us: source.value(&file("residency")),
-                        enabled_on: CpuList::new(),
-                        disabled_on: CpuList::new(),
-                    });
-                    states.len() - 1
+            let is_same =
+                |state: &IdleState| state.name == name && state.exit_latency_us == exit_latency_us;
+            let position = states.iter().position(is_same).unwrap_or(states.len());
+            if position == states.len() {
+                states.push(IdleState {
+                    name,
+                    exit_latency_us,
+                    target_residency_us: source.value(&file("residency")),
+                    enabled_on: CpuList::new(),
+                    disabled_on: CpuList::new(),
                 });
+            }
             let state = &mut states[position];
-            if disabled {
-                state.disabled_on.insert(cpu);
-            } else {
-                state.enabled_on.insert(cpu);
+            match disabled {
+                true => state.disabled_on.insert(cpu),
+                false => state.enabled_on.insert(cpu),
             }
         }
     }

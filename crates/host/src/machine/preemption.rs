@@ -16,6 +16,7 @@ use crate::fact::Fact;
 use crate::source::Source;
 
 const DEBUGFS: &str = "/sys/kernel/debug/sched/preempt";
+const VERSION: &str = "the kernel's version string";
 
 /// The preemption model of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,14 +78,24 @@ impl Preemption {
     ) -> Self {
         let version = version.known().map_or("", String::as_str);
         let dynamic = version.contains("PREEMPT_DYNAMIC");
-        let (model, evidence) = Witnesses {
-            source,
-            version,
-            dynamic,
-            command_line,
-            config,
-        }
-        .model();
+        let at_boot = || match dynamic {
+            true => PreemptionModel::from_word(command_line.value("preempt")?),
+            false => None,
+        };
+        let built_in_evidence = match dynamic {
+            true => "the kernel's build options: the default, unless changed in debugfs since boot",
+            false => "the kernel's build options",
+        };
+        let found = None
+            .or_else(|| Some((rt_by_file(source)?, "/sys/kernel/realtime")))
+            .or_else(|| Some((rt_by_version(version)?, VERSION)))
+            .or_else(|| Some((in_force(source)?, DEBUGFS)))
+            .or_else(|| Some((at_boot()?, "preempt= on the kernel's command line")))
+            .or_else(|| Some((built_in(config.known()?)?, built_in_evidence)));
+        let (model, evidence) = match found {
+            Some((model, evidence)) => (Fact::Known(model), evidence),
+            None => (by_version(version, dynamic), VERSION),
+        };
         Self {
             model,
             dynamic,
@@ -93,97 +104,53 @@ impl Preemption {
     }
 }
 
-struct Witnesses<'a> {
-    source: &'a Source,
-    version: &'a str,
-    dynamic: bool,
-    command_line: &'a CommandLine,
-    config: &'a Fact<KernelConfig>,
+fn rt_by_file(source: &Source) -> Option<PreemptionModel> {
+    let line = source.line("/sys/kernel/realtime").into_known()?;
+    (line == "1").then_some(PreemptionModel::Rt)
 }
 
-impl Witnesses<'_> {
-    fn model(&self) -> (Fact<PreemptionModel>, &'static str) {
-        if self
-            .source
-            .line("/sys/kernel/realtime")
-            .known()
-            .is_some_and(|line| line == "1")
-        {
-            return (Fact::Known(PreemptionModel::Rt), "/sys/kernel/realtime");
-        }
-        if self.version.contains("PREEMPT_RT") || self.version.contains("PREEMPT RT") {
-            return (
-                Fact::Known(PreemptionModel::Rt),
-                "the kernel's version string",
-            );
-        }
-        if let Some(model) = self.in_force() {
-            return (Fact::Known(model), DEBUGFS);
-        }
-        if self.dynamic
-            && let Some(model) = self
-                .command_line
-                .value("preempt")
-                .and_then(PreemptionModel::from_word)
-        {
-            return (Fact::Known(model), "preempt= on the kernel's command line");
-        }
-        if let Some(model) = self.built_in() {
-            let evidence = if self.dynamic {
-                "the kernel's build options: the default, unless changed in debugfs since boot"
-            } else {
-                "the kernel's build options"
-            };
-            return (Fact::Known(model), evidence);
-        }
-        self.by_version()
-    }
+fn rt_by_version(version: &str) -> Option<PreemptionModel> {
+    let is_rt = version.contains("PREEMPT_RT") || version.contains("PREEMPT RT");
+    is_rt.then_some(PreemptionModel::Rt)
+}
 
-    /// The model that debugfs marks: `none voluntary (full) lazy`.
-    fn in_force(&self) -> Option<PreemptionModel> {
-        let line = self.source.line(DEBUGFS).into_known()?;
-        let (_, rest) = line.split_once('(')?;
-        PreemptionModel::from_word(rest.split_once(')')?.0)
-    }
+/// Return the model that debugfs marks: `none voluntary (full) lazy`.
+fn in_force(source: &Source) -> Option<PreemptionModel> {
+    let line = source.line(DEBUGFS).into_known()?;
+    let (_, rest) = line.split_once('(')?;
+    PreemptionModel::from_word(rest.split_once(')')?.0)
+}
 
-    fn built_in(&self) -> Option<PreemptionModel> {
-        let config = self.config.known()?;
-        [
-            ("PREEMPT_RT", PreemptionModel::Rt),
-            ("PREEMPT_NONE", PreemptionModel::None),
-            ("PREEMPT_VOLUNTARY", PreemptionModel::Voluntary),
-            ("PREEMPT_LAZY", PreemptionModel::Lazy),
-            ("PREEMPT", PreemptionModel::Full),
-        ]
-        .into_iter()
-        .find(|(option, _)| config.has(option))
-        .map(|(_, model)| model)
-    }
+fn built_in(config: &KernelConfig) -> Option<PreemptionModel> {
+    let models = [
+        ("PREEMPT_RT", PreemptionModel::Rt),
+        ("PREEMPT_NONE", PreemptionModel::None),
+        ("PREEMPT_VOLUNTARY", PreemptionModel::Voluntary),
+        ("PREEMPT_LAZY", PreemptionModel::Lazy),
+        ("PREEMPT", PreemptionModel::Full),
+    ];
+    let (_, model) = models.into_iter().find(|(option, _)| config.has(option))?;
+    Some(model)
+}
 
-    fn by_version(&self) -> (Fact<PreemptionModel>, &'static str) {
-        if self.dynamic {
-            let why = "the kernel is PREEMPT_DYNAMIC; its model shows in \
-                /sys/kernel/debug/sched/preempt, for root, with debugfs mounted";
-            return (Fact::unknown(why), "the kernel's version string");
-        }
-        if self
-            .version
-            .split_ascii_whitespace()
-            .any(|word| word == "PREEMPT")
-        {
-            return (
-                Fact::Known(PreemptionModel::Full),
-                "the kernel's version string",
-            );
-        }
-        let why = if self.version.is_empty() {
-            "the kernel's version string cannot be read"
-        } else {
+fn by_version(version: &str, dynamic: bool) -> Fact<PreemptionModel> {
+    if dynamic {
+        return Fact::unknown(
+            "the kernel is PREEMPT_DYNAMIC; its model shows in /sys/kernel/debug/sched/preempt, \
+             for root, with debugfs mounted",
+        );
+    }
+    let mut words = version.split_ascii_whitespace();
+    if words.any(|word| word == "PREEMPT") {
+        return Fact::Known(PreemptionModel::Full);
+    }
+    Fact::unknown(match version {
+        "" => "the kernel's version string cannot be read",
+        _ => {
             "the version string names no preemption: PREEMPT_NONE or PREEMPT_VOLUNTARY, and the \
              build options cannot be read"
-        };
-        (Fact::unknown(why), "the kernel's version string")
-    }
+        }
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::command_line::CommandLine;
 use super::kernel_config::KernelConfig;
-use super::some_or;
 use super::virtualisation::in_initial_namespace;
 use crate::cgroup::{Cgroup, CgroupVersion};
 use crate::cpulist::CpuList;
@@ -149,38 +148,35 @@ impl ProcessLimits {
 }
 
 fn status_field(status: &Fact<String>, name: &str) -> Fact<String> {
-    status.as_ref().and_then(|text| {
-        let value = text.lines().find_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            (key == name).then(|| value.trim().to_owned())
-        });
-        some_or(value, || format!("/proc/self/status has no {name}"))
+    let because = format!("/proc/self/status has no {name}");
+    status.as_ref().find(because, |text| {
+        let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = fields.find(|(key, _)| *key == name)?;
+        Some(value.trim().to_owned())
     })
 }
 
 fn capabilities(status: &Fact<String>) -> Fact<u64> {
-    status_field(status, "CapEff").and_then(|set| {
-        some_or(u64::from_str_radix(&set, 16).ok(), || {
-            "CapEff in /proc/self/status is not a number".to_owned()
-        })
-    })
+    let because = "CapEff in /proc/self/status is not a number";
+    status_field(status, "CapEff").find(because, |set| u64::from_str_radix(&set, 16).ok())
 }
 
 /// Read the soft limit of one line of `/proc/self/limits`.
 fn limit(limits: &Fact<String>, name: &str) -> Fact<Option<u64>> {
-    limits.as_ref().and_then(|text| {
-        let soft = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .and_then(|rest| rest.split_ascii_whitespace().next());
-        match soft {
-            Some("unlimited") => Fact::Known(None),
-            Some(number) => some_or(number.parse().ok().map(Some), || {
-                format!("\"{name}\" in /proc/self/limits is not a number")
-            }),
-            None => Fact::unknown(format!("/proc/self/limits has no \"{name}\"")),
-        }
-    })
+    let soft = |text: &'_ String| {
+        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+        rest.split_ascii_whitespace().next().map(str::to_owned)
+    };
+    limits
+        .as_ref()
+        .find(format!("/proc/self/limits has no \"{name}\""), soft)
+        .find(
+            format!("\"{name}\" in /proc/self/limits is not a number"),
+            |soft| match soft.as_str() {
+                "unlimited" => Some(None),
+                number => number.parse().ok().map(Some),
+            },
+        )
 }
 
 /// Read the effective cpuset of the nearest group that has one.
@@ -226,45 +222,35 @@ fn cpuset_without_limit(source: &Source, status: &Fact<String>) -> Fact<CpuList>
 /// all that it holds.
 pub(crate) fn tightest_quota(source: &Source) -> Fact<Option<(String, CpuQuota)>> {
     Cgroup::of_self(source, "cpu").map(|group| {
-        group
-            .lineage()
+        let folders = group.lineage();
+        let quotas = folders
             .iter()
-            .filter_map(|folder| match group.version {
-                CgroupVersion::One => quota_one(source, folder),
-                CgroupVersion::Two => quota_two(source, folder),
-            })
-            .min_by(|(_, a), (_, b)| a.cpus().total_cmp(&b.cpus()))
+            .filter_map(|folder| quota(source, group.version, folder));
+        quotas.min_by(|(_, a), (_, b)| a.cpus().total_cmp(&b.cpus()))
     })
 }
 
-fn quota_one(source: &Source, folder: &str) -> Option<(String, CpuQuota)> {
-    let file = format!("{folder}/cpu.cfs_quota_us");
-    // -1, no quota, does not parse as an unsigned number.
-    let quota_us = source.value(&file).into_known()?;
-    let period_us = source
-        .value(&format!("{folder}/cpu.cfs_period_us"))
-        .into_known()?;
-    (period_us > 0).then_some((
-        file,
-        CpuQuota {
-            quota_us,
-            period_us,
-        },
-    ))
-}
-
-fn quota_two(source: &Source, folder: &str) -> Option<(String, CpuQuota)> {
-    let file = format!("{folder}/cpu.max");
-    let line = source.line(&file).into_known()?;
-    let (quota, period) = line.split_once(' ')?;
-    let (quota_us, period_us) = (quota.parse().ok()?, period.parse().ok()?);
-    (period_us > 0).then_some((
-        file,
-        CpuQuota {
-            quota_us,
-            period_us,
-        },
-    ))
+/// Read the quota that one group sets. No quota, which is -1 or "max", is not an unsigned number.
+fn quota(source: &Source, version: CgroupVersion, folder: &str) -> Option<(String, CpuQuota)> {
+    let (file, quota_us, period_us) = match version {
+        CgroupVersion::One => {
+            let file = format!("{folder}/cpu.cfs_quota_us");
+            let period = source.value(&format!("{folder}/cpu.cfs_period_us"));
+            let quota = source.value(&file).into_known()?;
+            (file, quota, period.into_known()?)
+        }
+        CgroupVersion::Two => {
+            let file = format!("{folder}/cpu.max");
+            let line = source.line(&file).into_known()?;
+            let (quota, period) = line.split_once(' ')?;
+            (file, quota.parse().ok()?, period.parse().ok()?)
+        }
+    };
+    let quota = CpuQuota {
+        quota_us,
+        period_us,
+    };
+    (period_us > 0).then_some((file, quota))
 }
 
 /// Find out whether RT_GROUP_SCHED is in force for this group.

@@ -6,7 +6,6 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::some_or;
 use crate::fact::Fact;
 use crate::source::Source;
 
@@ -71,8 +70,7 @@ fn first_cpu(source: &Source) -> Fact<BTreeMap<String, String>> {
 }
 
 fn field<T: FromStr>(info: &Fact<BTreeMap<String, String>>, name: &str) -> Fact<T> {
-    info.as_ref().and_then(|info| {
-        let value = info.get(name).and_then(|value| value.parse().ok());
-        some_or(value, || format!("/proc/cpuinfo does not tell the {name}"))
-    })
+    let because = format!("/proc/cpuinfo does not tell the {name}");
+    info.as_ref()
+        .find(because, |info| info.get(name)?.parse().ok())
 }

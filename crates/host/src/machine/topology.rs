@@ -87,24 +87,16 @@ impl Topology {
 }
 
 fn online(source: &Source) -> Fact<CpuList> {
+    let some = |list: CpuList| (!list.is_empty()).then_some(list);
     source
         .value::<CpuList>(&format!("{CPUS}/online"))
-        .and_then(|list| {
-            if list.is_empty() {
-                Fact::unknown(format!("{CPUS}/online is empty"))
-            } else {
-                Fact::Known(list)
-            }
-        })
+        .find(format!("{CPUS}/online is empty"), some)
         .or_else(|| {
-            source.text("/proc/stat").and_then(|text| {
-                let list: CpuList = Stat::parse(&text).cpus().collect();
-                if list.is_empty() {
-                    Fact::unknown("/proc/stat names no CPU")
-                } else {
-                    Fact::Known(list)
-                }
-            })
+            source
+                .text("/proc/stat")
+                .find("/proc/stat names no CPU", |text| {
+                    some(Stat::parse(&text).cpus().collect())
+                })
         })
 }
 
@@ -164,14 +156,13 @@ fn numa_nodes(source: &Source) -> Vec<NumaNode> {
         .into_iter()
         .map(|node| {
             let meminfo = format!("{NODES}/node{node}/meminfo");
+            let because = format!("{meminfo} has no MemTotal");
             NumaNode {
                 node,
                 cpus: source.value(&format!("{NODES}/node{node}/cpulist")),
-                memory_bytes: source.text(&meminfo).and_then(|text| {
-                    super::some_or(kib_line(&text, "MemTotal"), || {
-                        format!("{meminfo} has no MemTotal")
-                    })
-                }),
+                memory_bytes: source
+                    .text(&meminfo)
+                    .find(because, |text| kib_line(&text, "MemTotal")),
             }
         })
         .collect()
@@ -183,22 +174,19 @@ fn caches(source: &Source, online: &CpuList) -> Vec<Cache> {
     for cpu in online.iter() {
         let folder = format!("{CPUS}/cpu{cpu}/cache");
         for index in source.numbered(&folder, "index") {
-            let file = |name: &str| {
-                source
-                    .line(&format!("{folder}/index{index}/{name}"))
-                    .into_known()
-            };
-            let Some(level) = file("level").and_then(|level| level.parse().ok()) else {
+            let file = |name: &str| format!("{folder}/index{index}/{name}");
+            let size = source.line(&file("size")).into_known();
+            let (Fact::Known(level), Some(size_bytes)) = (
+                source.value(&file("level")),
+                size.and_then(|size| bytes_with_suffix(&size)),
+            ) else {
                 continue;
             };
-            let Some(size_bytes) = file("size").and_then(|size| bytes_with_suffix(&size)) else {
-                continue;
-            };
-            let kind = file("type").unwrap_or_else(|| "Unified".to_owned());
-            let line_bytes = file("coherency_line_size").and_then(|line| line.parse().ok());
-            let shared_by = file("shared_cpu_list")
-                .and_then(|list| list.parse().ok())
-                .unwrap_or_else(|| CpuList::from_iter([cpu]));
+            let kind = source.line(&file("type")).into_known();
+            let kind = kind.unwrap_or_else(|| "Unified".to_owned());
+            let line_bytes = source.value(&file("coherency_line_size")).into_known();
+            let shared_by = source.value(&file("shared_cpu_list")).into_known();
+            let shared_by = shared_by.unwrap_or_else(|| CpuList::from_iter([cpu]));
             alike
                 .entry((level, kind, size_bytes, line_bytes))
                 .or_default()

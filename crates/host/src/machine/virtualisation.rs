@@ -89,17 +89,13 @@ fn dmi(source: &Source, name: &str) -> Fact<String> {
 }
 
 fn firmware(source: &Source) -> Fact<String> {
-    dmi(source, "bios_vendor").map(|vendor| {
-        [
-            Some(vendor),
-            dmi(source, "bios_version").into_known(),
-            dmi(source, "bios_date").into_known(),
-        ]
-        .into_iter()
-        .flatten()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    dmi(source, "bios_vendor").map(|mut firmware| {
+        for name in ["bios_version", "bios_date"] {
+            if let Fact::Known(part) = dmi(source, name) {
+                firmware += &format!(" {part}");
+            }
+        }
+        firmware
     })
 }
 
@@ -119,25 +115,20 @@ impl Container {
 }
 
 fn marks(source: &Source) -> Vec<String> {
-    let mut marks: Vec<String> = [
+    let files = [
         "/.dockerenv",
         "/run/.containerenv",
         "/run/systemd/container",
-    ]
-    .into_iter()
-    .filter(|path| source.exists(path))
-    .map(str::to_owned)
-    .collect();
-    let groups = source
-        .text("/proc/self/cgroup")
-        .into_known()
-        .unwrap_or_default();
-    for word in ["docker", "kubepods", "libpod", "lxc", "containerd"] {
-        if groups.contains(word) {
-            marks.push(format!("{word} in /proc/self/cgroup"));
-        }
-    }
-    marks
+    ];
+    let words = ["docker", "kubepods", "libpod", "lxc", "containerd"];
+    let groups = source.text("/proc/self/cgroup").into_known();
+    let groups = groups.unwrap_or_default();
+    let files = files.iter().filter(|path| source.exists(path));
+    let words = words.iter().filter(|word| groups.contains(**word));
+    files
+        .map(|path| path.to_string())
+        .chain(words.map(|word| format!("{word} in /proc/self/cgroup")))
+        .collect()
 }
 
 fn separate_namespaces(source: &Source) -> Fact<Vec<String>> {

@@ -56,9 +56,7 @@ pub(super) fn difference(before: &str, after: &str) -> Vec<Interrupt> {
 /// such as `ERR:` have fewer columns.
 fn parse(text: &str) -> Vec<Interrupt> {
     let mut lines = text.lines();
-    let Some(head) = lines.next() else {
-        return Vec::new();
-    };
+    let head = lines.next().unwrap_or_default();
     let cpus: Vec<u32> = head
         .split_ascii_whitespace()
         .map_while(|word| word.strip_prefix("CPU")?.parse().ok())

@@ -74,20 +74,6 @@ impl Sample {
         }
     }
 
-    /// Make a sample of two texts of `/proc/stat` alone; interrupts and processes are unknown.
-    pub fn from_stat(before: &str, after: &str) -> Self {
-        let why = "only /proc/stat was sampled";
-        let after = Stat::parse(after);
-        Self {
-            interval: Duration::ZERO,
-            stat: Fact::Known(Stat::parse(before).until(&after)),
-            since_boot: Fact::Known(after),
-            interrupts: Fact::unknown(why),
-            processes: Fact::unknown(why),
-            names: Fact::unknown(why),
-        }
-    }
-
     /// Return the share of the sample during which a CPU was busy, 0 to 1; steal counts as busy.
     /// `None` when the kernel did not account any time to it.
     pub fn busy(&self, cpu: u32) -> Option<f64> {

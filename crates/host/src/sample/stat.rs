@@ -30,15 +30,8 @@ pub struct CpuTimes {
 impl CpuTimes {
     /// Return the sum of all kinds.
     pub fn total(&self) -> u64 {
-        [
-            self.user,
-            self.system,
-            self.interrupts,
-            self.idle,
-            self.steal,
-        ]
-        .iter()
-        .fold(0, |sum, part| sum.saturating_add(*part))
+        let busy = [self.user, self.system, self.interrupts, self.steal];
+        busy.into_iter().fold(self.idle, u64::saturating_add)
     }
 
     /// Return the share of time that was not idle, 0 to 1; `None` when no time was accounted.
@@ -117,17 +110,16 @@ impl Stat {
 fn cpu_line(line: &str) -> Option<(u32, CpuTimes)> {
     let mut fields = line.split_ascii_whitespace();
     let cpu = fields.next()?.strip_prefix("cpu")?.parse().ok()?;
-    let times: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-    if times.len() < 4 {
-        return None;
-    }
-    let at = |index: usize| times.get(index).copied().unwrap_or(0);
+    let numbers = fields.map_while(|field| field.parse::<u64>().ok());
+    let mut times = numbers.fuse();
+    let (user, nice, system, idle) = (times.next()?, times.next()?, times.next()?, times.next()?);
+    let mut more = || times.next().unwrap_or(0);
     let times = CpuTimes {
-        user: at(0).saturating_add(at(1)),
-        system: at(2),
-        idle: at(3).saturating_add(at(4)),
-        interrupts: at(5).saturating_add(at(6)),
-        steal: at(7),
+        user: user.saturating_add(nice),
+        system,
+        idle: idle.saturating_add(more()),
+        interrupts: more().saturating_add(more()),
+        steal: more(),
     };
     Some((cpu, times))
 }

@@ -2,6 +2,8 @@
 
 use super::fixtures::{Tree, container, guest, laptop, rt_group, telecom};
 use crate::doctor::{Finding, Severity, doctor, summary};
+use crate::machine::Machine;
+use crate::sample::Sample;
 use crate::source::Source;
 
 fn render(findings: &[Finding]) -> String {
@@ -18,8 +20,21 @@ fn render(findings: &[Finding]) -> String {
     text
 }
 
+fn examine(tree: &Tree) -> Vec<Finding> {
+    examine_cpu(&tree.source(), None)
+}
+
+fn examine_cpu(source: &Source, cpu: Option<u32>) -> Vec<Finding> {
+    doctor(
+        source,
+        &Machine::collect(source),
+        &Sample::take(source),
+        cpu,
+    )
+}
+
 fn find(tree: &Tree, id: &str) -> Finding {
-    doctor(&tree.source(), None)
+    examine(tree)
         .into_iter()
         .find(|finding| finding.id == id)
         .unwrap()
@@ -31,27 +46,27 @@ fn severity(tree: &Tree, id: &str) -> Severity {
 
 #[test]
 fn a_laptop_as_it_comes() {
-    insta::assert_snapshot!(render(&doctor(&laptop().source(), None)));
+    insta::assert_snapshot!(render(&examine(&laptop())));
 }
 
 #[test]
 fn a_tuned_telecom_host() {
-    insta::assert_snapshot!(render(&doctor(&telecom().source(), None)));
+    insta::assert_snapshot!(render(&examine(&telecom())));
 }
 
 #[test]
 fn a_guest_of_a_microvm_monitor() {
-    insta::assert_snapshot!(render(&doctor(&guest().source(), None)));
+    insta::assert_snapshot!(render(&examine(&guest())));
 }
 
 #[test]
 fn a_container_with_half_a_cpu() {
-    insta::assert_snapshot!(render(&doctor(&container().source(), None)));
+    insta::assert_snapshot!(render(&examine(&container())));
 }
 
 #[test]
 fn a_machine_that_shows_nothing() {
-    let findings = doctor(&Tree::new().source(), None);
+    let findings = examine(&Tree::new());
     insta::assert_snapshot!(render(&findings));
     assert!(
         findings
@@ -62,7 +77,7 @@ fn a_machine_that_shows_nothing() {
 
 #[test]
 fn a_tuned_host_gives_no_alarm() {
-    let findings = doctor(&telecom().source(), None);
+    let findings = examine(&telecom());
     let alarms: Vec<_> = findings
         .iter()
         .filter(|finding| finding.severity >= Severity::Unknown)
@@ -81,7 +96,7 @@ fn a_group_without_budget_gets_exact_commands() {
 #[test]
 fn every_finding_that_alarms_says_what_to_do() {
     for tree in [laptop(), telecom(), guest(), container(), rt_group()] {
-        for finding in doctor(&tree.source(), None) {
+        for finding in examine(&tree) {
             assert!(
                 !finding.state.is_empty() && !finding.why.is_empty(),
                 "{}",
@@ -101,7 +116,7 @@ fn every_finding_that_alarms_says_what_to_do() {
 
 #[test]
 fn identifiers_are_unique_and_the_worst_come_first() {
-    let findings = doctor(&laptop().source(), None);
+    let findings = examine(&laptop());
     let mut ids: Vec<_> = findings.iter().map(|finding| finding.id.clone()).collect();
     ids.sort();
     ids.dedup();
@@ -111,7 +126,7 @@ fn identifiers_are_unique_and_the_worst_come_first() {
 
 #[test]
 fn a_request_that_cannot_be_met_is_a_problem() {
-    let findings = doctor(&laptop().source(), Some(99));
+    let findings = examine_cpu(&laptop().source(), Some(99));
     assert_eq!(findings[0].id, "cpu");
     assert_eq!(findings[0].severity, Severity::Problem);
     assert!(findings[0].state.contains("CPU 99 is not online"));
@@ -119,7 +134,7 @@ fn a_request_that_cannot_be_met_is_a_problem() {
 
 #[test]
 fn the_requested_cpu_is_the_one_that_is_examined() {
-    let findings = doctor(&laptop().source(), Some(7));
+    let findings = examine_cpu(&laptop().source(), Some(7));
     let load = findings
         .iter()
         .find(|finding| finding.id == "load")
@@ -241,14 +256,14 @@ fn a_debugging_kernel_is_recognised_by_its_options_or_by_lockdep() {
 #[test]
 fn a_shared_core_is_worse_when_the_sibling_works() {
     assert_eq!(severity(&laptop(), "smt"), Severity::Note);
-    let findings = doctor(&laptop().source(), Some(3));
+    let findings = examine_cpu(&laptop().source(), Some(3));
     let smt = findings.iter().find(|finding| finding.id == "smt").unwrap();
     assert_eq!(smt.severity, Severity::Warning);
 }
 
 #[test]
 fn findings_survive_json() {
-    let findings = doctor(&container().source(), None);
+    let findings = examine(&container());
     let text = serde_json::to_string(&findings).unwrap();
     assert_eq!(
         serde_json::from_str::<Vec<Finding>>(&text).unwrap(),
@@ -258,13 +273,13 @@ fn findings_survive_json() {
 
 #[test]
 fn the_summary_of_nothing_bad_says_so() {
-    let text = summary(&doctor(&telecom().source(), None));
+    let text = summary(&examine(&telecom()));
     assert!(text.contains("0 problems, 0 warnings"), "{text}");
     assert!(text.contains("None of the things"), "{text}");
 }
 
 #[test]
 fn this_machine_can_be_examined() {
-    let findings = doctor(&Source::system(), None);
+    let findings = examine_cpu(&Source::system(), None);
     assert!(findings.iter().all(|finding| !finding.state.is_empty()));
 }

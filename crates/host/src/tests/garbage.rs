@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::fixtures::{Tree, container, guest, laptop, rt_group, telecom};
-use crate::choose::choose_cpu_with;
-use crate::doctor::{doctor_with, summary};
+use crate::choose::choose_cpu;
+use crate::doctor::{doctor, summary};
 use crate::machine::Machine;
 use crate::sample::Sample;
 
@@ -76,8 +76,8 @@ fn examine(tree: &Tree) {
     let text = serde_json::to_string(&machine).unwrap();
     serde_json::from_str::<Machine>(&text).unwrap();
     let sample = Sample::take(&source);
-    let _ = choose_cpu_with(&machine, &sample, Some(3));
-    let findings = doctor_with(&source, &machine, &sample, None);
+    let _ = choose_cpu(&machine, &sample, Some(3));
+    let findings = doctor(&source, &machine, &sample, None);
     assert!(
         findings.iter().all(|finding| !finding.state.is_empty()),
         "{findings:?}"

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use tare_host::{Finding, Severity, Source, doctor, summary};
+use tare_host::{Finding, Machine, Sample, Severity, Source, doctor, summary};
 
 use super::clean_up;
 use crate::cli::DoctorArguments;
@@ -14,7 +14,9 @@ use crate::terminal::Terminal;
 /// Examines the machine.
 pub fn run(arguments: &DoctorArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     clean_up(terminal);
-    let findings = doctor(&Source::system(), arguments.cpu);
+    let source = Source::system();
+    let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
+    let findings = doctor(&source, &machine, &sample, arguments.cpu);
     if arguments.json {
         terminal.print_json(&findings)?;
         return Ok(exit::DONE);

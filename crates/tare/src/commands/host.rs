@@ -1,9 +1,7 @@
 //! What is known of the machine before a run.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use tare_host::{
-    CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu_with, doctor_with,
-};
+use tare_host::{CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu, doctor};
 use tare_loads::cpus::current;
 use tare_results::MachineRecord;
 use tare_wire::cpus::Cpus;
@@ -41,16 +39,16 @@ impl Host {
         let source = Source::system();
         let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
         let choice = match requested {
-            [] => choose_cpu_with(&machine, &sample, None)?,
-            [cpu] => choose_cpu_with(&machine, &sample, Some(*cpu))?,
+            [] => choose_cpu(&machine, &sample, None)?,
+            [cpu] => choose_cpu(&machine, &sample, Some(*cpu))?,
             several => together(
                 several
                     .iter()
-                    .map(|cpu| choose_cpu_with(&machine, &sample, Some(*cpu)))
+                    .map(|cpu| choose_cpu(&machine, &sample, Some(*cpu)))
                     .collect::<Result<_, _>>()?,
             ),
         };
-        let findings = doctor_with(&source, &machine, &sample, Some(choice.cpu));
+        let findings = doctor(&source, &machine, &sample, Some(choice.cpu));
         for finding in findings.iter().filter(|f| f.severity == Severity::Problem) {
             let remedy = finding.remedy.as_deref().unwrap_or("see `tare doctor`");
             terminal.warn(&format!("{}: {}; {remedy}", finding.title, finding.state));

@@ -11,7 +11,7 @@ use super::plan::{Plan, Timing, Workload};
 use crate::arena::Arena;
 use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
-use crate::output::Output;
+use crate::output::{Output, runs};
 use crate::platform::{Platform, WriteError};
 
 /// The number of the set: a batch has one, and the cell's plan says what distinguishes it.
@@ -255,7 +255,7 @@ fn spin(
     output.events(set.period, events)?;
     output.envelope(set.number, envelope.bins)?;
     list.sort_unstable_by_key(|gap| gap.length);
-    let counts = fold::runs(list.iter().map(|gap| gap.length));
+    let counts = runs(list.iter().map(|gap| gap.length));
     output.counts(rows(counts))?;
     values.write(output)?;
     Ok(counted)

@@ -8,6 +8,7 @@ use tare_workloads::gap::Gap;
 use tare_workloads::timing::Stamp;
 
 use crate::envelope::Envelope;
+use crate::output::runs;
 
 /// Is the number of consecutive values that are counted in a table, from the shortest sample on.
 /// Longer samples are sorted; there are few of them.
@@ -121,19 +122,6 @@ pub fn forwards(gaps: &mut [Gap]) -> usize {
         }
     }
     kept
-}
-
-/// Turns a sorted sequence of values into (value, count).
-pub fn runs(sorted: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
-    let mut sorted = sorted.peekable();
-    core::iter::from_fn(move || {
-        let value = sorted.next()?;
-        let mut count = 1;
-        while sorted.next_if_eq(&value).is_some() {
-            count += 1;
-        }
-        Some((value, count))
-    })
 }
 
 /// Returns the duration of a sample, or None if it runs backwards.

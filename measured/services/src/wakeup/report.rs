@@ -7,8 +7,7 @@ use tare_wire::rows::{Count, Part, Sample};
 
 use super::counts::Key;
 use super::recorder::{Recorder, Wakeup};
-use crate::noise::fold::runs;
-use crate::output::{Output, text};
+use crate::output::{Output, runs, text};
 use crate::platform::{Platform, WriteError};
 
 /// As what a measuring thread ran.

@@ -65,7 +65,7 @@ struct Order {
 impl Order {
     fn parse(line: &'static str) -> Result<Self, PlanError<'static>> {
         let settings = Settings::parse(line.split_ascii_whitespace())?;
-        let service = table::find(words(line))?;
+        let service = table::find(words(line), &[])?;
         Ok(Self {
             line,
             settings,
