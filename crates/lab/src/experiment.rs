@@ -62,10 +62,14 @@ pub trait Experiment: Debug + Sync {
     }
 
     /// Makes the work of words that the agent takes, if they are a plan of this experiment.
-    fn work(&self, words: &str) -> Option<Work>;
+    fn work(&self, _words: &str) -> Option<Work> {
+        None
+    }
 
     /// Says in a sentence what is to be known of a cell before it runs: which samples it lists, for example.
-    fn announces(&self, cell: &CellPlan) -> Option<String>;
+    fn announces(&self, _cell: &CellPlan) -> Option<String> {
+        None
+    }
 
     /// Names the parameter that makes the loads run one after the other in one cell, each for so long, so that
     /// one may come again; without it each load has cells of its own.

@@ -4,8 +4,8 @@ use maud::Markup;
 use tare_results::model::Plan;
 
 use crate::analysis::{Interval, Run};
-use crate::html::Detail;
 use crate::html::overview::overview;
+use crate::html::{Detail, Section};
 use crate::rows::{CellData, Figure, Measure, Row, written};
 use crate::tables::{Column, Tabled};
 use crate::verdict::Verdict;
@@ -20,16 +20,24 @@ pub const MANY: usize = 4;
 pub struct Plain {
     experiment: &'static str,
     measures: &'static [Measure],
+    picture: fn(&Run) -> Option<Section>,
 }
 
 impl Plain {
     /// Makes the story of an experiment that has these measures.
     #[must_use]
-    pub fn new(experiment: &'static str, measures: &'static [Measure]) -> Self {
+    pub const fn new(experiment: &'static str, measures: &'static [Measure]) -> Self {
         Self {
             experiment,
             measures,
+            picture: |_| None,
         }
+    }
+
+    /// Adds a picture of the experiment's own, as a section of the page.
+    #[must_use]
+    pub const fn with_picture(self, picture: fn(&Run) -> Option<Section>) -> Self {
+        Self { picture, ..self }
     }
 
     /// Returns the rows of the figure that stands for the experiment: the first of its first measure.
@@ -124,6 +132,10 @@ impl Story for Plain {
             words::capital(first.measure.title),
             first.measure.title,
         )
+    }
+
+    fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
+        (self.picture)(run).into_iter().collect()
     }
 }
 

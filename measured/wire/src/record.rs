@@ -277,7 +277,7 @@ pub struct Set<'a> {
     /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure than the sum of a
     /// set whose values below the threshold are not known one by one: that is the time from the first to the last.
     pub backwards: u64,
-    /// Width of one bin of the envelope, from the first sample on.
+    /// Width of one bin of the envelope, from the first sample on; 0 if the set has none.
     pub bin: u64,
     /// Samples kept as they were.
     pub raw: u64,

@@ -326,11 +326,42 @@ impl<'a> CellData<'a> {
         Some(step_cycles as f64 / self.hz()? * 1e9)
     }
 
+    /// Takes the sets of a measure as they are, each with its labels.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the samples.
+    pub fn sampled(&self, measure: &str) -> Samples {
+        let sets = self.sets(measure).map(|(head, set)| {
+            let sample = Sample::Counts(counts(set)?, self.ns(head));
+            Ok((head.labels.clone(), sample))
+        });
+        sets.collect()
+    }
+
+    /// Takes the values of a measure, each with its labels.
+    ///
+    /// # Errors
+    ///
+    /// None: a value needs nothing else.
+    pub fn valued(&self, measure: &str) -> Samples {
+        let values = self
+            .record
+            .values
+            .iter()
+            .filter(|value| value.measure == measure);
+        Ok(values
+            .map(|value| (value.labels.clone(), Sample::Number(value.value)))
+            .collect())
+    }
+
     /// Returns the sets of a measure, with their samples.
-    pub fn sets(&self, measure: &'a str) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> {
-        let sets = self.record.sets_of(measure);
-        let samples = self.samples;
-        sets.filter_map(move |(place, head)| Some((head, samples.sets.get(place)?)))
+    pub fn sets<'m>(
+        &self,
+        measure: &'m str,
+    ) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> + use<'a, 'm> {
+        let sets = self.record.sets.iter().zip(&self.samples.sets);
+        sets.filter(move |(head, _)| head.measure == measure)
     }
 }
 

@@ -111,7 +111,7 @@ pub struct SetHead {
     /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure.
     #[serde(default)]
     pub backwards: u64,
-    /// Width of one bin of `envelope.parquet`, from `first` on.
+    /// Width of one bin of `envelope.parquet`, from `first` on; 0 if the set has no envelope.
     pub bin: u64,
     /// Samples in `raw.parquet`.
     pub raw: u64,
@@ -148,12 +148,6 @@ impl Record {
     #[must_use]
     pub fn program(&self) -> Option<&Program> {
         self.programs.first()
-    }
-
-    /// Returns the sets of a measure with their numbers.
-    pub fn sets_of<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (usize, &'a SetHead)> {
-        let sets = self.sets.iter().enumerate();
-        sets.filter(move |(_, head)| head.measure == measure)
     }
 
     /// Returns a number that is not sampled.

@@ -21,5 +21,6 @@ mod places;
 mod ssh;
 mod study;
 mod targets;
+mod tutorial;
 mod unikernel;
 mod wakeup;

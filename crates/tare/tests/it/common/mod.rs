@@ -41,9 +41,15 @@ impl Bench {
 
     /// Prepares to run `tare` with these words.
     pub fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+        let words: Vec<&str> = words.split_whitespace().collect();
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_tare")), &words)
+    }
+
+    /// Prepares to run a program with these words, as if it were `tare`.
+    pub fn command_of(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
-            .args(words.split_whitespace())
+            .args(words)
             .current_dir(self.work())
             .env("TARE_STATE_DIR", self.state())
             .env("TMPDIR", self.scratch())

@@ -1,0 +1,82 @@
+//! How the experiment is run: its parameters and its cells.
+
+use tare_lab::estimate::OVERHEAD_SECONDS;
+use tare_lab::experiment::Place;
+use tare_lab::parameter::{Parameter, Takes, Values};
+use tare_lab::{Experiment, ExperimentError};
+use tare_results::model::{CellPlan, Labels};
+use tare_results::work::Work;
+use tare_wire::cpus::Cpus;
+
+use super::{Clocks, NAME};
+
+const CLOCKS: &[&str] = &["tsc", "monotonic", "reference"];
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "clock",
+        value: "CLOCK",
+        takes: Takes::Word(CLOCKS),
+        many: true,
+        default: "all",
+        meaning: "Clock to read: tsc, monotonic or reference (CLOCK_MONOTONIC_RAW)",
+        ..Parameter::NEW
+    },
+    Parameter {
+        name: "reads",
+        takes: Takes::Number {
+            least: 1,
+            most: 10_000_000,
+        },
+        default: "100000",
+        meaning: "How often each clock is read",
+        ..Parameter::NEW
+    },
+];
+
+impl Experiment for Clocks {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "what reading each clock costs"
+    }
+
+    fn without_arguments(&self) -> &'static str {
+        "Without arguments, each clock is read 100,000 times in each of six runs, in a few seconds."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+
+    fn combinations(
+        &self,
+        place: &Place,
+        values: &Values,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
+        let named = values.texts("clock");
+        let clocks = if named.is_empty() { CLOCKS } else { &named };
+        let reads = values.number("reads").unwrap_or(100_000);
+        let mut cells = Vec::new();
+        for target in &place.targets {
+            for load in &place.loads {
+                for clock in clocks {
+                    let work = Work {
+                        cpus: Some(Cpus::one(place.cpu)),
+                        buffer_bytes: reads * 8,
+                        ..Work::new(NAME, &format!("clock={clock} reads={reads}"))
+                    };
+                    let cell = CellPlan {
+                        labels: Labels::default().with("clock", clock),
+                        ..CellPlan::new(NAME, target.clone(), clock, work)
+                    };
+                    let seconds = OVERHEAD_SECONDS + reads as f64 * 100e-9;
+                    cells.push(place.under(load, cell, seconds)?);
+                }
+            }
+        }
+        Ok(cells)
+    }
+}
