@@ -7,6 +7,7 @@
 
 mod calibration;
 mod claims;
+pub mod distributions;
 mod machine;
 mod method;
 pub mod overview;
