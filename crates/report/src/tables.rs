@@ -147,7 +147,7 @@ impl Column {
         self
     }
 
-    /// Shows it on terminals that have so many columns.
+    /// Shows it on terminals that have so many columns. Which lines there are does not depend on that.
     #[must_use]
     pub const fn from(mut self, width: usize) -> Self {
         self.from = width;
@@ -234,7 +234,12 @@ impl Column {
             return words::share_range(numbers, interval);
         }
         let end = |value| self.value(row, value, numbers);
-        format!("{} to {}", end(interval.low), end(interval.high))
+        // Columns of mere numbers are many and narrow.
+        let between = match self.form {
+            Form::Microseconds => "to\n",
+            _ => "to ",
+        };
+        format!("{} {between}{}", end(interval.low), end(interval.high))
     }
 
     fn name(&self) -> String {
@@ -311,14 +316,28 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
 
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
+    columns: Vec<Column>,
     lines: Vec<(Option<String>, String, Line<'a>)>,
     /// The number of runs, where that of each line has to be told.
     runs: Option<Vec<String>>,
 }
 
 impl<'a> Grouped<'a> {
-    fn of(story: &dyn Story, run: &'a Run, tabled: &Tabled) -> Self {
-        let lines = lines(run, story.experiment(), &tabled.columns);
+    /// Takes the columns that are shown; without any there are no lines.
+    fn of(
+        story: &dyn Story,
+        run: &'a Run,
+        tabled: &Tabled,
+        is_shown: impl Fn(&Column) -> bool,
+    ) -> Self {
+        let mut lines = lines(run, story.experiment(), &tabled.columns);
+        story.arrange(run, tabled, &mut lines);
+        let shown: Vec<bool> = tabled.columns.iter().map(is_shown).collect();
+        let mut columns = tabled.columns.clone();
+        keep(&mut columns, &shown);
+        if columns.is_empty() {
+            lines.clear();
+        }
         let cases = Case::all(run, story.experiment());
         let each = |line: &Line<'_>| {
             let case = cases.iter().find(|case| case.has(line.of));
@@ -331,11 +350,13 @@ impl<'a> Grouped<'a> {
         let runs: Vec<String> = lines.iter().map(each).collect();
         let differ = runs.windows(2).any(|two| two[0] != two[1])
             || runs.first().is_some_and(|first| first.contains('/'));
-        let named = lines.into_iter().map(|line| {
+        let named = lines.into_iter().map(|mut line| {
+            keep(&mut line.rows, &shown);
             let (heading, name) = story.name(run, &line);
             (heading, name, line)
         });
         Self {
+            columns,
             lines: named.collect(),
             runs: differ.then_some(runs),
         }
@@ -357,9 +378,9 @@ impl<'a> Grouped<'a> {
         }
     }
 
-    fn head(&self, columns: &[Column]) -> Vec<String> {
+    fn head(&self) -> Vec<String> {
         let runs = self.runs.as_ref().map(|_| "runs".to_owned());
-        let names = columns.iter().map(Column::name);
+        let names = self.columns.iter().map(Column::name);
         std::iter::once(String::new())
             .chain(runs)
             .chain(names)
@@ -367,11 +388,16 @@ impl<'a> Grouped<'a> {
     }
 }
 
+fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
+    let mut shown = shown.iter();
+    all.retain(|_| shown.next().is_some_and(|shown| *shown));
+}
+
 /// Writes the tables of a story onto a terminal.
 pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
-    for mut tabled in story.tables(run) {
-        tabled.columns.retain(|column| column.from <= page.width());
-        let grouped = Grouped::of(story, run, &tabled);
+    for tabled in story.tables(run) {
+        let width = page.width();
+        let grouped = Grouped::of(story, run, &tabled, |column| column.from <= width);
         if grouped.lines.is_empty() {
             continue;
         }
@@ -379,9 +405,9 @@ pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
         if !tabled.read.is_empty() {
             page.note(&tabled.read);
         }
-        let mut table = Table::new(&grouped.head(&tabled.columns));
+        let mut table = Table::new(&grouped.head());
         let write = |line: &Line<'_>| {
-            let cells = tabled.columns.iter().zip(&line.rows);
+            let cells = grouped.columns.iter().zip(&line.rows);
             let text = |(column, row): (&Column, &Option<&Row>)| {
                 row.map_or_else(
                     || NONE.to_owned(),
@@ -407,15 +433,14 @@ pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
 
 /// Returns the tables of a story for its page, each with its title and how to read it.
 pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)> {
-    let tables = story.tables(run).into_iter().map(|mut tabled| {
-        tabled.columns.retain(|column| column.on_page);
-        let grouped = Grouped::of(story, run, &tabled);
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, |column| column.on_page);
         let mut table = Markup {
-            head: grouped.head(&tabled.columns),
+            head: grouped.head(),
             ..Markup::default()
         };
         let write = |line: &Line<'_>| {
-            let cells = tabled.columns.iter().zip(&line.rows);
+            let cells = grouped.columns.iter().zip(&line.rows);
             let text = |(column, row): (&Column, &Option<&Row>)| {
                 row.map_or_else(
                     || NONE.to_owned(),
@@ -440,12 +465,10 @@ pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)
 
 /// Returns the tables of a story with the figures of every run, each with its title.
 pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
-    let tables = story.tables(run).into_iter().map(|mut tabled| {
-        tabled
-            .columns
-            .retain(|column| column.on_page && column.show != Show::Interval);
-        let grouped = Grouped::of(story, run, &tabled);
-        let names = tabled.columns.iter().map(Column::name);
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let is_shown = |column: &Column| column.on_page && column.show != Show::Interval;
+        let grouped = Grouped::of(story, run, &tabled, is_shown);
+        let names = grouped.columns.iter().map(Column::name);
         let mut table = Markup {
             head: ["", "run", "cell"]
                 .map(str::to_owned)
@@ -457,7 +480,7 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
         for (heading, name, line) in &grouped.lines {
             let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
             for each in any.map_or(&[][..], |row| &row.each) {
-                let figures = tabled.columns.iter().zip(&line.rows).map(|(column, row)| {
+                let figures = grouped.columns.iter().zip(&line.rows).map(|(column, row)| {
                     let own = row.and_then(|row| {
                         let own = row.each.iter().find(|own| own.cell == each.cell)?;
                         Some((row, own.carried))
