@@ -227,6 +227,12 @@ impl Page<'_> {
             let tables = tables.map(|(title, read, table)| (title, read, self.table(table)));
             tables.collect()
         });
+        // That of the first story stands beside the verdict.
+        let pictures = self.analysis.stories();
+        let pictures = pictures.filter_map(|story| story.first_picture(run, &self.detail));
+        let results = results.map(|tables| {
+            html! { @for picture in pictures.skip(1) { (picture) } (tables) }
+        });
         add("results", "Results", results);
         if let Some(reproduction) = &summary.reproduction {
             let name = format!("Against {}", reproduction.study);

@@ -344,6 +344,29 @@ pub fn counts(set: &SetSamples) -> Result<Counts, String> {
         .map_err(|error| error.to_string())
 }
 
+/// What programs counted on the measured CPU, from first to last sample: interrupts of the unikernel.
+pub const INTERRUPTS: Measure = Measure {
+    id: "interrupts",
+    title: "interrupts counted beneath",
+    unit: "",
+    better: Better::Neither,
+    figures: &[Figure::Rate, Figure::Total],
+    from: counters,
+};
+
+fn counters(data: &CellData<'_>) -> Samples {
+    let longest = data.record.sets.iter().max_by_key(|head| head.length());
+    let seconds = longest.and_then(|head| Some(head.length() as f64 * data.ns(head)? / 1e9));
+    let Some((program, seconds)) = data.program().zip(seconds) else {
+        return Ok(Vec::new());
+    };
+    let counters = program.counters.iter().map(|counter| {
+        let labels = Labels::default().with("counter", &counter.name);
+        (labels, Sample::Ratio(counter.count as f64, seconds))
+    });
+    Ok(counters.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
