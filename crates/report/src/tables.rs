@@ -167,6 +167,12 @@ impl Column {
         self
     }
 
+    /// Shows it nowhere: what has a figure in it has a line.
+    #[must_use]
+    pub const fn hidden(self) -> Self {
+        self.page_only().terminal_only()
+    }
+
     fn is_of(&self, row: &Row) -> bool {
         row.measure.id == self.measure
             && row.figure == self.figure
@@ -242,7 +248,9 @@ impl Column {
         format!("{} {between}{}", end(interval.low), end(interval.high))
     }
 
-    fn name(&self) -> String {
+    /// Returns what stands above it.
+    #[must_use]
+    pub fn name(&self) -> String {
         match self.head {
             "" => self.figure.to_string(),
             head => head.to_owned(),
