@@ -9,7 +9,7 @@ use crate::analysis::{Interval, Run};
 use crate::cases::Case;
 use crate::format::Numbers;
 use crate::html::parts::Table as Markup;
-use crate::rows::{Carried, Figure, Row};
+use crate::rows::{Figure, Row};
 use crate::terminal::{BREAK, Page, Table};
 use crate::view::Story;
 use crate::words::{self, NONE};
@@ -34,8 +34,23 @@ pub struct Column {
     label: Option<(&'static str, &'static str)>,
     show: Show,
     form: Form,
-    on_page: bool,
-    from: usize,
+    shown: Shown,
+    below: bool,
+    beside: bool,
+}
+
+/// Where a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Everywhere,
+    Page,
+    /// In the table of every run on the page.
+    EveryRun,
+    /// On terminals of so many columns, and not on the page.
+    Terminal(usize),
+    /// On terminals of so many columns, and on the page.
+    From(usize),
+    Nowhere,
 }
 
 /// Which of the figures over runs is written.
@@ -44,6 +59,7 @@ enum Show {
     Figure,
     WithInterval,
     Interval,
+    PlusMinus,
     Lowest,
     Highest,
 }
@@ -79,8 +95,9 @@ impl Column {
             label: None,
             show: Show::Figure,
             form: Form::Own,
-            on_page: true,
-            from: 0,
+            shown: Shown::Everywhere,
+            below: false,
+            beside: false,
         }
     }
 
@@ -102,6 +119,13 @@ impl Column {
     #[must_use]
     pub const fn interval(mut self) -> Self {
         self.show = Show::Interval;
+        self
+    }
+
+    /// Shows the figure ± half of its interval.
+    #[must_use]
+    pub const fn plus_minus(mut self) -> Self {
+        self.show = Show::PlusMinus;
         self
     }
 
@@ -147,30 +171,70 @@ impl Column {
         self
     }
 
-    /// Shows it on terminals that have so many columns. Which lines there are does not depend on that.
+    /// Shows it on the page, and on terminals that have so many columns. Which lines there are does not depend on that.
     #[must_use]
     pub const fn from(mut self, width: usize) -> Self {
-        self.from = width;
+        self.shown = Shown::From(width);
         self
     }
 
     /// Shows it on the page only.
     #[must_use]
-    pub const fn page_only(self) -> Self {
-        self.from(usize::MAX)
+    pub const fn page_only(mut self) -> Self {
+        self.shown = Shown::Page;
+        self
     }
 
     /// Shows it on terminals only.
     #[must_use]
     pub const fn terminal_only(mut self) -> Self {
-        self.on_page = false;
+        self.shown = Shown::Terminal(0);
+        self
+    }
+
+    /// Shows it in the table of every run only.
+    #[must_use]
+    pub const fn every_run_only(mut self) -> Self {
+        self.shown = Shown::EveryRun;
         self
     }
 
     /// Shows it nowhere: what has a figure in it has a line.
     #[must_use]
-    pub const fn hidden(self) -> Self {
-        self.page_only().terminal_only()
+    pub const fn hidden(mut self) -> Self {
+        self.shown = Shown::Nowhere;
+        self
+    }
+
+    /// Writes it below the column before, on the page: its head stands behind the figure.
+    #[must_use]
+    pub const fn below(mut self) -> Self {
+        self.below = true;
+        self.page_only()
+    }
+
+    /// Shows it only in lines that have another figure, too.
+    #[must_use]
+    pub const fn beside(mut self) -> Self {
+        self.beside = true;
+        self
+    }
+
+    const fn is_on_terminal(&self, width: usize) -> bool {
+        match self.shown {
+            Shown::Everywhere => true,
+            Shown::Terminal(from) | Shown::From(from) => from <= width,
+            Shown::Page | Shown::EveryRun | Shown::Nowhere => false,
+        }
+    }
+
+    const fn is_on_page(&self) -> bool {
+        matches!(self.shown, Shown::Everywhere | Shown::Page | Shown::From(_))
+    }
+
+    const fn is_of_every_run(&self) -> bool {
+        let is_figure = !matches!(self.show, Show::Interval);
+        is_figure && (self.is_on_page() || matches!(self.shown, Shown::EveryRun))
     }
 
     fn is_of(&self, row: &Row) -> bool {
@@ -206,6 +270,16 @@ impl Column {
         match self.show {
             Show::Interval => range(),
             Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
+            Show::PlusMinus => match (&over.interval, self.form, row.tsc_hz) {
+                (Ok(interval), Form::Cycles, Some(hz)) if row.unit == "ns" => {
+                    let half = (interval.high - interval.low) / 2.0;
+                    numbers.plus_minus(value * hz / 1e9, half * hz / 1e9)
+                }
+                (Ok(interval), ..) => {
+                    numbers.plus_minus(value, (interval.high - interval.low) / 2.0)
+                }
+                (Err(_), ..) => self.value(row, value, numbers),
+            },
             _ if both && self.form == Form::Own && row.tsc_hz.is_some() && row.unit == "ns" => {
                 let cycles = Self {
                     form: Form::Cycles,
@@ -225,7 +299,7 @@ impl Column {
             (Form::PerMillion, _) if value == 0.0 => "0".to_owned(),
             (Form::PerMillion, _) => numbers.short(value * 1e6),
             (Form::Cycles, "ns") => match row.tsc_hz {
-                Some(hz) => words::cycles_figure(numbers, whole(value * hz / 1e9)),
+                Some(_) => words::cycles_figure(numbers, row.time(value).cycles),
                 None => NONE.to_owned(),
             },
             (_, "ns") => numbers.ns(value, row.resolution_ns),
@@ -258,14 +332,6 @@ impl Column {
     }
 }
 
-/// Takes away what a way into ns and back has added to whole cycles.
-fn whole(cycles: f64) -> f64 {
-    match (cycles - cycles.round()).abs() < 1e-6 * cycles.abs().max(1.0) {
-        true => cycles.round(),
-        false => cycles,
-    }
-}
-
 impl Line<'_> {
     /// Returns how many runs its figures stand for.
     #[must_use]
@@ -295,10 +361,12 @@ impl Line<'_> {
 #[must_use]
 pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'a>> = Vec::new();
-    let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
-    for row in rows {
+    for (row, beside) in [false, true].into_iter().flat_map(|beside| {
+        let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
+        rows.map(move |row| (row, beside))
+    }) {
         for (place, column) in columns.iter().enumerate() {
-            if !column.is_of(row) {
+            if !column.is_of(row) || column.beside != beside {
                 continue;
             }
             let labels = column.rest(row);
@@ -307,6 +375,7 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
             });
             match known {
                 Some(line) => line.rows[place] = Some(row),
+                None if beside => {}
                 None => {
                     let mut rows = vec![None; columns.len()];
                     rows[place] = Some(row);
@@ -386,13 +455,37 @@ impl<'a> Grouped<'a> {
         }
     }
 
+    /// Returns the names of the columns but of those that stand below others.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let heads = self.columns.iter().filter(|column| !column.below);
+        heads.map(Column::name)
+    }
+
     fn head(&self) -> Vec<String> {
         let runs = self.runs.as_ref().map(|_| "runs".to_owned());
-        let names = self.columns.iter().map(Column::name);
         std::iter::once(String::new())
             .chain(runs)
-            .chain(names)
+            .chain(self.names())
             .collect()
+    }
+
+    /// Writes what the columns show of a line, each by `write`, and below it what belongs there.
+    fn cells(
+        &self,
+        line: &Line<'_>,
+        write: impl Fn(&Column, &Row) -> Option<String>,
+    ) -> Vec<String> {
+        let mut cells: Vec<String> = Vec::new();
+        for (column, row) in self.columns.iter().zip(&line.rows) {
+            let text = row.and_then(|row| write(column, row));
+            match cells.last_mut().filter(|_| column.below) {
+                Some(above) => {
+                    above.extend(text.map(|text| format!("\n{text} {}", column.head)));
+                }
+                None => cells.push(text.unwrap_or_else(|| NONE.to_owned())),
+            }
+        }
+        cells
     }
 }
 
@@ -405,7 +498,7 @@ fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
 pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
     for tabled in story.tables(run) {
         let width = page.width();
-        let grouped = Grouped::of(story, run, &tabled, |column| column.from <= width);
+        let grouped = Grouped::of(story, run, &tabled, |column| column.is_on_terminal(width));
         if grouped.lines.is_empty() {
             continue;
         }
@@ -414,27 +507,18 @@ pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
             page.note(&tabled.read);
         }
         let mut table = Table::new(&grouped.head());
-        let write = |line: &Line<'_>| {
-            let cells = grouped.columns.iter().zip(&line.rows);
-            let text = |(column, row): (&Column, &Option<&Row>)| {
-                row.map_or_else(
-                    || NONE.to_owned(),
-                    |row| column.over(row, Numbers::PLAIN, false),
-                )
-            };
-            cells.map(text).collect()
-        };
         let add = |heading: Option<&str>, mut cells: Vec<String>| {
             if let Some(heading) = heading {
                 table.heading(heading);
             }
             // A target has no blanks to break it at.
-            if let Some(name) = cells.first_mut().filter(|name| !name.contains(' ')) {
+            if let Some(name) = cells.first_mut() {
                 *name = name.replace(',', &format!(",{BREAK}"));
             }
             table.row(cells);
         };
-        grouped.each(add, write);
+        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::PLAIN, false));
+        grouped.each(add, |line| grouped.cells(line, figure));
         page.table(&table);
     }
 }
@@ -442,20 +526,10 @@ pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
 /// Returns the tables of a story for its page, each with its title and how to read it.
 pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)> {
     let tables = story.tables(run).into_iter().map(|tabled| {
-        let grouped = Grouped::of(story, run, &tabled, |column| column.on_page);
+        let grouped = Grouped::of(story, run, &tabled, Column::is_on_page);
         let mut table = Markup {
             head: grouped.head(),
             ..Markup::default()
-        };
-        let write = |line: &Line<'_>| {
-            let cells = grouped.columns.iter().zip(&line.rows);
-            let text = |(column, row): (&Column, &Option<&Row>)| {
-                row.map_or_else(
-                    || NONE.to_owned(),
-                    |row| column.over(row, Numbers::TYPESET, true),
-                )
-            };
-            cells.map(text).collect()
         };
         let add = |heading: Option<&str>, cells: Vec<String>| {
             table
@@ -463,7 +537,8 @@ pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)
                 .extend(heading.map(|heading| vec![heading.to_owned()]));
             table.rows.push(cells);
         };
-        grouped.each(add, write);
+        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::TYPESET, true));
+        grouped.each(add, |line| grouped.cells(line, figure));
         (tabled.title, tabled.read, table)
     });
     tables
@@ -474,31 +549,22 @@ pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)
 /// Returns the tables of a story with the figures of every run, each with its title.
 pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
     let tables = story.tables(run).into_iter().map(|tabled| {
-        let is_shown = |column: &Column| column.on_page && column.show != Show::Interval;
-        let grouped = Grouped::of(story, run, &tabled, is_shown);
-        let names = grouped.columns.iter().map(Column::name);
+        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run);
         let mut table = Markup {
             head: ["", "run", "cell"]
                 .map(str::to_owned)
                 .into_iter()
-                .chain(names)
+                .chain(grouped.names())
                 .collect(),
             ..Markup::default()
         };
         for (heading, name, line) in &grouped.lines {
             let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
             for each in any.map_or(&[][..], |row| &row.each) {
-                let figures = grouped.columns.iter().zip(&line.rows).map(|(column, row)| {
-                    let own = row.and_then(|row| {
-                        let own = row.each.iter().find(|own| own.cell == each.cell)?;
-                        Some((row, own.carried))
-                    });
-                    match own {
-                        Some((row, Carried::Value { value, .. })) => {
-                            column.value(row, value, Numbers::TYPESET)
-                        }
-                        Some((_, Carried::TooFew { .. })) | None => NONE.to_owned(),
-                    }
+                let figures = grouped.cells(line, |column, row| {
+                    let mut all = row.each.iter();
+                    let own = all.find(|own| own.cell == each.cell)?;
+                    Some(column.value(row, own.carried.value()?, Numbers::TYPESET))
                 });
                 let name = match heading {
                     Some(heading) => format!("{heading} · {name}"),

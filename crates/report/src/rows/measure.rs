@@ -68,6 +68,24 @@ pub enum Sample {
     /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
     /// unknown length.
     Counts(Counts, Option<f64>),
+    /// Those of the samples that were listed, with the greatest of all.
+    Listed {
+        /// Counts of the listed ones.
+        counts: Counts,
+        /// The greatest, listed or not.
+        max: u64,
+        /// As with counts.
+        factor: Option<f64>,
+    },
+    /// A mean, with the standard deviation of the population where it is known.
+    Mean {
+        /// The mean.
+        mean: f64,
+        /// The standard deviation.
+        sd: Option<f64>,
+        /// As with counts.
+        factor: Option<f64>,
+    },
     /// Those of threads with their intervals, all activations counted: missed ones with what they waited.
     Response(Vec<(Counts, u64)>),
     /// A sum and what it is divided by: a share or a rate.
@@ -180,16 +198,20 @@ impl Sample {
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<Carried> {
         match self {
-            Self::Counts(counts, factor) => scaled(
-                of_distribution(
-                    figure,
-                    counts.moments()?,
-                    (counts.min()?, counts.max()?),
-                    counts.sum() as f64,
-                    |quantile| counts.supported_quantile(quantile),
-                )?,
-                factor.unwrap_or(1.0),
-            ),
+            Self::Counts(counts, factor) => of_counts(figure, counts, counts.max()?, *factor),
+            Self::Listed {
+                counts,
+                max,
+                factor,
+            } => of_counts(figure, counts, *max, *factor),
+            Self::Mean { mean, sd, factor } => {
+                let value = match figure {
+                    Figure::Mean => Some(*mean),
+                    Figure::Sd => *sd,
+                    _ => None,
+                };
+                Some(Carried::number(value? * factor.unwrap_or(1.0)))
+            }
             Self::Response(parts) => {
                 let parts = parts.iter().map(|(counts, interval)| (counts, *interval));
                 let response = Response::of(parts).ok()?;
@@ -201,15 +223,16 @@ impl Sample {
                     |quantile| response.supported_quantile(quantile),
                 )
             }
-            Self::Ratio(part, whole) if *whole > 0.0 => match figure {
-                Figure::Share | Figure::Rate | Figure::Mean => Some(Carried::Value {
-                    value: part / whole,
-                    sums: Some((*part, *whole)),
-                }),
+            Self::Ratio(part, whole) => match figure {
+                Figure::Share | Figure::Rate | Figure::Mean if *whole > 0.0 => {
+                    Some(Carried::Value {
+                        value: part / whole,
+                        sums: Some((*part, *whole)),
+                    })
+                }
                 Figure::Total => Some(Carried::number(*part)),
                 _ => None,
             },
-            Self::Ratio(..) => None,
             Self::Number(number) => Some(Carried::number(*number)),
         }
     }
@@ -219,7 +242,12 @@ impl Sample {
     /// Says whether its values are cycles that nothing turns into a time.
     #[must_use]
     pub fn is_in_cycles(&self) -> bool {
-        matches!(self, Self::Counts(_, None))
+        match self {
+            Self::Counts(_, factor) | Self::Listed { factor, .. } | Self::Mean { factor, .. } => {
+                factor.is_none()
+            }
+            Self::Response(_) | Self::Ratio(..) | Self::Number(_) => false,
+        }
     }
 }
 
@@ -236,6 +264,17 @@ impl Carried {
             Self::TooFew { .. } => None,
         }
     }
+}
+
+fn of_counts(figure: Figure, counts: &Counts, max: u64, factor: Option<f64>) -> Option<Carried> {
+    let carried = of_distribution(
+        figure,
+        counts.moments()?,
+        (counts.min()?, max),
+        counts.sum() as f64,
+        |quantile| counts.supported_quantile(quantile),
+    );
+    scaled(carried?, factor.unwrap_or(1.0))
 }
 
 fn scaled(carried: Carried, factor: f64) -> Option<Carried> {
