@@ -57,10 +57,14 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn has(&self, row: &Row) -> bool {
         let plan = self.plan;
+        let is_under = match row.labels.number("phase") {
+            Some(phase) => plan.phases.get(phase as usize) == Some(&row.load),
+            None => row.load == plan.load,
+        };
         row.experiment == plan.experiment
             && row.target == plan.target.text
             && row.plan == plan.labels
-            && (row.load == plan.load || plan.phases.contains(&row.load))
+            && is_under
     }
 
     /// Returns its rows.

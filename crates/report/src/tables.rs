@@ -9,7 +9,7 @@ use crate::analysis::{Interval, Run};
 use crate::cases::Case;
 use crate::format::Numbers;
 use crate::html::parts::Table as Markup;
-use crate::rows::{Carried, Figure, Row};
+use crate::rows::{Figure, Row};
 use crate::terminal::{BREAK, Page, Table};
 use crate::view::Story;
 use crate::words::{self, NONE};
@@ -34,8 +34,23 @@ pub struct Column {
     label: Option<(&'static str, &'static str)>,
     show: Show,
     form: Form,
-    on_page: bool,
-    from: usize,
+    shown: Shown,
+    below: bool,
+    beside: bool,
+}
+
+/// Where a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Everywhere,
+    Page,
+    /// In the table of every run on the page.
+    EveryRun,
+    /// On terminals of so many columns, and not on the page.
+    Terminal(usize),
+    /// On terminals of so many columns, and on the page.
+    From(usize),
+    Nowhere,
 }
 
 /// Which of the figures over runs is written.
@@ -44,6 +59,7 @@ enum Show {
     Figure,
     WithInterval,
     Interval,
+    PlusMinus,
     Lowest,
     Highest,
 }
@@ -79,8 +95,9 @@ impl Column {
             label: None,
             show: Show::Figure,
             form: Form::Own,
-            on_page: true,
-            from: 0,
+            shown: Shown::Everywhere,
+            below: false,
+            beside: false,
         }
     }
 
@@ -102,6 +119,13 @@ impl Column {
     #[must_use]
     pub const fn interval(mut self) -> Self {
         self.show = Show::Interval;
+        self
+    }
+
+    /// Shows the figure ± half of its interval.
+    #[must_use]
+    pub const fn plus_minus(mut self) -> Self {
+        self.show = Show::PlusMinus;
         self
     }
 
@@ -147,24 +171,70 @@ impl Column {
         self
     }
 
-    /// Shows it on terminals that have so many columns.
+    /// Shows it on the page, and on terminals that have so many columns. Which lines there are does not depend on that.
     #[must_use]
     pub const fn from(mut self, width: usize) -> Self {
-        self.from = width;
+        self.shown = Shown::From(width);
         self
     }
 
     /// Shows it on the page only.
     #[must_use]
-    pub const fn page_only(self) -> Self {
-        self.from(usize::MAX)
+    pub const fn page_only(mut self) -> Self {
+        self.shown = Shown::Page;
+        self
     }
 
     /// Shows it on terminals only.
     #[must_use]
     pub const fn terminal_only(mut self) -> Self {
-        self.on_page = false;
+        self.shown = Shown::Terminal(0);
         self
+    }
+
+    /// Shows it in the table of every run only.
+    #[must_use]
+    pub const fn every_run_only(mut self) -> Self {
+        self.shown = Shown::EveryRun;
+        self
+    }
+
+    /// Shows it nowhere: what has a figure in it has a line.
+    #[must_use]
+    pub const fn hidden(mut self) -> Self {
+        self.shown = Shown::Nowhere;
+        self
+    }
+
+    /// Writes it below the column before, on the page: its head stands behind the figure.
+    #[must_use]
+    pub const fn below(mut self) -> Self {
+        self.below = true;
+        self.page_only()
+    }
+
+    /// Shows it only in lines that have another figure, too.
+    #[must_use]
+    pub const fn beside(mut self) -> Self {
+        self.beside = true;
+        self
+    }
+
+    const fn is_on_terminal(&self, width: usize) -> bool {
+        match self.shown {
+            Shown::Everywhere => true,
+            Shown::Terminal(from) | Shown::From(from) => from <= width,
+            Shown::Page | Shown::EveryRun | Shown::Nowhere => false,
+        }
+    }
+
+    const fn is_on_page(&self) -> bool {
+        matches!(self.shown, Shown::Everywhere | Shown::Page | Shown::From(_))
+    }
+
+    const fn is_of_every_run(&self) -> bool {
+        let is_figure = !matches!(self.show, Show::Interval);
+        is_figure && (self.is_on_page() || matches!(self.shown, Shown::EveryRun))
     }
 
     fn is_of(&self, row: &Row) -> bool {
@@ -200,6 +270,16 @@ impl Column {
         match self.show {
             Show::Interval => range(),
             Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
+            Show::PlusMinus => match (&over.interval, self.form, row.tsc_hz) {
+                (Ok(interval), Form::Cycles, Some(hz)) if row.unit == "ns" => {
+                    let half = (interval.high - interval.low) / 2.0;
+                    numbers.plus_minus(value * hz / 1e9, half * hz / 1e9)
+                }
+                (Ok(interval), ..) => {
+                    numbers.plus_minus(value, (interval.high - interval.low) / 2.0)
+                }
+                (Err(_), ..) => self.value(row, value, numbers),
+            },
             _ if both && self.form == Form::Own && row.tsc_hz.is_some() && row.unit == "ns" => {
                 let cycles = Self {
                     form: Form::Cycles,
@@ -219,7 +299,7 @@ impl Column {
             (Form::PerMillion, _) if value == 0.0 => "0".to_owned(),
             (Form::PerMillion, _) => numbers.short(value * 1e6),
             (Form::Cycles, "ns") => match row.tsc_hz {
-                Some(hz) => words::cycles_figure(numbers, whole(value * hz / 1e9)),
+                Some(_) => words::cycles_figure(numbers, row.time(value).cycles),
                 None => NONE.to_owned(),
             },
             (_, "ns") => numbers.ns(value, row.resolution_ns),
@@ -234,22 +314,21 @@ impl Column {
             return words::share_range(numbers, interval);
         }
         let end = |value| self.value(row, value, numbers);
-        format!("{} to {}", end(interval.low), end(interval.high))
+        // Columns of mere numbers are many and narrow.
+        let between = match self.form {
+            Form::Microseconds => "to\n",
+            _ => "to ",
+        };
+        format!("{} {between}{}", end(interval.low), end(interval.high))
     }
 
-    fn name(&self) -> String {
+    /// Returns what stands above it.
+    #[must_use]
+    pub fn name(&self) -> String {
         match self.head {
             "" => self.figure.to_string(),
             head => head.to_owned(),
         }
-    }
-}
-
-/// Takes away what a way into ns and back has added to whole cycles.
-fn whole(cycles: f64) -> f64 {
-    match (cycles - cycles.round()).abs() < 1e-6 * cycles.abs().max(1.0) {
-        true => cycles.round(),
-        false => cycles,
     }
 }
 
@@ -282,10 +361,12 @@ impl Line<'_> {
 #[must_use]
 pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'a>> = Vec::new();
-    let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
-    for row in rows {
+    for (row, beside) in [false, true].into_iter().flat_map(|beside| {
+        let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
+        rows.map(move |row| (row, beside))
+    }) {
         for (place, column) in columns.iter().enumerate() {
-            if !column.is_of(row) {
+            if !column.is_of(row) || column.beside != beside {
                 continue;
             }
             let labels = column.rest(row);
@@ -294,6 +375,7 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
             });
             match known {
                 Some(line) => line.rows[place] = Some(row),
+                None if beside => {}
                 None => {
                     let mut rows = vec![None; columns.len()];
                     rows[place] = Some(row);
@@ -311,14 +393,28 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
 
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
+    columns: Vec<Column>,
     lines: Vec<(Option<String>, String, Line<'a>)>,
     /// The number of runs, where that of each line has to be told.
     runs: Option<Vec<String>>,
 }
 
 impl<'a> Grouped<'a> {
-    fn of(story: &dyn Story, run: &'a Run, tabled: &Tabled) -> Self {
-        let lines = lines(run, story.experiment(), &tabled.columns);
+    /// Takes the columns that are shown; without any there are no lines.
+    fn of(
+        story: &dyn Story,
+        run: &'a Run,
+        tabled: &Tabled,
+        is_shown: impl Fn(&Column) -> bool,
+    ) -> Self {
+        let mut lines = lines(run, story.experiment(), &tabled.columns);
+        story.arrange(run, tabled, &mut lines);
+        let shown: Vec<bool> = tabled.columns.iter().map(is_shown).collect();
+        let mut columns = tabled.columns.clone();
+        keep(&mut columns, &shown);
+        if columns.is_empty() {
+            lines.clear();
+        }
         let cases = Case::all(run, story.experiment());
         let each = |line: &Line<'_>| {
             let case = cases.iter().find(|case| case.has(line.of));
@@ -331,11 +427,13 @@ impl<'a> Grouped<'a> {
         let runs: Vec<String> = lines.iter().map(each).collect();
         let differ = runs.windows(2).any(|two| two[0] != two[1])
             || runs.first().is_some_and(|first| first.contains('/'));
-        let named = lines.into_iter().map(|line| {
+        let named = lines.into_iter().map(|mut line| {
+            keep(&mut line.rows, &shown);
             let (heading, name) = story.name(run, &line);
             (heading, name, line)
         });
         Self {
+            columns,
             lines: named.collect(),
             runs: differ.then_some(runs),
         }
@@ -357,21 +455,50 @@ impl<'a> Grouped<'a> {
         }
     }
 
-    fn head(&self, columns: &[Column]) -> Vec<String> {
+    /// Returns the names of the columns but of those that stand below others.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let heads = self.columns.iter().filter(|column| !column.below);
+        heads.map(Column::name)
+    }
+
+    fn head(&self) -> Vec<String> {
         let runs = self.runs.as_ref().map(|_| "runs".to_owned());
-        let names = columns.iter().map(Column::name);
         std::iter::once(String::new())
             .chain(runs)
-            .chain(names)
+            .chain(self.names())
             .collect()
     }
+
+    /// Writes what the columns show of a line, each by `write`, and below it what belongs there.
+    fn cells(
+        &self,
+        line: &Line<'_>,
+        write: impl Fn(&Column, &Row) -> Option<String>,
+    ) -> Vec<String> {
+        let mut cells: Vec<String> = Vec::new();
+        for (column, row) in self.columns.iter().zip(&line.rows) {
+            let text = row.and_then(|row| write(column, row));
+            match cells.last_mut().filter(|_| column.below) {
+                Some(above) => {
+                    above.extend(text.map(|text| format!("\n{text} {}", column.head)));
+                }
+                None => cells.push(text.unwrap_or_else(|| NONE.to_owned())),
+            }
+        }
+        cells
+    }
+}
+
+fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
+    let mut shown = shown.iter();
+    all.retain(|_| shown.next().is_some_and(|shown| *shown));
 }
 
 /// Writes the tables of a story onto a terminal.
 pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
-    for mut tabled in story.tables(run) {
-        tabled.columns.retain(|column| column.from <= page.width());
-        let grouped = Grouped::of(story, run, &tabled);
+    for tabled in story.tables(run) {
+        let width = page.width();
+        let grouped = Grouped::of(story, run, &tabled, |column| column.is_on_terminal(width));
         if grouped.lines.is_empty() {
             continue;
         }
@@ -379,50 +506,30 @@ pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
         if !tabled.read.is_empty() {
             page.note(&tabled.read);
         }
-        let mut table = Table::new(&grouped.head(&tabled.columns));
-        let write = |line: &Line<'_>| {
-            let cells = tabled.columns.iter().zip(&line.rows);
-            let text = |(column, row): (&Column, &Option<&Row>)| {
-                row.map_or_else(
-                    || NONE.to_owned(),
-                    |row| column.over(row, Numbers::PLAIN, false),
-                )
-            };
-            cells.map(text).collect()
-        };
+        let mut table = Table::new(&grouped.head());
         let add = |heading: Option<&str>, mut cells: Vec<String>| {
             if let Some(heading) = heading {
                 table.heading(heading);
             }
             // A target has no blanks to break it at.
-            if let Some(name) = cells.first_mut().filter(|name| !name.contains(' ')) {
+            if let Some(name) = cells.first_mut() {
                 *name = name.replace(',', &format!(",{BREAK}"));
             }
             table.row(cells);
         };
-        grouped.each(add, write);
+        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::PLAIN, false));
+        grouped.each(add, |line| grouped.cells(line, figure));
         page.table(&table);
     }
 }
 
 /// Returns the tables of a story for its page, each with its title and how to read it.
 pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)> {
-    let tables = story.tables(run).into_iter().map(|mut tabled| {
-        tabled.columns.retain(|column| column.on_page);
-        let grouped = Grouped::of(story, run, &tabled);
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, Column::is_on_page);
         let mut table = Markup {
-            head: grouped.head(&tabled.columns),
+            head: grouped.head(),
             ..Markup::default()
-        };
-        let write = |line: &Line<'_>| {
-            let cells = tabled.columns.iter().zip(&line.rows);
-            let text = |(column, row): (&Column, &Option<&Row>)| {
-                row.map_or_else(
-                    || NONE.to_owned(),
-                    |row| column.over(row, Numbers::TYPESET, true),
-                )
-            };
-            cells.map(text).collect()
         };
         let add = |heading: Option<&str>, cells: Vec<String>| {
             table
@@ -430,7 +537,8 @@ pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)
                 .extend(heading.map(|heading| vec![heading.to_owned()]));
             table.rows.push(cells);
         };
-        grouped.each(add, write);
+        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::TYPESET, true));
+        grouped.each(add, |line| grouped.cells(line, figure));
         (tabled.title, tabled.read, table)
     });
     tables
@@ -440,34 +548,23 @@ pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)
 
 /// Returns the tables of a story with the figures of every run, each with its title.
 pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
-    let tables = story.tables(run).into_iter().map(|mut tabled| {
-        tabled
-            .columns
-            .retain(|column| column.on_page && column.show != Show::Interval);
-        let grouped = Grouped::of(story, run, &tabled);
-        let names = tabled.columns.iter().map(Column::name);
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run);
         let mut table = Markup {
             head: ["", "run", "cell"]
                 .map(str::to_owned)
                 .into_iter()
-                .chain(names)
+                .chain(grouped.names())
                 .collect(),
             ..Markup::default()
         };
         for (heading, name, line) in &grouped.lines {
             let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
             for each in any.map_or(&[][..], |row| &row.each) {
-                let figures = tabled.columns.iter().zip(&line.rows).map(|(column, row)| {
-                    let own = row.and_then(|row| {
-                        let own = row.each.iter().find(|own| own.cell == each.cell)?;
-                        Some((row, own.carried))
-                    });
-                    match own {
-                        Some((row, Carried::Value { value, .. })) => {
-                            column.value(row, value, Numbers::TYPESET)
-                        }
-                        Some((_, Carried::TooFew { .. })) | None => NONE.to_owned(),
-                    }
+                let figures = grouped.cells(line, |column, row| {
+                    let mut all = row.each.iter();
+                    let own = all.find(|own| own.cell == each.cell)?;
+                    Some(column.value(row, own.carried.value()?, Numbers::TYPESET))
                 });
                 let name = match heading {
                     Some(heading) => format!("{heading} · {name}"),

@@ -87,6 +87,9 @@ pub trait Story: Debug {
         (heading, name)
     }
 
+    /// Puts the lines of one of its tables in order; those that don't belong into it are taken away.
+    fn arrange(&self, _run: &Run, _tabled: &Tabled, _lines: &mut Vec<Line<'_>>) {}
+
     /// Returns what programs may read of it beside rows: its part of `stories` in `summary.json`.
     fn json(&self) -> Value {
         Value::Null

@@ -82,7 +82,13 @@ pub fn over(interval: &Interval) -> String {
 /// Writes the ends of an interval of a share: `0.40–0.44 %`.
 #[must_use]
 pub fn share_range(numbers: Numbers, interval: &Interval) -> String {
-    let (low, high) = (interval.low * 100.0, interval.high * 100.0);
+    percent_range(numbers, interval.low, interval.high)
+}
+
+/// Writes the ends of a range of shares: `0.40–0.44 %`.
+#[must_use]
+pub fn percent_range(numbers: Numbers, low: f64, high: f64) -> String {
+    let (low, high) = (low * 100.0, high * 100.0);
     let width = high - low;
     let text = |value: f64| {
         if width > 0.0 {

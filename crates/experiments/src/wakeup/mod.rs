@@ -8,6 +8,8 @@ mod estimate;
 mod parameters;
 mod story;
 
+pub use story::WakeupStory;
+
 use tare_loads::{Load, Schedule};
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::{Clock, Group, TargetSpec};

@@ -7,6 +7,7 @@
 
 mod calibration;
 mod claims;
+pub mod distributions;
 mod machine;
 mod method;
 pub mod overview;
@@ -225,6 +226,12 @@ impl Page<'_> {
             let tables = tables::page(story, run).into_iter();
             let tables = tables.map(|(title, read, table)| (title, read, self.table(table)));
             tables.collect()
+        });
+        // That of the first story stands beside the verdict.
+        let pictures = self.analysis.stories();
+        let pictures = pictures.filter_map(|story| story.first_picture(run, &self.detail));
+        let results = results.map(|tables| {
+            html! { @for picture in pictures.skip(1) { (picture) } (tables) }
         });
         add("results", "Results", results);
         if let Some(reproduction) = &summary.reproduction {

@@ -147,3 +147,19 @@ pub fn legend_of(entries: impl IntoIterator<Item = (String, String)>) -> Markup 
         }
     }
 }
+
+/// Renders names with the lines of series, which differ in more than their colour.
+pub fn line_legend(entries: impl IntoIterator<Item = (String, String)>) -> Markup {
+    html! {
+        ul class="legend lines" {
+            @for (classes, name) in entries {
+                li class=(classes) {
+                    svg width="26" height="8" aria-hidden="true" {
+                        path class={ "line dashed " (classes) } d="M0 4h26" {}
+                    }
+                    (name)
+                }
+            }
+        }
+    }
+}

@@ -10,6 +10,9 @@ use tare_results::model::{CellPlan, Labels};
 use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::measure::{Carried, CellData, Figure, Measure, Sample};
+use crate::analysis::Time;
+use crate::format::Numbers;
+use crate::words;
 use tare_results::target::{Clock, Group};
 
 /// One figure of one measure, of one target under one load.
@@ -264,6 +267,50 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     put.map_err(|error| Refused::Values {
         why: error.to_string(),
     })
+}
+
+impl Row {
+    /// Returns a figure of it as a duration; in cycles of its first cell's TSC.
+    #[must_use]
+    pub fn time(&self, value: f64) -> Time {
+        match self.tsc_hz.filter(|_| self.unit == "ns") {
+            Some(hz) => Time {
+                cycles: whole(value * hz / 1e9),
+                ns: Some(value),
+            },
+            None => Time {
+                cycles: value,
+                ns: (self.unit == "ns").then_some(value),
+            },
+        }
+    }
+
+    /// Writes a figure of it as a duration: `402 ns`.
+    #[must_use]
+    pub fn in_time(&self, numbers: Numbers, value: f64) -> String {
+        match self.unit {
+            "ns" => numbers.ns(value, self.resolution_ns),
+            _ => words::cycles(numbers, self.time(value)),
+        }
+    }
+
+    /// Writes a figure of it as a duration both ways: `1,043 cycles (402 ns)`.
+    #[must_use]
+    pub fn both(&self, numbers: Numbers, value: f64) -> String {
+        let time = self.in_time(numbers, value);
+        match self.tsc_hz.filter(|_| self.unit == "ns") {
+            Some(_) => format!("{} ({time})", words::cycles(numbers, self.time(value))),
+            None => time,
+        }
+    }
+}
+
+/// Takes away what a way into ns and back has added to whole cycles.
+fn whole(cycles: f64) -> f64 {
+    match (cycles - cycles.round()).abs() < 1e-6 * cycles.abs().max(1.0) {
+        true => cycles.round(),
+        false => cycles,
+    }
 }
 
 impl Rows {

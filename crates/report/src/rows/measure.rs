@@ -68,6 +68,24 @@ pub enum Sample {
     /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
     /// unknown length.
     Counts(Counts, Option<f64>),
+    /// Those of the samples that were listed, with the greatest of all.
+    Listed {
+        /// Counts of the listed ones.
+        counts: Counts,
+        /// The greatest, listed or not.
+        max: u64,
+        /// As with counts.
+        factor: Option<f64>,
+    },
+    /// A number that is not whole, for any figure but the standard deviation of the population, which may be known, too.
+    Mean {
+        /// The number.
+        mean: f64,
+        /// The standard deviation.
+        sd: Option<f64>,
+        /// As with counts.
+        factor: Option<f64>,
+    },
     /// Those of threads with their intervals, all activations counted: missed ones with what they waited.
     Response(Vec<(Counts, u64)>),
     /// A sum and what it is divided by: a share or a rate.
@@ -180,16 +198,19 @@ impl Sample {
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<Carried> {
         match self {
-            Self::Counts(counts, factor) => scaled(
-                of_distribution(
-                    figure,
-                    counts.moments()?,
-                    (counts.min()?, counts.max()?),
-                    counts.sum() as f64,
-                    |quantile| counts.supported_quantile(quantile),
-                )?,
-                factor.unwrap_or(1.0),
-            ),
+            Self::Counts(counts, factor) => of_counts(figure, counts, counts.max()?, *factor),
+            Self::Listed {
+                counts,
+                max,
+                factor,
+            } => of_counts(figure, counts, *max, *factor),
+            Self::Mean { mean, sd, factor } => {
+                let value = match figure {
+                    Figure::Sd => *sd,
+                    _ => Some(*mean),
+                };
+                Some(Carried::number(value? * factor.unwrap_or(1.0)))
+            }
             Self::Response(parts) => {
                 let parts = parts.iter().map(|(counts, interval)| (counts, *interval));
                 let response = Response::of(parts).ok()?;
@@ -201,15 +222,16 @@ impl Sample {
                     |quantile| response.supported_quantile(quantile),
                 )
             }
-            Self::Ratio(part, whole) if *whole > 0.0 => match figure {
-                Figure::Share | Figure::Rate | Figure::Mean => Some(Carried::Value {
-                    value: part / whole,
-                    sums: Some((*part, *whole)),
-                }),
+            Self::Ratio(part, whole) => match figure {
+                Figure::Share | Figure::Rate | Figure::Mean if *whole > 0.0 => {
+                    Some(Carried::Value {
+                        value: part / whole,
+                        sums: Some((*part, *whole)),
+                    })
+                }
                 Figure::Total => Some(Carried::number(*part)),
                 _ => None,
             },
-            Self::Ratio(..) => None,
             Self::Number(number) => Some(Carried::number(*number)),
         }
     }
@@ -219,7 +241,12 @@ impl Sample {
     /// Says whether its values are cycles that nothing turns into a time.
     #[must_use]
     pub fn is_in_cycles(&self) -> bool {
-        matches!(self, Self::Counts(_, None))
+        match self {
+            Self::Counts(_, factor) | Self::Listed { factor, .. } | Self::Mean { factor, .. } => {
+                factor.is_none()
+            }
+            Self::Response(_) | Self::Ratio(..) | Self::Number(_) => false,
+        }
     }
 }
 
@@ -236,6 +263,17 @@ impl Carried {
             Self::TooFew { .. } => None,
         }
     }
+}
+
+fn of_counts(figure: Figure, counts: &Counts, max: u64, factor: Option<f64>) -> Option<Carried> {
+    let carried = of_distribution(
+        figure,
+        counts.moments()?,
+        (counts.min()?, max),
+        counts.sum() as f64,
+        |quantile| counts.supported_quantile(quantile),
+    );
+    scaled(carried?, factor.unwrap_or(1.0))
 }
 
 fn scaled(carried: Carried, factor: f64) -> Option<Carried> {
@@ -373,6 +411,29 @@ impl<'a> CellData<'a> {
 pub fn counts(set: &SetSamples) -> Result<Counts, String> {
     Counts::from_pairs(set.counts.iter().map(|row| (row.value, row.count)))
         .map_err(|error| error.to_string())
+}
+
+/// What programs counted on the measured CPU, from first to last sample: interrupts of the unikernel.
+pub const INTERRUPTS: Measure = Measure {
+    id: "interrupts",
+    title: "interrupts counted beneath",
+    unit: "",
+    better: Better::Neither,
+    figures: &[Figure::Rate, Figure::Total],
+    from: counters,
+};
+
+fn counters(data: &CellData<'_>) -> Samples {
+    let longest = data.record.sets.iter().max_by_key(|head| head.length());
+    let seconds = longest.and_then(|head| Some(head.length() as f64 * data.ns(head)? / 1e9));
+    let Some((program, seconds)) = data.program().zip(seconds) else {
+        return Ok(Vec::new());
+    };
+    let counters = program.counters.iter().map(|counter| {
+        let labels = Labels::default().with("counter", &counter.name);
+        (labels, Sample::Ratio(counter.count as f64, seconds))
+    });
+    Ok(counters.collect())
 }
 
 #[cfg(test)]

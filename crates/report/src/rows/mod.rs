@@ -19,6 +19,8 @@ mod selector;
 pub use derive::{Collector, Each, Row, Rows};
 pub use flat::FlatRow;
 pub use gate::{Gate, GateError, Judgement};
-pub use measure::{Better, Carried, CellData, Figure, Measure, Sample, Samples, counts};
+pub use measure::{
+    Better, Carried, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts,
+};
 pub use naming::written;
 pub use selector::Selector;

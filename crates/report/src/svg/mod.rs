@@ -4,6 +4,7 @@
 //! properties), stay crisp in print, be read without a script, and hold every maximum of ten million
 //! samples in some kilobytes. The classes that it uses are defined in the page's style sheet.
 
+pub mod band;
 mod path;
 mod plot;
 mod scale;

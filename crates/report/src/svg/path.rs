@@ -35,6 +35,14 @@ impl Path {
         self.at = to;
     }
 
+    /// Draws a line to a point, or begins there.
+    pub fn go_to(&mut self, x: f64, y: f64) {
+        match self.is_empty() {
+            true => self.move_to(x, y),
+            false => self.line_to(x, y),
+        }
+    }
+
     /// Draws a dot, which is a line of no length with round ends, or a vertical line.
     pub fn stroke(&mut self, x: f64, y: f64, down: f64) {
         self.move_to(x, y);

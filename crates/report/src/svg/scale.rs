@@ -110,6 +110,15 @@ impl Scale {
         self.rows.map_or(at, |rows| (at / rows).round() * rows)
     }
 
+    /// Returns the figure at a fraction of the way from the least to the greatest.
+    pub fn value(&self, fraction: f64) -> f64 {
+        let (low, high) = self.from;
+        match self.log {
+            true => low * (high / low).powf(fraction),
+            false => low + fraction * (high - low),
+        }
+    }
+
     /// Returns the range of figures.
     pub fn range(&self) -> (f64, f64) {
         self.from

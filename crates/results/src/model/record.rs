@@ -150,6 +150,12 @@ impl Record {
         self.programs.first()
     }
 
+    /// Returns the sets of a measure with their numbers.
+    pub fn sets_of<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (usize, &'a SetHead)> {
+        let sets = self.sets.iter().enumerate();
+        sets.filter(move |(_, head)| head.measure == measure)
+    }
+
     /// Returns a number that is not sampled.
     #[must_use]
     pub fn value(&self, measure: &str, labels: &Labels) -> Option<f64> {

@@ -141,7 +141,8 @@ fn an_experiment_of_one_folder_has_everything() {
     // A study with a claim.
     let study = "reproduces = \"clocks-tutorial\"\nruns = 1\n\n[[experiment]]\nkind = \"clocks\"\nreads = 5000\n";
     fs::write(tutorial.bench.work().join("study.toml"), study).unwrap();
-    run("study explain study.toml").expect(0, &["all (default) · Clock to read", "5000 · How often"]);
+    run("study explain study.toml")
+        .expect(0, &["all (default) · Clock to read", "5000 · How often"]);
     let claim = [
         "Claims of clocks-tutorial",
         "Reading the monotonic clock costs more",

@@ -1,102 +1,128 @@
 //! What bears on whether wake-up latencies may be believed.
 
-use tare_results::TscFrequency;
-use tare_results::model::{Cell, Record};
-use tare_results::target::Clock;
+use tare_report::Run;
+use tare_report::analysis::{Alarm, name_cells, name_some};
+use tare_report::cases::Case;
+use tare_report::rows::Figure;
 use tare_trace::blame::Culprit;
 
-use super::combine::WakeupCombination;
-use super::late;
-use super::worst::WorstFigure;
-use crate::analysis::Alarm;
+use super::words::{N, cases, fact_of};
+use super::{NAME, Woken, late, sums, total};
 
-/// Is the share of an interval from which on recording is said to cost much.
+/// The share of an interval from which on recording costs much.
 const COSTLY: f64 = 0.02;
 
 /// Finds what bears on the figures of wake-ups.
-pub(crate) fn find(
-    combinations: &[WakeupCombination],
-    cells: &[(Cell, Option<TscFrequency>)],
-) -> Vec<Alarm> {
-    let mut alarms = Vec::new();
-    let labels = |of: &dyn Fn(&WakeupCombination) -> bool| -> Vec<String> {
-        let found = combinations.iter().filter(|c| of(c));
-        found.map(|c| c.label.clone()).collect()
+pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
+    let cases = cases(run);
+    let labels = |of: &dyn Fn(&Case<'_>) -> bool| -> Vec<String> {
+        let found = cases.iter().filter(|case| of(case));
+        found.map(|case| case.plan.label()).collect()
     };
-    let mut counted: Vec<String> = combinations
-        .iter()
-        .filter(|c| c.clock == Clock::Instructions)
-        .map(|c| c.target.clone())
-        .collect();
-    counted.dedup();
-    if !counted.is_empty() {
-        alarms.push(Alarm::InstructionTime { targets: counted });
-    }
-    let uncounted = labels(&|c| c.uncounted > 0);
+    let mut alarms = Vec::new();
+    let is_uncounted = |case: &Case<'_>| total(case, "uncounted") > 0.0;
+    let uncounted = labels(&is_uncounted);
     if !uncounted.is_empty() {
-        alarms.push(Alarm::Uncounted {
-            labels: uncounted,
-            uncounted: combinations.iter().map(|c| c.uncounted).sum(),
-            woken: combinations
-                .iter()
-                .filter(|c| c.uncounted > 0)
-                .map(|c| c.woken)
-                .sum(),
-        });
+        let each = cases.iter().filter(|case| is_uncounted(case));
+        let (counted, woken) = each
+            .map(|case| sums(case, "uncounted"))
+            .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+        alarms.push(Alarm::warning(
+            "wakeups-uncounted",
+            format!(
+                "There was no room for the latencies of {} of {} wake-ups of {}: they are in no mean and no quantile, only in \
+                 the maximum over all phases and in the number of missed activations. Measure for a shorter time, or in fewer \
+                 phases.",
+                N.count(counted as u64),
+                N.count(woken as u64),
+                name_some(&uncounted)
+            ),
+        ));
     }
-    let costly = combinations.iter().filter(|c| c.recording_share > COSTLY);
-    if let Some(worst) = costly
-        .clone()
-        .max_by(|a, b| a.recording_share.total_cmp(&b.recording_share))
-    {
-        alarms.push(Alarm::RecordingCost {
-            labels: costly.map(|c| c.label.clone()).collect(),
-            share: worst.recording_share,
-            recording_ns: worst.recording_ns,
-        });
+    let highest = |case: &Case<'_>, measure, figure| {
+        case.over(measure, figure, &[])
+            .map_or(0.0, |over| over.highest)
+    };
+    let share = |case: &Case<'_>| highest(case, "recording share", Figure::Share);
+    let costly = cases.iter().filter(|case| share(case) > COSTLY);
+    if let Some(worst) = costly.max_by(|a, b| share(a).total_cmp(&share(b))) {
+        alarms.push(Alarm::warning(
+            "recording-cost",
+            format!(
+                "Recording a wake-up takes {} of the interval ({}) on {}: the measured CPU is busier than the measurement \
+                 claims. Choose a longer interval.",
+                N.percent(share(worst)),
+                N.ns(highest(worst, "recording", Figure::Value), None),
+                name_some(&labels(&|case| share(case) > COSTLY))
+            ),
+        ));
     }
-    let throttled = |c: &WakeupCombination| c.worst.iter().filter(|w| is_throttled(w)).count();
-    let held_up = labels(&|c| throttled(c) > 0);
+    let throttled = |case: &Case<'_>| story.worst(case).iter().filter(|w| is_throttled(w)).count();
+    let held_up = labels(&|case| throttled(case) > 0);
     if !held_up.is_empty() {
-        alarms.push(Alarm::Throttled {
-            labels: held_up,
-            wakeups: combinations.iter().map(throttled).sum(),
-        });
+        let wakeups: usize = cases.iter().map(throttled).sum();
+        alarms.push(Alarm::warning(
+            "rt-throttled",
+            format!(
+                "RT throttling, the kernel's limit for all real-time threads together, made {} of the worst wake-ups of {} \
+                 late: somebody had used the limit up. Find out who, or turn it off: `sysctl -w \
+                 kernel.sched_rt_runtime_us=-1`.",
+                N.count(wakeups as u64),
+                name_some(&held_up)
+            ),
+        ));
     }
-    let ordinary = labels(&|c| c.policy == "other");
+    let ordinary = labels(&|case| fact_of(case, "scheduling policy", 0) == Some("other"));
     if !ordinary.is_empty() {
-        alarms.push(Alarm::OrdinaryTask { labels: ordinary });
+        alarms.push(Alarm::note(
+            "ordinary-task",
+            format!(
+                "The threads of {} were ordinary tasks (SCHED_OTHER): their latencies hold the turns of other tasks as well as \
+                 what the kernel takes. Use --policy fifo to leave those out.",
+                name_some(&ordinary)
+            ),
+        ));
     }
-    let beyond: u64 = combinations.iter().map(beyond_the_end).sum();
-    if beyond > 0 {
-        alarms.push(Alarm::BeyondTheEnd {
-            activations: beyond,
-        });
+    let beyond: f64 = cases.iter().map(beyond_the_end).sum();
+    if beyond > 0.0 {
+        alarms.push(Alarm::note(
+            "missed-beyond-end",
+            format!(
+                "{} activations that the last wake-ups missed lie behind the end of the measurement. They are among the \
+                 response latencies, since the stall was as long as that.",
+                N.count(beyond as u64)
+            ),
+        ));
     }
-    let asleep = cells.iter().filter(|(cell, _)| {
-        let program = cell.outcome.record().and_then(Record::program);
+    let cells = run.cells.iter().filter(|cell| cell.plan.experiment == NAME);
+    let asleep = cells.filter(|cell| {
+        let program = cell.outcome.record().and_then(|record| record.program());
         program.is_some_and(|program| {
             !program.preparation.latency_held && program.agent.environment != "unikernel"
         })
     });
-    let asleep: Vec<u32> = asleep.map(|(cell, _)| cell.plan.id).collect();
+    let asleep: Vec<u32> = asleep.map(|cell| cell.plan.id).collect();
     if !asleep.is_empty() {
-        alarms.push(Alarm::IdleStates { cells: asleep });
+        alarms.push(Alarm::warning(
+            "woken-from-idle",
+            format!(
+                "/dev/cpu_dma_latency was not held in {}: the measured CPU could enter deep idle states between wake-ups, and \
+                 leaving one lengthens each. Run as root, or give access to that file.",
+                name_cells(&asleep)
+            ),
+        ));
     }
-    alarms.extend(late::find(combinations, cells));
+    alarms.extend(late::find(run));
     alarms
 }
 
-fn is_throttled(worst: &WorstFigure) -> bool {
+fn is_throttled(worst: &super::Worst) -> bool {
     let blame = worst.blame.as_ref();
     blame.is_some_and(|blame| matches!(blame.culprit, Culprit::Throttled { .. }))
 }
 
 /// Returns how many activations the last wake-ups missed that were not planned any more.
-fn beyond_the_end(combination: &WakeupCombination) -> u64 {
-    let phases = combination.phases.iter();
-    let derived: u64 = phases
-        .map(|phase| phase.missed + phase.between_missed)
-        .sum();
-    derived.saturating_sub(combination.missed)
+fn beyond_the_end(case: &Case<'_>) -> f64 {
+    let derived = total(case, "missed") + total(case, "missed between");
+    (derived - total(case, "skipped")).max(0.0)
 }

@@ -10,19 +10,17 @@
 
 use tare_results::target::Clock;
 
-use super::evidence::Kernel;
-use super::{
-    Claim, Comparison, Evidence, Finding, Published, PublishedTable, cannot, not_reproduced,
-    reproduced,
+use tare_report::Run;
+use tare_report::cases::Case;
+use tare_report::claims::{
+    Claim, Comparison, Finding, Published, PublishedTable, cannot, not_reproduced, reproduced,
 };
-use crate::format::Numbers;
-use crate::wakeup::words::us;
-use crate::wakeup::{PhaseRun, WakeupCombination, WakeupRun};
-use crate::words;
+use tare_report::rows::Figure;
+use tare_report::words::{self, microseconds};
 
-const N: Numbers = Numbers::PLAIN;
+use super::words::{N, Phase, cases, is_telling, model, name_among};
 
-/// Is the study.
+/// The study.
 pub(super) const STUDY: Published = Published {
     name: "landolfi-2018",
     question: "How late is a task woken under load, by the kernel's preemption model?",
@@ -46,14 +44,14 @@ pub(super) const STUDY: Published = Published {
     ],
     tables: &[(
         "Wake-up latency by phase and kernel",
-        include_str!("../../../../studies/published/landolfi-2018.csv"),
+        include_str!("../../../../../studies/published/landolfi-2018.csv"),
     )],
     note: "The maximum is that of all runs here, the mean is that over the runs, the standard deviation their median; all of service \
            latencies, as the study's. Its machine was another one: what can be compared is the order of kernels and loads.",
     compare,
 };
 
-const fn claim(text: &'static str, tell: fn(&Evidence<'_>) -> Finding) -> Claim {
+const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
     Claim {
         text,
         experiment: "wakeup",
@@ -62,9 +60,9 @@ const fn claim(text: &'static str, tell: fn(&Evidence<'_>) -> Finding) -> Claim 
     }
 }
 
-/// Is a phase of the study.
+/// The load of a phase of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum Load {
     Idle,
     Ping,
     SecondIdle,
@@ -74,18 +72,8 @@ enum Phase {
     Net,
 }
 
-impl Phase {
-    const ALL: [(Self, &'static str); 7] = [
-        (Self::Idle, "IDLE"),
-        (Self::Ping, "PING"),
-        (Self::SecondIdle, "IDLE2"),
-        (Self::Dd, "DD"),
-        (Self::Du, "DU"),
-        (Self::Io, "IO"),
-        (Self::Net, "NET"),
-    ];
-
-    /// Tells which phase of the study a load is, if it is one; `before` says whether an idle phase came before.
+impl Load {
+    /// Returns the phase of the study that a load is; `before` says whether an idle phase came before.
     fn of(load: &str, before: bool) -> Option<Self> {
         let bare = match load.split_once(':') {
             Some((cpus, load)) if cpus.starts_with("cpus=") => load,
@@ -104,26 +92,132 @@ impl Phase {
     }
 
     fn name(self) -> &'static str {
-        let mut all = Self::ALL.iter();
-        all.find(|(phase, _)| *phase == self)
-            .map_or("", |(_, name)| *name)
-    }
-}
-
-/// Returns the phases of the study that a run of a combination has.
-fn phases(run: &WakeupRun) -> Vec<(Phase, &PhaseRun)> {
-    let mut idle_before = false;
-    let mut found = Vec::new();
-    for phase in &run.phases {
-        if let Some(of_study) = Phase::of(&phase.load, idle_before) {
-            idle_before |= of_study == Phase::Idle;
-            found.push((of_study, phase));
+        match self {
+            Self::Idle => "IDLE",
+            Self::Ping => "PING",
+            Self::SecondIdle => "IDLE2",
+            Self::Dd => "DD",
+            Self::Du => "DU",
+            Self::Io => "IO",
+            Self::Net => "NET",
         }
     }
-    found
 }
 
-/// Is what one kernel says of a claim, over its runs.
+/// A kernel under which wake-ups were measured, undisturbed by tracing.
+#[derive(Clone, Debug)]
+struct Kernel<'a> {
+    case: Case<'a>,
+    /// Its preemption model: `none`, `voluntary`, `full`, `lazy` or `rt`.
+    model: &'a str,
+    /// Its name in a sentence.
+    name: String,
+}
+
+/// The kernels of a run whose preemption model is known.
+fn kernels(run: &Run) -> Vec<Kernel<'_>> {
+    let mut plain = cases(run);
+    plain.retain(|case| !case.plan.is_traced());
+    let known = plain.iter().filter_map(|case| {
+        Some(Kernel {
+            model: model(case)?,
+            name: name_among(case, &plain),
+            case: case.clone(),
+        })
+    });
+    known.collect()
+}
+
+impl Kernel<'_> {
+    /// Returns its phases that the study has.
+    fn phases(&self) -> Vec<(Load, Phase<'_>)> {
+        let mut idle_before = false;
+        let phases = Phase::all(self.case.plan).filter_map(|phase| {
+            let load = Load::of(phase.load, idle_before)?;
+            idle_before |= load == Load::Idle;
+            Some((load, phase))
+        });
+        phases.collect()
+    }
+
+    /// Returns a figure of each phase that the study has, run by run.
+    fn runs(&self, figure: Figure) -> Vec<Vec<(Load, Option<f64>)>> {
+        let phases = self.phases();
+        let rows: Vec<_> = phases
+            .iter()
+            .map(|(load, phase)| (*load, phase.row(&self.case, "latency", figure)))
+            .collect();
+        let cells = self.case.cells.iter().map(|cell| {
+            let of = |(load, row): &(Load, Option<&tare_report::rows::Row>)| {
+                let mut each = row.iter().flat_map(|row| &row.each);
+                let own = each.find(|each| each.cell == cell.plan.id);
+                (*load, own.and_then(|own| own.carried.value()))
+            };
+            rows.iter().map(of).collect()
+        });
+        cells.collect()
+    }
+
+    /// Returns the longest latency of each run under the study's loads.
+    fn longest(&self) -> Vec<f64> {
+        let runs = self.runs(Figure::Max).into_iter();
+        let longest = runs.map(|run| {
+            run.into_iter()
+                .filter_map(|(_, ns)| ns)
+                .max_by(f64::total_cmp)
+        });
+        longest.flatten().collect()
+    }
+
+    /// Returns the average over the study's phases of the longest latency, of each run that has all of them.
+    fn average_longest(&self) -> Vec<f64> {
+        let runs = self.runs(Figure::Max).into_iter();
+        let complete = runs.filter_map(|run| run.into_iter().map(|(_, ns)| ns).collect());
+        complete
+            .filter(|run: &Vec<f64>| !run.is_empty())
+            .map(|run| run.iter().sum::<f64>() / run.len() as f64)
+            .collect()
+    }
+
+    /// Writes maximum, mean and standard deviation of a phase of the study: the longest of all runs, the mean and the
+    /// median of the runs' own.
+    fn here(&self, name: &str) -> Option<String> {
+        let phases = self.phases();
+        let (_, phase) = phases.iter().find(|(load, _)| load.name() == name)?;
+        let over = |figure| phase.row(&self.case, "latency", figure)?.over.as_ref().ok();
+        Some(format!(
+            "{} / {} / {}",
+            microseconds(N, over(Figure::Max)?.highest),
+            microseconds(N, over(Figure::Mean)?.estimate),
+            microseconds(N, over(Figure::Sd)?.estimate)
+        ))
+    }
+}
+
+/// Takes the largest group of kernels that can be compared: of one group, by one clock, with latencies that tell
+/// something. Says why there is none.
+fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, String> {
+    let mut telling = kernels(run);
+    if telling.is_empty() {
+        return Err(
+            "the run has no wake-ups under a kernel whose preemption model is known".to_owned(),
+        );
+    }
+    telling.retain(|kernel| is_telling(&kernel.case));
+    let kind = |kernel: &Kernel<'_>| (kernel.case.plan.target.group, kernel.case.plan.target.clock);
+    let groups = telling.iter().map(|kernel| {
+        let same = telling.iter().filter(|other| kind(other) == kind(kernel));
+        same.cloned().collect::<Vec<_>>()
+    });
+    // Of equal ones the first stays.
+    groups.rev().max_by_key(Vec::len).ok_or_else(|| {
+        "an emulator (QEMU's TCG) executed every kernel in the machine's time, so that the latencies, and the maxima above \
+         all, are the emulator's; this takes KVM, the bare machine, or guests that count instructions (clock=instructions)"
+            .to_owned()
+    })
+}
+
+/// What one kernel says of a claim, over its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     Yes,
@@ -140,9 +234,14 @@ impl Says {
 }
 
 /// Puts together what several kernels say.
-fn told(each: &[(Says, String)], kernels: &Kernels<'_>) -> Finding {
+fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
     let figures: Vec<&str> = each.iter().map(|(_, figures)| figures.as_str()).collect();
-    let figures = format!("{}{}", figures.join("; "), kernels.note());
+    let is_counted = |kernel: &Kernel<'_>| kernel.case.plan.target.clock == Clock::Instructions;
+    let note = match kernels.iter().any(is_counted) {
+        true => " (by counted instructions, not by a machine's time)",
+        false => "",
+    };
+    let figures = format!("{}{note}", figures.join("; "));
     if each.iter().any(|(says, _)| *says == Says::No) {
         not_reproduced(figures)
     } else if each.iter().all(|(says, _)| *says == Says::Yes) {
@@ -154,123 +253,37 @@ fn told(each: &[(Says, String)], kernels: &Kernels<'_>) -> Finding {
     }
 }
 
-/// Holds kernels that can be compared: of one group, by one clock.
-struct Kernels<'a> {
-    all: Vec<Kernel<'a>>,
-}
-
-impl<'a> Kernels<'a> {
-    /// Takes the largest group of kernels whose latencies tell something; says why there is none.
-    fn of(evidence: &Evidence<'a>) -> Result<Self, String> {
-        let kernels = evidence.kernels();
-        if kernels.is_empty() {
-            return Err(
-                "the run has no wake-ups under a kernel whose preemption model is known".to_owned(),
-            );
-        }
-        let telling: Vec<Kernel<'_>> = kernels
-            .into_iter()
-            .filter(|kernel| kernel.combination.is_telling())
-            .collect();
-        let groups = telling.iter().map(|kernel| {
-            let same = |other: &&Kernel<'a>| {
-                other.combination.group == kernel.combination.group
-                    && other.combination.clock == kernel.combination.clock
-            };
-            telling.iter().filter(same).cloned().collect::<Vec<_>>()
-        });
-        // Of equal ones the first stays.
-        let largest = groups.rev().max_by_key(Vec::len);
-        largest.map(|all| Self { all }).ok_or_else(|| {
-            "an emulator (QEMU's TCG) executed every kernel in the machine's time, so that the latencies, and the maxima \
-             above all, are the emulator's; this takes KVM, the bare machine, or guests that count instructions \
-             (clock=instructions)"
-                .to_owned()
-        })
-    }
-
-    fn of_model(&self, model: &str) -> Vec<&Kernel<'a>> {
-        self.all
-            .iter()
-            .filter(|kernel| kernel.model == model)
-            .collect()
-    }
-
-    fn without_real_time(&self) -> Vec<&Kernel<'a>> {
-        self.all
-            .iter()
-            .filter(|kernel| kernel.model != "rt")
-            .collect()
-    }
-
-    /// Says what is special about the figures.
-    fn note(&self) -> String {
-        let counted = self
-            .all
-            .iter()
-            .any(|kernel| kernel.combination.clock == Clock::Instructions);
-        match counted {
-            true => " (by counted instructions, not by a machine's time)".to_owned(),
-            false => String::new(),
-        }
-    }
-}
-
 /// Asks each kernel without real-time preemption whether a phase has the greatest figure.
-fn greatest(
-    evidence: &Evidence<'_>,
-    wanted: Phase,
-    what: &str,
-    figure: fn(&PhaseRun) -> Option<f64>,
-) -> Finding {
-    let kernels = match Kernels::of(evidence) {
+fn greatest(run: &Run, wanted: Load, what: &str, figure: Figure) -> Finding {
+    let kernels = match comparable(run) {
         Ok(kernels) => kernels,
         Err(why) => return cannot(why),
     };
+    let by_figure = |a: &(Load, f64), b: &(Load, f64)| a.1.total_cmp(&b.1);
     let mut each = Vec::new();
-    for kernel in kernels.without_real_time() {
-        let runs: Vec<Vec<(Phase, f64)>> = kernel
-            .combination
-            .each
-            .iter()
-            .map(|run| {
-                let phases = phases(run).into_iter();
-                phases
-                    .filter_map(|(phase, of)| Some((phase, figure(of)?)))
-                    .collect()
-            })
-            .collect();
-        let of_phase =
-            |run: &[(Phase, f64)]| run.iter().find(|(p, _)| *p == wanted).map(|(_, f)| *f);
-        let of_others = |run: &[(Phase, f64)]| {
-            let others = run.iter().filter(|(p, _)| *p != wanted);
-            others.copied().max_by(|a, b| a.1.total_cmp(&b.1))
-        };
-        let comparable: Option<Vec<(f64, (Phase, f64))>> = runs
-            .iter()
-            .map(|run| Some((of_phase(run)?, of_others(run)?)))
-            .collect();
-        let Some(comparable) = comparable.filter(|runs| !runs.is_empty()) else {
+    for kernel in kernels.iter().filter(|kernel| kernel.model != "rt") {
+        let runs = kernel.runs(figure).into_iter().map(|run| {
+            let all = run.into_iter().filter_map(|(load, ns)| Some((load, ns?)));
+            let (own, others): (Vec<_>, Vec<_>) = all.partition(|(load, _)| *load == wanted);
+            Some((*own.first()?, others.into_iter().max_by(by_figure)?))
+        });
+        // A run that lacks the phase can't be compared, and so can't its kernel.
+        let Some(runs) = runs.collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let says = Says::of(comparable.iter().map(|(own, (_, other))| own > other));
-        let own = comparable.iter().map(|(own, _)| *own).fold(0.0, f64::max);
-        let other = comparable
-            .iter()
-            .map(|(_, other)| *other)
-            .max_by(|a, b| a.1.total_cmp(&b.1));
-        if let (Some(says), Some((phase, other))) = (says, other) {
-            each.push((
-                says,
-                format!(
-                    "{}: {what} {} µs under {}, {} µs under {}",
-                    kernel.name,
-                    us(N, own),
-                    wanted.name(),
-                    us(N, other),
-                    phase.name()
-                ),
-            ));
+        let says = Says::of(runs.iter().map(|((_, own), (_, other))| own > other));
+        let own = runs.iter().map(|(own, _)| *own).max_by(by_figure);
+        let other = runs.iter().map(|(_, other)| *other).max_by(by_figure);
+        if let (Some(says), Some((_, own)), Some((load, other))) = (says, own, other) {
+            let text = format!(
+                "{}: {what} {} µs under {}, {} µs under {}",
+                kernel.name,
+                microseconds(N, own),
+                wanted.name(),
+                microseconds(N, other),
+                load.name()
+            );
+            each.push((says, text));
         }
     }
     if each.is_empty() {
@@ -282,89 +295,59 @@ fn greatest(
     told(&each, &kernels)
 }
 
-fn du_is_worst(evidence: &Evidence<'_>) -> Finding {
-    greatest(evidence, Phase::Du, "longest", |phase| {
-        Some(phase.service?.max_ns as f64)
-    })
+fn du_is_worst(run: &Run) -> Finding {
+    greatest(run, Load::Du, "longest", Figure::Max)
 }
 
-fn ping_has_highest_mean(evidence: &Evidence<'_>) -> Finding {
-    greatest(evidence, Phase::Ping, "mean", |phase| {
-        Some(phase.service?.mean_ns)
-    })
+fn ping_has_highest_mean(run: &Run) -> Finding {
+    greatest(run, Load::Ping, "mean", Figure::Mean)
 }
 
-/// Returns the longest latency of each run under the study's loads.
-fn longest(combination: &WakeupCombination) -> Vec<f64> {
-    let runs = combination.each.iter();
-    runs.filter_map(|run| {
-        let phases = phases(run).into_iter();
-        let longest = phases.filter_map(|(_, phase)| Some(phase.service?.max_ns as f64));
-        longest.max_by(f64::total_cmp)
-    })
-    .collect()
-}
-
-/// Returns the average over the study's phases of the longest latency, of each run.
-fn average_longest(combination: &WakeupCombination) -> Vec<f64> {
-    let runs = combination.each.iter();
-    runs.filter_map(|run| {
-        let longest: Option<Vec<f64>> = phases(run)
-            .into_iter()
-            .map(|(_, phase)| Some(phase.service?.max_ns as f64))
-            .collect();
-        let longest = longest.filter(|longest| !longest.is_empty())?;
-        Some(longest.iter().sum::<f64>() / longest.len() as f64)
-    })
-    .collect()
-}
-
-/// Asks whether one model's figure is below another's: in all runs of both, in none, or in some.
-fn below(less: &[f64], more: &[f64]) -> Option<Says> {
-    Says::of(less.iter().flat_map(|a| more.iter().map(move |b| a < b)))
-}
-
+/// Asks whether one model's figure is below those of others: in all runs of both, in none, or in some.
 fn below_others(
-    evidence: &Evidence<'_>,
+    run: &Run,
     model: &str,
     others: &[&str],
     what: &str,
-    figure: fn(&WakeupCombination) -> Vec<f64>,
+    figure: fn(&Kernel<'_>) -> Vec<f64>,
 ) -> Finding {
-    let kernels = match Kernels::of(evidence) {
+    let kernels = match comparable(run) {
         Ok(kernels) => kernels,
         Err(why) => return cannot(why),
     };
-    let own: Vec<f64> = kernels
-        .of_model(model)
-        .iter()
-        .flat_map(|kernel| figure(kernel.combination))
-        .collect();
+    let of_model = |model| {
+        kernels
+            .iter()
+            .filter(move |kernel: &&Kernel<'_>| kernel.model == model)
+    };
     let worst = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let mut each = Vec::new();
+    let own: Vec<f64> = of_model(model).flat_map(figure).collect();
+    let mut each = vec![(
+        Says::Yes,
+        format!("{what}: {model} {} µs", microseconds(N, worst(&own))),
+    )];
     let mut missing = Vec::new();
+    if own.is_empty() {
+        missing.push(format!("preemption {model}"));
+    }
     for other in others {
-        let of_model = kernels.of_model(other);
-        for kernel in &of_model {
-            let values = figure(kernel.combination);
-            if let Some(says) = below(&own, &values) {
+        for kernel in of_model(other) {
+            let values = figure(kernel);
+            let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
+            if let Some(says) = Says::of(pairs) {
                 let more = worst(&values);
-                let times = more / worst(&own).max(1.0);
+                let times = N.short(more / worst(&own).max(1.0));
                 let text = format!(
-                    "{} {} µs ({} times)",
+                    "{} {} µs ({times} times)",
                     kernel.name,
-                    us(N, more),
-                    N.short(times)
+                    microseconds(N, more)
                 );
                 each.push((says, text));
             }
         }
-        if of_model.is_empty() {
+        if of_model(other).next().is_none() {
             missing.push(format!("preemption {other}"));
         }
-    }
-    if own.is_empty() {
-        missing.insert(0, format!("preemption {model}"));
     }
     if !missing.is_empty() {
         return cannot(format!(
@@ -372,91 +355,63 @@ fn below_others(
             words::list(&missing)
         ));
     }
-    each.insert(
-        0,
-        (
-            Says::Yes,
-            format!("{what}: {model} {} µs", us(N, worst(&own))),
-        ),
-    );
     told(&each, &kernels)
 }
 
 /// No measurement can show a bound: what is told is whether the real-time kernel's longest is below every other's.
-fn only_real_time_bounds(evidence: &Evidence<'_>) -> Finding {
+fn only_real_time_bounds(run: &Run) -> Finding {
     let others = ["none", "voluntary", "full"];
-    below_others(evidence, "rt", &others, "longest under any load", longest)
+    below_others(run, "rt", &others, "longest under any load", |kernel| {
+        kernel.longest()
+    })
 }
 
-fn full_beats_others(evidence: &Evidence<'_>) -> Finding {
-    let others = ["none", "voluntary"];
+fn full_beats_others(run: &Run) -> Finding {
     let what = "longest, averaged over the phases";
-    below_others(evidence, "full", &others, what, average_longest)
+    below_others(run, "full", &["none", "voluntary"], what, |kernel| {
+        kernel.average_longest()
+    })
 }
 
 /// Puts the published maximum, mean and standard deviation beside those of the run.
-fn compare(evidence: &Evidence<'_>, tables: &[PublishedTable]) -> Vec<Comparison> {
-    let kernels = evidence.kernels();
+fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
+    let kernels = kernels(run);
     let mut comparisons = Vec::new();
-    for table in tables {
-        for row in &table.rows {
-            let field = |column| table.field(row, column);
-            let model = match field("kernel") {
-                "vanilla" => "none",
-                other => other,
+    for (table, row) in tables
+        .iter()
+        .flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+    {
+        let field = |column| table.field(row, column);
+        let model = match field("kernel") {
+            "vanilla" => "none",
+            other => other,
+        };
+        let of_model = kernels.iter().filter(|kernel| kernel.model == model);
+        let measured = of_model.filter_map(|kernel| {
+            let here = kernel.here(field("phase"))?;
+            let target = &kernel.case.plan.target;
+            let mark = match (target.clock, kernel.case.is_emulated()) {
+                (Clock::Instructions, _) => " (counted instructions)",
+                (Clock::Host, true) => " (emulated)",
+                (Clock::Host, false) => "",
             };
-            let published = format!(
+            Some((Some(target.text.clone()), format!("{here}{mark}")))
+        });
+        let mut measured: Vec<_> = measured.collect();
+        if measured.is_empty() {
+            measured.push((None, "not measured in this run".to_owned()));
+        }
+        comparisons.extend(measured.into_iter().map(|(target, here)| Comparison {
+            what: format!("{}, {model}: max / mean / sd, µs", field("phase")),
+            published: format!(
                 "{} / {} / {}",
                 field("max_us"),
                 field("mean_us"),
                 field("sd_us")
-            );
-            let what = format!("{}, {model}: max / mean / sd, µs", field("phase"));
-            let comparison = |target: Option<String>, here: String| Comparison {
-                what: what.clone(),
-                published: published.clone(),
-                target,
-                here,
-            };
-            let mut found = false;
-            for kernel in kernels.iter().filter(|kernel| kernel.model == model) {
-                let combination = kernel.combination;
-                let Some(here) = here(combination, field("phase")) else {
-                    continue;
-                };
-                found = true;
-                let mark = match (combination.clock, combination.emulated) {
-                    (Clock::Instructions, _) => " (counted instructions)",
-                    (Clock::Host, true) => " (emulated)",
-                    (Clock::Host, false) => "",
-                };
-                comparisons.push(comparison(
-                    Some(combination.target.clone()),
-                    format!("{here}{mark}"),
-                ));
-            }
-            if !found {
-                comparisons.push(comparison(None, "not measured in this run".to_owned()));
-            }
-        }
+            ),
+            target,
+            here,
+        }));
     }
     comparisons
-}
-
-/// Writes maximum, mean and standard deviation of a phase of the study: the longest of all runs, the medians of
-/// the others.
-fn here(combination: &WakeupCombination, phase: &str) -> Option<String> {
-    let first = combination.each.first()?;
-    let (_, of_study) = phases(first).into_iter().find(|(p, _)| p.name() == phase)?;
-    let phase = combination
-        .phases
-        .iter()
-        .find(|p| p.number == of_study.number)?;
-    let service = phase.service?;
-    Some(format!(
-        "{} / {} / {}",
-        us(N, service.longest_ns()),
-        us(N, service.mean.figure),
-        us(N, service.sd.figure)
-    ))
 }

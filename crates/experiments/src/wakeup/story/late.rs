@@ -1,70 +1,126 @@
 //! Loads that began late in their phase, and tools that ran on beside later phases.
 
-use tare_results::TscFrequency;
-use tare_results::model::{Cell, CellPlan, Load, LoadPhase};
+use std::cmp::Reverse;
 
-use super::combine::WakeupCombination;
-use crate::analysis::{Alarm, LatePhase};
+use tare_results::model::{Cell, CellPlan, LeftTool, Load, LoadPhase};
+
+use tare_report::Run;
+use tare_report::analysis::{Alarm, name_cells};
+
+use super::words::{N, cases};
+use super::{NAME, total};
+
+/// A phase whose load began late or never, with its cell.
+type Late<'a> = (&'a Cell, &'a Load, &'a LoadPhase);
 
 /// Finds phases whose loads began late or never, and tools that were left running.
-pub(super) fn find(
-    combinations: &[WakeupCombination],
-    cells: &[(Cell, Option<TscFrequency>)],
-) -> Vec<Alarm> {
+pub(super) fn find(run: &Run) -> Vec<Alarm> {
     let (mut late, mut skipped, mut tools) = (Vec::new(), Vec::new(), Vec::new());
-    for (cell, _) in cells {
+    for cell in run.cells.iter().filter(|cell| cell.plan.experiment == NAME) {
         let Some(load) = &cell.load else {
             continue;
         };
-        tools.extend(load.left.iter().map(|left| (cell.plan.id, left.clone())));
+        tools.extend(
+            load.left
+                .iter()
+                .map(|left| left_running(cell.plan.id, left)),
+        );
         let Some(phase_ns) = cell.plan.phase_ns() else {
             continue;
         };
         for phase in &load.phases {
-            let told = || LatePhase {
-                cell: cell.plan.id,
-                number: phase.number,
-                load: phase.load.clone(),
-                late_ns: phase.late_ns(),
-                because: because(load, phase),
-            };
             if phase.is_skipped(phase_ns) {
-                skipped.push(told());
+                skipped.push((cell, load, phase));
             } else if phase.is_late(phase_ns) {
-                late.push(told());
+                late.push((cell, load, phase));
             }
         }
     }
-    let latest_first = |phases: &mut Vec<LatePhase>| {
-        phases.sort_by_key(|phase| std::cmp::Reverse(phase.late_ns));
-    };
-    latest_first(&mut late);
-    latest_first(&mut skipped);
-    let phases = combinations.iter().flat_map(|c| &c.phases);
-    let woken = phases.map(|phase| phase.between_woken).sum();
     let mut alarms = Vec::new();
     if !late.is_empty() {
-        alarms.push(Alarm::LateLoad {
-            phases: late,
-            woken,
-        });
+        let between: f64 = cases(run).iter().map(|case| total(case, "between")).sum();
+        alarms.push(Alarm::warning(
+            "load-late",
+            format!(
+                "Loads began late in their phases: {}. {} wake-ups from before that are counted apart (between phases) and are \
+                 in no figure of a phase. Make the phases longer.",
+                latest(late),
+                N.count(between as u64)
+            ),
+        ));
     }
     if !skipped.is_empty() {
-        alarms.push(Alarm::SkippedLoad { phases: skipped });
+        alarms.push(Alarm::warning(
+            "load-skipped",
+            format!(
+                "Loads were skipped, since more than half of their phase had passed before they could begin: {}. These phases \
+                 are absent. Make the phases longer.",
+                latest(skipped)
+            ),
+        ));
     }
     if !tools.is_empty() {
-        alarms.push(Alarm::LeftTool { tools });
+        alarms.push(Alarm::warning(
+            "load-left-running",
+            format!(
+                "The kernel did not let tools of loads be killed (a device or a frozen control group holds them): {}. Figures \
+                 of those phases hold what it did there.",
+                tools.join("; ")
+            ),
+        ));
     }
     alarms
 }
 
+/// Names the latest of several phases.
+fn latest(mut phases: Vec<Late<'_>>) -> String {
+    phases.sort_by_key(|(.., phase)| Reverse(phase.late_ns()));
+    let Some(((cell, load, phase), rest)) = phases.split_first() else {
+        return String::new();
+    };
+    let mut text = format!(
+        "phase {} ({}) of cell {} by {}, because {}",
+        phase.number,
+        phase.load,
+        cell.plan.id,
+        N.ns(phase.late_ns() as f64, None),
+        because(load, phase)
+    );
+    if !rest.is_empty() {
+        let cells: Vec<u32> = rest.iter().map(|(cell, ..)| cell.plan.id).collect();
+        text.push_str(&format!(
+            ", and {} more in {}",
+            rest.len(),
+            name_cells(&cells)
+        ));
+    }
+    text
+}
+
+/// Says beside what a tool ran on.
+fn left_running(cell: u32, left: &LeftTool) -> String {
+    let beside = match left.until.saturating_sub(left.phase) {
+        0 => "beside no other phase".to_owned(),
+        1 => format!("beside phase {}", left.until),
+        _ => format!("beside phases {} to {}", left.phase + 1, left.until),
+    };
+    let end = match left.ended {
+        true => "ended before the cell did",
+        false => {
+            "was still there after the cell: it ends as soon as its kernel lets it, and `tare clean` removes what is left"
+        }
+    };
+    format!(
+        "{} (process {}) of phase {} in cell {cell} ran on {beside} and {end}",
+        left.tool, left.pid, left.phase
+    )
+}
+
 /// Says why a phase of a cell has no wake-ups.
-pub(super) fn absent(plan: &CellPlan, load: Option<&Load>, number: u32) -> String {
-    let phases = load.map_or(&[][..], |load| &load.phases);
-    let phase = phases.iter().find(|phase| phase.number == number);
-    let skipped = phase.zip(plan.phase_ns());
-    match (load, skipped) {
-        (Some(load), Some((phase, length))) if phase.is_skipped(length) => {
+pub(super) fn absent(plan: &CellPlan, load: Option<&Load>, number: usize) -> String {
+    let phase = load.and_then(|load| of(load, number as u32));
+    match load.zip(phase).zip(plan.phase_ns()) {
+        Some(((load, phase), length)) if phase.is_skipped(length) => {
             format!("its load was skipped, because {}", because(load, phase))
         }
         _ => "no thread was woken in it".to_owned(),
@@ -73,11 +129,14 @@ pub(super) fn absent(plan: &CellPlan, load: Option<&Load>, number: u32) -> Strin
 
 /// Names the load that still had to end when a phase was due.
 pub(super) fn ending(load: &Load, number: u32) -> String {
-    let phase = load.phases.iter().find(|phase| phase.number == number);
-    match phase.and_then(|phase| before(load, phase)) {
+    match of(load, number).and_then(|phase| before(load, phase)) {
         Some(before) => format!("end of {}", before.load),
         None => "nothing yet".to_owned(),
     }
+}
+
+fn of(load: &Load, number: u32) -> Option<&LoadPhase> {
+    load.phases.iter().find(|phase| phase.number == number)
 }
 
 /// Returns the load before, if it ended after a phase was due.

@@ -2,92 +2,97 @@
 
 use tare_results::target::Clock;
 
-use super::combine::{WakeupCombination, WakeupPhase};
-use super::latency::LatencyQuantileSpread;
-use super::words::{name_among, time, under};
-use crate::analysis::Spread;
-use crate::format::Numbers;
-use crate::panels::MANY;
-use crate::verdict::Verdict;
-use crate::words;
+use tare_report::Run;
+use tare_report::analysis::Interval;
+use tare_report::cases::Case;
+use tare_report::plain::MANY;
+use tare_report::rows::Figure;
+use tare_report::verdict::Verdict;
+use tare_report::words;
 
-const N: Numbers = Numbers::PLAIN;
+use super::sums;
+use super::words::{N, Phase, cases, is_telling, name_among, time, undisturbed};
 
-/// Is by how much two quantiles must differ to be told apart in words.
+/// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
 
+/// The longest wait of a place: in which case and phase, and how long.
+type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
+
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
-pub(crate) fn of(combinations: &[WakeupCombination], cpu: u32) -> Option<Verdict> {
-    let measured: Vec<&WakeupCombination> = combinations.iter().filter(|c| !c.traced).collect();
-    // A run may have nothing but traced cells: then they are all there is.
-    let measured = if measured.is_empty() {
-        combinations.iter().collect()
-    } else {
-        measured
-    };
+pub(super) fn of(run: &Run) -> Option<Verdict> {
+    let measured = undisturbed(cases(run));
     let places = worst_of_places(&measured);
-    let (first, _) = places.first()?;
+    places.first()?;
     let mut details = Vec::new();
     details.extend(cyclictest(&measured));
     if places.len() > 1 {
         details.push(missed_by_place(&measured, &places));
     }
     Some(Verdict {
-        headline: headline(&places, first, &measured, cpu),
+        headline: headline(&places, &measured, run.plan.cpu),
         details,
         certainty: certainty(&places, &measured),
         ..Verdict::default()
     })
 }
 
-type Worst<'a> = (&'a WakeupCombination, (&'a WakeupPhase, f64));
-
-/// Returns of each place the combination with its longest wait, in the order of the report.
-fn worst_of_places<'a>(combinations: &[&'a WakeupCombination]) -> Vec<Worst<'a>> {
+/// Returns of each place the longest wait, in the order of the report.
+fn worst_of_places<'a>(cases: &'a [Case<'a>]) -> Vec<Worst<'a>> {
     let mut places: Vec<Worst<'a>> = Vec::new();
-    for combination in combinations {
-        let Some(worst) = combination.worst_phase() else {
+    for case in cases {
+        let phases = Phase::all(case.plan).filter_map(|phase| {
+            let row = phase.row(case, "latency", Figure::Max)?;
+            Some((case, phase, row.over.as_ref().ok()?.highest))
+        });
+        let Some(worst) = phases.max_by(|a, b| a.2.total_cmp(&b.2)) else {
             continue;
         };
-        let is_same = |known: &&mut Worst<'_>| known.0.target == combination.target;
-        match places.iter_mut().find(is_same) {
-            Some(known) if known.1.1 < worst.1 => *known = (combination, worst),
+        let mut known = places.iter_mut();
+        match known.find(|known| known.0.plan.target == case.plan.target) {
+            Some(known) if known.2 < worst.2 => *known = worst,
             Some(_) => {}
-            None => places.push((combination, worst)),
+            None => places.push(worst),
         }
     }
     places
 }
 
-fn headline(
-    places: &[Worst<'_>],
-    first: &WakeupCombination,
-    all: &[&WakeupCombination],
-    cpu: u32,
-) -> String {
-    let what = |(combination, (phase, ns)): &Worst<'_>| {
-        format!(
-            "{} on {}{}",
-            time(N, *ns),
-            name_among(combination, all),
-            under_if_several(combination, phase)
-        )
+/// Returns how many activations of a place were missed, and how many there were.
+fn missed(cases: &[Case<'_>], place: &Case<'_>) -> (f64, f64) {
+    let own = cases
+        .iter()
+        .filter(|case| case.plan.target == place.plan.target);
+    let each = own.map(|case| sums(case, "skipped"));
+    each.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
+}
+
+fn headline(places: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
+    let what = |(case, phase, ns): &Worst<'_>| {
+        let under = phase.under_if_several();
+        format!("{} on {}{under}", time(*ns), name_among(case, all))
     };
     match places {
-        [(combination, (phase, ns))] => {
-            let of_place = all.iter().filter(|c| c.target == first.target);
-            let (missed, activations) = of_place.fold((0, 0), |(missed, activations), c| {
-                (missed + c.missed, activations + c.activations())
-            });
-            let on = match combination.target.as_str() {
-                "process" if !combination.emulated => format!("CPU {cpu}"),
-                _ => name_among(combination, all),
+        [(case, phase, ns)] => {
+            let on = match case.plan.target.text.as_str() {
+                "process" if !case.is_emulated() => format!("CPU {cpu}"),
+                _ => name_among(case, all),
             };
+            let (missed, activations) = missed(all, case);
+            let count = |number: f64| N.count(number as u64);
+            let missed = match missed {
+                0.0 => format!("none of {} activations was missed", count(activations)),
+                missed => format!(
+                    "{} of {} activations were missed ({})",
+                    count(missed),
+                    count(activations),
+                    N.percent(missed / activations)
+                ),
+            };
+            let under = phase.under_if_several();
             format!(
-                "Woken at worst {} late on {on}{}; {}.",
-                time(N, *ns),
-                under_if_several(combination, phase),
-                missed_of(missed, activations)
+                "Woken at worst {} late on {on}{under}; {missed}.",
+                time(*ns)
             )
         }
         few if few.len() <= MANY + 1 => {
@@ -95,8 +100,8 @@ fn headline(
             format!("The latest wake-ups: {}.", words::list(&each))
         }
         many => {
-            let telling = || many.iter().filter(|(c, _)| c.is_telling());
-            let by_length = |a: &&Worst<'_>, b: &&Worst<'_>| a.1.1.total_cmp(&b.1.1);
+            let telling = || many.iter().filter(|(case, ..)| is_telling(case));
+            let by_length = |a: &&Worst<'_>, b: &&Worst<'_>| a.2.total_cmp(&b.2);
             match (telling().min_by(by_length), telling().max_by(by_length)) {
                 (Some(least), Some(most)) => format!(
                     "Of {} places, the latest wake-up of the best was {}, of the worst {}.",
@@ -113,133 +118,87 @@ fn headline(
     }
 }
 
-/// Names the load if there was more than one, or one that disturbs.
-fn under_if_several(combination: &WakeupCombination, phase: &WakeupPhase) -> String {
-    if combination.phases.len() == 1 && phase.load == "idle" {
-        return String::new();
+fn missed_by_place(all: &[Case<'_>], places: &[Worst<'_>]) -> String {
+    let figures = places.iter().map(|(case, ..)| (case, missed(all, case)));
+    let figures: Vec<_> = figures.collect();
+    if figures.iter().all(|(_, (missed, _))| *missed == 0.0) {
+        return "No activation was missed anywhere.".to_owned();
     }
-    under(&phase.load)
-}
-
-fn missed_of(missed: u64, activations: u64) -> String {
-    if missed == 0 {
-        return format!("none of {} activations was missed", N.count(activations));
-    }
+    let each = figures.iter().map(|(case, (missed, activations))| {
+        let share = missed / activations.max(1.0);
+        format!("{} on {}", N.percent(share), name_among(case, all))
+    });
     format!(
-        "{} of {} activations were missed ({})",
-        N.count(missed),
-        N.count(activations),
-        N.percent(missed as f64 / activations.max(1) as f64)
+        "Missed activations: {}.",
+        each.collect::<Vec<_>>().join(", ")
     )
 }
 
-fn missed_by_place(all: &[&WakeupCombination], places: &[Worst<'_>]) -> String {
-    let of = |target: &str| {
-        let own = all.iter().filter(|c| c.target == target);
-        own.fold((0, 0), |(missed, activations), c| {
-            (missed + c.missed, activations + c.activations())
-        })
-    };
-    let figures: Vec<(&WakeupCombination, u64, u64)> = places
-        .iter()
-        .map(|(c, _)| {
-            let (missed, activations) = of(&c.target);
-            (*c, missed, activations)
-        })
-        .collect();
-    if figures.iter().all(|(_, missed, _)| *missed == 0) {
-        return "No activation was missed anywhere.".to_owned();
-    }
-    let each: Vec<String> = figures
-        .iter()
-        .map(|(c, missed, activations)| {
-            let share = *missed as f64 / (*activations).max(1) as f64;
-            format!("{} on {}", N.percent(share), name_among(c, all))
-        })
-        .collect();
-    format!("Missed activations: {}.", each.join(", "))
-}
-
 /// Says what a tool would have said that counts one latency for each wake-up.
-fn cyclictest(combinations: &[&WakeupCombination]) -> Option<String> {
-    type Of = fn(&super::LatencySpread) -> LatencyQuantileSpread;
-    const QUANTILES: [(&str, Of); 3] = [
-        ("p99", |l| l.p99),
-        ("p99.9", |l| l.p99_9),
-        ("p99.99", |l| l.p99_99),
-    ];
-    let mut greatest: Option<(f64, String)> = None;
-    let mut missed = 0;
-    for combination in combinations.iter().filter(|c| c.is_telling()) {
-        missed += combination.missed;
-        for phase in &combination.phases {
-            for (name, of) in QUANTILES {
-                let median = |latencies: Option<super::LatencySpread>| -> Option<Spread<f64>> {
-                    of(&latencies?).ns
-                };
-                let (Some(service), Some(response)) =
-                    (median(phase.service), median(phase.response))
-                else {
-                    continue;
-                };
-                let ratio = response.figure / service.figure.max(1.0);
-                if ratio < DIFFERENT || greatest.as_ref().is_some_and(|(known, _)| *known >= ratio)
-                {
-                    continue;
-                }
-                let on = if combinations.len() > 1 {
-                    format!(" on {}", name_among(combination, combinations))
-                } else {
-                    String::new()
-                };
-                greatest = Some((
-                    ratio,
-                    format!(
-                        "One latency for each wake-up, as cyclictest counts, makes {name}{}{on} {}; with the missed \
-                         activations it is {}.",
-                        under_if_several(combination, phase),
-                        time(N, service.figure),
-                        time(N, response.figure)
-                    ),
-                ));
-            }
-        }
+fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
+    const QUANTILES: [Figure; 3] = [Figure::P99, Figure::P99_9, Figure::P99_99];
+    let telling = || cases.iter().filter(|case| is_telling(case));
+    let pairs = telling().flat_map(|case| {
+        let phases = Phase::all(case.plan);
+        phases.flat_map(move |phase| QUANTILES.map(|quantile| (case, phase, quantile)))
+    });
+    let ratios = pairs.filter_map(|(case, phase, quantile)| {
+        let of = |measure| {
+            let row = phase.row(case, measure, quantile)?;
+            Some(row.over.as_ref().ok()?.estimate)
+        };
+        let (service, response) = (of("latency")?, of("response")?);
+        let ratio = response / service.max(1.0);
+        (ratio >= DIFFERENT).then_some((ratio, case, phase, quantile, service, response))
+    });
+    // Of equal ones the first.
+    let greatest = ratios.reduce(|known, next| if next.0 > known.0 { next } else { known });
+    if let Some((_, case, phase, quantile, service, response)) = greatest {
+        let on = match cases.len() {
+            1 => String::new(),
+            _ => format!(" on {}", name_among(case, cases)),
+        };
+        return Some(format!(
+            "One latency for each wake-up, as cyclictest counts, makes {quantile}{}{on} {}; with the missed activations it is \
+             {}.",
+            phase.under_if_several(),
+            time(service),
+            time(response)
+        ));
     }
-    match greatest {
-        Some((_, text)) => Some(text),
-        None if missed == 0 && combinations.iter().any(|c| c.is_telling()) => {
-            let said = "cyclictest, which leaves missed activations out, would have said the same";
-            (combinations.len() == 1).then(|| format!("Since none was missed, {said}."))
-        }
-        None => None,
-    }
+    let none_missed = telling().all(|case| sums(case, "skipped").0 == 0.0);
+    (cases.len() == 1 && telling().count() == 1 && none_missed).then(|| {
+        "Since none was missed, cyclictest, which leaves missed activations out, would have said the same.".to_owned()
+    })
 }
 
 /// Says how sure the worst is.
-fn certainty(places: &[Worst<'_>], all: &[&WakeupCombination]) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
-    let mut add = |text: String| {
-        if !said.contains(&text) {
-            said.push(text);
-        }
-    };
-    for (combination, (phase, _)) in places.iter().take(MANY + 1) {
-        let Some(max) = phase.response.map(|response| response.max) else {
+fn certainty(places: &[Worst<'_>], all: &[Case<'_>]) -> Vec<String> {
+    let mut said = Vec::new();
+    for (case, phase, _) in places.iter().take(MANY + 1) {
+        let row = phase.row(case, "response", Figure::Max);
+        let Some(over) = row.and_then(|row| row.over.as_ref().ok()) else {
             continue;
         };
-        match (max.interval, &combination.intervals_refused) {
-            (Some(interval), _) => add(format!(
-                "How sure: the longest of a run{} on {} lies between {} and {} in the median, at 95 % confidence over {}.",
-                under_if_several(combination, phase),
-                name_among(combination, all),
-                time(N, interval.low),
-                time(N, interval.high),
-                words::over(&interval)
+        let of = format!(
+            "Longest of a run{} on {}",
+            phase.under_if_several(),
+            name_among(case, all)
+        );
+        match &over.interval {
+            Ok(interval) => said.push(format!(
+                "{of}: {} to {} (median, 95 % CI, {}).",
+                time(interval.low),
+                time(interval.high),
+                words::over(&Interval::of(interval))
             )),
             // An emulator that counts instructions gives the same again.
-            (None, _) if combination.clock == Clock::Instructions => {}
-            (None, Some(refused)) => add(format!("How sure: {refused} (--runs).")),
-            (None, None) => {}
+            Err(_) if case.plan.target.clock == Clock::Instructions => {}
+            Err(why) => said.push(format!(
+                "{of}: {} to {}; {why} (--runs).",
+                time(over.lowest),
+                time(over.highest)
+            )),
         }
     }
     said

@@ -1,156 +1,194 @@
-//! Phrases about wake-ups that terminal, page and summary share.
+//! How cases of wake-ups, their phases and loads are named.
 
+use tare_results::model::{CellPlan, Labels, Record, SetHead};
 use tare_results::target::Clock;
 
-use super::combine::{WakeupCombination, WakeupPhase};
-use super::latency::LatencyQuantileSpread;
-use crate::analysis::Spread;
-use crate::format::Numbers;
+use tare_report::Run;
+use tare_report::cases::Case;
+use tare_report::format::Numbers;
+use tare_report::rows::{Figure, Row};
 
-pub(crate) use crate::words::NONE;
+use super::NAME;
 
-/// Writes a duration in µs, as everybody does who speaks of wake-ups: three significant digits, no more than
-/// ns: `4.03`, `183`, `12,345`.
-pub(crate) fn us(numbers: Numbers, ns: f64) -> String {
-    let us = ns / 1e3;
-    let decimals = match us {
-        us if us < 9.9995 => 3,
-        us if us < 99.995 => 2,
-        us if us < 999.95 => 1,
-        _ => 0,
-    };
-    numbers.fixed(us, decimals)
+pub(super) const N: Numbers = Numbers::PLAIN;
+
+/// One of the loads that run one after the other, or the only load of a case.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase<'a> {
+    /// Its number, from 0.
+    pub number: usize,
+    /// Its load.
+    pub load: &'a str,
+    plan: &'a CellPlan,
 }
 
-/// Writes a duration with its unit: `183 µs`.
-pub(crate) fn time(numbers: Numbers, ns: f64) -> String {
-    numbers.ns(ns, Some(1.0))
-}
+impl<'a> Phase<'a> {
+    /// Returns the phases of a plan.
+    pub fn all(plan: &'a CellPlan) -> impl Iterator<Item = Self> {
+        let phases = plan.phases.iter().map(String::as_str);
+        let one = plan.phases.is_empty().then_some(plan.load.as_str());
+        let loads = phases.chain(one).enumerate();
+        loads.map(move |(number, load)| Self { number, load, plan })
+    }
 
-/// Writes a figure over the runs in µs.
-pub(crate) fn median(numbers: Numbers, spread: Option<Spread<f64>>) -> String {
-    spread.map_or_else(|| NONE.to_owned(), |spread| us(numbers, spread.figure))
-}
+    /// Returns a row of it with the figures of all threads together.
+    pub fn row<'r>(self, case: &Case<'r>, measure: &str, figure: Figure) -> Option<&'r Row> {
+        let number = self.number.to_string();
+        match self.plan.phases.len() {
+            0 | 1 => case.row(measure, figure, &[]),
+            _ => case.row(measure, figure, &[("phase", &number)]),
+        }
+    }
 
-/// Writes a quantile in µs; one that was refused is a dash.
-pub(crate) fn quantile(numbers: Numbers, quantile: Option<LatencyQuantileSpread>) -> String {
-    median(numbers, quantile.and_then(|quantile| quantile.ns))
-}
+    /// Names it; several with one load are told apart by how often it came before.
+    pub fn name(self) -> String {
+        let before = self.plan.phases.iter().take(self.number);
+        match before.filter(|load| *load == self.load).count() {
+            0 => self.load.to_owned(),
+            before => format!("{} ({})", self.load, before + 1),
+        }
+    }
 
-/// Writes how many activations a phase missed.
-pub(crate) fn missed(numbers: Numbers, phase: &WakeupPhase) -> String {
-    numbers.count(phase.missed)
-}
-
-/// Writes which share of the activations that is, of all runs together as the number is.
-pub(crate) fn missed_share(numbers: Numbers, phase: &WakeupPhase) -> String {
-    match phase.woken + phase.missed {
-        0 => NONE.to_owned(),
-        all => numbers.percent(phase.missed as f64 / all as f64),
+    /// Names the load as the end of a sentence does, if there was more than one, or one that disturbs.
+    pub fn under_if_several(self) -> String {
+        match self.load {
+            "idle" if self.plan.phases.len() <= 1 => String::new(),
+            load => under(load),
+        }
     }
 }
 
-/// Returns a target's name, marked if an emulator executed it.
-pub(crate) fn target(combination: &WakeupCombination) -> String {
-    match (combination.emulated, combination.clock) {
-        (_, Clock::Instructions) => format!("{} (instructions)", combination.target),
-        (true, Clock::Host) => format!("{} (emulated)", combination.target),
-        (false, Clock::Host) => combination.target.clone(),
+/// Returns the cases, traced ones last, kernels in the order of landolfi-2018: from none to full real-time preemption.
+pub(super) fn cases(run: &Run) -> Vec<Case<'_>> {
+    const ORDER: [&str; 5] = ["none", "voluntary", "lazy", "full", "rt"];
+    let mut cases = Case::all(run, NAME);
+    let rank = |case: &Case<'_>| ORDER.iter().position(|known| Some(*known) == model(case));
+    cases.sort_by_cached_key(|case| {
+        let plan = case.plan;
+        let place = rank(case).unwrap_or(ORDER.len());
+        let load = (plan.load != "idle", plan.load.clone());
+        let target = (plan.target.group, place, plan.target.text.clone());
+        (plan.is_traced(), load, target)
+    });
+    cases
+}
+
+/// Returns those that ran undisturbed; if all were traced, all of them.
+pub(super) fn undisturbed<'a>(mut cases: Vec<Case<'a>>) -> Vec<Case<'a>> {
+    if cases.iter().any(|case| !case.plan.is_traced()) {
+        cases.retain(|case| !case.plan.is_traced());
     }
+    cases
+}
+
+/// Returns the preemption model of the kernel, if that tells it.
+pub(super) fn model<'a>(case: &Case<'a>) -> Option<&'a str> {
+    case.fact("preemption model")
+}
+
+/// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an emulator happened to do
+/// meanwhile.
+pub(super) fn is_telling(case: &Case<'_>) -> bool {
+    !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
 
 /// Names a place as a reader knows it: the kernel's preemption model behind the target, where it is told and the
 /// target does not say it itself.
-pub(crate) fn place(combination: &WakeupCombination) -> String {
-    let target = target(combination);
-    let spec = &combination.spec;
-    let is_rt = || {
-        spec.option("kernel")
-            .is_some_and(|kernel| kernel.contains("-rt"))
-    };
-    match combination.preemption.as_deref() {
+pub(super) fn place(case: &Case<'_>) -> String {
+    let spec = &case.plan.target;
+    let kernel = spec.option("kernel");
+    let is_rt = || kernel.is_some_and(|kernel| kernel.contains("-rt"));
+    match model(case) {
         Some(model) if spec.option("preempt") != Some(model) && !is_rt() => {
-            format!("{target} · {model}")
+            format!("{} · {model}", case.target())
         }
-        _ => target,
+        _ => case.target(),
     }
 }
 
-/// Names a place in short, for legends of pictures in which several are overlaid.
-pub(crate) fn place_in_short(combination: &WakeupCombination) -> String {
-    let kind = match combination.group.is_linux_guest() {
+fn place_in_short(case: &Case<'_>) -> String {
+    let spec = &case.plan.target;
+    let Some(model) = model(case) else {
+        return case.target();
+    };
+    let kind = match spec.group.is_linux_guest() {
         true => "guest",
-        false => &combination.spec.kind,
+        false => &spec.kind,
     };
-    let mark = match (combination.emulated, combination.clock) {
-        (_, Clock::Instructions) => " (instructions)",
-        (true, Clock::Host) => " (emulated)",
-        (false, Clock::Host) => "",
-    };
-    match &combination.preemption {
-        Some(model) => format!("{kind} with preemption {model}{mark}"),
-        None => target(combination),
-    }
+    let target = case.target();
+    let mark = target.strip_prefix(&spec.text).unwrap_or_default();
+    format!("{kind} with preemption {model}{mark}")
 }
 
 /// Names a place in a sentence: in short, unless another one has the same short name.
-pub(crate) fn name_among(combination: &WakeupCombination, all: &[&WakeupCombination]) -> String {
-    let short = place_in_short(combination);
-    let is_unique = all
-        .iter()
-        .filter(|other| place_in_short(other) == short)
-        .all(|other| other.target == combination.target);
-    if is_unique { short } else { place(combination) }
+pub(super) fn name_among(case: &Case<'_>, all: &[Case<'_>]) -> String {
+    let short = place_in_short(case);
+    let is_same = |other: &&Case<'_>| place_in_short(other) == short;
+    let mut same = all.iter().filter(is_same);
+    match same.all(|other| other.plan.target == case.plan.target) {
+        true => short,
+        false => place(case),
+    }
 }
 
-/// Says how its threads are woken: `fifo 95 every 100 µs`.
-pub(crate) fn schedule(numbers: Numbers, combination: &WakeupCombination) -> String {
-    let policy = match (combination.policy.as_str(), combination.priority) {
-        ("fifo", priority) => format!("SCHED_FIFO {priority}"),
-        ("rr", priority) => format!("SCHED_RR {priority}"),
-        ("deadline", _) => "SCHED_DEADLINE".to_owned(),
-        ("other", _) => "SCHED_OTHER".to_owned(),
-        ("interrupt", _) => "a timer interrupt".to_owned(),
-        (other, _) => other.to_owned(),
+/// Returns the head of a set of each thread.
+pub(super) fn threads(record: &Record) -> Vec<(u64, &SetHead)> {
+    let mut threads: Vec<(u64, &SetHead)> = Vec::new();
+    for (_, head) in record.sets_of("latency") {
+        let number = head.labels.number("thread").unwrap_or(0);
+        if threads.iter().all(|(known, _)| *known != number) {
+            threads.push((number, head));
+        }
+    }
+    threads
+}
+
+/// Returns the intervals of the threads of a case.
+pub(super) fn intervals(case: &Case<'_>) -> Vec<u64> {
+    let record = case.records().next();
+    let threads = record.map(threads).unwrap_or_default();
+    threads.iter().map(|(_, head)| head.period).collect()
+}
+
+/// Returns what a thread of a case tells of itself.
+pub(super) fn fact_of<'a>(case: &Case<'a>, name: &str, thread: u64) -> Option<&'a str> {
+    let labels = Labels::default().with("thread", thread);
+    case.program()?.fact_of(name, &labels)
+}
+
+/// Says how its threads are woken: `SCHED_FIFO 95 every 100 µs`.
+pub(super) fn schedule(case: &Case<'_>) -> String {
+    let priority = fact_of(case, "priority", 0).unwrap_or_default();
+    let policy = match fact_of(case, "scheduling policy", 0).unwrap_or_default() {
+        "fifo" => format!("SCHED_FIFO {priority}"),
+        "rr" => format!("SCHED_RR {priority}"),
+        "deadline" => "SCHED_DEADLINE".to_owned(),
+        "other" => "SCHED_OTHER".to_owned(),
+        "interrupt" => "a timer interrupt".to_owned(),
+        other => other.to_owned(),
     };
-    let first = combination.intervals_ns.first().copied().unwrap_or(0);
-    let last = combination.intervals_ns.last().copied().unwrap_or(0);
-    let interval = |ns: u64| numbers.ns_tick(ns as f64);
-    let every = if first == last {
-        interval(first)
-    } else {
-        format!("{} to {}", interval(first), interval(last))
+    let intervals = intervals(case);
+    let interval = |ns: Option<&u64>| N.ns_tick(ns.copied().unwrap_or(0) as f64);
+    let (first, last) = (interval(intervals.first()), interval(intervals.last()));
+    let every = match first == last {
+        true => first,
+        false => format!("{first} to {last}"),
     };
-    match combination.intervals_ns.len() {
+    match intervals.len() {
         0 | 1 => format!("{policy} every {every}"),
         threads => format!("{threads} threads, {policy} every {every}"),
     }
 }
 
 /// Says under which load something was, as the end of a sentence: ` under dd`, ` when idle`.
-pub(crate) fn under(load: &str) -> String {
+pub(super) fn under(load: &str) -> String {
     match load {
         "idle" => " when idle".to_owned(),
         load => format!(" under {load}"),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn microseconds_have_three_or_four_digits_and_none_below_a_nanosecond() {
-        const N: Numbers = Numbers::PLAIN;
-        for (ns, text) in [
-            (4_031.0, "4.031"),
-            (40_314.0, "40.31"),
-            (183_449.0, "183.4"),
-            (12_345_678.0, "12,346"),
-            (0.0, "0.000"),
-            (9_999.9, "10.00"),
-        ] {
-            assert_eq!(us(N, ns), text);
-        }
-    }
+/// Writes a duration with its unit: `183 µs`.
+pub(super) fn time(ns: f64) -> String {
+    N.ns(ns, Some(1.0))
 }

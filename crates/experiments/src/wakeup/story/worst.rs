@@ -1,24 +1,54 @@
-//! The worst wake-ups: when each was, under which load, how late, and what it missed.
+//! The worst wake-ups: when each was, under which load, how late, what it missed, and who is to blame.
 //!
 //! Wake-ups at or above the threshold are listed with their activation, and the first ones are kept as they
 //! were. Where neither has a bin's maximum, the envelope still tells it, to the width of a bin.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{CellPlan, Load, Trace};
+use tare_results::model::{SetHead, SetSamples};
 use tare_stats::missed_by;
 use tare_trace::blame::{Blame, blame};
 
+use tare_report::cases::Case;
+use tare_report::format::Numbers;
+use tare_report::html::parts::{self, N};
+use tare_report::rows::CellData;
+use tare_report::terminal::{Page, Table};
+use tare_report::words::NONE;
+
 use super::late::ending;
-use super::run::{loads, phase_ns};
-use super::threads::Thread;
+use super::tables::WIDE;
+use super::words::{Phase, place};
 
-/// Is how many of the worst wake-ups are named.
-pub const WORST: usize = 10;
+/// How many of the worst wake-ups are named.
+const WORST: usize = 10;
 
-/// Is one of the worst wake-ups.
+/// The headings of their table. The rest is the thread's own way to reading the clock, and what was not recorded.
+const HEAD: [&str; 9] = [
+    "after",
+    "late by",
+    "missed",
+    "under",
+    "L1 late\ninterrupt",
+    "L2 not\npreempt.",
+    "L3\nsched.",
+    "rest",
+    "culprit",
+];
+/// The number of columns without those of the parts.
+const UNTRACED: usize = 4;
+
+/// One of the worst wake-ups.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct WorstFigure {
+pub struct Worst {
+    /// The target.
+    pub target: String,
+    /// Whether the kernel's events were recorded meanwhile, which costs time.
+    pub traced: bool,
     /// The cell in which it was.
     pub cell: u32,
     /// The block (run).
@@ -44,81 +74,227 @@ pub struct WorstFigure {
 }
 
 /// Finds the worst wake-ups of a cell, worst first; where a limit was set, those above it.
-pub(super) fn find(
-    plan: &CellPlan,
-    threads: &[Thread<'_>],
-    traces: &[Trace],
-    load: Option<&Load>,
-) -> Vec<WorstFigure> {
-    let loads = loads(plan);
-    let phase_ns = phase_ns(plan);
-    let mut found: Vec<WorstFigure> = Vec::new();
-    for thread in threads {
-        let own = |trace: &&Trace| thread.sets.iter().any(|set| set.place == trace.set);
-        let traced = || traces.iter().filter(own);
-        let trace_of =
-            |activation: Option<u64>| traced().find(|trace| Some(trace.index) == activation);
-        let figure = |activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
-            let phase = phase_ns.map_or(0, |length| (at_ns as f64 / length) as usize);
-            let phase = phase.min(loads.len().saturating_sub(1));
-            WorstFigure {
+pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
+    let plan = data.plan();
+    let mut threads: BTreeMap<u32, Vec<(u32, &SetHead, &SetSamples)>> = BTreeMap::new();
+    for (place, (head, samples)) in (0..).zip(data.record.sets.iter().zip(&data.samples.sets)) {
+        let thread = head.labels.number("thread").unwrap_or(0) as u32;
+        threads
+            .entry(thread)
+            .or_default()
+            .push((place, head, samples));
+    }
+    let mut found = Vec::new();
+    for (thread, sets) in threads {
+        let traces = data.record.traces.iter();
+        let own = traces.filter(|trace| sets.iter().any(|(place, ..)| *place == trace.set));
+        let traces: Vec<_> = own.collect();
+        let interval = sets.first().map_or(0, |(_, head, _)| head.period);
+        let worst = |activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
+            let (phase, load) = under(data, at_ns);
+            let trace = traces.iter().find(|trace| Some(trace.index) == activation);
+            Worst {
+                target: plan.target.text.clone(),
+                traced: plan.is_traced(),
                 cell: plan.id,
                 block: plan.block,
-                thread: thread.number,
+                thread,
                 activation,
                 at_ns,
                 within_ns,
-                phase: phase as u32,
-                load: load
-                    .filter(|load| load.is_between(plan, at_ns))
-                    .map(|load| ending(load, phase as u32))
-                    .or_else(|| loads.get(phase).cloned())
-                    .unwrap_or_default(),
+                phase,
+                load,
                 latency_ns,
-                missed: missed_by(latency_ns, thread.interval_ns),
-                blame: trace_of(activation).map(|trace| blame(trace, thread.number)),
+                missed: missed_by(latency_ns, interval),
+                blame: trace.map(|trace| blame(trace, thread)),
             }
         };
-        let sets = thread.sets.iter().map(|set| set.samples);
-        let listed = sets.flat_map(|set| set.events.iter().chain(&set.raw));
-        let listed = listed.map(|event| (event.value, event.index));
-        let known = listed.chain(traced().map(|trace| (trace.value, trace.index)));
+        let events = sets
+            .iter()
+            .flat_map(|(.., set)| set.events.iter().chain(&set.raw));
+        let known = events.map(|event| (event.value, event.index));
+        let known = known.chain(traces.iter().map(|trace| (trace.value, trace.index)));
         let mut known: Vec<(u64, u64)> = known.collect();
-        known.sort_unstable_by_key(|&(latency_ns, activation)| {
-            (std::cmp::Reverse(latency_ns), activation)
-        });
+        known.sort_unstable_by_key(|&(latency_ns, activation)| (Reverse(latency_ns), activation));
         known.dedup();
         known.truncate(WORST);
         let exact = known.into_iter().map(|(latency_ns, activation)| {
-            let at_ns = activation.saturating_mul(thread.interval_ns);
-            figure(Some(activation), at_ns, 0, latency_ns)
+            let at_ns = activation.saturating_mul(interval);
+            worst(Some(activation), at_ns, 0, latency_ns)
         });
-        let mut exact: Vec<WorstFigure> = exact.collect();
-        for set in &thread.sets {
-            let width = set.head.bin;
-            for bin in &set.samples.envelope {
-                let from = u64::from(bin.bin).saturating_mul(width);
-                let is_it = |w: &WorstFigure| {
-                    w.latency_ns == bin.max && (from..from.saturating_add(width)).contains(&w.at_ns)
-                };
+        let exact: Vec<Worst> = exact.collect();
+        for (_, head, set) in &sets {
+            for bin in &set.envelope {
+                let from = u64::from(bin.bin).saturating_mul(head.bin);
+                let bounds = from..from.saturating_add(head.bin);
+                let is_it = |w: &Worst| w.latency_ns == bin.max && bounds.contains(&w.at_ns);
                 if !exact.iter().any(is_it) {
-                    exact.push(figure(None, from, width, bin.max));
+                    found.push(worst(None, from, head.bin, bin.max));
                 }
             }
         }
-        found.append(&mut exact);
+        found.extend(exact);
     }
     found.retain(|worst| plan.work.above.is_none_or(|above| worst.latency_ns > above));
-    keep_worst(&mut found);
+    keep(&mut found);
     found
 }
 
+/// Returns the phase that a time is in, and its load.
+fn under(data: &CellData<'_>, at_ns: u64) -> (u32, String) {
+    let plan = data.plan();
+    let phases = plan.phases.len().max(1) as u64;
+    let phase = plan
+        .phase_ns()
+        .map_or(0, |length| at_ns / length.max(1))
+        .min(phases - 1) as u32;
+    let load = data.cell.load.as_ref();
+    if let Some(load) = load.filter(|load| load.is_between(plan, at_ns)) {
+        return (phase, ending(load, phase));
+    }
+    let load = Phase::all(plan).nth(phase as usize);
+    (
+        phase,
+        load.map_or_else(String::new, |phase| phase.load.to_owned()),
+    )
+}
+
 /// Keeps the worst of several, worst first; each wake-up once.
-pub(super) fn keep_worst(found: &mut Vec<WorstFigure>) {
+pub(super) fn keep(found: &mut Vec<Worst>) {
     found.sort_by_key(|w| {
-        let worst_first = std::cmp::Reverse(w.latency_ns);
-        (worst_first, w.cell, w.thread, w.at_ns, w.within_ns)
+        (
+            Reverse(w.latency_ns),
+            w.cell,
+            w.thread,
+            w.at_ns,
+            w.within_ns,
+        )
     });
     found.dedup_by_key(|w| (w.latency_ns, w.cell, w.thread, w.at_ns));
     found.truncate(WORST);
+}
+
+/// The worst wake-ups of a case.
+pub(super) type OfCase<'a> = (&'a Case<'a>, &'a [Worst]);
+
+fn has_blame(all: &[OfCase<'_>]) -> bool {
+    all.iter()
+        .any(|(_, worst)| worst.iter().any(|w| w.blame.is_some()))
+}
+
+/// Makes a row of the table; its last five cells are dashes if it was not traced.
+fn row(numbers: Numbers, (case, _): OfCase<'_>, worst: &Worst) -> Vec<String> {
+    let time = |ns: u64| numbers.ns(ns as f64, Some(1.0));
+    let run = match case.cells.len() {
+        0 | 1 => String::new(),
+        _ => format!("run {}, ", worst.block),
+    };
+    let (about, decimals) = if worst.within_ns > 0 {
+        ("about ", 2)
+    } else {
+        ("", 4)
+    };
+    let seconds = numbers.fixed(worst.at_ns as f64 / 1e9, decimals);
+    let thread = match case.plan.work.threads {
+        0 | 1 => String::new(),
+        _ => format!(", T{}", worst.thread),
+    };
+    let mut row = vec![
+        format!("{run}{about}{}{thread}", numbers.with_unit(&seconds, "s")),
+        time(worst.latency_ns),
+        numbers.count(worst.missed),
+        worst.load.clone(),
+    ];
+    match &worst.blame {
+        Some(blame) => {
+            let parts = &blame.parts;
+            row.extend([
+                time(parts.late_interrupt_ns),
+                time(parts.non_preemptible_ns),
+                time(parts.scheduling_ns),
+                time(parts.return_ns + parts.unseen_ns),
+                blame.culprit_text.clone(),
+            ]);
+        }
+        None => row.resize(HEAD.len(), NONE.to_owned()),
+    }
+    row
+}
+
+/// Writes the worst wake-ups onto a terminal: of each place if their reasons are known, else only a few.
+pub(super) fn terminal(all: &[OfCase<'_>], page: &mut Page) {
+    const FEW: usize = 3;
+    let blamed = has_blame(all);
+    // The culprit takes more room than all figures together.
+    let columns = match (blamed, page.width() >= WIDE) {
+        (false, _) => UNTRACED,
+        (true, false) => HEAD.len() - 1,
+        (true, true) => HEAD.len(),
+    };
+    let mut table = Table::new(&HEAD[..columns]).left(&[UNTRACED - 1, HEAD.len() - 1]);
+    for of in all.iter().filter(|(_, worst)| !worst.is_empty()) {
+        table.heading(place(of.0));
+        let shown = if blamed { WORST } else { FEW };
+        for worst in of.1.iter().take(shown) {
+            let mut cells = row(Numbers::PLAIN, *of, worst);
+            let culprit = cells.split_off(columns).pop();
+            table.row(cells);
+            if let Some(culprit) = culprit.filter(|_| worst.blame.is_some()) {
+                table.below(culprit);
+            }
+        }
+    }
+    if !table.is_empty() {
+        page.heading("Worst wake-ups");
+        page.table(&table);
+    }
+}
+
+/// Renders the worst wake-ups of each place.
+pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
+    let blamed = has_blame(all);
+    let columns = if blamed { HEAD.len() } else { UNTRACED };
+    let mut table = parts::Table {
+        head: HEAD[..columns]
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
+        ends_in_prose: blamed,
+        ..parts::Table::default()
+    };
+    for of in all.iter().filter(|(_, worst)| !worst.is_empty()) {
+        let (case, worst) = of;
+        let load = match (case.plan.phases.len(), case.plan.load.as_str()) {
+            (2.., _) | (_, "idle") => String::new(),
+            (_, load) => format!(" under {load}"),
+        };
+        table.heading(&format!("{}{load}", place(case)));
+        table.rows.extend(worst.iter().map(|worst| {
+            let mut cells = row(N, *of, worst);
+            cells.truncate(columns);
+            cells
+        }));
+    }
+    let shown = html! {
+        p.read {
+            "The ten worst of each place: when after the start, how late, how many activations that missed."
+            @if blamed {
+                " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, \
+                 L3 threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was \
+                 not recorded any more. The culprit is whose share is the greatest. What its kernel's events cannot explain \
+                 is outside this kernel."
+            }
+        }
+        (table.render())
+    };
+    html! {
+        @if !table.rows.is_empty() {
+            @if blamed {
+                h3 { "The worst wake-ups, and who is to blame" }
+                (shown)
+            } @else {
+                details { summary { "The worst wake-ups, one by one" } (shown) }
+            }
+        }
+    }
 }

@@ -105,46 +105,33 @@ impl Run {
     fn wakeup_plan(&mut self, block: u32, schedule: Schedule<'_>) -> CellPlan {
         let loads = schedule.loads;
         let seconds = (schedule.activations * schedule.interval_ns) as f64 / 1e9;
-        let several = loads.len() > 1;
-        let plan = CellPlan {
+        let work = Work {
+            threads: schedule.threads,
+            rights: Rights {
+                kernel_events: schedule.traced,
+                ..Rights::default()
+            },
+            ..Work::new(
+                "wakeup",
+                &format!(
+                    "interval={}ns duration={}ns",
+                    schedule.interval_ns,
+                    schedule.interval_ns * schedule.activations * loads.len() as u64
+                ),
+            )
+        };
+        let mut plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
-            experiment: "wakeup".to_owned(),
-            target: spec(schedule.target),
-            load: if several {
-                format!("{seconds}s:{}", loads.join(";"))
-            } else {
-                loads[0].to_owned()
-            },
-            phases: if several {
-                loads.iter().map(|load| (*load).to_owned()).collect()
-            } else {
-                Vec::new()
-            },
-            phase_seconds: several.then_some(seconds),
-            workload: "wakeup".to_owned(),
-            size: None,
-            repetitions: schedule.activations * loads.len() as u64,
-            timing: "absolute".to_owned(),
-            labels: Labels::default(),
-            work: Work {
-                threads: schedule.threads,
-                rights: Rights {
-                    kernel_events: schedule.traced,
-                    ..Rights::default()
-                },
-                ..Work::new(
-                    "wakeup",
-                    &format!(
-                        "interval={}ns duration={}ns",
-                        schedule.interval_ns,
-                        schedule.interval_ns * schedule.activations * loads.len() as u64
-                    ),
-                )
-            },
-            estimate_seconds: 1.0,
+            load: loads[0].to_owned(),
             limit_seconds: 60.0,
+            ..CellPlan::new("wakeup", spec(schedule.target), "wakeup", work)
         };
+        if loads.len() > 1 {
+            plan.load = format!("{seconds}s:{}", loads.join(";"));
+            plan.phases = loads.iter().map(|load| (*load).to_owned()).collect();
+            plan.phase_seconds = Some(seconds);
+        }
         self.plans.push(plan.clone());
         plan
     }

@@ -1,0 +1,432 @@
+//! Pictures of wake-ups: latencies over time with the phases marked, and how often they are how long.
+//!
+//! Samples are reduced cell by cell: the envelope to columns of pixels, counts to those of each phase.
+
+use maud::{Markup, html};
+use tare_results::model::CellPlan;
+use tare_stats::{Counts, Response};
+
+use tare_report::Run;
+use tare_report::cases::Case;
+use tare_report::html::Detail;
+use tare_report::html::distributions::{Distributions, Panel, Series, Tail, Unit};
+use tare_report::html::parts::{Figure, N, Table, legend_of};
+use tare_report::rows::CellData;
+use tare_report::svg::band::{self, COLUMNS, Column};
+use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour};
+use tare_report::words::NONE;
+
+use super::Woken;
+use super::measures::{latencies, told};
+use super::words::{Phase, cases, intervals, name_among, place, time, undisturbed};
+
+/// The height of what is drawn of one strip, and of its name with the phases above it, in pixels.
+const DRAWN: f64 = 88.0;
+const NAMES: f64 = 46.0;
+/// The greatest number of strips of single runs; with more, the runs of a place are laid over each other.
+const STRIPS: usize = 12;
+/// The number of strips from which each is drawn more coarsely.
+const MANY: usize = 24;
+/// About the width of a character of a phase's name, in pixels.
+const CHARACTER: f64 = 6.2;
+
+/// What pictures are drawn from, of the cells that repeat each other.
+#[derive(Debug, Default)]
+pub(super) struct Pictures {
+    runs: Vec<OverTime>,
+    /// For each phase the latencies of all runs, by the interval of the thread.
+    phases: Vec<Vec<(u64, Counts)>>,
+}
+
+/// One run over time, or several over each other, all threads together.
+#[derive(Clone, Debug)]
+struct OverTime {
+    block: u32,
+    length_ns: u64,
+    columns: Vec<Column>,
+    /// The longest latency with its planned time.
+    longest: Option<(u64, u64)>,
+}
+
+/// One run of a case, or all of them over each other.
+struct Strip<'a> {
+    case: &'a Case<'a>,
+    name: String,
+    run: OverTime,
+}
+
+impl Pictures {
+    /// Takes the samples of a cell.
+    pub(super) fn take(&mut self, data: &CellData<'_>) -> Result<(), String> {
+        self.runs.push(OverTime::new(data));
+        for (labels, threads) in latencies(data)? {
+            if labels.get("thread").is_some() {
+                continue;
+            }
+            let phase = labels.number("phase").unwrap_or(0) as usize;
+            let length = self.phases.len().max(phase + 1);
+            self.phases.resize(length, Vec::new());
+            for (counts, interval) in threads {
+                let known = self.phases[phase]
+                    .iter_mut()
+                    .find(|(of, _)| *of == interval);
+                match known {
+                    Some((_, known)) => {
+                        *known = known.merge(&counts).map_err(|error| error.to_string())?;
+                    }
+                    None => self.phases[phase].push((interval, counts)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OverTime {
+    fn new(data: &CellData<'_>) -> Self {
+        let sets = || data.sets("latency");
+        let mut length_ns = 1;
+        for (labels, missed) in told(data, "missed") {
+            let own =
+                || sets().filter(|(head, _)| head.labels.get("thread") == labels.get("thread"));
+            let woken: u64 = own().map(|(head, _)| head.n).sum();
+            let interval = own().next().map_or(0, |(head, _)| head.period);
+            length_ns = length_ns.max((woken + missed as u64).saturating_mul(interval));
+        }
+        let bins = || {
+            sets().flat_map(|(head, set)| {
+                let middle = |bin: u32| u64::from(bin) * head.bin + head.bin / 2;
+                set.envelope.iter().map(move |bin| (middle(bin.bin), bin))
+            })
+        };
+        let column = |at_ns: u64| {
+            let place = u128::from(at_ns) * COLUMNS as u128 / u128::from(length_ns);
+            usize::try_from(place).map_or(COLUMNS - 1, |place| place.min(COLUMNS - 1))
+        };
+        Self {
+            block: data.plan().block,
+            length_ns,
+            columns: band::joined(bins().map(|(at, bin)| Column {
+                place: column(at),
+                n: bin.n,
+                low: bin.min,
+                mean: bin.sum as f64 / bin.n.max(1) as f64,
+                high: bin.max,
+            })),
+            longest: bins()
+                .map(|(at, bin)| (at, bin.max))
+                .max_by_key(|(_, ns)| *ns),
+        }
+    }
+
+    /// Lays several runs over each other: of each column the whole range of all.
+    fn merged(runs: &[Self]) -> Self {
+        let longest = runs.iter().filter_map(|run| run.longest);
+        Self {
+            block: 0,
+            length_ns: runs.iter().map(|run| run.length_ns).max().unwrap_or(1),
+            columns: band::joined(runs.iter().flat_map(|run| run.columns.clone())),
+            longest: longest.max_by_key(|(_, ns)| *ns),
+        }
+    }
+}
+
+/// Returns the targets in the order of the report: the place of each gives it its colour.
+fn targets<'a>(cases: &[Case<'a>]) -> Vec<&'a str> {
+    let mut targets: Vec<&str> = Vec::new();
+    for case in cases {
+        if !targets.contains(&case.plan.target.text.as_str()) {
+            targets.push(&case.plan.target.text);
+        }
+    }
+    targets
+}
+
+fn place_of(targets: &[&str], case: &Case<'_>) -> usize {
+    let mut targets = targets.iter();
+    targets
+        .position(|target| *target == case.plan.target.text)
+        .unwrap_or(0)
+}
+
+/// Renders all latencies over time; `None` if there is nothing to draw.
+pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
+    let cases = undisturbed(cases(run));
+    let targets = targets(&cases);
+    let strips = strips(story, &cases);
+    let columns = || strips.iter().flat_map(|strip| &strip.run.columns);
+    let low = columns().map(|column| column.low).min()?.max(1) as f64;
+    let high = columns().map(|column| column.high).max()?.max(2) as f64;
+    let length = strips.iter().map(|strip| strip.run.length_ns).max()? as f64;
+    let coarse = detail.coarseness().max(1) * strips.len().div_ceil(MANY).max(1);
+    let longest = time(high);
+    let description = format!("wake-up latencies over time; the longest is {longest}");
+    let mut plot = Plot::strips(strips.len() as f64 * (DRAWN + NAMES), description);
+    let (_, mut y) = plot.upwards();
+    let across = Scale::linear((0.0, length), plot.across());
+    let mut before = Vec::new();
+    for (number, Strip { case, name, run }) in strips.iter().enumerate() {
+        let upwards = (y + NAMES + DRAWN, y + NAMES);
+        let scale = Scale::log((low / 1.2, high * 1.6), upwards);
+        let series = place_of(&targets, case);
+        plot.text("row", (plot.across().0, y + 20.0), name);
+        phases(&mut plot, case.plan, across, upwards);
+        let intervals = intervals(case);
+        let interval = intervals.iter().min().map(|interval| *interval as f64);
+        if let Some(interval) =
+            interval.filter(|at| (scale.range().0..scale.range().1).contains(at))
+        {
+            let end = (across.at(length), scale.at(interval));
+            let mut line = Path::default();
+            line.move_to(across.at(0.0), end.1);
+            line.line_to(end.0, end.1);
+            plot.path("limit", &line);
+            if intervals != before {
+                let name = format!("interval {}", N.ns_tick(interval));
+                plot.label("interval", (end.0, end.1 - 8.0), &name);
+            }
+        }
+        before = intervals;
+        let width = coarse as f64 / COLUMNS as f64 * run.length_ns as f64;
+        band::draw(
+            &mut plot,
+            series,
+            &band::coarser(&run.columns, coarse),
+            |column| across.at(column * width),
+            |ns| scale.at(ns.max(1.0)),
+        );
+        if let Some((at_ns, ns)) = run.longest {
+            let at = (across.at(at_ns as f64), scale.at((ns as f64).max(1.0)));
+            let text = N.ns(ns as f64, Some(1.0));
+            plot.circle(&format!("ring {}", colour(series)), at, 4.0, &text);
+            plot.label("peak", at, &text);
+        }
+        plot.rule(upwards.0);
+        let title = if number == 0 { "latency" } else { "" };
+        let ticks = scale.ticks(4);
+        plot.axis(Axis::new(Side::Left, scale, title, ticks, |ns| {
+            N.ns_tick(ns)
+        }));
+        y += DRAWN + NAMES;
+    }
+    let title = "time since the first activation was due";
+    let ticks = across.ticks(9);
+    plot.axis(Axis::new(Side::Bottom, across, title, ticks, |ns| {
+        N.ns_tick(ns)
+    }));
+    let mut read = "The band reaches from the shortest to the longest latency of each moment, so that every maximum is \
+                    in it; the line is the mean. A wake-up above the dashed line was later than an interval and missed \
+                    activations."
+        .to_owned();
+    if cases.iter().any(|case| case.plan.phases.len() > 1) {
+        read.push_str(" Vertical lines mark where one load ends and the next begins.");
+    }
+    let figure = Figure {
+        title: "Wake-up latency over time".to_owned(),
+        read,
+        legend: legend_of([]),
+        plot: &plot,
+        table: Some(table_of(&strips)),
+    };
+    Some(figure.render())
+}
+
+fn strips<'a>(story: &Woken, cases: &'a [Case<'a>]) -> Vec<Strip<'a>> {
+    let kept = cases
+        .iter()
+        .filter_map(|case| Some((case, &story.kept(case)?.pictures.runs)));
+    let kept: Vec<_> = kept.collect();
+    let all: usize = kept.iter().map(|(_, runs)| runs.len()).sum();
+    let mut strips = Vec::new();
+    for (case, runs) in kept {
+        let mut name = place(case);
+        if case.plan.phases.len() <= 1 && case.plan.load != "idle" {
+            name.push_str(&format!(" under {}", case.plan.load));
+        }
+        if all > STRIPS && runs.len() > 1 {
+            strips.push(Strip {
+                case,
+                name: format!("{name}, {} runs over each other", runs.len()),
+                run: OverTime::merged(runs),
+            });
+            continue;
+        }
+        strips.extend(runs.iter().map(|run| Strip {
+            case,
+            name: match runs.len() {
+                1 => name.clone(),
+                _ => format!("{name}, run {}", run.block),
+            },
+            run: run.clone(),
+        }));
+    }
+    strips
+}
+
+/// Marks where phases begin, and names them as far as there is room.
+fn phases(plot: &mut Plot, plan: &CellPlan, across: Scale, (bottom, top): (f64, f64)) {
+    let Some(length) = plan.phase_ns() else {
+        return;
+    };
+    let mut splits = Path::default();
+    for phase in Phase::all(plan) {
+        let edge = |number: usize| across.at(number as f64 * length as f64);
+        let (from, to) = (edge(phase.number), edge(phase.number + 1));
+        if phase.number > 0 {
+            splits.move_to(from, top - 14.0);
+            splits.line_to(from, bottom);
+        }
+        let room = ((to - from - 6.0) / CHARACTER).max(0.0) as usize;
+        let name = phase.name();
+        let name: String = match name.chars().count() {
+            long if long > room && room < 3 => String::new(),
+            long if long > room => name.chars().take(room - 1).chain(['…']).collect(),
+            _ => name,
+        };
+        plot.text("phase", (from + 4.0, top - 5.0), &name);
+    }
+    plot.path("split", &splits);
+}
+
+fn table_of(strips: &[Strip<'_>]) -> Table {
+    let mut table = Table::new(["place and run", "longest", "after", "wake-ups"]);
+    for Strip { name, run, .. } in strips {
+        let woken: u64 = run.columns.iter().map(|column| column.n).sum();
+        let none = || (NONE.to_owned(), NONE.to_owned());
+        let (after, longest) = run.longest.map_or_else(none, |(at, ns)| {
+            let seconds = N.with_unit(&N.fixed(at as f64 / 1e9, 2), "s");
+            (seconds, N.ns(ns as f64, Some(1.0)))
+        });
+        table.row([name.clone(), longest, after, N.count(woken)]);
+    }
+    table
+}
+
+/// The latencies of a case in one phase.
+struct Distribution<'a> {
+    case: &'a Case<'a>,
+    phase: Phase<'a>,
+    service: Counts,
+    response: Response<'a>,
+}
+
+/// Renders how often latencies are how long: a panel for each load or phase.
+pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup {
+    let cases = undisturbed(cases(run));
+    let targets = targets(&cases);
+    let mut panels: Vec<(String, Vec<Distribution<'_>>)> = Vec::new();
+    for case in &cases {
+        let kept = story
+            .kept(case)
+            .map_or(&[][..], |kept| kept.pictures.phases.as_slice());
+        for (phase, parts) in Phase::all(case.plan).zip(kept) {
+            let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
+            let response = Response::of(parts.iter().map(|(interval, counts)| (counts, *interval)));
+            // Both were computed before, or the cell would have no figures.
+            let (Ok(service), Ok(response)) = (service, response) else {
+                continue;
+            };
+            if service.is_empty() {
+                continue;
+            }
+            let name = phase.name();
+            let own = Distribution {
+                case,
+                phase,
+                service,
+                response,
+            };
+            match panels.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, panel)) => panel.push(own),
+                None => panels.push((name, vec![own])),
+            }
+        }
+    }
+    let series = |own: &Distribution<'_>| -> usize { place_of(&targets, own.case) };
+    let drawn = Distributions {
+        of: "wake-up latencies",
+        across: "latency",
+        unit: Unit::Ns,
+        step: 1,
+        coarse: detail.coarseness(),
+        names: targets
+            .iter()
+            .filter_map(|target| cases.iter().find(|case| case.plan.target.text == *target))
+            .map(|case| name_among(case, &cases))
+            .collect(),
+        panels: panels
+            .iter()
+            .map(|(name, panel)| Panel {
+                name: name.clone(),
+                series: panel
+                    .iter()
+                    .map(|own| Series {
+                        place: series(own),
+                        tail: &own.service,
+                        second: (own.response.missed() > 0).then_some(&own.response as &dyn Tail),
+                        seconds: None,
+                    })
+                    .collect(),
+            })
+            .collect(),
+    };
+    let exceedance = drawn.exceedance(
+        "How often, and how late",
+        "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line counts \
+         the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with what it \
+         waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not say that \
+         longer ones don't happen.",
+        "longer than that",
+        Some(longer(&panels)),
+    );
+    let histogram = drawn.histogram(
+        "Histogram",
+        "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about 12 % of \
+         their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all activations, \
+         where some were missed.",
+        None,
+    );
+    html! {
+        @if let Some(exceedance) = exceedance { (exceedance) }
+        @if let Some(histogram) = histogram { (histogram) }
+    }
+}
+
+/// Makes the table behind the curves: how many latencies are longer than some lengths, of wake-ups above, of all activations
+/// below.
+fn longer(panels: &[(String, Vec<Distribution<'_>>)]) -> Table {
+    const BOUNDS: [u64; 9] = [
+        10_000,
+        20_000,
+        50_000,
+        100_000,
+        200_000,
+        500_000,
+        1_000_000,
+        10_000_000,
+        100_000_000,
+    ];
+    let all = || panels.iter().flat_map(|(_, panel)| panel);
+    let longest = all().filter_map(|own| own.service.max()).max().unwrap_or(0);
+    let bounds = || BOUNDS.into_iter().filter(|bound| *bound < longest);
+    let mut table = Table::new(["phase · place", "wake-ups\nactivations"]);
+    table
+        .head
+        .extend(bounds().map(|bound| format!("> {}", N.ns_tick(bound as f64))));
+    for own in all() {
+        let both =
+            |service: u64, response: u64| format!("{}\n{}", N.count(service), N.count(response));
+        let mut row = vec![
+            format!("{} · {}", own.phase.name(), place(own.case)),
+            both(own.service.total(), own.response.total()),
+        ];
+        row.extend(bounds().map(|bound| {
+            both(
+                own.service.count_above(bound),
+                own.response.count_above(bound),
+            )
+        }));
+        table.rows.push(row);
+    }
+    table
+}

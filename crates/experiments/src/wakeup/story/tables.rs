@@ -1,0 +1,199 @@
+//! The tables of wake-ups: one heading for each place, one line for each load or phase, threads below.
+
+use std::collections::BTreeMap;
+
+use tare_report::Run;
+use tare_report::rows::derive::Refused;
+use tare_report::rows::{Figure, Row};
+use tare_report::tables::{Column, Line, Tabled};
+
+use super::NAME;
+use super::words::{N, Phase, cases, fact_of, place, schedule};
+
+/// The titles, by which lines know their table.
+const PLAIN: &str = "Wake-up latency, µs";
+const TRACED: &str = "With the kernel's events recorded, which costs time, µs";
+const AVERAGES: &str = "Maximum, averaged over the phases of a run, µs";
+const INTERVALS: &str = "Wake-up latency, intervals over runs at 95 %, µs";
+
+/// The width from which a terminal shows all columns.
+pub(super) const WIDE: usize = 130;
+
+/// The number of threads up to which each has lines of its own.
+const THREADS: u64 = 8;
+
+const fn service(head: &'static str, figure: Figure) -> Column {
+    Column::new(head, "latency", figure).in_microseconds()
+}
+
+const fn response(head: &'static str, figure: Figure) -> Column {
+    Column::new(head, "response", figure).in_microseconds()
+}
+
+/// The columns: landolfi-2018's, then more of the service latencies, then the response latencies.
+const COLUMNS: &[Column] = &[
+    service("max", Figure::Max).highest(),
+    service("mean", Figure::Mean),
+    service("sd", Figure::Sd),
+    service("min", Figure::Min).lowest().from(WIDE),
+    service("p50", Figure::MEDIAN),
+    service("p99", Figure::P99),
+    service("p99.9", Figure::P99_9),
+    service("p99.99", Figure::P99_99).from(WIDE),
+    response("resp.\nmean", Figure::Mean).from(WIDE),
+    response("resp.\np99", Figure::P99),
+    response("resp.\np99.9", Figure::P99_9),
+    response("resp.\np99.99", Figure::P99_99).from(WIDE),
+    Column::new("wake-ups", "wake-ups", Figure::Total)
+        .counted()
+        .page_only(),
+    Column::new("missed", "missed", Figure::Total)
+        .counted()
+        .from(90),
+    Column::new("missed\nshare", "missed", Figure::Share),
+    // A phase without a wake-up has a line, too.
+    Column::new("absent", "absent", Figure::Total).hidden(),
+];
+
+const AVERAGE: &[Column] = &[
+    Column::new("mean of\nthe runs", "average maximum", Figure::Value).in_microseconds(),
+    Column::new("95 % interval", "average maximum", Figure::Value)
+        .in_microseconds()
+        .interval(),
+    Column::new("lowest", "average maximum", Figure::Value)
+        .in_microseconds()
+        .lowest(),
+    Column::new("highest", "average maximum", Figure::Value)
+        .in_microseconds()
+        .highest(),
+];
+
+/// Returns the tables.
+pub(super) fn tables(run: &Run) -> Vec<Tabled> {
+    let rows = || run.rows.0.iter().filter(|row| row.experiment == NAME);
+    let has_traced = rows().any(is_traced);
+    let read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
+                waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs.";
+    let shown = |title: &str, traced| Tabled {
+        title: title.to_owned(),
+        read: format!(
+            "{read}{}",
+            refused(rows().filter(|row| is_traced(row) == traced))
+        ),
+        columns: COLUMNS.to_vec(),
+    };
+    let mut tables = vec![shown(PLAIN, false)];
+    tables.extend(has_traced.then(|| shown(TRACED, true)));
+    tables.push(Tabled {
+        title: AVERAGES.to_owned(),
+        read: String::new(),
+        columns: AVERAGE.to_vec(),
+    });
+    if rows().any(|row| row.over.as_ref().is_ok_and(|over| over.interval.is_ok())) {
+        const WITHOUT: [&str; 4] = ["min", "wake-ups", "missed", "absent"];
+        let columns = COLUMNS
+            .iter()
+            .filter(|column| !WITHOUT.contains(&column.name().as_str()));
+        tables.push(Tabled {
+            title: INTERVALS.to_owned(),
+            read: "Of means: by Student's t, from three runs on. Of shares: likewise, on the logit scale. Of standard deviations, \
+                   quantiles and maxima: of the median over runs, by order statistics, from six runs on. The unit of \
+                   replication is the run, never the single wake-up."
+                .to_owned(),
+            columns: columns.map(|column| column.interval().page_only()).collect(),
+        });
+    }
+    tables
+}
+
+fn is_traced(row: &Row) -> bool {
+    row.plan.get("traced").is_some()
+}
+
+/// Says which quantiles were refused, and what they need; nothing if none was.
+fn refused<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+    let of_phases =
+        rows.filter(|row| row.measure.id == "latency" && row.labels.get("thread").is_none());
+    let mut refused: Vec<String> = Vec::new();
+    for row in of_phases {
+        if let Err(Refused::Samples { figure, needed, .. }) = &row.over {
+            let text = format!("{figure} needs {}", N.count(*needed));
+            if !refused.contains(&text) {
+                refused.push(text);
+            }
+        }
+    }
+    match refused.as_slice() {
+        [] => String::new(),
+        refused => format!(
+            " A quantile is given only if ten latencies lie beyond it: {} in each phase and run.",
+            refused.join(", ")
+        ),
+    }
+}
+
+/// Puts the lines of a table in order: by place, case and phase, each thread below the phase.
+pub(super) fn arrange(run: &Run, tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+    let cases = cases(run);
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in &cases {
+        let next = places.len();
+        places.entry(&case.plan.target.text).or_insert(next);
+    }
+    let all_traced = cases.iter().all(|case| case.plan.is_traced());
+    lines.retain(|line| {
+        let traced = is_traced(line.of);
+        let is_here = match tabled.title.as_str() {
+            TRACED => traced,
+            PLAIN => !traced,
+            _ => !traced || all_traced,
+        };
+        is_here
+            && line
+                .labels
+                .number("thread")
+                .is_none_or(|thread| thread < THREADS)
+    });
+    lines.sort_by_key(|line| {
+        let place = places.get(line.of.target.as_str());
+        let case = cases.iter().position(|case| case.has(line.of));
+        let labels = &line.labels;
+        (
+            place.copied(),
+            case,
+            labels.number("phase"),
+            labels.number("thread"),
+        )
+    });
+}
+
+/// Names a line, and the place above it.
+pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+    let cases = cases(run);
+    let Some(case) = cases.iter().find(|case| case.has(line.of)) else {
+        return (None, line.target());
+    };
+    let number = line.labels.number("phase").unwrap_or(0);
+    let phase = Phase::all(case.plan).nth(number as usize);
+    let is_average = case.plan.phases.len() > 1 && line.labels.get("phase").is_none();
+    let Some(phase) = phase.filter(|_| !is_average) else {
+        return (None, place(case));
+    };
+    let name = match line.labels.number("thread") {
+        Some(thread) => match fact_of(case, "CPU", thread) {
+            Some(cpu) => format!("· T{thread} CPU {cpu}"),
+            None => format!("· T{thread}"),
+        },
+        None if phase.row(case, "latency", Figure::Max).is_none() => {
+            format!("{}, absent", phase.name())
+        }
+        None => phase.name(),
+    };
+    let traced = if case.plan.is_traced() {
+        " · traced"
+    } else {
+        ""
+    };
+    let heading = format!("{} · {}{traced}", place(case), schedule(case));
+    (Some(heading), name)
+}

@@ -1,0 +1,488 @@
+//! Pictures of how values are distributed: how often they are greater than others, and how many are about so great.
+//!
+//! Both are drawn from a [`Tail`], which says how many values lie above another. There is a panel for each load or
+//! phase, all on the same axes; one panel has the whole width, several stand side by side.
+
+use maud::{Markup, PreEscaped, html};
+use tare_stats::{Counts, Response};
+
+use super::parts::{N, Table, legend_of, line_legend};
+use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
+
+/// The number of points of a curve, for each pixel of its width.
+const POINTS: f64 = 0.6;
+/// The number of bars for each factor of ten, and of those of equal width.
+const PER_DECADE: f64 = 20.0;
+const EVEN: f64 = 120.0;
+/// The ratio of greatest and least value from which on bars have equal ratios.
+const WIDE: f64 = 12.0;
+/// The greatest number of outlines over each other that are filled.
+const FILLED: usize = 3;
+
+/// A distribution, as far as pictures need it.
+pub trait Tail {
+    /// Returns the least and the greatest value; `None` if there is none.
+    fn ends(&self) -> Option<(u64, u64)>;
+    /// Returns the number of values.
+    fn total(&self) -> u64;
+    /// Returns the number of values that are greater than this one.
+    fn above(&self, value: u64) -> u64;
+}
+
+impl Tail for Counts {
+    fn ends(&self) -> Option<(u64, u64)> {
+        self.min().zip(self.max())
+    }
+
+    fn total(&self) -> u64 {
+        self.total()
+    }
+
+    fn above(&self, value: u64) -> u64 {
+        self.count_above(value)
+    }
+}
+
+impl Tail for Response<'_> {
+    fn ends(&self) -> Option<(u64, u64)> {
+        self.min().zip(self.max())
+    }
+
+    fn total(&self) -> u64 {
+        self.total()
+    }
+
+    fn above(&self, value: u64) -> u64 {
+        self.count_above(value)
+    }
+}
+
+/// What values are counted in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Ticks of a TSC, with its frequency if that is known.
+    Cycles(Option<f64>),
+}
+
+/// What is drawn of one target.
+#[derive(Clone, Copy)]
+pub struct Series<'a> {
+    /// Its place among the names of the picture, which gives it its colour.
+    pub place: usize,
+    /// Its values.
+    pub tail: &'a dyn Tail,
+    /// The same counted otherwise, drawn with a broken line.
+    pub second: Option<&'a dyn Tail>,
+    /// For how long they were counted, if rates are drawn instead of shares.
+    pub seconds: Option<f64>,
+}
+
+/// What belongs over each other.
+pub struct Panel<'a> {
+    /// What it has in common; empty if there is but one panel.
+    pub name: String,
+    /// What is drawn.
+    pub series: Vec<Series<'a>>,
+}
+
+/// Distributions of one quantity.
+pub struct Distributions<'a> {
+    /// What they are of, in the plural: `wake-up latencies`.
+    pub of: &'a str,
+    /// The title of the axis below: `latency`.
+    pub across: &'a str,
+    /// What the values are counted in.
+    pub unit: Unit,
+    /// The least width of a bar.
+    pub step: u64,
+    /// By how much it is coarser than it could be: 1 for not at all.
+    pub coarse: usize,
+    /// The names of all series.
+    pub names: Vec<String>,
+    /// The panels.
+    pub panels: Vec<Panel<'a>>,
+}
+
+impl<'a> Series<'a> {
+    /// Returns what is drawn, each with its class; the second one lies below the first.
+    fn tails(self) -> impl Iterator<Item = (&'static str, &'a dyn Tail)> {
+        let second = self.second.into_iter().map(|tail| (" second", tail));
+        second.chain([("", self.tail)])
+    }
+
+    /// Returns what a number of values of a tail is divided by.
+    fn whole(self, tail: &dyn Tail) -> f64 {
+        self.seconds.unwrap_or(tail.total().max(1) as f64)
+    }
+}
+
+/// How far the axes of all panels reach.
+struct Extent {
+    low: f64,
+    high: f64,
+    /// One value of the largest distribution, as a share or rate.
+    least: f64,
+    most: f64,
+}
+
+impl Distributions<'_> {
+    /// Draws how often values are longer than others, on logarithmic axes. `upward` is the title of the axis at the left.
+    #[must_use]
+    pub fn exceedance(
+        &self,
+        title: &str,
+        read: &str,
+        upward: &str,
+        table: Option<Table>,
+    ) -> Option<Markup> {
+        let extent = self.extent()?;
+        let kind = if self.has_second() { "" } else { " dashed" };
+        self.figure((title, read), kind, table, |panel, plot| {
+            let across = Scale::fitting(extent.low, extent.high, plot.across());
+            let scale = Scale::log((extent.least * 0.7, extent.most * 1.4), plot.upwards());
+            for series in panel {
+                for (second, tail) in series.tails() {
+                    let path = self.falling(tail, series.whole(tail), across, scale);
+                    let colour = colour(series.place);
+                    plot.path(&format!("line{second}{kind} {colour}"), &path);
+                }
+            }
+            let is_rate = panel.iter().any(|series| series.seconds.is_some());
+            let ticks = decades(scale);
+            plot.axis(Axis::new(
+                Side::Left,
+                scale,
+                upward,
+                ticks,
+                |value| match is_rate {
+                    true => N.tick(value),
+                    false => N.with_unit(&N.tick(value * 100.0), "%"),
+                },
+            ));
+            self.axis(plot, across);
+        })
+    }
+
+    /// Draws how many of a million values are about so great, on a logarithmic scale upwards.
+    #[must_use]
+    pub fn histogram(&self, title: &str, read: &str, table: Option<Table>) -> Option<Markup> {
+        const MILLION: f64 = 1e6;
+        let extent = self.extent()?;
+        let edges = self.edges(&extent);
+        let all = self.panels.iter().flat_map(|panel| &panel.series);
+        let tails = all.flat_map(|series| series.tails());
+        let highest = tails.flat_map(|(_, tail)| shares(tail, &edges));
+        let highest = highest.fold(0.0, |most: f64, (.., share)| most.max(share)) * MILLION;
+        let largest = self.largest() as f64;
+        let is_filled = !self.has_second() && self.names.len() <= FILLED;
+        let kind = match (is_filled, self.has_second()) {
+            (true, _) => "area",
+            (false, true) => "line thin",
+            (false, false) => "line thin dashed",
+        };
+        let legend = kind.trim_start_matches("area");
+        self.figure((title, read), legend, table, |panel, plot| {
+            let across = Scale::fitting(extent.low, extent.high, plot.across());
+            let scale = Scale::log((MILLION / largest * 0.6, highest * 1.6), plot.upwards());
+            let bottom = plot.upwards().0;
+            for series in panel {
+                for (second, tail) in series.tails() {
+                    let bars = shares(tail, &edges);
+                    let bars = bars.map(|(low, high, share)| (low, high, share * MILLION));
+                    let path = steps(bars, across, scale, bottom);
+                    plot.path(&format!("{kind}{second} {}", colour(series.place)), &path);
+                }
+            }
+            let ticks = decades(scale);
+            plot.axis(Axis::new(Side::Left, scale, "of a million", ticks, |v| {
+                N.tick(v)
+            }));
+            self.axis(plot, across);
+        })
+    }
+
+    fn has_second(&self) -> bool {
+        let mut series = self.panels.iter().flat_map(|panel| &panel.series);
+        series.any(|series| series.second.is_some())
+    }
+
+    /// Returns the number of values of the largest distribution.
+    fn largest(&self) -> u64 {
+        let all = self.panels.iter().flat_map(|panel| &panel.series);
+        let tails = all.flat_map(|series| series.tails());
+        tails.map(|(_, tail)| tail.total()).max().unwrap_or(1)
+    }
+
+    fn extent(&self) -> Option<Extent> {
+        let all = || self.panels.iter().flat_map(|panel| &panel.series);
+        let ends = || all().filter_map(|series| series.tail.ends());
+        let wholes = || {
+            let tails = all().flat_map(|series| series.tails().map(move |tail| (series, tail.1)));
+            tails.map(|(series, tail)| (series.whole(tail), tail.total()))
+        };
+        let least = wholes().map(|(whole, _)| 1.0 / whole);
+        let most = wholes().map(|(whole, total)| total as f64 / whole);
+        Some(Extent {
+            low: ends().map(|(low, _)| low).min()?.max(1) as f64,
+            high: ends().map(|(_, high)| high).max()?.max(2) as f64,
+            least: least.min_by(f64::total_cmp)?,
+            most: most.max_by(f64::total_cmp)?,
+        })
+    }
+
+    /// Draws the share of values above each value.
+    fn falling(&self, tail: &dyn Tail, whole: f64, across: Scale, upward: Scale) -> Path {
+        let mut path = Path::default();
+        let Some((shortest, longest)) = tail.ends() else {
+            return path;
+        };
+        let (low, high) = across.range();
+        let pixels = across.at(high) - across.at(low);
+        let points = ((pixels * POINTS) as usize / self.coarse.max(1)).max(20);
+        let share = |value: u64| tail.above(value) as f64 / whole;
+        let shortest = shortest.max(1) as f64;
+        let mut before = tail.total() as f64 / whole;
+        let mut level = None;
+        path.move_to(across.at(shortest), upward.at(before));
+        for point in 0..=points {
+            let value = across.value(point as f64 / points as f64);
+            if value < shortest || value >= longest as f64 {
+                continue;
+            }
+            let now = share(value as u64);
+            // A level stretch needs its ends only.
+            if now == before {
+                level = Some(value);
+                continue;
+            }
+            if let Some(end) = level.take() {
+                path.line_to(across.at(end), upward.at(before));
+            }
+            before = now;
+            path.line_to(across.at(value), upward.at(now));
+        }
+        if let Some(end) = level {
+            path.line_to(across.at(end), upward.at(before));
+        }
+        let last = share(longest.saturating_sub(1));
+        path.line_to(across.at(longest as f64), upward.at(last));
+        path
+    }
+
+    /// Returns the edges of the bars, rising multiples of the least width.
+    fn edges(&self, extent: &Extent) -> Vec<u64> {
+        let coarse = self.coarse.max(1) as f64;
+        let step = self.step.max(1) as f64;
+        let (low, high) = (extent.low, extent.high);
+        let edge: Box<dyn Fn(f64) -> f64> = if high / low >= WIDE {
+            let per_decade = (PER_DECADE / coarse).max(4.0);
+            Box::new(move |n| low * 10_f64.powf(n / per_decade))
+        } else {
+            let width = ((high - low) / (EVEN / coarse).max(20.0)).max(step);
+            Box::new(move |n| low + n * width)
+        };
+        let mut edges: Vec<u64> = Vec::new();
+        for n in 0.. {
+            let at = ((edge(f64::from(n)) / step).floor() * step) as u64;
+            if edges.last() != Some(&at) {
+                edges.push(at);
+            }
+            if at as f64 > high {
+                break;
+            }
+        }
+        edges
+    }
+
+    /// Adds the axis of values; above it that of the time, where they are not times themselves.
+    fn axis(&self, plot: &mut Plot, across: Scale) {
+        let marks = if self.panels.len() > 1 { 6 } else { 12 };
+        let title = match self.unit {
+            Unit::Ns => self.across.to_owned(),
+            Unit::Cycles(_) => format!("{}, cycles", self.across),
+        };
+        let label = |value| match self.unit {
+            Unit::Ns => N.ns_tick(value),
+            Unit::Cycles(_) => N.tick(value),
+        };
+        let ticks = across.ticks(marks);
+        plot.axis(Axis::new(Side::Bottom, across, title, ticks, label));
+        if let Unit::Cycles(Some(hz)) = self.unit {
+            let unit = hz / 1e9;
+            let ticks = across.ticks_in(unit, marks);
+            plot.axis(Axis::new(Side::Top, across, "time", ticks, |cycles| {
+                N.ns_tick(cycles / unit)
+            }));
+        }
+    }
+
+    /// Renders the panels; of more series than colours, several times.
+    fn figure(
+        &self,
+        (title, read): (&str, &str),
+        kind: &str,
+        table: Option<Table>,
+        draw: impl Fn(&[Series<'_>], &mut Plot),
+    ) -> Option<Markup> {
+        let drawn = |panel: &Panel<'_>, first: usize| -> Option<Markup> {
+            let part = first..first + COLOURS;
+            let series = panel.series.iter().copied();
+            let series: Vec<Series<'_>> = series.filter(|s| part.contains(&s.place)).collect();
+            let description = format!("{}, {} {}", title, self.of, panel.name);
+            let mut plot = match self.panels.len() {
+                1 => Plot::new(300.0, description),
+                _ => Plot::half(250.0, description),
+            };
+            if let Unit::Cycles(Some(_)) = self.unit {
+                plot = plot.with_top_axis();
+            }
+            draw(&series, &mut plot);
+            (!series.is_empty()).then(|| {
+                html! { div {
+                    @if !panel.name.is_empty() { h4 { (panel.name) } }
+                    div.plot tabindex="0" { (PreEscaped(plot.markup())) }
+                } }
+            })
+        };
+        let legend = |first: usize| {
+            let names = self.names.iter().enumerate().skip(first).take(COLOURS);
+            let names = names.map(|(place, name)| (colour(place), name.clone()));
+            match kind.contains("dashed") {
+                true => line_legend(names),
+                false => legend_of(names),
+            }
+        };
+        Some(html! {
+            figure {
+                h3 { (title) }
+                p.read { (read) }
+                @for first in (0..self.names.len()).step_by(COLOURS) {
+                    (legend(first))
+                    div.pair[self.panels.len() > 1] {
+                        @for panel in &self.panels { @if let Some(panel) = drawn(panel, first) { (panel) } }
+                    }
+                }
+                @if let Some(table) = table { details { summary { "Figures" } (table.render()) } }
+            }
+        })
+    }
+}
+
+/// Returns the ends of each bar, and the share of the values in it. The first holds all that is shorter, too.
+fn shares<'a>(tail: &'a dyn Tail, edges: &'a [u64]) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
+    let total = tail.total();
+    let from = move |edge: u64| match edge.checked_sub(1) {
+        Some(below) if Some(&edge) != edges.first() => tail.above(below),
+        _ => total,
+    };
+    edges.windows(2).map(move |edge| {
+        let inside = from(edge[0]) - from(edge[1]);
+        let share = inside as f64 / total.max(1) as f64;
+        (edge[0] as f64, edge[1] as f64, share)
+    })
+}
+
+/// Draws bars as one outline for each stretch of bars that are not empty.
+pub fn steps(
+    bars: impl Iterator<Item = (f64, f64, f64)>,
+    across: Scale,
+    upward: Scale,
+    bottom: f64,
+) -> Path {
+    let mut path = Path::default();
+    // The right edge of the bar before, if it was not empty.
+    let mut edge = None;
+    for (low, high, height) in bars {
+        if height <= 0.0 {
+            if let Some(edge) = edge.take() {
+                path.line_to(edge, bottom);
+            }
+            continue;
+        }
+        let (left, right, y) = (across.at(low), across.at(high), upward.at(height));
+        if edge.is_none() {
+            path.move_to(left, bottom);
+        }
+        path.line_to(left, y);
+        path.line_to(right, y);
+        edge = Some(right);
+    }
+    if let Some(edge) = edge {
+        path.line_to(edge, bottom);
+    }
+    path
+}
+
+/// Returns the powers of ten of a scale, at most about six of them.
+fn decades(scale: Scale) -> Vec<f64> {
+    let (low, high) = scale.range();
+    let (from, to) = (low.log10().ceil() as i32, high.log10().floor() as i32);
+    let step = ((to - from) / 6 + 1).max(1) as usize;
+    let powers = (from..=to).rev().step_by(step);
+    powers.map(|power| 10_f64.powi(power)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pictures(of: &[&Counts], hz: Option<f64>) -> [String; 2] {
+        let series = of.iter().enumerate().map(|(place, counts)| Series {
+            place,
+            tail: *counts,
+            second: None,
+            seconds: None,
+        });
+        let drawn = Distributions {
+            of: "durations",
+            across: "duration",
+            unit: Unit::Cycles(hz),
+            step: 10,
+            coarse: 1,
+            names: of.iter().map(|_| "a target".to_owned()).collect(),
+            panels: vec![Panel {
+                name: String::new(),
+                series: series.collect(),
+            }],
+        };
+        let pictures = [
+            drawn.exceedance("How often", "", "longer", None),
+            drawn.histogram("Histogram", "", None),
+        ];
+        pictures.map(|picture| picture.map_or_else(String::new, |html| html.into_string()))
+    }
+
+    #[test]
+    fn a_bar_holds_what_lies_between_its_edges_and_none_is_lost() {
+        let counts = Counts::from_pairs([(90, 3), (100, 1), (109, 2), (500, 4)]).unwrap();
+        let bars: Vec<_> = shares(&counts, &[100, 110, 500, 510]).collect();
+        assert_eq!(
+            bars,
+            [
+                (100.0, 110.0, 0.6),
+                (110.0, 500.0, 0.0),
+                (500.0, 510.0, 0.4)
+            ]
+        );
+    }
+
+    #[test]
+    fn each_series_is_drawn_and_times_stand_above_cycles() {
+        let counts = Counts::from_pairs([(100, 990), (120, 9), (90_000, 1)]).unwrap();
+        for picture in pictures(&[&counts; 7], Some(2.6e9)) {
+            assert_eq!(picture.matches("<svg viewBox").count(), 2);
+            for place in 0..COLOURS {
+                let drawn = format!("{}\" d=\"", colour(place));
+                let outside = picture.replace("d=\"M0 4h26\"", "");
+                let expected = if place == 0 { 2 } else { 1 };
+                assert_eq!(outside.matches(&drawn).count(), expected, "{picture}");
+            }
+            assert!(picture.contains("duration, cycles") && picture.contains(">time<"));
+        }
+        let [_, narrow] = pictures(&[&counts.net(100)], None);
+        assert!(!narrow.contains(">time<"));
+        assert_eq!(pictures(&[&Counts::default()], None), ["", ""]);
+    }
+}
