@@ -44,9 +44,6 @@ const COLUMNS: &[Column] = &[
     response("resp.\np99", Figure::P99),
     response("resp.\np99.9", Figure::P99_9),
     response("resp.\np99.99", Figure::P99_99).from(WIDE),
-    Column::new("wake-ups", "wake-ups", Figure::Total)
-        .counted()
-        .page_only(),
     Column::new("missed", "missed", Figure::Total)
         .counted()
         .from(90),
@@ -71,26 +68,28 @@ const AVERAGE: &[Column] = &[
 /// Returns the tables.
 pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let rows = || run.rows.0.iter().filter(|row| row.experiment == NAME);
-    let has_traced = rows().any(is_traced);
-    let read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
-                waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs.";
-    let shown = |title: &str, traced| Tabled {
-        title: title.to_owned(),
-        read: format!(
-            "{read}{}",
-            refused(rows().filter(|row| is_traced(row) == traced))
-        ),
-        columns: COLUMNS.to_vec(),
-    };
-    let mut tables = vec![shown(PLAIN, false)];
-    tables.extend(has_traced.then(|| shown(TRACED, true)));
+    let mut read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
+                    waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs.";
+    let mut tables = Vec::new();
+    for (title, traced) in [(PLAIN, false), (TRACED, true)] {
+        let own: Vec<&Row> = rows().filter(|row| is_traced(row) == traced).collect();
+        if own.is_empty() {
+            continue;
+        }
+        tables.push(Tabled {
+            title: title.to_owned(),
+            read: format!("{read}{}", refused(&own)),
+            columns: COLUMNS.to_vec(),
+        });
+        read = "These runs are in no figure above.";
+    }
     tables.push(Tabled {
         title: AVERAGES.to_owned(),
         read: String::new(),
         columns: AVERAGE.to_vec(),
     });
     if rows().any(|row| row.over.as_ref().is_ok_and(|over| over.interval.is_ok())) {
-        const WITHOUT: [&str; 4] = ["min", "wake-ups", "missed", "absent"];
+        const WITHOUT: [&str; 3] = ["min", "missed", "absent"];
         let columns = COLUMNS
             .iter()
             .filter(|column| !WITHOUT.contains(&column.name().as_str()));
@@ -111,11 +110,11 @@ fn is_traced(row: &Row) -> bool {
 }
 
 /// Says which quantiles were refused, and what they need; nothing if none was.
-fn refused<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
-    let of_phases =
-        rows.filter(|row| row.measure.id == "latency" && row.labels.get("thread").is_none());
+fn refused(rows: &[&Row]) -> String {
+    let is_of_phase =
+        |row: &&&Row| row.measure.id == "latency" && row.labels.get("thread").is_none();
     let mut refused: Vec<String> = Vec::new();
-    for row in of_phases {
+    for row in rows.iter().filter(is_of_phase) {
         if let Err(Refused::Samples { figure, needed, .. }) = &row.over {
             let text = format!("{figure} needs {}", N.count(*needed));
             if !refused.contains(&text) {
