@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use fastrand::Rng;
 use synthetic::wakeups::{self, Schedule};
 use synthetic::{Fold, HZ, Run, gaps_like, linux_like, measured, record, spin, timed};
+use tare_experiments::catalogue;
 use tare_host::{Machine, Source, doctor};
 use tare_report::{html, terminal};
 use tare_results::MachineRecord;
@@ -77,7 +78,13 @@ fn main() -> ExitCode {
         Machine::collect(&source),
         doctor(&source, None),
     ));
-    let analysis = data.analyse();
+    let analysis = match data.analyse(catalogue()) {
+        Ok(analysis) => analysis,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     print!("{}", terminal::render(&analysis, 100, true));
     match std::fs::write(path, html::render(&analysis)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! The documented schemas of `summary.json` and of comparisons are those of the types.
 //!
-//! `UPDATE_SCHEMA=1 cargo test -p tare-report --test it schema` writes them anew.
+//! `UPDATE_SCHEMA=1 cargo test -p tare-experiments --test it schema` writes them anew.
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +11,10 @@ fn the_documented_schemas_are_up_to_date() {
     for (name, schema) in [
         ("summary.schema.json", tare_report::json::schema()),
         ("comparison.schema.json", tare_report::compare::schema()),
+        (
+            "wakeup.schema.json",
+            schemars::schema_for!(tare_experiments::wakeup::WakeupStory),
+        ),
     ] {
         let path = folder.join(name);
         let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";

@@ -1,6 +1,6 @@
 //! The tables of wake-ups: one heading for each place, one line for each load or phase, threads below.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_report::Run;
 use tare_report::rows::derive::Refused;
@@ -113,16 +113,15 @@ fn is_traced(row: &Row) -> bool {
 fn refused(rows: &[&Row]) -> String {
     let is_of_phase =
         |row: &&&Row| row.measure.id == "latency" && row.labels.get("thread").is_none();
-    let mut refused: Vec<String> = Vec::new();
+    let mut refused = BTreeSet::new();
     for row in rows.iter().filter(is_of_phase) {
         if let Err(Refused::Samples { figure, needed, .. }) = &row.over {
-            let text = format!("{figure} needs {}", N.count(*needed));
-            if !refused.contains(&text) {
-                refused.push(text);
-            }
+            refused.insert((*needed, figure.as_str()));
         }
     }
-    match refused.as_slice() {
+    let each = refused.into_iter();
+    let each = each.map(|(needed, figure)| format!("{figure} needs {}", N.count(needed)));
+    match each.collect::<Vec<_>>().as_slice() {
         [] => String::new(),
         refused => format!(
             " A quantile is given only if ten latencies lie beyond it: {} in each phase and run.",

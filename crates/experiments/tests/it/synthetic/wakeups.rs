@@ -126,7 +126,10 @@ impl Run {
             size: None,
             repetitions: schedule.activations * loads.len() as u64,
             timing: "absolute".to_owned(),
-            labels: Labels::default(),
+            labels: match schedule.traced {
+                true => Labels::of([("traced", "yes")]),
+                false => Labels::default(),
+            },
             work: Work {
                 threads: schedule.threads,
                 rights: Rights {
