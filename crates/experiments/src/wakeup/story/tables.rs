@@ -44,6 +44,9 @@ const COLUMNS: &[Column] = &[
     response("resp.\np99", Figure::P99),
     response("resp.\np99.9", Figure::P99_9),
     response("resp.\np99.99", Figure::P99_99).from(WIDE),
+    Column::new("wake-ups", "wake-ups", Figure::Total)
+        .counted()
+        .every_run_only(),
     Column::new("missed", "missed", Figure::Total)
         .counted()
         .from(90),
@@ -89,7 +92,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         columns: AVERAGE.to_vec(),
     });
     if rows().any(|row| row.over.as_ref().is_ok_and(|over| over.interval.is_ok())) {
-        const WITHOUT: [&str; 3] = ["min", "missed", "absent"];
+        const WITHOUT: [&str; 4] = ["min", "wake-ups", "missed", "absent"];
         let columns = COLUMNS
             .iter()
             .filter(|column| !WITHOUT.contains(&column.name().as_str()));
