@@ -558,7 +558,12 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
                 .collect(),
             ..Markup::default()
         };
+        let mut before = &None;
         for (heading, name, line) in &grouped.lines {
+            let is_new = heading != before;
+            let new = heading.iter().filter(|_| is_new);
+            table.rows.extend(new.map(|heading| vec![heading.clone()]));
+            before = heading;
             let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
             for each in any.map_or(&[][..], |row| &row.each) {
                 let figures = grouped.cells(line, |column, row| {
@@ -566,11 +571,7 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
                     let own = all.find(|own| own.cell == each.cell)?;
                     Some(column.value(row, own.carried.value()?, Numbers::TYPESET))
                 });
-                let name = match heading {
-                    Some(heading) => format!("{heading} · {name}"),
-                    None => name.clone(),
-                };
-                let place = [name, each.block.to_string(), each.cell.to_string()];
+                let place = [name.clone(), each.block.to_string(), each.cell.to_string()];
                 table.rows.push(place.into_iter().chain(figures).collect());
             }
         }

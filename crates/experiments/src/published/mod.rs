@@ -20,13 +20,14 @@ pub(crate) const STUDIES: &[&Published] = &[
 mod tests {
     use tare_report::claims::cannot;
 
-    use super::*;
+    use super::cse221_2022;
     use crate::catalogue;
 
     #[test]
     fn every_study_has_claims_and_its_tables_are_whole() {
-        for study in STUDIES {
-            assert!(std::ptr::eq(catalogue().study(study.name).unwrap(), *study));
+        for study in &catalogue().studies {
+            let found = catalogue().study(study.name).unwrap();
+            assert_eq!(found.question, study.question);
             assert!(!study.claims.is_empty());
             for table in study.parsed() {
                 assert!(!table.rows.is_empty(), "{}", table.title);

@@ -2,7 +2,8 @@
 
 use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
-use tare_report::published::{Answer, Reproduction};
+use tare_experiments::catalogue;
+use tare_report::claims::{Answer, Reproduction};
 
 const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
 
@@ -57,7 +58,7 @@ fn told(kernels: &[Kernel], emulated: bool, suffix: &str, shorter: u64) -> Repro
             });
         }
     }
-    let analysis = run.data().analyse();
+    let analysis = run.data().analyse(catalogue()).unwrap();
     analysis
         .summary()
         .reproduction
@@ -124,7 +125,7 @@ fn runs_that_disagree_tell_nothing() {
             _ => 2_000,
         });
     }
-    let analysis = run.data().analyse();
+    let analysis = run.data().analyse(catalogue()).unwrap();
     let told = analysis.summary().reproduction.clone().unwrap();
     assert_eq!(told.claims[0].finding.answer, UNKNOWN, "{told:#?}");
     assert!(told.claims[0].finding.why.contains("disagree"), "{told:#?}");

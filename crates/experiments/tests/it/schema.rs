@@ -12,6 +12,10 @@ fn the_documented_schemas_are_up_to_date() {
         ("summary.schema.json", tare_report::json::schema()),
         ("comparison.schema.json", tare_report::compare::schema()),
         ("noise.schema.json", tare_experiments::noise::schema()),
+        (
+            "wakeup.schema.json",
+            schemars::schema_for!(tare_experiments::wakeup::WakeupStory),
+        ),
     ] {
         let path = folder.join(name);
         let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";

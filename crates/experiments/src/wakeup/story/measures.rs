@@ -60,7 +60,8 @@ pub(super) const MEASURES: &[Measure] = &[
         figures: &[Figure::Share, Figure::Total],
         from: |data| {
             let sets = latencies(data)?.into_iter();
-            let shares = sets.map(|(labels, threads)| {
+            let some = sets.filter(|(_, threads)| woken(threads) > 0);
+            let shares = some.map(|(labels, threads)| {
                 let (missed, all) = missed(&threads)?;
                 Ok((labels, Sample::ratio(missed, all)))
             });

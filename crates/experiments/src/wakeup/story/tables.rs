@@ -1,6 +1,6 @@
 //! The tables of wake-ups: one heading for each place, one line for each load or phase, threads below.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_report::Run;
 use tare_report::rows::derive::Refused;
@@ -46,7 +46,7 @@ const COLUMNS: &[Column] = &[
     response("resp.\np99.99", Figure::P99_99).from(WIDE),
     Column::new("wake-ups", "wake-ups", Figure::Total)
         .counted()
-        .page_only(),
+        .every_run_only(),
     Column::new("missed", "missed", Figure::Total)
         .counted()
         .from(90),
@@ -71,19 +71,21 @@ const AVERAGE: &[Column] = &[
 /// Returns the tables.
 pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let rows = || run.rows.0.iter().filter(|row| row.experiment == NAME);
-    let has_traced = rows().any(is_traced);
-    let read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
-                waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs.";
-    let shown = |title: &str, traced| Tabled {
-        title: title.to_owned(),
-        read: format!(
-            "{read}{}",
-            refused(rows().filter(|row| is_traced(row) == traced))
-        ),
-        columns: COLUMNS.to_vec(),
-    };
-    let mut tables = vec![shown(PLAIN, false)];
-    tables.extend(has_traced.then(|| shown(TRACED, true)));
+    let mut read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
+                    waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs.";
+    let mut tables = Vec::new();
+    for (title, traced) in [(PLAIN, false), (TRACED, true)] {
+        let own: Vec<&Row> = rows().filter(|row| is_traced(row) == traced).collect();
+        if own.is_empty() {
+            continue;
+        }
+        tables.push(Tabled {
+            title: title.to_owned(),
+            read: format!("{read}{}", refused(&own)),
+            columns: COLUMNS.to_vec(),
+        });
+        read = "These runs are in no figure above.";
+    }
     tables.push(Tabled {
         title: AVERAGES.to_owned(),
         read: String::new(),
@@ -111,19 +113,18 @@ fn is_traced(row: &Row) -> bool {
 }
 
 /// Says which quantiles were refused, and what they need; nothing if none was.
-fn refused<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
-    let of_phases =
-        rows.filter(|row| row.measure.id == "latency" && row.labels.get("thread").is_none());
-    let mut refused: Vec<String> = Vec::new();
-    for row in of_phases {
+fn refused(rows: &[&Row]) -> String {
+    let is_of_phase =
+        |row: &&&Row| row.measure.id == "latency" && row.labels.get("thread").is_none();
+    let mut refused = BTreeSet::new();
+    for row in rows.iter().filter(is_of_phase) {
         if let Err(Refused::Samples { figure, needed, .. }) = &row.over {
-            let text = format!("{figure} needs {}", N.count(*needed));
-            if !refused.contains(&text) {
-                refused.push(text);
-            }
+            refused.insert((*needed, figure.as_str()));
         }
     }
-    match refused.as_slice() {
+    let each = refused.into_iter();
+    let each = each.map(|(needed, figure)| format!("{figure} needs {}", N.count(needed)));
+    match each.collect::<Vec<_>>().as_slice() {
         [] => String::new(),
         refused => format!(
             " A quantile is given only if ten latencies lie beyond it: {} in each phase and run.",

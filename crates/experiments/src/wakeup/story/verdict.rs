@@ -3,9 +3,8 @@
 use tare_results::target::Clock;
 
 use tare_report::Run;
-use tare_report::analysis::Interval;
 use tare_report::cases::Case;
-use tare_report::plain::MANY;
+use tare_report::plain::{MANY, sure};
 use tare_report::rows::Figure;
 use tare_report::verdict::Verdict;
 use tare_report::words;
@@ -174,32 +173,13 @@ fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
 
 /// Says how sure the worst is.
 fn certainty(places: &[Worst<'_>], all: &[Case<'_>]) -> Vec<String> {
-    let mut said = Vec::new();
-    for (case, phase, _) in places.iter().take(MANY + 1) {
-        let row = phase.row(case, "response", Figure::Max);
-        let Some(over) = row.and_then(|row| row.over.as_ref().ok()) else {
-            continue;
-        };
-        let of = format!(
-            "Longest of a run{} on {}",
-            phase.under_if_several(),
-            name_among(case, all)
-        );
-        match &over.interval {
-            Ok(interval) => said.push(format!(
-                "{of}: {} to {} (median, 95 % CI, {}).",
-                time(interval.low),
-                time(interval.high),
-                words::over(&Interval::of(interval))
-            )),
-            // An emulator that counts instructions gives the same again.
-            Err(_) if case.plan.target.clock == Clock::Instructions => {}
-            Err(why) => said.push(format!(
-                "{of}: {} to {}; {why} (--runs).",
-                time(over.lowest),
-                time(over.highest)
-            )),
-        }
-    }
-    said
+    let each = places.iter().take(MANY + 1).filter_map(|(case, phase, _)| {
+        let row = phase.row(case, "response", Figure::Max)?;
+        let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
+        // An emulator that counts instructions gives the same again.
+        let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
+        let (under, on) = (phase.under_if_several(), name_among(case, all));
+        is_worth_it.then(|| sure(&format!("Longest of a run{under} on {on}"), row))
+    });
+    each.collect()
 }

@@ -303,7 +303,7 @@ impl Run {
         size: Option<u64>,
         folded: Folded,
     ) -> &mut Cell {
-        let plan = self.plan(block, target, workload, size, folded.head.n);
+        let plan = self.plan(block, target, workload, size);
         let record = Record {
             programs: vec![self.program()],
             values: folded.values(),
@@ -328,7 +328,7 @@ impl Run {
 
     /// Adds a cell that failed.
     pub fn failed(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
-        let plan = self.plan(block, target, workload, Some(22), 1_000);
+        let plan = self.plan(block, target, workload, Some(22));
         let reason = reason.to_owned();
         let cell = Box::new(cell(plan, Outcome::Failed { reason }));
         self.cells
@@ -337,7 +337,7 @@ impl Run {
 
     /// Adds a cell that was left out.
     pub fn left_out(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
-        let plan = self.plan(block, target, workload, Some(22), 1_000);
+        let plan = self.plan(block, target, workload, Some(22));
         let reason = reason.to_owned();
         let cell = Box::new(cell(plan, Outcome::LeftOut { reason }));
         self.cells.push((CellState::Done(cell), Samples::default()));
@@ -345,7 +345,7 @@ impl Run {
 
     /// Adds a cell that was not measured.
     pub fn missing(&mut self, block: u32, target: &str, workload: &str) {
-        self.plan(block, target, workload, Some(22), 1_000);
+        self.plan(block, target, workload, Some(22));
         self.cells.push((CellState::Missing, Samples::default()));
     }
 
@@ -382,23 +382,13 @@ impl Run {
         }
     }
 
-    fn plan(
-        &mut self,
-        block: u32,
-        target: &str,
-        workload: &str,
-        size: Option<u64>,
-        repetitions: u64,
-    ) -> CellPlan {
+    fn plan(&mut self, block: u32, target: &str, workload: &str, size: Option<u64>) -> CellPlan {
         let labels = Labels::default().with("workload", workload);
         let (name, labels) = match size {
             Some(size) => (format!("{workload} {size}"), labels.with("size", size)),
             None => (workload.to_owned(), labels),
         };
-        let work = Work::new(
-            workload,
-            &format!("size={size:?} repetitions={repetitions}"),
-        );
+        let work = Work::new(workload, &format!("size={size:?}"));
         let mut plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
