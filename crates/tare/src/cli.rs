@@ -11,11 +11,10 @@ pub mod measure;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand};
 use tare_lab::units::nanoseconds;
 
 use self::measure::{CpuArgument, ResultOptions, RunOptions};
-use crate::terminal::Colour;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -43,7 +42,7 @@ pub struct Cli {
         default_value = "auto",
         hide_possible_values = true
     )]
-    pub color: Colour,
+    pub color: ColorChoice,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -74,7 +73,8 @@ pub enum Command {
     /// would be measured; docs/studies.md describes the format.
     Run(RunArguments),
     /// Check or explain study files
-    Study(StudyArguments),
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// Repeat a published study, and tell which of its claims are reproduced here
     ///
     /// The report shows the published figures beside those measured, and for each claim whether it
@@ -95,7 +95,8 @@ pub enum Command {
     /// List the targets, and what would make each usable
     Targets(ListArguments),
     /// List, fetch, add or remove the kernels that guests boot
-    Kernel(kernel::KernelArguments),
+    #[command(subcommand)]
+    Kernel(kernel::KernelCommand),
     /// Tell what disturbs measuring on this machine, why, and what to do
     Doctor(DoctorArguments),
     /// Boot an image of the unikernel by itself, to work on it
@@ -139,14 +140,6 @@ pub struct RunArguments {
     pub runs: Option<u32>,
     #[command(flatten)]
     pub options: RunOptions,
-}
-
-/// The arguments of `tare study`.
-#[derive(Debug, Args)]
-pub struct StudyArguments {
-    /// What to do with the study
-    #[command(subcommand)]
-    pub command: StudyCommand,
 }
 
 /// What to do with a study.

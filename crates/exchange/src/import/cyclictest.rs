@@ -11,7 +11,7 @@ const NAME: &str = "cyclictest";
 ///
 /// # Errors
 ///
-/// As [`super::Tool::read`].
+/// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     match Json::read(text, NAME)? {
         Some(json) => from_json(&json),

@@ -16,7 +16,7 @@ const NAME: &str = "oslat";
 ///
 /// # Errors
 ///
-/// As [`super::Tool::read`].
+/// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut foreign = match Json::read(text, NAME)? {
         Some(json) => from_json(&json)?,

@@ -13,7 +13,7 @@ use crate::error::ExchangeError;
 ///
 /// # Errors
 ///
-/// As [`super::Tool::read`].
+/// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut foreign = Foreign {
         tool: "rtla".to_owned(),

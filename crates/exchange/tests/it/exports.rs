@@ -12,7 +12,7 @@ use tare_exchange::export::cyclictest::{
     status_lines, up, values,
 };
 use tare_exchange::export::{csv, hgrm::hgrm};
-use tare_exchange::import::Tool;
+use tare_exchange::import::read;
 use tare_results::model::{
     Count, Event, Fact, Labels, Record, Samples, SetHead, SetSamples, Unit as TimeUnit, Value,
 };
@@ -84,7 +84,7 @@ fn thread(number: u32, all: &[u64], (record, samples): &mut (Record, Samples)) {
 
 /// Makes a cell that has no thread yet.
 fn no_thread() -> (Record, Samples) {
-    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let made = imported(&read("cyclictest", QUIET).unwrap());
     let mut program = common::record(&made, 0).programs[0].clone();
     program.facts.clear();
     let record = Record {
@@ -243,7 +243,7 @@ fn the_json_begins_as_cyclictest_s_and_says_more() {
 
 #[test]
 fn the_json_is_cyclictest_s_line_by_line() {
-    let foreign = Tool::Cyclictest.read(JSON).unwrap();
+    let foreign = read("cyclictest", JSON).unwrap();
     let text = json(
         &head(),
         &latencies(&imported(&foreign), 0),
@@ -326,7 +326,7 @@ fn phases_have_their_number_and_what_was_before_their_load_is_marked() {
         "thread=0 phase=1",
         "thread=0 phase=1 between=yes",
     ];
-    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let made = imported(&read("cyclictest", QUIET).unwrap());
     let record = Record {
         programs: common::record(&made, 0).programs.clone(),
         sets: labels.map(set).into(),
@@ -412,7 +412,7 @@ fn a_plot_script_reads_ours_as_it_reads_cyclictest_s() {
     );
     // The same script on what cyclictest wrote, and on that after import and export.
     let theirs = plot(QUIET);
-    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let made = imported(&read("cyclictest", QUIET).unwrap());
     assert_eq!(
         plot(&histogram(&latencies(&made, 0), &style(60, false))),
         theirs
@@ -441,11 +441,11 @@ proptest! {
     ) {
         let latencies = one_thread(&all);
         let text = histogram(&latencies, &style(size, false));
-        let made = imported(&Tool::Cyclictest.read(&text).unwrap());
+        let made = imported(&read("cyclictest", &text).unwrap());
         let again = histogram(&common::latencies(&made, 0), &style(size, false));
         prop_assert_eq!(text, again);
         let text = json(&head(), &latencies, size, Unit::Micros).unwrap();
-        let made = imported(&Tool::Cyclictest.read(&text).unwrap());
+        let made = imported(&read("cyclictest", &text).unwrap());
         let counts: Vec<u64> = all.iter().map(|ns| ns / 1_000 * 1_000).collect();
         prop_assert_eq!(&common::latencies(&made, 0)[0].counts, &Counts::from_samples(counts));
     }

@@ -1,5 +1,7 @@
 //! `tare kernel list`: what is here, and what could be fetched.
 
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::name::Wanted;
@@ -85,7 +87,7 @@ fn render(list: &List) -> String {
             list.folder
         ));
     } else {
-        lines.extend(table(&list.kernels));
+        lines.push(table(&list.kernels));
     }
     if let Some(root) = &list.root {
         let record = &root.record;
@@ -107,9 +109,11 @@ fn render(list: &List) -> String {
     lines.join("\n")
 }
 
-/// Sets kernels as a table: each column as wide as its widest text, the numbers to the right.
-fn table(rows: &[Row]) -> Vec<String> {
-    const HEAD: [&str; 8] = [
+/// Sets kernels as a table, the last column to the right.
+fn table(rows: &[Row]) -> String {
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header([
         "NAME",
         "FLAVOUR",
         "SERIES",
@@ -118,47 +122,28 @@ fn table(rows: &[Row]) -> Vec<String> {
         "PREEMPTION",
         "SHA-256",
         "SIZE",
-    ];
-    let unknown = || "–".to_owned();
-    let mut cells = vec![HEAD.map(str::to_owned)];
-    cells.extend(rows.iter().map(|row| {
+    ]);
+    for row in rows {
         let kernel = &row.kernel;
-        [
+        table.add_row([
             kernel.name.clone(),
-            kernel
-                .flavour
-                .map_or_else(unknown, |flavour| flavour.word().to_owned()),
-            row.series.clone().unwrap_or_else(unknown),
-            kernel.version.clone().unwrap_or_else(unknown),
+            known(&kernel.flavour.map(|flavour| flavour.word().to_owned())),
+            known(&row.series),
+            known(&kernel.version),
             kernel.release.clone(),
-            row.preemption.clone().unwrap_or_else(unknown),
+            known(&row.preemption),
             kernel.sha256.chars().take(12).collect(),
             megabytes(row.bytes),
-        ]
-    }));
-    let width = |column: usize| {
-        let widths = cells.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    cells
-        .iter()
-        .map(|row| {
-            let last = row.len() - 1;
-            let padded = row
-                .iter()
-                .zip(&widths)
-                .enumerate()
-                .map(|(at, (text, width))| {
-                    if at == last {
-                        format!("{text:>width$}")
-                    } else {
-                        format!("{text:<width$}")
-                    }
-                });
-            padded.collect::<Vec<_>>().join("  ")
-        })
-        .collect()
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+        if column.index == 7 {
+            column.set_padding((0, 0));
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
 }
 
 #[cfg(test)]
