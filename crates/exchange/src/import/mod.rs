@@ -95,6 +95,27 @@ pub struct Column {
     pub mean: Option<Mean>,
 }
 
+impl Column {
+    /// Returns how many latencies are in the histogram.
+    fn counted(&self) -> u128 {
+        self.counts
+            .iter()
+            .map(|(_, count)| u128::from(*count))
+            .sum()
+    }
+
+    /// Checks what the histogram's foot says of how many latencies it counts, those beyond it included or not.
+    fn check(&self, beyond: u64, stated: u64, name: &str, foot: &str) -> Result<(), ExchangeError> {
+        let counted = self.counted() + u128::from(beyond);
+        if counted == u128::from(stated) {
+            return Ok(());
+        }
+        Err(ExchangeError::NotOutput(format!(
+            "the counts of {name} add up to {counted}, '{foot}' says {stated}: lines are missing"
+        )))
+    }
+}
+
 /// A mean as a file tells it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mean {

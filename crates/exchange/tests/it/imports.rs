@@ -194,7 +194,11 @@ fn other_text_is_refused_with_what_to_do() {
             "Core: 0\n 001 (us): x\n",
             "line 2: 'x' is no whole number",
         ),
-        ("oslat", "Core: 0 1\n 001 (us): 5\n", "each of 2 CPUs"),
+        (
+            "oslat",
+            "Core: 0 1\n 001 (us): 5\n",
+            "has 1 figures for 2 columns",
+        ),
         ("rtla", "", "# RTLA timerlat histogram"),
         ("rtla", "# RTLA timerlat histogram\n", "no line 'Index"),
         (
