@@ -6,7 +6,7 @@ use tare_results::ResultsError;
 use tare_stats::StatsError;
 use thiserror::Error;
 
-/// Says what is wrong, where, and what to do.
+/// What is wrong, where, and what to do.
 #[derive(Debug, Error)]
 pub enum ExchangeError {
     /// A line is not what the tool writes there.
@@ -48,6 +48,11 @@ pub enum ExchangeError {
 }
 
 impl ExchangeError {
+    /// Says that the end of the output is missing.
+    pub(crate) fn broken_off(due: &str) -> Self {
+        Self::NotOutput(format!("the line '{due}' is missing: the output broke off"))
+    }
+
     /// Says what is wrong with a line.
     pub(crate) fn line(line: usize, problem: impl Into<String>) -> Self {
         Self::Line {

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::low_level::signal_name;
 use tare_guard::{Guard, Interrupt, OwnedChild};
 use tare_results::model::Exceeded;
 
@@ -76,47 +77,13 @@ fn process(text: &str) -> Result<Pid, String> {
 
 /// Finds a signal by its number or its name, with or without SIG.
 fn signal(text: &str) -> Option<Signal> {
-    let name = text.strip_prefix("SIG").unwrap_or(text);
-    SIGNALS
-        .iter()
-        .find(|(known, signal)| *known == name || signal.as_raw().to_string() == name)
-        .map(|(_, signal)| *signal)
+    let is_meant = |signal: &Signal| {
+        let number = signal.as_raw();
+        let name = signal_name(number).and_then(|name| name.strip_prefix("SIG"));
+        name == Some(text.strip_prefix("SIG").unwrap_or(text)) || text == number.to_string()
+    };
+    (1..32).filter_map(Signal::from_named_raw).find(is_meant)
 }
-
-/// Lists the signals that have a name on every Linux.
-const SIGNALS: &[(&str, Signal)] = &[
-    ("HUP", Signal::HUP),
-    ("INT", Signal::INT),
-    ("QUIT", Signal::QUIT),
-    ("ILL", Signal::ILL),
-    ("TRAP", Signal::TRAP),
-    ("ABRT", Signal::ABORT),
-    ("BUS", Signal::BUS),
-    ("FPE", Signal::FPE),
-    ("KILL", Signal::KILL),
-    ("USR1", Signal::USR1),
-    ("SEGV", Signal::SEGV),
-    ("USR2", Signal::USR2),
-    ("PIPE", Signal::PIPE),
-    ("ALRM", Signal::ALARM),
-    ("TERM", Signal::TERM),
-    ("STKFLT", Signal::STKFLT),
-    ("CHLD", Signal::CHILD),
-    ("CONT", Signal::CONT),
-    ("STOP", Signal::STOP),
-    ("TSTP", Signal::TSTP),
-    ("TTIN", Signal::TTIN),
-    ("TTOU", Signal::TTOU),
-    ("URG", Signal::URG),
-    ("XCPU", Signal::XCPU),
-    ("XFSZ", Signal::XFSZ),
-    ("VTALRM", Signal::VTALARM),
-    ("PROF", Signal::PROF),
-    ("WINCH", Signal::WINCH),
-    ("IO", Signal::IO),
-    ("PWR", Signal::POWER),
-    ("SYS", Signal::SYS),
-];
 
 /// Does what is to be done, and watches what was started.
 pub struct Actions<'a> {

@@ -11,11 +11,10 @@ pub mod measure;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand};
 use tare_lab::units::nanoseconds;
 
 use self::measure::{CpuArgument, ResultOptions, RunOptions};
-use crate::terminal::Colour;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -43,7 +42,7 @@ pub struct Cli {
         default_value = "auto",
         hide_possible_values = true
     )]
-    pub color: Colour,
+    pub color: ColorChoice,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -74,7 +73,8 @@ pub enum Command {
     /// measured; docs/studies.md describes the format.
     Run(RunArguments),
     /// Check or explain study files
-    Study(StudyArguments),
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// Repeat a published study and check which of its claims are reproduced here
     ///
     /// The report shows the published figures beside those measured, and a verdict with its reason for
@@ -96,7 +96,8 @@ pub enum Command {
     /// List the targets and what makes each usable
     Targets(ListArguments),
     /// List, fetch, add or remove the kernels that guests boot
-    Kernel(kernel::KernelArguments),
+    #[command(subcommand)]
+    Kernel(kernel::KernelCommand),
     /// Find what disturbs measurements on this machine, why, and what to do about it
     Doctor(DoctorArguments),
     /// Boot a unikernel image by itself, to work on it
@@ -140,14 +141,6 @@ pub struct RunArguments {
     pub runs: Option<u32>,
     #[command(flatten)]
     pub options: RunOptions,
-}
-
-/// The arguments of `tare study`.
-#[derive(Debug, Args)]
-pub struct StudyArguments {
-    /// What to do with the study
-    #[command(subcommand)]
-    pub command: StudyCommand,
 }
 
 /// What to do with a study.

@@ -18,17 +18,17 @@ use thiserror::Error;
 
 use crate::exit;
 
-/// Says what ended a command.
+/// What ended a command.
 #[derive(Debug, Error)]
 pub enum CommandError {
     /// The arguments make no sense together.
     #[error("{0}")]
     Usage(String),
-    /// A target can't be used here.
-    #[error("the target '{target}' can't be used here: {why}\n  to make it usable: {remedy}")]
+    /// A target, a load or a scheduling policy can't be used here.
+    #[error("{what} can't be used here: {why}\n  to make it usable: {remedy}")]
     Unavailable {
-        /// The target.
-        target: String,
+        /// What can't.
+        what: String,
         /// Why not.
         why: String,
         /// What to do.
@@ -41,29 +41,6 @@ pub enum CommandError {
         image: String,
         /// What happened.
         why: String,
-    },
-    /// A load can't run here.
-    #[error("the load '{load}' can't run here: {why}\n  to make it usable: {remedy}")]
-    LoadUnavailable {
-        /// The load.
-        load: String,
-        /// Why not.
-        why: String,
-        /// What to do.
-        remedy: String,
-    },
-    /// The kernel would refuse the measuring threads their scheduling policy.
-    #[error(
-        "{policy} can't be used here: {why}\n  to make it usable: {remedy}\n  or measure ordinary \
-         threads, which wait for others: --policy other"
-    )]
-    NoRealtime {
-        /// The policy.
-        policy: String,
-        /// Why not.
-        why: String,
-        /// What to do.
-        remedy: String,
     },
     /// A measurement without a run folder came to nothing.
     #[error("nothing was measured: {0}")]
@@ -157,10 +134,7 @@ impl CommandError {
             | Self::Host(_)
             | Self::Gate(_)
             | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
-            Self::Unavailable { .. }
-            | Self::LoadUnavailable { .. }
-            | Self::NoRealtime { .. }
-            | Self::NotReproducible { .. } => exit::UNAVAILABLE,
+            Self::Unavailable { .. } | Self::NotReproducible { .. } => exit::UNAVAILABLE,
             Self::Target(error)
             | Self::Experiment(ExperimentError::Target(error))
             | Self::Study(StudyError::Experiment(ExperimentError::Target(error))) => match error {
@@ -169,10 +143,7 @@ impl CommandError {
                 | TargetError::RunsNoPlans { .. } => exit::USAGE,
                 TargetError::Unusable { .. } | TargetError::Ssh { .. } => exit::UNAVAILABLE,
                 TargetError::Kernel(error) => of_kernel(error),
-                TargetError::Failed(_)
-                | TargetError::Docker(_)
-                | TargetError::Guard(_)
-                | TargetError::Output { .. } => exit::FAILED,
+                _ => exit::FAILED,
             },
             Self::Experiment(
                 ExperimentError::OutOfBounds { .. }
@@ -186,20 +157,7 @@ impl CommandError {
             Self::Kernel(error) => of_kernel(error),
             // A reader that has seen enough (`| head`) is no failure.
             Self::NobodyReads => exit::DONE,
-            Self::NoRun { .. }
-            | Self::Compare(_)
-            | Self::Image { .. }
-            | Self::NotResumable { .. }
-            | Self::Output(_)
-            | Self::Measurement(_)
-            | Self::Import { .. }
-            | Self::Write { .. }
-            | Self::Exchange(_)
-            | Self::Experiment(_)
-            | Self::Study(_)
-            | Self::Results(_)
-            | Self::Report(_)
-            | Self::Guard(_) => exit::FAILED,
+            _ => exit::FAILED,
         }
     }
 }

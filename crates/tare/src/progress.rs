@@ -4,10 +4,9 @@
 //! instance; no thread of its own runs. Elsewhere each finished cell is a line.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tare_experiments::catalogue;
 use tare_guard::Interrupt;
 use tare_lab::Observer;
@@ -19,7 +18,7 @@ use tare_results::work::Work;
 use tare_wire::record::Live;
 
 use crate::actions::Actions;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, progress_bar};
 
 /// How often the line is redrawn.
 const REDRAW: Duration = Duration::from_millis(250);
@@ -46,17 +45,9 @@ impl<'a> Progress<'a> {
     /// limit is exceeded.
     pub fn new(folder: &RunFolder, actions: Actions<'a>, terminal: &'a Terminal) -> Self {
         let missing = folder.missing();
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(
-                Some(missing.len() as u64),
-                ProgressDrawTarget::stderr(),
-            );
-            let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg}");
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
         Self {
             terminal,
-            bar,
+            bar: progress_bar(missing.len() as u64, "{bar:20} {pos}/{len} {wide_msg}"),
             remaining: Remaining::new(missing.into_iter().cloned()),
             current: String::new(),
             latest: String::new(),

@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use clap::ValueEnum;
+use clap::ColorChoice;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
@@ -12,27 +13,15 @@ use crate::error::CommandError;
 /// The width of tables where there is no terminal to ask.
 const DEFAULT_WIDTH: u16 = 100;
 
-/// Says when colours are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// Writes to the user.
 #[derive(Debug)]
 pub struct Terminal {
-    colour: Colour,
+    colour: ColorChoice,
 }
 
 impl Terminal {
     /// Makes a writer that uses colours as asked.
-    pub fn new(colour: Colour) -> Self {
+    pub fn new(colour: ColorChoice) -> Self {
         Self { colour }
     }
 
@@ -104,11 +93,20 @@ impl Terminal {
 
     fn colours(&self, is_terminal: bool) -> bool {
         match self.colour {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
                 is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             }
         }
     }
+}
+
+/// Makes a line that shows progress on standard error, if that is a terminal.
+pub fn progress_bar(length: u64, template: &str) -> Option<ProgressBar> {
+    io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template(template);
+        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    })
 }

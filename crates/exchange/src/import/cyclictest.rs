@@ -1,6 +1,6 @@
 //! cyclictest's histogram: the text of `-h` and `-H`, and `--json`.
 
-use super::words::{Json, MOST_THREADS, latency, number, shown};
+use super::words::{Json, MOST_THREADS, Row, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -11,7 +11,7 @@ const NAME: &str = "cyclictest";
 ///
 /// # Errors
 ///
-/// As [`super::Tool::read`].
+/// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     match Json::read(text, NAME)? {
         Some(json) => from_json(&json),
@@ -31,32 +31,25 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
     let options = foreign.command.as_deref().map(options).unwrap_or_default();
     let mut threads = Vec::new();
     for thread in json.threads()? {
-        let counts = thread.histogram()?;
+        let column = thread.column()?;
         let cycles = thread.number("cycles");
         let cycles = cycles.ok_or_else(|| thread.problem("has no 'cycles'"))?;
-        let counted = total(&counts);
-        let over = u128::from(cycles).checked_sub(counted);
+        let over = u128::from(cycles).checked_sub(column.counted());
         let over = over.and_then(|over| u64::try_from(over).ok());
         let over = over.ok_or_else(|| thread.problem("counts more latencies than cycles"))?;
-        if cycles > 0 && counts.is_empty() {
+        if cycles > 0 && column.counts.is_empty() {
             return Err(no_histogram());
         }
-        let limit = counts.last().map_or(0, |(us, _)| us + 1);
+        let limit = column.counts.last().map_or(0, |(us, _)| us + 1);
         threads.push(Column {
-            cpu: thread.number("cpu").and_then(|cpu| u32::try_from(cpu).ok()),
             priority: options.priority,
             // With a histogram every thread has the same one.
             interval_us: options.interval_us,
-            counts,
             over,
             limit: options.size.unwrap_or(limit).max(limit),
-            min: Some(thread.latency("min")?).filter(|_| cycles > 0),
-            max: Some(thread.latency("max")?).filter(|_| cycles > 0),
-            mean: thread
-                .fraction("avg")
-                .filter(|avg| avg.is_finite())
-                .map(Mean::Rounded),
-            ..Column::default()
+            min: column.min.filter(|_| cycles > 0),
+            max: column.max.filter(|_| cycles > 0),
+            ..column
         });
     }
     foreign.series.push(series(threads));
@@ -103,9 +96,8 @@ impl Text {
             };
         } else if let Some(comment) = content.strip_prefix('#') {
             self.is_in_histogram = false;
-            if let Some((name, figures)) = comment.trim_start().split_once(':') {
-                let text = figures;
-                self.figures(name, &Figures { line, name, text })?;
+            if let Some((name, text)) = comment.trim_start().split_once(':') {
+                self.foot(&Row { line, name, text })?;
             }
         } else if self.is_in_histogram && !content.trim().is_empty() {
             self.row(line, content)?;
@@ -114,22 +106,21 @@ impl Text {
     }
 
     /// Takes a line of the histogram's foot.
-    fn figures(&mut self, name: &str, figures: &Figures<'_>) -> Result<(), ExchangeError> {
-        let threads = &mut self.threads;
-        match name {
-            "Total" => self.totals = figures.numbers()?,
-            "Min Latencies" => figures.each(threads, |thread, us| thread.min = Some(us))?,
-            "Avg Latencies" => {
-                figures.each(threads, |thread, us| thread.mean = Some(Mean::CutOff(us)))?;
+    fn foot(&mut self, row: &Row<'_>) -> Result<(), ExchangeError> {
+        let put: fn(&mut Column, u64) = match row.name {
+            "Min Latencies" => |thread, us| thread.min = Some(us),
+            "Avg Latencies" => |thread, us| thread.mean = Some(Mean::CutOff(us)),
+            "Max Latencies" => |thread, us| thread.max = Some(us),
+            "Histogram Overflows" => |thread, count| thread.over = count,
+            "Total" => {
+                self.totals = row.numbers()?;
+                return Ok(());
             }
-            "Max Latencies" => figures.each(threads, |thread, us| thread.max = Some(us))?,
-            "Histogram Overflows" => {
-                figures.each(threads, |thread, count| thread.over = count)?;
-                self.is_complete = true;
-            }
-            _ => {}
-        }
-        Ok(())
+            _ => return Ok(()),
+        };
+        self.is_complete |= row.name == "Histogram Overflows";
+        // The column of -H has no minimum and no mean.
+        row.put(&mut self.threads, true, put)
     }
 
     /// Takes `000007 000001\t000004`.
@@ -168,22 +159,15 @@ impl Text {
             return Err(no_histogram());
         }
         if !self.is_complete {
-            return Err(ExchangeError::NotOutput(
-                "the line '# Histogram Overflows:' is missing: the output broke off".to_owned(),
-            ));
+            return Err(ExchangeError::broken_off("# Histogram Overflows:"));
         }
         if self.has_sum() {
             self.threads.pop();
         }
         for (number, (thread, stated)) in (0_u32..).zip(self.threads.iter_mut().zip(&self.totals)) {
-            let counted = total(&thread.counts);
-            if counted != u128::from(*stated) {
-                return Err(ExchangeError::NotOutput(format!(
-                    "the counts of thread {number} add up to {counted}, '# Total:' says {stated}: lines are missing"
-                )));
-            }
+            thread.check(0, *stated, &format!("thread {number}"), "# Total:")?;
             // What a thread that never ran has in place of figures.
-            if counted == 0 && thread.over == 0 {
+            if thread.counts.is_empty() && thread.over == 0 {
                 (thread.min, thread.max, thread.mean) = (None, None, None);
             }
             if let Some(known) = self.status.iter().find(|known| known.number == number) {
@@ -203,7 +187,7 @@ impl Text {
         let is_sum = |of: fn(&Column) -> u128| others.iter().map(of).sum::<u128>() == of(last);
         others.len() > 1
             && last.min.is_none()
-            && is_sum(|column| total(&column.counts))
+            && is_sum(Column::counted)
             && is_sum(|column| column.over.into())
     }
 }
@@ -220,46 +204,6 @@ fn no_histogram() -> ExchangeError {
     ExchangeError::NotOutput(
         "there is no histogram in it: measure with -h US (and -q), 1000 for example".to_owned(),
     )
-}
-
-fn total(counts: &[(u64, u64)]) -> u128 {
-    counts.iter().map(|(_, count)| u128::from(*count)).sum()
-}
-
-/// A line of one figure for each thread.
-struct Figures<'a> {
-    line: usize,
-    name: &'a str,
-    text: &'a str,
-}
-
-impl Figures<'_> {
-    fn numbers(&self) -> Result<Vec<u64>, ExchangeError> {
-        let words = self.text.split_whitespace();
-        words.map(|word| latency(self.line, word)).collect()
-    }
-
-    fn each(
-        &self,
-        threads: &mut [Column],
-        put: impl Fn(&mut Column, u64),
-    ) -> Result<(), ExchangeError> {
-        let numbers = self.numbers()?;
-        // The column of -H has no minimum and no mean.
-        if numbers.len() != threads.len() && numbers.len() + 1 != threads.len() {
-            let problem = format!(
-                "'# {}:' has {} figures for {} columns",
-                self.name,
-                numbers.len(),
-                threads.len()
-            );
-            return Err(ExchangeError::line(self.line, problem));
-        }
-        for (thread, number) in threads.iter_mut().zip(numbers) {
-            put(thread, number);
-        }
-        Ok(())
-    }
 }
 
 /// What a status line says of a thread: `T: 0 (10666) P:80 I:1000 C: …`.

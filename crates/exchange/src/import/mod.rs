@@ -6,9 +6,9 @@
 //! These tools count whole microseconds, so a latency of 7 µs stands for one from 7 to 8; nothing is known of a
 //! wake-up's time. What a file does not say is not made up: it is 0 or none, and a notice in the cell says so.
 
-pub mod cyclictest;
-pub mod oslat;
-pub mod rtla;
+mod cyclictest;
+mod oslat;
+mod rtla;
 mod run;
 mod words;
 
@@ -18,30 +18,25 @@ use jiff::Timestamp;
 
 use crate::error::ExchangeError;
 
-/// A tool whose results can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// cyclictest of rt-tests: `-h` or `-H`, or `--json` with a histogram.
-    Cyclictest,
-    /// oslat of rt-tests.
-    Oslat,
-    /// `rtla timerlat hist` or `rtla osnoise hist`.
-    Rtla,
-}
+/// The tools whose results can be read: cyclictest (`-h` or `-H`, or `--json` with a histogram) and oslat of rt-tests,
+/// `rtla timerlat hist` and `rtla osnoise hist`.
+pub const TOOLS: [&str; 3] = ["cyclictest", "oslat", "rtla"];
 
-impl Tool {
-    /// Reads what the tool printed.
-    ///
-    /// # Errors
-    ///
-    /// [`ExchangeError::Line`] with the line that is not as the tool prints it, [`ExchangeError::NotOutput`] if what
-    /// matters is not there at all.
-    pub fn read(self, text: &str) -> Result<Foreign, ExchangeError> {
-        match self {
-            Self::Cyclictest => cyclictest::read(text),
-            Self::Oslat => oslat::read(text),
-            Self::Rtla => rtla::read(text),
-        }
+/// Reads what one of [`TOOLS`] printed.
+///
+/// # Errors
+///
+/// [`ExchangeError::Line`] with the line that is not as the tool prints it, [`ExchangeError::NotOutput`] if what
+/// matters is not there at all.
+pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
+    match tool {
+        "cyclictest" => cyclictest::read(text),
+        "oslat" => oslat::read(text),
+        "rtla" => rtla::read(text),
+        other => Err(ExchangeError::NotOutput(format!(
+            "{other} is none of {}",
+            TOOLS.join(", ")
+        ))),
     }
 }
 
@@ -98,6 +93,27 @@ pub struct Column {
     pub max: Option<u64>,
     /// The mean.
     pub mean: Option<Mean>,
+}
+
+impl Column {
+    /// Returns how many latencies are in the histogram.
+    fn counted(&self) -> u128 {
+        self.counts
+            .iter()
+            .map(|(_, count)| u128::from(*count))
+            .sum()
+    }
+
+    /// Checks what the histogram's foot says of how many latencies it counts, those beyond it included or not.
+    fn check(&self, beyond: u64, stated: u64, name: &str, foot: &str) -> Result<(), ExchangeError> {
+        let counted = self.counted() + u128::from(beyond);
+        if counted == u128::from(stated) {
+            return Ok(());
+        }
+        Err(ExchangeError::NotOutput(format!(
+            "the counts of {name} add up to {counted}, '{foot}' says {stated}: lines are missing"
+        )))
+    }
 }
 
 /// A mean as a file tells it.

@@ -5,7 +5,7 @@
 //! both are µs that something took too long; each of the first bucket is a turn that nothing interrupted. They can't
 //! be a run of `gap`, which is the same measurement: that keeps the time of every gap, and oslat has none.
 
-use super::words::{Json, latency, number, shown};
+use super::words::{Json, Row, latency, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -16,7 +16,7 @@ const NAME: &str = "oslat";
 ///
 /// # Errors
 ///
-/// As [`super::Tool::read`].
+/// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut foreign = match Json::read(text, NAME)? {
         Some(json) => from_json(&json)?,
@@ -35,22 +35,9 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
     let mut foreign = json.head(NAME);
     let mut threads = Vec::new();
     for thread in json.threads()? {
-        let counts = thread.histogram()?;
-        let max = thread.latency("max")?;
         let seconds = thread.fraction("duration").unwrap_or(0.0);
         note_duration(&mut foreign, seconds);
-        let column = Column {
-            cpu: thread.number("cpu").and_then(|cpu| u32::try_from(cpu).ok()),
-            counts,
-            min: Some(thread.latency("min")?),
-            max: Some(max),
-            mean: thread
-                .fraction("avg")
-                .filter(|avg| avg.is_finite())
-                .map(Mean::Rounded),
-            ..Column::default()
-        };
-        threads.push(column);
+        threads.push(thread.column()?);
     }
     foreign.series.push(series(threads));
     Ok(foreign)
@@ -66,50 +53,49 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
         if let Some(version) = content.strip_prefix("oslat V ") {
             foreign.tool = format!("{NAME} {}", version.trim());
         }
-        let Some((name, values)) = content.split_once(':') else {
+        let Some((name, text)) = content.split_once(':') else {
             continue;
         };
         let name = name.trim();
+        let row = Row { line, name, text };
         if name == "Core" {
-            let cpus = values.split_whitespace().map(|word| number(line, word));
-            let cpus: Vec<u64> = cpus.collect::<Result<_, _>>()?;
-            let cpus = cpus.into_iter().map(|cpu| Column {
+            let cpus = row.numbers()?.into_iter().map(|cpu| Column {
                 cpu: u32::try_from(cpu).ok(),
                 ..Column::default()
             });
             threads = cpus.take(super::words::MOST_THREADS).collect();
             continue;
         }
-        if threads.is_empty() {
+        let Some(first) = threads.first() else {
+            continue;
+        };
+        if let Some(us) = name.strip_suffix("(us)") {
+            let us = latency(line, us)?;
+            if first.counts.last().is_some_and(|(last, _)| *last >= us) {
+                let problem = format!("the value {us} does not rise above the one before");
+                return Err(ExchangeError::line(line, problem));
+            }
+            row.put(&mut threads, false, |thread, count| {
+                thread.counts.push((us, count));
+            })?;
             continue;
         }
-        let row = Row { line, values };
-        match name.strip_suffix("(us)") {
-            Some(us) => {
-                let us = latency(line, us)?;
-                let counts = row.numbers(threads.len())?;
-                for (thread, count) in threads.iter_mut().zip(counts) {
-                    let rises = thread.counts.last().is_none_or(|(last, _)| *last < us);
-                    if !rises {
-                        let problem = format!("the value {us} does not rise above the one before");
-                        return Err(ExchangeError::line(line, problem));
-                    }
-                    thread.counts.push((us, count));
+        match name {
+            "Minimum" => row.put(&mut threads, false, |thread, us| thread.min = Some(us))?,
+            "Maximum" => row.put(&mut threads, false, |thread, us| thread.max = Some(us))?,
+            "Average" => {
+                for (thread, word) in threads.iter_mut().zip(row.words()) {
+                    let mean = word.parse().ok().filter(|mean: &f64| mean.is_finite());
+                    let problem = || format!("'{}' is no number", shown(word));
+                    let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
+                    thread.mean = Some(Mean::Rounded(mean));
                 }
             }
-            None => {
-                let threads = &mut threads[..];
-                match name {
-                    "Minimum" => row.put(threads, |thread, us| thread.min = Some(us))?,
-                    "Maximum" => row.put(threads, |thread, us| thread.max = Some(us))?,
-                    "Average" => row.means(threads)?,
-                    "Duration" => {
-                        let seconds = row.words().next().and_then(|word| word.parse().ok());
-                        note_duration(&mut foreign, seconds.unwrap_or(0.0));
-                    }
-                    _ => {}
-                }
+            "Duration" => {
+                let seconds = row.words().next().and_then(|word| word.parse().ok());
+                note_duration(&mut foreign, seconds.unwrap_or(0.0));
             }
+            _ => {}
         }
     }
     if threads.iter().all(|thread| thread.counts.is_empty()) {
@@ -118,9 +104,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
         ));
     }
     if threads.iter().any(|thread| thread.max.is_none()) {
-        return Err(ExchangeError::NotOutput(
-            "the line 'Maximum:' is missing: the output broke off".to_owned(),
-        ));
+        return Err(ExchangeError::broken_off("Maximum:"));
     }
     foreign.series.push(series(threads));
     Ok(foreign)
@@ -149,55 +133,5 @@ fn note_duration(foreign: &mut Foreign, seconds: f64) {
     if (0.0..1e9).contains(&seconds) && seconds > 0.0 {
         let ns = (seconds * 1e9) as u64;
         foreign.duration_ns = Some(foreign.duration_ns.map_or(ns, |known| known.max(ns)));
-    }
-}
-
-/// One line of figures, one for each CPU, then the unit.
-struct Row<'a> {
-    line: usize,
-    values: &'a str,
-}
-
-impl<'a> Row<'a> {
-    fn words(&self) -> impl Iterator<Item = &'a str> {
-        let values = self.values.split('(').next().unwrap_or_default();
-        values.split_whitespace()
-    }
-
-    fn numbers(&self, due: usize) -> Result<Vec<u64>, ExchangeError> {
-        let numbers: Vec<u64> = self
-            .words()
-            .map(|word| number(self.line, word))
-            .collect::<Result<_, _>>()?;
-        if numbers.len() == due {
-            return Ok(numbers);
-        }
-        let problem = format!(
-            "'{}' is not one figure for each of {due} CPUs",
-            shown(self.values)
-        );
-        Err(ExchangeError::line(self.line, problem))
-    }
-
-    fn put(
-        &self,
-        threads: &mut [Column],
-        put: impl Fn(&mut Column, u64),
-    ) -> Result<(), ExchangeError> {
-        let numbers = self.numbers(threads.len())?;
-        for (thread, us) in threads.iter_mut().zip(numbers) {
-            put(thread, latency(self.line, &us.to_string())?);
-        }
-        Ok(())
-    }
-
-    fn means(&self, threads: &mut [Column]) -> Result<(), ExchangeError> {
-        for (thread, word) in threads.iter_mut().zip(self.words()) {
-            let mean: Option<f64> = word.parse().ok().filter(|mean: &f64| mean.is_finite());
-            let problem =
-                || ExchangeError::line(self.line, format!("'{}' is no number", shown(word)));
-            thread.mean = Some(Mean::Rounded(mean.ok_or_else(problem)?));
-        }
-        Ok(())
     }
 }

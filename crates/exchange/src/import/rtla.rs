@@ -13,7 +13,7 @@ use crate::error::ExchangeError;
 ///
 /// # Errors
 ///
-/// As [`super::Tool::read`].
+/// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut foreign = Foreign {
         tool: "rtla".to_owned(),
@@ -217,26 +217,13 @@ impl Table {
     }
 
     /// Puts the columns of each kind together.
-    fn series(mut self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
+    fn series(self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
         if !self.is_complete {
-            return Err(ExchangeError::NotOutput(
-                "the line 'over:' is missing: the output broke off".to_owned(),
-            ));
+            return Err(ExchangeError::broken_off("over:"));
         }
-        for ((kind, column), stated) in self.columns.iter_mut().zip(&self.stated) {
-            let counted: u128 = column
-                .counts
-                .iter()
-                .map(|(_, count)| u128::from(*count))
-                .sum();
-            if counted + u128::from(column.over) != u128::from(*stated) {
-                return Err(ExchangeError::NotOutput(format!(
-                    "the counts of {}-{:03} add up to {}, 'count:' says {stated}: lines are missing",
-                    kind.heading(),
-                    column.cpu.unwrap_or(0),
-                    counted + u128::from(column.over)
-                )));
-            }
+        for ((kind, column), stated) in self.columns.iter().zip(&self.stated) {
+            let name = format!("{}-{:03}", kind.heading(), column.cpu.unwrap_or(0));
+            column.check(column.over, *stated, &name, "count:")?;
         }
         let series = Kind::ALL.into_iter().filter_map(|kind| {
             let own = self.columns.iter().filter(|(of, _)| *of == kind);

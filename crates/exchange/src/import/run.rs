@@ -60,10 +60,9 @@ pub fn run(
     command: Vec<String>,
     now: Timestamp,
 ) -> Result<Imported, ExchangeError> {
-    let mut cells = Vec::new();
-    for (id, series) in (1..).zip(&foreign.series) {
-        cells.push(cell(foreign, series, id, interval_us, now)?);
-    }
+    let series = (1..).zip(&foreign.series);
+    let cells = series.map(|(id, series)| cell(foreign, series, id, interval_us, now));
+    let cells: Vec<(Cell, Samples)> = cells.collect::<Result<_, _>>()?;
     let first = foreign
         .series
         .first()
@@ -80,10 +79,7 @@ pub fn run(
         settings: Vec::new(),
         study: None,
         start_engine: false,
-        cells: cells
-            .iter()
-            .map(|(cell, _): &(Cell, _)| cell.plan.clone())
-            .collect(),
+        cells: cells.iter().map(|(cell, _)| cell.plan.clone()).collect(),
     };
     // A folder that is not there has no files: the machine on which this is read is another one.
     let unknown = Source::at("/nonexistent/imported");
@@ -121,7 +117,6 @@ fn cell(
             value: missed(column, interval_ns) as f64,
         });
         facts.extend(of_thread(&labels, column, interval_ns));
-        let counts = column.counts.iter();
         let envelope = (sums.woken > 0).then_some(Bin {
             bin: 0,
             n: sums.woken,
@@ -129,13 +124,12 @@ fn cell(
             min: sums.min_ns,
             max: sums.max_ns,
         });
+        let counts = column.counts.iter().map(|(us, count)| Count {
+            value: us * US,
+            count: *count,
+        });
         samples.sets.push(SetSamples {
-            counts: counts
-                .map(|(us, count)| Count {
-                    value: us * US,
-                    count: *count,
-                })
-                .collect(),
+            counts: counts.collect(),
             envelope: envelope.into_iter().collect(),
             ..SetSamples::default()
         });
@@ -145,10 +139,7 @@ fn cell(
         agent: Agent {
             version: foreign.tool.clone(),
             environment: "linux".to_owned(),
-            sha256: String::new(),
-            emulated: false,
-            accelerator: None,
-            kernel: None,
+            ..Agent::default()
         },
         preparation: Preparation {
             cpu: series.threads.first().and_then(|column| column.cpu),
@@ -216,12 +207,8 @@ impl Sums {
     /// Adds up; says what contradicts itself.
     fn of(column: &Column) -> Result<Self, String> {
         let many = || "its counts add up to more than any measurement has".to_owned();
-        let counted = column
-            .counts
-            .iter()
-            .try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
-        let woken = counted.and_then(|counted| counted.checked_add(column.over));
-        let woken = woken.ok_or_else(many)?;
+        let woken = u64::try_from(column.counted() + u128::from(column.over));
+        let woken = woken.map_err(|_| many())?;
         let least = column.counts.first().map(|(us, _)| *us);
         let most = column.counts.last().map(|(us, _)| *us);
         let min = column.min.or(least).unwrap_or(column.limit);
@@ -239,13 +226,11 @@ impl Sums {
                 column.over, column.limit
             ));
         }
-        let counted_us = column.counts.iter().try_fold(0_u64, |sum, (us, count)| {
-            us.checked_mul(*count)
-                .and_then(|product| sum.checked_add(product))
+        let mut counts = column.counts.iter();
+        let counted_ns = counts.try_fold(0_u64, |sum, (us, count)| {
+            sum.checked_add(us.checked_mul(US)?.checked_mul(*count)?)
         });
-        let counted_ns = counted_us
-            .and_then(|us| us.checked_mul(US))
-            .ok_or_else(many)?;
+        let counted_ns = counted_ns.ok_or_else(many)?;
         let uncounted_ns = uncounted_ns(column, woken, counted_ns, max).ok_or_else(many)?;
         Ok(Self {
             woken,
@@ -302,15 +287,12 @@ fn head(labels: &Labels, column: &Column, interval_ns: u64, sums: &Sums) -> SetH
 
 /// Returns how many activations were missed, as each latency and the interval tell.
 fn missed(column: &Column, interval_ns: u64) -> u64 {
-    let missed = column
-        .counts
-        .iter()
-        .map(|(us, count)| missed_by(us * US, interval_ns).saturating_mul(*count));
-    let missed_beyond = missed_by(column.limit.saturating_mul(US), interval_ns);
-    missed.fold(
-        missed_beyond.saturating_mul(column.over),
-        u64::saturating_add,
-    )
+    let beyond = (column.limit, column.over);
+    let counts = column.counts.iter().chain([&beyond]);
+    let missed = |(us, count): &(u64, u64)| {
+        missed_by(us.saturating_mul(US), interval_ns).saturating_mul(*count)
+    };
+    counts.map(missed).fold(0, u64::saturating_add)
 }
 
 /// Returns the policy of a thread, as its priority tells.
@@ -332,14 +314,17 @@ fn of_thread(labels: &Labels, column: &Column, interval_ns: u64) -> Vec<Fact> {
         ("interval", Some(format!("{interval_ns} ns"))),
         ("scheduling policy", Some(policy(column).to_owned())),
     ];
-    let told = told.into_iter().filter_map(|(name, value)| {
-        Some(Fact {
-            name: name.to_owned(),
-            labels: labels.clone(),
-            value: value?,
-        })
-    });
-    told.collect()
+    let told = told.into_iter();
+    told.filter_map(|(name, value)| Some(fact(name, labels, &value?)))
+        .collect()
+}
+
+fn fact(name: &str, labels: &Labels, value: &str) -> Fact {
+    Fact {
+        name: name.to_owned(),
+        labels: labels.clone(),
+        value: value.to_owned(),
+    }
 }
 
 fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPlan {
@@ -377,16 +362,11 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPl
 }
 
 fn facts(foreign: &Foreign) -> Vec<Fact> {
-    let command = foreign.command.as_ref().map(|command| Fact {
-        name: "command".to_owned(),
-        labels: Labels::default(),
-        value: command.clone(),
-    });
-    let told = foreign.facts.iter().map(|(name, value)| Fact {
-        name: name.clone(),
-        labels: Labels::default(),
-        value: value.clone(),
-    });
+    let of_all = Labels::default();
+    let command = foreign.command.as_ref();
+    let command = command.map(|command| fact("command", &of_all, command));
+    let told = foreign.facts.iter();
+    let told = told.map(|(name, value)| fact(name, &of_all, value));
     command.into_iter().chain(told).collect()
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::fmt::strtime;
 use serde_json::{Map, Value};
 
-use super::Foreign;
+use super::{Column, Foreign, Mean};
 use crate::error::ExchangeError;
 
 /// The longest latency that is believed, in µs: some 31 years. A file with more is no output of these tools,
@@ -22,7 +22,11 @@ pub(super) fn number(line: usize, text: &str) -> Result<u64, ExchangeError> {
 
 /// Reads a latency in µs.
 pub(super) fn latency(line: usize, text: &str) -> Result<u64, ExchangeError> {
-    let us = number(line, text)?;
+    believed(line, number(line, text)?)
+}
+
+/// Refuses a latency that can't be one.
+fn believed(line: usize, us: u64) -> Result<u64, ExchangeError> {
     if us > LONGEST_US {
         let problem = format!("a latency of {us} µs is more than any measurement lasts");
         return Err(ExchangeError::line(line, problem));
@@ -37,6 +41,47 @@ pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// One line of figures, one for each thread or CPU.
+pub(super) struct Row<'a> {
+    /// Number of the line.
+    pub line: usize,
+    /// What stands before the colon.
+    pub name: &'a str,
+    /// What stands behind it; in parentheses may be the unit.
+    pub text: &'a str,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn words(&self) -> impl Iterator<Item = &'a str> {
+        let figures = self.text.split('(').next().unwrap_or_default();
+        figures.split_whitespace()
+    }
+
+    /// Reads whole numbers.
+    pub(super) fn numbers(&self) -> Result<Vec<u64>, ExchangeError> {
+        self.words().map(|word| number(self.line, word)).collect()
+    }
+
+    /// Gives each thread its number, which is a latency or a count. A sum of all threads may have none.
+    pub(super) fn put(
+        &self,
+        threads: &mut [Column],
+        has_sum: bool,
+        put: impl Fn(&mut Column, u64),
+    ) -> Result<(), ExchangeError> {
+        let numbers = self.numbers()?;
+        let (found, due) = (numbers.len(), threads.len());
+        if found != due && !(has_sum && found + 1 == due) {
+            let problem = format!("'{}:' has {found} figures for {due} columns", self.name);
+            return Err(ExchangeError::line(self.line, problem));
+        }
+        for (thread, number) in threads.iter_mut().zip(numbers) {
+            put(thread, believed(self.line, number)?);
+        }
+        Ok(())
     }
 }
 
@@ -135,19 +180,32 @@ impl Thread<'_> {
         self.values.get(key).and_then(Value::as_u64)
     }
 
+    /// Returns its histogram with what is told of it.
+    pub(super) fn column(&self) -> Result<Column, ExchangeError> {
+        let mean = self.fraction("avg").filter(|avg| avg.is_finite());
+        Ok(Column {
+            cpu: self.number("cpu").and_then(|cpu| u32::try_from(cpu).ok()),
+            counts: self.histogram()?,
+            min: Some(self.latency("min")?),
+            max: Some(self.latency("max")?),
+            mean: mean.map(Mean::Rounded),
+            ..Column::default()
+        })
+    }
+
     /// Returns any number.
     pub(super) fn fraction(&self, key: &str) -> Option<f64> {
         self.values.get(key).and_then(Value::as_f64)
     }
 
     /// Returns a latency that must be there.
-    pub(super) fn latency(&self, key: &str) -> Result<u64, ExchangeError> {
+    fn latency(&self, key: &str) -> Result<u64, ExchangeError> {
         let us = self.number(key).filter(|us| *us <= LONGEST_US);
         us.ok_or_else(|| self.problem(&format!("has no '{key}' that could be one")))
     }
 
     /// Returns values and counts of the histogram, rising.
-    pub(super) fn histogram(&self) -> Result<Vec<(u64, u64)>, ExchangeError> {
+    fn histogram(&self) -> Result<Vec<(u64, u64)>, ExchangeError> {
         let histogram = self.values.get("histogram").and_then(Value::as_object);
         let histogram = histogram.ok_or_else(|| self.problem("has no histogram"))?;
         let mut counts = Vec::new();

@@ -1,9 +1,6 @@
 //! What is exported is laid out as the tools themselves do it.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
-use crate::common::{self, JSON, LIVE, QUIET, imported, latencies};
+use crate::common::{self, JSON, QUIET, imported, latencies};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use tare_exchange::Latencies;
@@ -12,7 +9,7 @@ use tare_exchange::export::cyclictest::{
     status_lines, up, values,
 };
 use tare_exchange::export::{csv, hgrm::hgrm};
-use tare_exchange::import::Tool;
+use tare_exchange::import::read;
 use tare_results::model::{
     Count, Event, Fact, Labels, Record, Samples, SetHead, SetSamples, Unit as TimeUnit, Value,
 };
@@ -84,7 +81,7 @@ fn thread(number: u32, all: &[u64], (record, samples): &mut (Record, Samples)) {
 
 /// Makes a cell that has no thread yet.
 fn no_thread() -> (Record, Samples) {
-    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let made = imported(&read("cyclictest", QUIET).unwrap());
     let mut program = common::record(&made, 0).programs[0].clone();
     program.facts.clear();
     let record = Record {
@@ -243,7 +240,7 @@ fn the_json_begins_as_cyclictest_s_and_says_more() {
 
 #[test]
 fn the_json_is_cyclictest_s_line_by_line() {
-    let foreign = Tool::Cyclictest.read(JSON).unwrap();
+    let foreign = read("cyclictest", JSON).unwrap();
     let text = json(
         &head(),
         &latencies(&imported(&foreign), 0),
@@ -326,7 +323,7 @@ fn phases_have_their_number_and_what_was_before_their_load_is_marked() {
         "thread=0 phase=1",
         "thread=0 phase=1 between=yes",
     ];
-    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
+    let made = imported(&read("cyclictest", QUIET).unwrap());
     let record = Record {
         programs: common::record(&made, 0).programs.clone(),
         sets: labels.map(set).into(),
@@ -366,61 +363,6 @@ fn phases_have_their_number_and_what_was_before_their_load_is_marked() {
     );
 }
 
-/// What plots of latency are made with: the rows to a table, the greatest latency, one file for each core.
-const PLOT: &str = r##"
-set -e
-cat > output
-max=$(grep "Max Latencies" output | tr " " "\n" | sort -n | tail -1 | sed s/^0*//)
-grep -v -e "^#" -e "^$" output | tr " " "\t" > histogram
-cores=$(awk 'NR == 1 { print NF - 1 }' histogram)
-echo "max=$max cores=$cores rows=$(wc -l < histogram)"
-for i in $(seq 1 "$cores"); do
-    column=$(expr "$i" + 1)
-    cut -f1,"$column" histogram > "histogram$i"
-    echo "core $i: $(awk '{ n += $2; if ($2 > 0) last = $1 } END { print n + 0, last + 0 }' "histogram$i")"
-    echo "max $i: $(grep 'Max Latencies' output | cut -d: -f2 | awk -v i="$i" '{ print $i + 0 }')"
-done
-"##;
-
-/// Runs the plot script over a text.
-fn plot(text: &str) -> String {
-    let place = tempfile::tempdir().unwrap();
-    let mut shell = Command::new("sh")
-        .args(["-c", PLOT])
-        .current_dir(place.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    shell
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(text.as_bytes())
-        .unwrap();
-    let output = shell.wait_with_output().unwrap();
-    assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn a_plot_script_reads_ours_as_it_reads_cyclictest_s() {
-    let ours = plot(&histogram(&two_latencies(), &style(10, false)));
-    assert_eq!(
-        ours,
-        "max=2500 cores=2 rows=10\ncore 1: 6 7\nmax 1: 2500\ncore 2: 3 9\nmax 2: 9\n"
-    );
-    // The same script on what cyclictest wrote, and on that after import and export.
-    let theirs = plot(QUIET);
-    let made = imported(&Tool::Cyclictest.read(QUIET).unwrap());
-    assert_eq!(
-        plot(&histogram(&latencies(&made, 0), &style(60, false))),
-        theirs
-    );
-    assert!(theirs.starts_with("max=165 cores=2 rows=60\n"), "{theirs}");
-    assert!(LIVE.contains("\u{1b}["));
-}
-
 proptest! {
     #[test]
     fn the_places_of_long_latencies_follow_from_what_was_missed(
@@ -441,11 +383,11 @@ proptest! {
     ) {
         let latencies = one_thread(&all);
         let text = histogram(&latencies, &style(size, false));
-        let made = imported(&Tool::Cyclictest.read(&text).unwrap());
+        let made = imported(&read("cyclictest", &text).unwrap());
         let again = histogram(&common::latencies(&made, 0), &style(size, false));
         prop_assert_eq!(text, again);
         let text = json(&head(), &latencies, size, Unit::Micros).unwrap();
-        let made = imported(&Tool::Cyclictest.read(&text).unwrap());
+        let made = imported(&read("cyclictest", &text).unwrap());
         let counts: Vec<u64> = all.iter().map(|ns| ns / 1_000 * 1_000).collect();
         prop_assert_eq!(&common::latencies(&made, 0)[0].counts, &Counts::from_samples(counts));
     }

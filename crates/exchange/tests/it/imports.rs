@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use tare_exchange::ExchangeError;
 use tare_exchange::export::cyclictest::{Histogram, Unit, histogram};
-use tare_exchange::import::{Tool, run};
+use tare_exchange::import::{TOOLS, read, run};
 use tare_results::{CellState, RunFolder};
 use tare_testkit::skip;
 
@@ -22,7 +22,7 @@ fn style(size: u64, all: bool) -> Histogram {
 #[test]
 fn cyclictest_s_histogram_comes_out_as_it_went_in() {
     for (text, size, all) in [(QUIET, 60, false), (LIVE, 40, true)] {
-        let foreign = Tool::Cyclictest.read(text).unwrap();
+        let foreign = read("cyclictest", text).unwrap();
         let made = histogram(&latencies(&imported(&foreign), 0), &style(size, all));
         assert_eq!(without_cycles(&made), without_cycles(text));
     }
@@ -30,7 +30,7 @@ fn cyclictest_s_histogram_comes_out_as_it_went_in() {
 
 #[test]
 fn status_lines_tell_interval_priority_and_id() {
-    let foreign = Tool::Cyclictest.read(LIVE).unwrap();
+    let foreign = read("cyclictest", LIVE).unwrap();
     let threads = &foreign.series[0].threads;
     let told: Vec<_> = threads
         .iter()
@@ -42,7 +42,7 @@ fn status_lines_tell_interval_priority_and_id() {
 
 #[test]
 fn json_tells_what_the_text_does_and_the_interval() {
-    let foreign = Tool::Cyclictest.read(JSON).unwrap();
+    let foreign = read("cyclictest", JSON).unwrap();
     let run = imported(&foreign);
     let threads = threads(&run, 0);
     assert_eq!(foreign.tool, "cyclictest 2.40");
@@ -61,7 +61,7 @@ fn json_tells_what_the_text_does_and_the_interval() {
 fn what_cyclictest_leaves_out_follows_from_its_latencies() {
     let text = "# Histogram\n000000 000090\n000001 000000\n# Total: 000000090\n# Min Latencies: 00000\n\
                 # Avg Latencies: 00250\n# Max Latencies: 02500\n# Histogram Overflows: 00010\n";
-    let foreign = Tool::Cyclictest.read(text).unwrap();
+    let foreign = read("cyclictest", text).unwrap();
     let made = imported(&foreign);
     let thread = &threads(&made, 0)[0];
     assert_eq!(
@@ -74,7 +74,7 @@ fn what_cyclictest_leaves_out_follows_from_its_latencies() {
         (25_000_000, 2_500_000)
     );
     let text = text.replace("000001 000000", "000001 000000\n000002 000000");
-    assert!(Tool::Cyclictest.read(&text).is_ok());
+    assert!(read("cyclictest", &text).is_ok());
     let now = Timestamp::UNIX_EPOCH;
     let error = run(&foreign, None, Vec::new(), now).unwrap_err();
     assert!(matches!(error, ExchangeError::NoInterval), "{error}");
@@ -83,8 +83,8 @@ fn what_cyclictest_leaves_out_follows_from_its_latencies() {
 #[test]
 fn oslat_s_turns_are_latencies_of_which_none_can_be_missed() {
     let (text, json) = (
-        Tool::Oslat.read(OSLAT).unwrap(),
-        Tool::Oslat.read(OSLAT_JSON).unwrap(),
+        read("oslat", OSLAT).unwrap(),
+        read("oslat", OSLAT_JSON).unwrap(),
     );
     assert_eq!(text.tool, "oslat 2.40");
     let (text, json) = (imported(&text), imported(&json));
@@ -103,7 +103,7 @@ fn oslat_s_turns_are_latencies_of_which_none_can_be_missed() {
 
 #[test]
 fn each_kind_of_timerlat_s_columns_is_a_cell() {
-    let made = imported(&Tool::Rtla.read(TIMERLAT).unwrap());
+    let made = imported(&read("rtla", TIMERLAT).unwrap());
     let names: Vec<_> = made
         .cells
         .iter()
@@ -122,7 +122,7 @@ fn each_kind_of_timerlat_s_columns_is_a_cell() {
         (thread.cpu, thread.woken, thread.max_ns),
         (Some(1), 10_000, 31_000)
     );
-    let made = imported(&Tool::Rtla.read(OSNOISE).unwrap());
+    let made = imported(&read("rtla", OSNOISE).unwrap());
     let noise = &threads(&made, 0)[1];
     assert_eq!((noise.woken, noise.uncounted, noise.missed), (3_322, 2, 0));
 }
@@ -130,15 +130,15 @@ fn each_kind_of_timerlat_s_columns_is_a_cell() {
 #[test]
 fn a_run_folder_is_written_and_read_back() {
     for (tool, text) in [
-        (Tool::Cyclictest, QUIET),
-        (Tool::Cyclictest, LIVE),
-        (Tool::Cyclictest, JSON),
-        (Tool::Oslat, OSLAT),
-        (Tool::Oslat, OSLAT_JSON),
-        (Tool::Rtla, TIMERLAT),
-        (Tool::Rtla, OSNOISE),
+        ("cyclictest", QUIET),
+        ("cyclictest", LIVE),
+        ("cyclictest", JSON),
+        ("oslat", OSLAT),
+        ("oslat", OSLAT_JSON),
+        ("rtla", TIMERLAT),
+        ("rtla", OSNOISE),
     ] {
-        let made = imported(&tool.read(text).unwrap());
+        let made = imported(&read(tool, text).unwrap());
         let place = tempfile::tempdir().unwrap();
         made.write(&place.path().join("run")).unwrap();
         let folder = RunFolder::open(&place.path().join("run")).unwrap();
@@ -162,7 +162,7 @@ fn the_installed_tools_are_read() {
     let words = "-q -H 200 -l 50 -t 2 -i 1000";
     match ran("cyclictest", words) {
         Some(text) => {
-            let foreign = Tool::Cyclictest.read(&text).unwrap();
+            let foreign = read("cyclictest", &text).unwrap();
             let made = histogram(&latencies(&imported(&foreign), 0), &style(200, true));
             assert_eq!(without_cycles(&made), without_cycles(&text));
         }
@@ -170,7 +170,7 @@ fn the_installed_tools_are_read() {
     }
     match ran("oslat", "-D 1 -c 0 -b 32") {
         Some(text) => {
-            let made = imported(&Tool::Oslat.read(&text).unwrap());
+            let made = imported(&read("oslat", &text).unwrap());
             assert!(threads(&made, 0)[0].woken > 0);
         }
         None => skip("oslat", "it does not run here"),
@@ -181,43 +181,47 @@ fn the_installed_tools_are_read() {
 fn other_text_is_refused_with_what_to_do() {
     for (tool, text, words) in [
         (
-            Tool::Cyclictest,
+            "cyclictest",
             "T: 0 (  1) P: 0 I:1000 C: 3 Min: 1 Act: 1 Avg: 1 Max: 1\n",
             "-h US",
         ),
-        (Tool::Cyclictest, "{\"thread\": {}}", "holds no thread"),
-        (Tool::Cyclictest, "{", "line 1: not JSON"),
-        (Tool::Cyclictest, "{\"a\": 1}", "no 'thread'"),
-        (Tool::Oslat, "", "'Core:'"),
+        ("cyclictest", "{\"thread\": {}}", "holds no thread"),
+        ("cyclictest", "{", "line 1: not JSON"),
+        ("cyclictest", "{\"a\": 1}", "no 'thread'"),
+        ("oslat", "", "'Core:'"),
         (
-            Tool::Oslat,
+            "oslat",
             "Core: 0\n 001 (us): x\n",
             "line 2: 'x' is no whole number",
         ),
-        (Tool::Oslat, "Core: 0 1\n 001 (us): 5\n", "each of 2 CPUs"),
-        (Tool::Rtla, "", "# RTLA timerlat histogram"),
-        (Tool::Rtla, "# RTLA timerlat histogram\n", "no line 'Index"),
         (
-            Tool::Rtla,
+            "oslat",
+            "Core: 0 1\n 001 (us): 5\n",
+            "has 1 figures for 2 columns",
+        ),
+        ("rtla", "", "# RTLA timerlat histogram"),
+        ("rtla", "# RTLA timerlat histogram\n", "no line 'Index"),
+        (
+            "rtla",
             "# RTLA timerlat histogram\nIndex Foo-1\n",
             "line 2: 'Foo-1' is no column",
         ),
         (
-            Tool::Rtla,
+            "rtla",
             "# RTLA timerlat histogram\n# Time unit is nanoseconds (ns)\n",
             "without --nano",
         ),
     ] {
-        let error = tool.read(text).unwrap_err().to_string();
+        let error = read(tool, text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
     for (tool, text, end, missing) in [
-        (Tool::Oslat, OSLAT, "     Maximum:", "'Maximum:' is missing"),
-        (Tool::Rtla, TIMERLAT, "over:", "'over:' is missing"),
-        (Tool::Rtla, OSNOISE, "over:", "'over:' is missing"),
+        ("oslat", OSLAT, "     Maximum:", "'Maximum:' is missing"),
+        ("rtla", TIMERLAT, "over:", "'over:' is missing"),
+        ("rtla", OSNOISE, "over:", "'over:' is missing"),
     ] {
         let broken = text.split(end).next().unwrap();
-        let error = tool.read(broken).unwrap_err().to_string();
+        let error = read(tool, broken).unwrap_err().to_string();
         assert!(error.contains(missing), "{error}");
     }
     // What stopped the trace stands below, without a sign before it.
@@ -226,18 +230,18 @@ fn other_text_is_refused_with_what_to_do() {
         TIMERLAT.split("ALL:").next().unwrap()
     );
     assert_eq!(
-        Tool::Rtla.read(&stopped).unwrap(),
-        Tool::Rtla.read(TIMERLAT).unwrap()
+        read("rtla", &stopped).unwrap(),
+        read("rtla", TIMERLAT).unwrap()
     );
     let broken = TIMERLAT.replace("count:    10000", "count:    10001");
-    let error = Tool::Rtla.read(&broken).unwrap_err().to_string();
+    let error = read("rtla", &broken).unwrap_err().to_string();
     assert!(error.contains("IRQ-000 add up to 10000"), "{error}");
 }
 
 /// Reads a text as the output of every tool, and makes a run of what is believed.
 fn try_all(text: &str) {
-    for tool in [Tool::Cyclictest, Tool::Oslat, Tool::Rtla] {
-        let Ok(foreign) = tool.read(text) else {
+    for tool in TOOLS {
+        let Ok(foreign) = read(tool, text) else {
             continue;
         };
         let now = Timestamp::UNIX_EPOCH;

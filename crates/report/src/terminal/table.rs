@@ -97,6 +97,14 @@ impl Table {
         widths
     }
 
+    /// Returns it as text without colour, without a line feed at its end.
+    #[must_use]
+    pub fn text(&self, width: usize) -> String {
+        let mut page = Page::new(width, false);
+        self.write(&mut page);
+        page.text.trim_end().to_owned()
+    }
+
     /// Writes it onto a page.
     pub(super) fn write(&self, page: &mut Page) {
         let widths = self.widths(page.width);

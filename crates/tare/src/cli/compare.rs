@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tare_report::compare::ShiftGate;
+
+/// What can be compared within a run.
+pub const BY: [&str; 2] = ["target", "load"];
 
 /// The arguments of `tare compare`.
 #[derive(Debug, Args)]
@@ -15,13 +18,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "NEW", num_args = 1.., required_unless_present_any = ["by", "itself"])]
     pub to: Vec<PathBuf>,
     /// Compare within one run: its first target or load with each other one
-    #[arg(
-        long,
-        value_name = "WHAT",
-        conflicts_with = "to",
-        hide_possible_values = true
-    )]
-    pub by: Option<By>,
+    #[arg(long, value_name = "WHAT", conflicts_with = "to", hide_possible_values = true, value_parser = BY)]
+    pub by: Option<String>,
     /// Measure this machine against itself, and print the rate of false alarms
     #[arg(long = "self", conflicts_with_all = ["base", "to", "by", "fail_if", "allow_single", "json", "markdown"])]
     pub itself: bool,
@@ -47,24 +45,4 @@ pub struct CompareArguments {
     /// Print the comparison as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-}
-
-/// What is compared within a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// Targets.
-    Target,
-    /// Loads.
-    Load,
-}
-
-impl By {
-    /// Returns the word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Target => "target",
-            Self::Load => "load",
-        }
-    }
 }

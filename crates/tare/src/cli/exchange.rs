@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tare_exchange::import::TOOLS;
 
 /// The arguments of `tare export`.
 #[derive(Debug, Args)]
@@ -52,8 +53,8 @@ pub enum Format {
 pub struct ImportArguments {
     /// Tool that wrote the file: cyclictest (-h, -H or --json), oslat (text or --json), rtla (timerlat
     /// hist, osnoise hist)
-    #[arg(value_name = "TOOL", hide_possible_values = true)]
-    pub tool: ToolName,
+    #[arg(value_name = "TOOL", hide_possible_values = true, value_parser = TOOLS)]
+    pub tool: String,
     /// Its file; - for standard input
     pub file: PathBuf,
     /// Interval of the threads, if the file lacks it
@@ -62,15 +63,4 @@ pub struct ImportArguments {
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-TOOL]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-}
-
-/// A tool whose results can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ToolName {
-    /// cyclictest of rt-tests.
-    Cyclictest,
-    /// oslat of rt-tests.
-    Oslat,
-    /// rtla of the kernel's tools.
-    Rtla,
 }

@@ -4,14 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// The arguments of `tare kernel`.
-#[derive(Debug, Args)]
-pub struct KernelArguments {
-    /// What to do
-    #[command(subcommand)]
-    pub command: KernelCommand,
-}
-
 /// What to do with kernels.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
@@ -29,7 +21,10 @@ pub enum KernelCommand {
     /// Add your own kernel to the store
     Add(AddArguments),
     /// Remove a kernel that was fetched or added
-    Remove(RemoveArguments),
+    Remove {
+        /// Its name, as listed
+        name: String,
+    },
 }
 
 /// The arguments of `tare kernel fetch`.
@@ -60,11 +55,4 @@ pub struct AddArguments {
     /// else the host's]
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
-}
-
-/// The arguments of `tare kernel remove`.
-#[derive(Debug, Args)]
-pub struct RemoveArguments {
-    /// Its name, as listed
-    pub name: String,
 }

@@ -9,7 +9,7 @@ use tare_report::{Analysis, analyse, terminal as tables};
 use tare_results::RunFolder;
 
 use super::clean_up;
-use crate::cli::compare::CompareArguments;
+use crate::cli::compare::{BY, CompareArguments};
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
@@ -22,13 +22,14 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
         return itself::run(arguments, terminal);
     }
     clean_up(terminal);
-    let comparisons = match arguments.by {
+    let by = arguments.by.as_ref();
+    let comparisons = match by.and_then(|by| BY.into_iter().find(|known| known == by)) {
         Some(by) => {
             let [path] = arguments.base.as_slice() else {
                 let why = "--by compares within one run: give one folder".to_owned();
                 return Err(CommandError::Usage(why));
             };
-            let sides = sides_by(by.word(), &name(path), &read(path)?)?;
+            let sides = sides_by(by, &name(path), &read(path)?)?;
             let compared = sides.iter().map(|(base, new)| compare(base, new));
             compared.collect::<Result<_, _>>()?
         }

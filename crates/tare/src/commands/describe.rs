@@ -37,19 +37,22 @@ pub fn describe(plan: &Plan, host: &Host) -> String {
     lines.join("\n")
 }
 
-/// Describes what would be measured if more cells were added to a run.
-pub fn describe_more(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) -> String {
+/// Describes what is missing from a run, and what would be added to it.
+pub fn describe_missing(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) -> String {
     let missing = folder.missing().into_iter().cloned();
-    let added = counted(more.len(), "cell", "cells");
+    let added = match more.len() {
+        0 => String::new(),
+        n => format!(
+            "\n{} would be added to {}",
+            counted(n, "cell", "cells"),
+            folder.path().display()
+        ),
+    };
     let plan = Plan {
         cells: missing.chain(more).collect(),
         ..folder.plan().clone()
     };
-    format!(
-        "{}\n{added} would be added to {}",
-        describe(&plan, host),
-        folder.path().display()
-    )
+    describe(&plan, host) + &added
 }
 
 /// Says how long cells are estimated to take. What else runs on their CPU comes on top.
@@ -60,16 +63,6 @@ fn duration<'a>(cells: impl Iterator<Item = &'a CellPlan>, host: &Host) -> Strin
         true => format!("at least {human} on a busy CPU"),
         false => format!("about {human}"),
     }
-}
-
-/// Describes what is missing from a run.
-pub fn describe_missing(folder: &RunFolder, host: &Host) -> String {
-    let missing = folder.missing();
-    let plan = Plan {
-        cells: missing.into_iter().cloned().collect(),
-        ..folder.plan().clone()
-    };
-    describe(&plan, host)
 }
 
 /// Says what is going to happen, before the first cell.
@@ -106,26 +99,17 @@ pub fn counted(number: usize, one: &str, many: &str) -> String {
 /// Says that a workload shares its CPU with a load, where it does. A thread of real-time priority comes before the
 /// load's tasks: that they run beside it is what is measured.
 fn shared_cpu(plan: &Plan) -> Option<String> {
+    let shares = |load: Load| {
+        !load.is_idle()
+            && match load.cpus() {
+                Cpus::All => true,
+                Cpus::Others => false,
+                Cpus::These(cpus) => cpus.contains(plan.cpu),
+            }
+    };
     plan.cells.iter().find(|cell| {
-        if cell.work.rights.real_time.is_some() {
-            return false;
-        }
-        let loads = match &cell.phases[..] {
-            [] => std::slice::from_ref(&cell.load),
-            phases => phases,
-        };
-        let shares = |load: Load| {
-            !load.is_idle()
-                && match load.cpus() {
-                    Cpus::All => true,
-                    Cpus::Others => false,
-                    Cpus::These(cpus) => cpus.contains(plan.cpu),
-                }
-        };
-        loads
-            .iter()
-            .filter_map(|load| Load::parse(load).ok())
-            .any(shares)
+        let mut loads = loads(cell).iter().filter_map(|load| Load::parse(load).ok());
+        cell.work.rights.real_time.is_none() && loads.any(shares)
     })?;
     Some(format!(
         "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
@@ -133,6 +117,14 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
          load off that CPU",
         plan.cpu
     ))
+}
+
+/// Returns the loads of a cell, of which several run one after the other.
+pub fn loads(cell: &CellPlan) -> &[String] {
+    match &cell.phases[..] {
+        [] => std::slice::from_ref(&cell.load),
+        phases => phases,
+    }
 }
 
 /// Says what instances of each target get, where that is less than a process gets.

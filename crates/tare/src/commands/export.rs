@@ -1,7 +1,6 @@
 //! `tare export`: wake-ups of a run in the formats of other tools.
 
 use std::fs;
-use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use tare_exchange::export::cyclictest::{Head, Histogram, System, Unit, histogram, json};
@@ -12,8 +11,8 @@ use tare_results::model::{Cell, Record, Samples, SetHead};
 use tare_results::{CellState, RunFolder};
 use tare_stats::{Counts, StatsError};
 
-use super::clean_up;
-use super::run_folder::RUNS;
+use super::run_folder::open;
+use super::{clean_up, write};
 use crate::cli::exchange::{ExportArguments, Format};
 use crate::error::CommandError;
 use crate::exit;
@@ -26,13 +25,7 @@ pub fn run(arguments: &ExportArguments, terminal: &Terminal) -> Result<u8, Comma
         let why = "--response: a missed activation has no wake-up, so raw and events have nothing to say of it";
         return Err(CommandError::Usage(why.to_owned()));
     }
-    let path = match &arguments.run {
-        Some(path) => path.clone(),
-        None => RunFolder::newest(Path::new(RUNS)).ok_or_else(|| CommandError::NoRun {
-            folder: RUNS.into(),
-        })?,
-    };
-    let folder = RunFolder::open(&path)?;
+    let folder = open(arguments.run.as_deref())?;
     let cells = chosen(&folder, arguments)?;
     match (&arguments.output, &cells[..]) {
         (None, [cell]) => terminal.print(&content(&folder, cell, arguments, terminal)?)?,
@@ -216,11 +209,4 @@ fn suffix(format: Format) -> &'static str {
         Format::Raw => "raw.csv",
         Format::Events => "events.csv",
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    fs::write(path, text).map_err(|source| CommandError::Write {
-        path: path.to_owned(),
-        source,
-    })
 }

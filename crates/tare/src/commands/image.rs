@@ -6,7 +6,7 @@ use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_targets::instance::{Ending, Watcher};
 use tare_targets::unikernel::Image;
 
-use super::clean_up;
+use super::{clean_up, close};
 use crate::cli::ImageRunArguments;
 use crate::error::CommandError;
 use crate::exit;
@@ -38,9 +38,7 @@ pub fn run(arguments: &ImageRunArguments, terminal: &Terminal) -> Result<u8, Com
     };
     let ended = instance.watch(LIMIT, &interrupt, &mut console)?;
     let failed = console.failed;
-    for problem in guard.close().problems {
-        terminal.warn(&problem.to_string());
-    }
+    close(guard, terminal);
     match (failed, ended.how) {
         (Some(error), _) => Err(error),
         (None, Ending::Done) => Ok(exit::DONE),

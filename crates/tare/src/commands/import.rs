@@ -6,11 +6,12 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use tare_exchange::ExchangeError;
-use tare_exchange::import::{self, Tool};
+use tare_exchange::import;
 
-use super::clean_up;
+use super::describe::counted;
 use super::run_folder::new_path;
-use crate::cli::exchange::{ImportArguments, ToolName};
+use super::{clean_up, command_line};
+use crate::cli::exchange::ImportArguments;
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
@@ -21,21 +22,15 @@ const LONGEST: u64 = 1 << 30;
 /// Reads the file and writes the run folder.
 pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     clean_up(terminal);
-    let (tool, name) = match arguments.tool {
-        ToolName::Cyclictest => (Tool::Cyclictest, "cyclictest"),
-        ToolName::Oslat => (Tool::Oslat, "oslat"),
-        ToolName::Rtla => (Tool::Rtla, "rtla"),
-    };
     let text = read(&arguments.file).map_err(|source| ExchangeError::Read {
         path: arguments.file.clone(),
         source,
     })?;
-    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let imported = tool.read(&text).and_then(|foreign| {
+    let imported = import::read(&arguments.tool, &text).and_then(|foreign| {
         import::run(
             &foreign,
             arguments.interval,
-            command.collect(),
+            command_line(),
             Timestamp::now(),
         )
     });
@@ -43,7 +38,8 @@ pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, Comma
         file: arguments.file.clone(),
         source,
     })?;
-    let path = arguments.output.clone().unwrap_or_else(|| new_path(name));
+    let path = arguments.output.clone();
+    let path = path.unwrap_or_else(|| new_path(&arguments.tool));
     let folder = imported.write(&path)?;
     for notice in imported
         .cells
@@ -53,10 +49,7 @@ pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, Comma
     {
         terminal.note(notice);
     }
-    let cells = match imported.cells.len() {
-        1 => "1 cell".to_owned(),
-        n => format!("{n} cells"),
-    };
+    let cells = counted(imported.cells.len(), "cell", "cells");
     let path = folder.path().display();
     terminal.print(&format!(
         "imported {cells}: `tare report {path}` shows them"

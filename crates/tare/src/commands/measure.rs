@@ -19,10 +19,10 @@ use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, engine, spec};
 use tare_wire::cpus::Cpus;
 
-use super::describe::{counted, describe, describe_missing, describe_more, introduce};
+use super::describe::{counted, describe, describe_missing, introduce, loads};
 use super::host::Host;
 use super::run_folder::{judge, new_path, present};
-use super::{clean_up, realtime, resume};
+use super::{clean_up, close, command_line, realtime, resume};
 use crate::actions::{Action, Actions};
 use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
@@ -76,12 +76,14 @@ pub fn measure(
         Some(path) => {
             let mut folder = resume::open(path, &host.record)?;
             check_gates(&options.result.fail_if, folder.plan())?;
-            if let Some(runs) = request.more_runs {
-                let more = more_runs(folder.plan(), runs)?;
-                if options.dry_run {
-                    terminal.print(&describe_more(&folder, more, &host))?;
-                    return Ok(exit::DONE);
-                }
+            let more = request.more_runs.map(|runs| more_runs(folder.plan(), runs));
+            let more = more.transpose()?.unwrap_or_default();
+            if options.dry_run {
+                terminal.print(&describe_missing(&folder, more, &host))?;
+                return Ok(exit::DONE);
+            }
+            require(folder.plan(), &host)?;
+            if !more.is_empty() {
                 folder.extend(more)?;
             }
             folder
@@ -89,9 +91,7 @@ pub fn measure(
         None => {
             let plan = plan(&host)?;
             check_gates(&options.result.fail_if, &plan)?;
-            require_targets(&plan)?;
-            require_loads(&plan)?;
-            realtime::require(&plan, &host.record)?;
+            require(&plan, &host)?;
             if options.dry_run {
                 terminal.print(&describe(&plan, &host))?;
                 return Ok(exit::DONE);
@@ -101,22 +101,13 @@ pub fn measure(
             RunFolder::create(&path, &plan, &host.record)?
         }
     };
-    if options.dry_run {
-        terminal.print(&describe_missing(&folder, &host))?;
-        return Ok(exit::DONE);
-    }
-    require_targets(folder.plan())?;
-    require_loads(folder.plan())?;
-    realtime::require(folder.plan(), &host.record)?;
     introduce(&folder, &host, terminal);
 
     host.step_aside(terminal);
     let mut progress = Progress::new(&folder, Actions::new(request.actions, &guard), terminal);
     let tally = execute(&folder, &guard, &interrupt, &mut progress);
     progress.close(&interrupt);
-    for problem in guard.close().problems {
-        terminal.warn(&problem.to_string());
-    }
+    close(guard, terminal);
     let tally = match tally {
         Ok(tally) => tally,
         Err(error) => {
@@ -177,14 +168,18 @@ pub fn frame(
         cpu_reason: host.cpu_reason.clone(),
         settings,
         start_engine,
-        command: std::env::args_os()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: command_line(),
         study: None,
     }
 }
 
-/// Refuses to start if a target of the plan can't be used here.
+/// Refuses to start if a target, a load or a policy of the plan can't be used here.
+fn require(plan: &Plan, host: &Host) -> Result<(), CommandError> {
+    require_targets(plan)?;
+    require_loads(plan)?;
+    realtime::require(plan, &host.record)
+}
+
 fn require_targets(plan: &Plan) -> Result<(), CommandError> {
     let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
     for spec in specs {
@@ -194,33 +189,25 @@ fn require_targets(plan: &Plan) -> Result<(), CommandError> {
             _ => target.availability(),
         };
         if let Availability::Unusable { why, remedy } = availability {
-            return Err(CommandError::Unavailable {
-                target: spec.text.clone(),
-                why,
-                remedy,
-            });
+            let what = format!("the target '{spec}'");
+            return Err(CommandError::Unavailable { what, why, remedy });
         }
     }
     Ok(())
 }
 
-/// Refuses to start if a load of the plan can't run where its cells want it.
 fn require_loads(plan: &Plan) -> Result<(), CommandError> {
     let mut seen = BTreeSet::new();
     for cell in &plan.cells {
         if !seen.insert((&cell.target, &cell.load)) {
             continue;
         }
-        let loads = match &cell.phases[..] {
-            [] => std::slice::from_ref(&cell.load),
-            phases => phases,
-        };
         let place = spec::of(&cell.target)?.load_place();
-        for load in loads {
+        for load in loads(cell) {
             let parsed = Load::parse(load).map_err(ExperimentError::from)?;
             if let Err(Unavailable { why, remedy }) = availability(&parsed, place) {
-                let load = load.clone();
-                return Err(CommandError::LoadUnavailable { load, why, remedy });
+                let what = format!("the load '{load}'");
+                return Err(CommandError::Unavailable { what, why, remedy });
             }
         }
     }

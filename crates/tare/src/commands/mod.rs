@@ -23,8 +23,12 @@ pub mod run_study;
 pub mod study;
 pub mod targets;
 
-use tare_guard::{default_state_dir, sweep};
+use std::fs;
+use std::path::Path;
 
+use tare_guard::{Guard, default_state_dir, sweep};
+
+use crate::error::CommandError;
 use crate::terminal::Terminal;
 
 /// Undoes what killed commands left behind, and tells if there was something. Every command calls
@@ -39,4 +43,25 @@ fn clean_up(terminal: &Terminal) {
         // A command that starts something fails by this itself; one that only reads need not.
         Err(error) => terminal.warn(&error.to_string()),
     }
+}
+
+/// Ends what a command started, puts back what it changed, and warns of what that can't be done with.
+fn close(guard: Guard, terminal: &Terminal) {
+    for problem in guard.close().problems {
+        terminal.warn(&problem.to_string());
+    }
+}
+
+/// Returns the words of the command line, program name first.
+fn command_line() -> Vec<String> {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    words.collect()
+}
+
+/// Writes a file that was asked for.
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    fs::write(path, text).map_err(|source| CommandError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -16,7 +16,7 @@ use crate::error::CommandError;
 ///
 /// # Errors
 ///
-/// Returns [`CommandError::NoRealtime`] with what to do.
+/// Returns [`CommandError::Unavailable`] with what to do.
 pub fn require(plan: &Plan, machine: &MachineRecord) -> Result<(), CommandError> {
     plan.cells
         .iter()
@@ -37,11 +37,14 @@ fn of_cell(cell: &CellPlan, record: &MachineRecord) -> Result<(), CommandError> 
     };
     let refuse = |why: String, finding: &str| {
         let finding = record.findings.iter().find(|found| found.id == finding);
-        let remedy = finding.and_then(|found| found.remedy.clone());
-        Err(CommandError::NoRealtime {
-            policy: format!("SCHED_{}", asked.policy.name().to_uppercase()),
+        let remedy = finding.and_then(|found| found.remedy.as_deref());
+        Err(CommandError::Unavailable {
+            what: format!("SCHED_{}", asked.policy.name().to_uppercase()),
             why,
-            remedy: remedy.unwrap_or_else(|| "run tare with sudo".to_owned()),
+            remedy: format!(
+                "{}\n  or measure ordinary threads, which wait for others: --policy other",
+                remedy.unwrap_or("run tare with sudo")
+            ),
         })
     };
     if process.may_use_realtime.known() == Some(&false) && !by_limit {

@@ -1,6 +1,6 @@
 //! Where runs are kept, and how one is shown.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, tz::TimeZone};
 use tare_experiments::catalogue;
@@ -13,7 +13,21 @@ use crate::exit;
 use crate::terminal::Terminal;
 
 /// The folder in which runs are kept unless said otherwise, below the current one.
-pub const RUNS: &str = "tare-runs";
+const RUNS: &str = "tare-runs";
+
+/// Opens a run; the newest one if none is named.
+///
+/// # Errors
+///
+/// Returns [`CommandError::NoRun`] if there is none.
+pub fn open(path: Option<&Path>) -> Result<RunFolder, CommandError> {
+    let newest = || RunFolder::newest(Path::new(RUNS));
+    let path = path.map(Path::to_owned).or_else(newest);
+    let folder = RUNS.into();
+    Ok(RunFolder::open(
+        &path.ok_or(CommandError::NoRun { folder })?,
+    )?)
+}
 
 /// Names a new run folder by time and experiment.
 pub fn new_path(name: &str) -> PathBuf {

@@ -6,14 +6,14 @@ use tare_studies::explain::explain;
 use tare_studies::{Study, StudyError, Variant, included};
 
 use super::run_study::variant;
-use crate::cli::{StudyArguments, StudyCommand};
+use crate::cli::StudyCommand;
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
 /// Does what is asked for with study files.
-pub fn run(arguments: &StudyArguments, terminal: &Terminal) -> Result<u8, CommandError> {
-    match &arguments.command {
+pub fn run(command: &StudyCommand, terminal: &Terminal) -> Result<u8, CommandError> {
+    match command {
         StudyCommand::Check { files } => check(files, terminal),
         StudyCommand::Explain { study, quick } => {
             let study = find(study, variant(*quick))?;

@@ -83,7 +83,9 @@ fn a_missing_tool_is_told_before_anything_starts() {
     assert_eq!(output.status.code(), Some(5));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("the load 'dd+hackbench' can't run here: hackbench is in no folder of PATH"),
+        said.contains(
+            "the load 'dd+hackbench' can't be used here: hackbench is in no folder of PATH"
+        ),
         "{said}"
     );
     assert!(

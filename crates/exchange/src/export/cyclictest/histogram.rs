@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Unit, mean};
+use super::lines::least;
+use super::{Unit, mean, rows_below};
 use crate::latencies::Latencies;
 
 /// Says how the histogram is to be.
@@ -117,26 +118,15 @@ struct Column {
 
 impl Column {
     fn of(latencies: &Latencies, style: &Histogram) -> Self {
-        let mut values: Vec<(u64, u64)> = Vec::new();
-        let (mut total, mut over) = (0, latencies.thread.uncounted);
-        for (ns, count) in latencies.counts.iter() {
-            let value = style.unit.of(ns);
-            if value >= style.size {
-                over += count;
-                continue;
-            }
-            total += count;
-            match values.last_mut() {
-                Some((last, sum)) if *last == value => *sum += count,
-                _ => values.push((value, count)),
-            }
-        }
+        let values = rows_below(&latencies.counts, style.size, style.unit);
+        let total = values.iter().map(|(_, count)| count).sum();
+        let over = latencies.thread.uncounted + latencies.counts.total() - total;
         // cyclictest keeps as many as the histogram has values.
         let most = usize::try_from(style.size.min(over)).unwrap_or(usize::MAX);
         Self {
             values,
             total,
-            min: super::lines::least(&latencies.thread, style.unit),
+            min: least(latencies.thread.woken, latencies.thread.min_ns, style.unit),
             mean: mean(latencies, style.unit),
             max: style.unit.of(latencies.thread.max_ns),
             over,

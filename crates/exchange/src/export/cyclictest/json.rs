@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use tare_stats::{Counts, Quantile, QuantileEstimate, Response, StatsError};
+use tare_stats::{Quantile, QuantileEstimate, Response, StatsError};
 
-use super::{Unit, sum};
+use super::lines::least;
+use super::{Unit, rows_below, sum};
 use crate::latencies::Latencies;
 
 /// What stands above the threads.
@@ -112,7 +113,9 @@ fn thread(
         "    \"{}\": {{\n      \"histogram\": {{",
         thread.number
     );
-    let mut values = values(&latencies.counts, size, unit).into_iter().peekable();
+    let mut values = rows_below(&latencies.counts, size, unit)
+        .into_iter()
+        .peekable();
     let is_empty = values.peek().is_none();
     while let Some((value, count)) = values.next() {
         let comma = if values.peek().is_some() { "," } else { "" };
@@ -128,7 +131,7 @@ fn thread(
         "      }},\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {mean:.2},\n      \
          \"cpu\": {},\n      \"node\": {},\n      \"missed\": {},\n",
         thread.woken,
-        super::lines::least(thread, unit),
+        least(thread.woken, thread.min_ns, unit),
         unit.of(thread.max_ns),
         id(thread.cpu),
         id(latencies.node),
@@ -157,20 +160,6 @@ fn thread(
         "      \"service_ns\": {service_ns},\n      \"response_ns\": {response_ns}\n"
     );
     Ok(())
-}
-
-/// Adds up the counts of values below `size`.
-fn values(counts: &Counts, size: u64, unit: Unit) -> Vec<(u64, u64)> {
-    let mut values: Vec<(u64, u64)> = Vec::new();
-    for (ns, count) in counts.iter() {
-        let value = unit.of(ns);
-        match values.last_mut() {
-            Some((last, sum)) if *last == value => *sum += count,
-            _ if value < size => values.push((value, count)),
-            _ => break,
-        }
-    }
-    values
 }
 
 /// Writes figures as an object on one line; what the sample cannot carry is null.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Unit, mean};
-use crate::latencies::{Latencies, Thread};
+use crate::latencies::Latencies;
 
 /// The least latency that cyclictest shows before the first wake-up, in its unit.
 const NOTHING_YET: u64 = 1_000_000;
@@ -73,18 +73,7 @@ pub fn up(threads: usize) -> String {
 /// Returns the status line of a thread.
 #[must_use]
 pub fn status(state: &State, unit: Unit) -> String {
-    let is_new = state.woken == 0;
-    let figures = Figures {
-        min: if is_new {
-            NOTHING_YET
-        } else {
-            unit.of(state.min_ns)
-        },
-        last: unit.of(state.last_ns),
-        mean: unit.of(state.mean_ns),
-        max: unit.of(state.max_ns),
-    };
-    line(state, figures, unit)
+    line(state, unit.of(state.mean_ns), unit)
 }
 
 /// Returns the status lines of threads that have ended; `last_ns` gives each one's last latency.
@@ -98,15 +87,12 @@ pub fn status_lines(threads: &[Latencies], last_ns: impl Fn(u32) -> u64, unit: U
             priority: thread.priority,
             interval_ns: thread.interval_ns,
             woken: thread.woken,
+            min_ns: thread.min_ns,
+            last_ns: last_ns(thread.number),
+            max_ns: thread.max_ns,
             ..State::default()
         };
-        let figures = Figures {
-            min: least(thread, unit),
-            last: unit.of(last_ns(thread.number)),
-            mean: mean(latencies, unit),
-            max: unit.of(thread.max_ns),
-        };
-        line(&state, figures, unit)
+        line(&state, mean(latencies, unit), unit)
     });
     lines.collect()
 }
@@ -173,34 +159,22 @@ pub fn values(thread: u32, latencies_ns: &[u64], reduction: usize, unit: Unit) -
     text
 }
 
-/// What a status line shows in the unit.
-struct Figures {
-    min: u64,
-    last: u64,
-    mean: u64,
-    max: u64,
-}
-
-fn line(state: &State, figures: Figures, unit: Unit) -> String {
+/// Writes a status line; the mean is in the unit.
+fn line(state: &State, mean: u64, unit: Unit) -> String {
     let width = match unit {
         Unit::Micros => 5,
         Unit::Nanos => 8,
     };
-    let Figures {
-        min,
-        last,
-        mean,
-        max,
-    } = figures;
     let State {
         number,
         tid,
         priority,
-        interval_ns,
         woken,
         ..
-    } = state;
-    let interval = interval_ns / 1_000;
+    } = *state;
+    let interval = state.interval_ns / 1_000;
+    let min = least(woken, state.min_ns, unit);
+    let (last, max) = (unit.of(state.last_ns), unit.of(state.max_ns));
     format!(
         "T:{number:2} ({tid:5}) P:{priority:2} I:{interval} C:{woken:7} Min:{min:7} Act:{last:width$} \
          Avg:{mean:width$} Max:{max:8}\n"
@@ -208,10 +182,9 @@ fn line(state: &State, figures: Figures, unit: Unit) -> String {
 }
 
 /// Returns the least latency of a thread, as cyclictest shows it.
-pub(super) fn least(thread: &Thread, unit: Unit) -> u64 {
-    if thread.woken == 0 {
-        NOTHING_YET
-    } else {
-        unit.of(thread.min_ns)
+pub(super) fn least(woken: u64, min_ns: u64, unit: Unit) -> u64 {
+    match woken {
+        0 => NOTHING_YET,
+        _ => unit.of(min_ns),
     }
 }

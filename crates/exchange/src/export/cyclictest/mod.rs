@@ -14,6 +14,8 @@ pub use lines::{
     State, breaks, cpus, first_lines, intervals, policy, spikes, status, status_lines, up, values,
 };
 
+use tare_stats::Counts;
+
 use crate::latencies::Latencies;
 
 /// The unit of cyclictest's latencies.
@@ -57,4 +59,18 @@ fn mean(latencies: &Latencies, unit: Unit) -> u64 {
     let woken = u128::from(latencies.thread.woken);
     let mean = sum(latencies, unit).checked_div(woken);
     u64::try_from(mean.unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+/// Adds up the counts of values below `size`.
+fn rows_below(counts: &Counts, size: u64, unit: Unit) -> Vec<(u64, u64)> {
+    let mut values: Vec<(u64, u64)> = Vec::new();
+    for (ns, count) in counts.iter() {
+        let value = unit.of(ns);
+        match values.last_mut() {
+            Some((last, sum)) if *last == value => *sum += count,
+            _ if value < size => values.push((value, count)),
+            _ => break,
+        }
+    }
+    values
 }

@@ -49,16 +49,7 @@ pub fn check(gates: &[Gate], measured: &Measured) -> Result<Plan, CommandError> 
         cell_limit: None,
         is_watched: false,
     };
-    let frame = Frame {
-        seed: 0,
-        cpu,
-        cpu_reason: String::new(),
-        settings: Vec::new(),
-        start_engine: false,
-        command: Vec::new(),
-        study: None,
-    };
-    let mut plan = plan::of_one(&Wakeup, &place, &values, 1, frame)?;
+    let mut plan = plan::of_one(&Wakeup, &place, &values, 1, Frame::default())?;
     for cell in &mut plan.cells {
         cell.work = wakeup::work(measured);
     }

@@ -10,6 +10,7 @@ mod summary;
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use tare_exchange::{ExchangeError, Latencies};
 use tare_guard::{Guard, Interrupt, default_state_dir};
@@ -21,8 +22,7 @@ use tare_targets::{Availability, Job, spec};
 
 use self::screen::Screen;
 use self::settings::Settings;
-use self::summary::Summary;
-use super::clean_up;
+use super::{clean_up, close};
 use crate::cli::cyclictest::CyclictestArguments;
 use crate::error::CommandError;
 use crate::exit;
@@ -45,8 +45,7 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     let interrupt = Interrupt::install()?;
     clean_up(terminal);
     let settings = Settings::of(arguments)?;
-    let gates = &arguments.fail_if[..];
-    let judged = match gates {
+    let judged = match &arguments.output.fail_if[..] {
         [] => None,
         gates => Some(gates::check(gates, &settings.plan)?),
     };
@@ -55,16 +54,12 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     }
     let target = spec::parse("process")?;
     if let Availability::Unusable { why, remedy } = target.availability() {
-        let target = target.spec().text;
-        return Err(CommandError::Unavailable {
-            target,
-            why,
-            remedy,
-        });
+        let what = format!("the target '{}'", target.spec());
+        return Err(CommandError::Unavailable { what, why, remedy });
     }
     let guard = Guard::open(&default_state_dir()?)?;
     settings.step_aside();
-    let mut summary = Summary::begin();
+    let start = Timestamp::now();
     let work = tare_experiments::wakeup::work(&settings.plan);
     let instance = target.launch(&Job::idle(&work), &guard)?;
     let stop = Interrupt::detached()?;
@@ -78,38 +73,36 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
         .saturating_mul(2)
         .saturating_add(SLACK);
     let ended = instance.watch(limit.min(LONGEST), &stop, &mut watch)?;
-    summary.end();
+    let end = Timestamp::now();
     let Watch {
         receiver,
         mut screen,
         failed,
         ..
     } = watch;
-    for problem in guard.close().problems {
-        terminal.warn(&problem.to_string());
-    }
+    close(guard, terminal);
     if let Some(error) = failed {
         return Err(error);
     }
     let received = match (ended.how, receiver.finish()) {
-        (Ending::Done, Ok(received)) => received,
+        (Ending::Done, Ok(received)) => Ok(received),
         (Ending::Stopped, _) => return Ok(exit::INTERRUPTED),
-        (_, Err(Incomplete::Failed { text })) => return Err(CommandError::Measurement(text)),
-        (Ending::Done, Err(incomplete)) => {
-            return Err(CommandError::Measurement(incomplete.to_string()));
-        }
-        (Ending::Failed { why }, _) => return Err(CommandError::Measurement(why)),
-        (Ending::TimedOut { .. }, _) => {
-            let why = "the threads did not come to their end: is their CPU taken by something of higher priority?";
-            return Err(CommandError::Measurement(why.to_owned()));
-        }
+        (_, Err(Incomplete::Failed { text })) => Err(text),
+        (Ending::Done, Err(incomplete)) => Err(incomplete.to_string()),
+        (Ending::Failed { why }, _) => Err(why),
+        (Ending::TimedOut { .. }, _) => Err(
+            "the threads did not come to their end: is their CPU taken by something of \
+             higher priority?"
+                .to_owned(),
+        ),
     };
+    let received = received.map_err(CommandError::Measurement)?;
     for notice in received.notices.iter().chain(&ended.notices) {
         terminal.warn(notice);
     }
-    let taken = Taken::of(received, judged)?;
+    let taken = Taken::of(received, judged, (start, end))?;
     screen.last(&taken)?;
-    summary.print(&settings, &taken, gates, &screen, terminal)
+    summary::print(&settings, &taken, &screen, terminal)
 }
 
 /// What was measured.
@@ -119,10 +112,17 @@ struct Taken {
     broke: Option<(u32, u64)>,
     /// The figures that gates judge.
     analysis: Option<Analysis>,
+    /// When it began, and when it ended.
+    start: Timestamp,
+    end: Timestamp,
 }
 
 impl Taken {
-    fn of(received: Received, judged: Option<Plan>) -> Result<Self, CommandError> {
+    fn of(
+        received: Received,
+        judged: Option<Plan>,
+        (start, end): (Timestamp, Timestamp),
+    ) -> Result<Self, CommandError> {
         let (record, samples, _) = received.into_record(Agent::default(), Instance::default(), &[]);
         let threads = Latencies::of_cell(&record, &samples);
         let mut threads = threads.map_err(ExchangeError::from)?;
@@ -138,6 +138,8 @@ impl Taken {
             analysis: judged
                 .map(|plan| gates::analyse(plan, record, samples))
                 .transpose()?,
+            start,
+            end,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tare_exchange::export::cyclictest::{
-    State, Unit, cpus, first_lines, intervals, policy, status, status_lines, up,
+    State, cpus, first_lines, intervals, policy, status, status_lines, up,
 };
 use tare_wire::cpus::Cpus;
 use tare_wire::record::Live;
@@ -16,12 +16,7 @@ use crate::terminal::Terminal;
 /// Draws the status lines.
 pub struct Screen<'a> {
     terminal: &'a Terminal,
-    policy: &'static str,
-    unit: Unit,
-    is_quiet: bool,
-    is_verbose: bool,
-    has_head: bool,
-    refresh_on_max: bool,
+    settings: &'a Settings<'a>,
     /// Whether /dev/cpu_dma_latency is held at 0.
     pub latency_held: bool,
     threads: Vec<State>,
@@ -34,7 +29,7 @@ pub struct Screen<'a> {
 
 impl<'a> Screen<'a> {
     /// Prepares the lines of all threads.
-    pub fn new(settings: &Settings, terminal: &'a Terminal) -> Self {
+    pub fn new(settings: &'a Settings<'a>, terminal: &'a Terminal) -> Self {
         let plan = &settings.plan;
         let state = |number| State {
             number,
@@ -44,12 +39,7 @@ impl<'a> Screen<'a> {
         };
         Self {
             terminal,
-            policy: plan.policy.name(),
-            unit: settings.unit,
-            is_quiet: settings.quiet,
-            is_verbose: settings.verbose.is_some(),
-            has_head: !settings.is_json_only(),
-            refresh_on_max: settings.refresh_on_max,
+            settings,
             latency_held: false,
             threads: (0..plan.threads).map(state).collect(),
             has_news: false,
@@ -61,16 +51,16 @@ impl<'a> Screen<'a> {
     /// Prints what comes before the first wake-up.
     pub fn begin(&mut self) -> Result<(), CommandError> {
         let mut head = String::new();
-        if self.is_verbose && self.has_head {
+        if self.settings.arguments.output.verbose {
             head += &cpus(count("present"), count("online"));
         }
-        if self.latency_held && self.has_head {
+        if self.latency_held {
             head += first_lines();
         }
-        if self.is_verbose && self.has_head {
+        if self.settings.arguments.output.verbose {
             head += &intervals(&self.threads);
         }
-        if !head.is_empty() {
+        if !head.is_empty() && !self.settings.is_json_only() {
             self.terminal.print(&head)?;
         }
         self.has_news = true;
@@ -93,18 +83,18 @@ impl<'a> Screen<'a> {
             ..*state
         };
         let max = self.threads.iter().map(|state| state.max_ns).max();
-        self.has_news |= !self.refresh_on_max || max > Some(self.drawn_max_ns);
+        self.has_news |=
+            !self.settings.arguments.output.refresh_on_max || max > Some(self.drawn_max_ns);
     }
 
     /// Draws what was told since the last time.
     pub fn draw(&mut self) -> Result<(), CommandError> {
-        if self.is_quiet || !std::mem::take(&mut self.has_news) {
+        if self.settings.is_quiet() || !std::mem::take(&mut self.has_news) {
             return Ok(());
         }
-        let lines: String = self
-            .threads
-            .iter()
-            .map(|state| status(state, self.unit))
+        let lines = self.threads.iter();
+        let lines: String = lines
+            .map(|state| status(state, self.settings.unit))
             .collect();
         let max = self.threads.iter().map(|state| state.max_ns).max();
         self.drawn_max_ns = max.unwrap_or(0);
@@ -113,10 +103,10 @@ impl<'a> Screen<'a> {
 
     /// Draws the final state, or prints it if nothing was drawn.
     pub fn last(&mut self, taken: &Taken) -> Result<(), CommandError> {
-        if self.is_quiet {
-            return Ok(());
+        match self.settings.is_quiet() {
+            true => Ok(()),
+            false => self.over(&self.final_lines(taken)),
         }
-        self.over(&self.final_lines(taken))
     }
 
     /// Returns the status lines of the threads after their end.
@@ -131,7 +121,7 @@ impl<'a> Screen<'a> {
                 None => told.map_or(0, |state| state.last_ns),
             }
         };
-        status_lines(&taken.threads, last_ns, self.unit)
+        status_lines(&taken.threads, last_ns, self.settings.unit)
     }
 
     fn over(&mut self, lines: &str) -> Result<(), CommandError> {
@@ -140,7 +130,7 @@ impl<'a> Screen<'a> {
             true => up(self.threads.len()),
             false => String::new(),
         };
-        let policy = policy(self.policy, &loadavg);
+        let policy = policy(self.settings.plan.policy.name(), &loadavg);
         self.terminal.print(&format!("{up}{policy}{lines}"))
     }
 }

@@ -1,6 +1,6 @@
 //! What cyclictest's options mean.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use rustix::thread::sched_setaffinity;
 use tare_exchange::export::cyclictest::{Histogram, Unit};
@@ -30,66 +30,44 @@ const KEPT_VERBOSE: u64 = MAX_KEPT;
 
 /// What was asked for.
 #[derive(Debug)]
-pub struct Settings {
+pub struct Settings<'a> {
+    /// As it was typed.
+    pub arguments: &'a CyclictestArguments,
     /// What the agent is to do.
     pub plan: Plan,
     /// Unit of everything that is printed.
     pub unit: Unit,
     /// The histogram, if one is wanted.
     pub histogram: Option<Histogram>,
-    /// Where it is written; standard output if None.
-    pub histfile: Option<PathBuf>,
-    /// Where JSON is written, if it is.
-    pub json: Option<PathBuf>,
-    /// Whether nothing is printed before the end.
-    pub quiet: bool,
-    /// Of how many latencies the greatest is printed at the end, if they are.
-    pub verbose: Option<usize>,
-    /// From what on latencies are listed, in the unit, and how many.
-    pub spike: Option<(u64, usize)>,
-    /// Whether the threads' state is printed again only if there is a new maximum.
-    pub refresh_on_max: bool,
-    /// Whether there is a limit that ends it.
-    pub breaks: bool,
     /// What the user should know of how the options were understood.
     pub remarks: Vec<String>,
     /// CPUs that this process may use.
     allowed: Cpus,
 }
 
-impl Settings {
+impl<'a> Settings<'a> {
     /// Decides what the arguments mean.
     ///
     /// # Errors
     ///
     /// [`CommandError::Usage`] with the option that makes no sense, or that tare does not do.
-    pub fn of(arguments: &CyclictestArguments) -> Result<Self, CommandError> {
+    pub fn of(arguments: &'a CyclictestArguments) -> Result<Self, CommandError> {
         refuse(arguments)?;
         let allowed = allowed_cpus()?;
-        let unit = if arguments.nsecs {
-            Unit::Nanos
-        } else {
-            Unit::Micros
+        let unit = match arguments.output.nsecs {
+            true => Unit::Nanos,
+            false => Unit::Micros,
         };
         let mut remarks = Vec::new();
         let histogram = histogram(arguments, unit, &mut remarks)?;
-        let plan = plan(arguments, &allowed, histogram.as_ref(), &mut remarks)?;
+        let plan = plan(arguments, unit, &allowed, histogram.as_ref(), &mut remarks)?;
         plan.check()
             .map_err(|refusal| CommandError::Usage(refusal.to_string()))?;
-        let json_only = arguments.json.as_deref().is_some_and(is_standard);
         Ok(Self {
+            arguments,
             plan,
             unit,
             histogram,
-            histfile: arguments.histfile.clone(),
-            json: arguments.json.clone(),
-            quiet: arguments.quiet || json_only || arguments.verbose,
-            verbose: arguments
-                .verbose
-                .then(|| arguments.oscope.unwrap_or(1).max(1)),
-            spike: arguments.spike.map(|spike| (spike, arguments.spike_nodes)),
-            refresh_on_max: arguments.refresh_on_max,
-            breaks: limit(arguments).is_some(),
             remarks,
             allowed,
         })
@@ -97,7 +75,12 @@ impl Settings {
 
     /// Says whether standard output is for JSON alone.
     pub fn is_json_only(&self) -> bool {
-        self.json.as_deref().is_some_and(is_standard)
+        self.arguments.output.json.as_deref() == Some(Path::new("-"))
+    }
+
+    /// Says whether nothing is printed before the end.
+    pub fn is_quiet(&self) -> bool {
+        self.arguments.output.quiet || self.is_json_only() || self.arguments.output.verbose
     }
 
     /// Keeps this process off the measured CPUs, if there are others.
@@ -112,27 +95,9 @@ impl Settings {
     }
 }
 
-/// Says whether a path stands for standard output.
-fn is_standard(path: &std::path::Path) -> bool {
-    path == std::path::Path::new("-")
-}
-
 /// Refuses what would change what is measured and is not done here.
 fn refuse(arguments: &CyclictestArguments) -> Result<(), CommandError> {
-    let other = if arguments.clock != 0 {
-        Some((
-            "--clock",
-            "only CLOCK_MONOTONIC (0) measures a time that nobody sets",
-        ))
-    } else if arguments.latency != 0 {
-        Some((
-            "--latency",
-            "tare always holds /dev/cpu_dma_latency at 0, so that deep idle states are left out",
-        ))
-    } else {
-        arguments.refused.first()
-    };
-    match other {
+    match arguments.refused() {
         Some((option, why)) => usage(format!("{option} is not done by tare cyclictest: {why}")),
         None => Ok(()),
     }
@@ -143,9 +108,9 @@ fn histogram(
     unit: Unit,
     remarks: &mut Vec<String>,
 ) -> Result<Option<Histogram>, CommandError> {
-    let all = arguments.histofall.is_some();
-    let Some(size) = arguments.histogram.or(arguments.histofall) else {
-        if arguments.histfile.is_some() {
+    let all = arguments.output.histofall.is_some();
+    let Some(size) = arguments.output.histogram.or(arguments.output.histofall) else {
+        if arguments.output.histfile.is_some() {
             return usage("--histfile needs -h US, which says how far the histogram goes");
         }
         return Ok(None);
@@ -165,6 +130,7 @@ fn histogram(
 
 fn plan(
     arguments: &CyclictestArguments,
+    unit: Unit,
     allowed: &Cpus,
     histogram: Option<&Histogram>,
     remarks: &mut Vec<String>,
@@ -176,31 +142,29 @@ fn plan(
         Some(0) => (allowed.count(), arguments.affinity.as_deref()),
         threads => (threads.unwrap_or(1), arguments.affinity.as_deref()),
     };
-    for (option, is_given) in [
-        ("-t", arguments.threads.is_some()),
-        ("-a", arguments.affinity.is_some()),
-    ] {
-        if arguments.smp && is_given {
-            remarks.push(format!("{option} is ignored: -S puts a thread on each CPU"));
+    let mut ignored = |option: &str, is_given: bool, why: &str| {
+        if is_given {
+            remarks.push(format!("{option} is ignored: {why}"));
         }
-    }
+    };
+    let on_each = "-S puts a thread on each CPU";
+    ignored("-t", arguments.smp && arguments.threads.is_some(), on_each);
+    ignored("-a", arguments.smp && arguments.affinity.is_some(), on_each);
     let distance_ns = match (histogram, arguments.distance) {
         (Some(_), given) => {
-            if given.is_some_and(|us| us > 0) {
-                remarks
-                    .push("-d is ignored: with a histogram all intervals are the same".to_owned());
-            }
+            let why = "with a histogram all intervals are the same";
+            ignored("-d", given.is_some_and(|us| us > 0), why);
             0
         }
         (None, given) => in_ns(given.unwrap_or(DISTANCE_US)),
     };
     let (policy, priority) = scheduling(arguments, threads, remarks)?;
-    let loops = (arguments.loops > 0).then_some(arguments.loops);
+    let loops = arguments.loops.filter(|loops| *loops > 0);
     let duration_ns = arguments.duration.as_deref().map(duration).transpose()?;
     let duration_ns = duration_ns.filter(|ns| *ns > 0);
     // cyclictest's endless run; a plan has an end.
     let duration_ns = duration_ns.or_else(|| loops.is_none().then_some(MAX_DURATION_NS));
-    let unit = if arguments.nsecs { 1 } else { 1_000 };
+    let unit = unit.ns();
     // The kernel does not pin a SCHED_DEADLINE thread to one CPU of several.
     let pinned = (policy != Policy::Deadline).then_some(*allowed);
     let mut plan = Plan {
@@ -211,19 +175,19 @@ fn plan(
         main: cpus("--mainaffinity", arguments.mainaffinity.as_deref(), allowed)?,
         policy,
         priority,
-        spread: if arguments.priospread {
-            Spread::Falling
-        } else {
-            Spread::Same
+        spread: match arguments.priospread {
+            true => Spread::Falling,
+            false => Spread::Same,
         },
         duration_ns,
         loops,
         // A latency of 10.9 µs is not above 10 there.
-        above_ns: limit(arguments).map(|limit| limit.saturating_mul(unit).saturating_add(unit - 1)),
-        live_ns: Some(if arguments.quiet {
-            QUIET_LIVE_NS
-        } else {
-            LIVE_NS
+        above_ns: arguments
+            .limit()
+            .map(|limit| limit.saturating_mul(unit).saturating_add(unit - 1)),
+        live_ns: Some(match arguments.output.quiet {
+            true => QUIET_LIVE_NS,
+            false => LIVE_NS,
         }),
         bins: 1,
         ..Plan::new(interval_ns, MAX_DURATION_NS)
@@ -232,11 +196,14 @@ fn plan(
     let listed = [
         Some(interval_ns),
         histogram.map(Histogram::limit_ns),
-        arguments.spike.map(|spike| spike.saturating_mul(unit)),
+        arguments
+            .output
+            .spike
+            .map(|spike| spike.saturating_mul(unit)),
     ];
     plan.threshold_ns = listed.into_iter().flatten().min();
     let activations = plan.activations(0);
-    plan.raw = match arguments.verbose {
+    plan.raw = match arguments.output.verbose {
         true if activations > KEPT_VERBOSE => {
             return usage(format!(
                 "-v prints every latency at the end, {KEPT_VERBOSE} of each thread at most: end it earlier with -l or -D"
@@ -249,11 +216,6 @@ fn plan(
     Ok(plan)
 }
 
-/// Returns the latency that ends it; 0 is none, as there.
-fn limit(arguments: &CyclictestArguments) -> Option<u64> {
-    arguments.breaktrace.filter(|limit| *limit > 0)
-}
-
 /// Decides as cyclictest does: a priority means SCHED_FIFO, and a real-time policy means a priority.
 fn scheduling(
     arguments: &CyclictestArguments,
@@ -263,16 +225,15 @@ fn scheduling(
     let name = arguments.policy.as_deref().map(str::to_ascii_lowercase);
     let policy = match name.as_deref() {
         None | Some("other" | "normal") => Policy::Other,
-        Some(name @ ("batch" | "idle")) => {
-            return usage(format!(
-                "--policy={name} is not done by tare cyclictest: choose other, fifo, rr or deadline"
-            ));
-        }
         Some(name) => match Policy::parse(name) {
             Some(policy) => policy,
             None => {
+                let why = match name {
+                    "batch" | "idle" => " is not done by tare cyclictest",
+                    _ => "",
+                };
                 return usage(format!(
-                    "--policy={name}: choose other, fifo, rr or deadline"
+                    "--policy={name}{why}: choose other, fifo, rr or deadline"
                 ));
             }
         },
@@ -287,8 +248,8 @@ fn scheduling(
         (Policy::Other, 0) => (Policy::Other, 0),
         (Policy::Other, priority) => {
             if arguments.policy.is_some() {
-                remarks
-                    .push("-p asks for a real-time priority: the policy is SCHED_FIFO".to_owned());
+                let remark = "-p asks for a real-time priority: the policy is SCHED_FIFO";
+                remarks.push(remark.to_owned());
             }
             (Policy::Fifo, priority)
         }
@@ -302,28 +263,20 @@ fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>
     let Some(text) = text else {
         return Ok(None);
     };
-    if text == "all" {
-        return Ok(Some(*allowed));
-    }
-    let (negated, list) = match text.strip_prefix('!') {
-        Some(list) => (true, list),
-        None => (false, text),
+    let cpus = match text.strip_prefix('!') {
+        _ if text == "all" => Some(*allowed),
+        Some(list) => Cpus::parse(list).map(|list| allowed.without(&list)),
+        None => Cpus::parse(text),
     };
-    let Some(list) = Cpus::parse(list) else {
-        return usage(format!(
+    match cpus {
+        None => usage(format!(
             "{option} {text}: want CPUs such as 1 or 0,2-3, or !0 for all others"
-        ));
-    };
-    if !negated {
-        return Ok(Some(list));
-    }
-    let rest = allowed.without(&list);
-    if rest.count() == 0 {
-        return usage(format!(
+        )),
+        Some(cpus) if cpus.count() == 0 => usage(format!(
             "{option} {text} leaves no CPU that this process may use"
-        ));
+        )),
+        cpus => Ok(cpus),
     }
-    Ok(Some(rest))
 }
 
 /// Reads a duration: seconds, or a number with its unit.

@@ -2,120 +2,93 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 
-use jiff::Timestamp;
 use tare_exchange::export::cyclictest::{Head, System, breaks, histogram, json, spikes, values};
 use tare_exchange::{ExchangeError, Latencies};
-use tare_report::rows::Gate;
 use tare_stats::{Quantile, QuantileEstimate, Response};
 
 use super::Taken;
 use super::screen::Screen;
 use super::settings::Settings;
 use crate::commands::run_folder::judge;
+use crate::commands::{command_line, write};
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Prints the end.
-pub struct Summary {
-    start: Timestamp,
-    end: Timestamp,
+/// Prints and writes everything that was asked for. Returns the exit code, which gates decide.
+pub fn print(
+    settings: &Settings<'_>,
+    taken: &Taken,
+    screen: &Screen<'_>,
+    terminal: &Terminal,
+) -> Result<u8, CommandError> {
+    let (arguments, unit) = (settings.arguments, settings.unit);
+    let mut text = String::new();
+    if arguments.output.verbose {
+        for latencies in &taken.threads {
+            let raw: Vec<u64> = latencies.raw.iter().map(|event| event.value).collect();
+            let reduction = arguments.output.oscope.unwrap_or(1);
+            text += &values(latencies.thread.number, &raw, reduction, unit);
+        }
+    } else if settings.is_quiet() && settings.histogram.is_none() {
+        text += &screen.final_lines(taken);
+    }
+    if arguments.limit().is_some() {
+        text += &breaks(&taken.threads, taken.broke, unit);
+    }
+    if let Some(trigger) = arguments.output.spike {
+        text += &spikes(&taken.threads, trigger, arguments.output.spike_nodes, unit);
+    }
+    if let Some(style) = &settings.histogram {
+        let histogram = histogram(&taken.threads, style);
+        match &arguments.output.histfile {
+            Some(path) => write(path, &histogram)?,
+            None => text += &histogram,
+        }
+    }
+    let json_only = settings.is_json_only();
+    if !text.is_empty() && !json_only {
+        terminal.print(&text)?;
+    }
+    let code = match &taken.analysis {
+        Some(analysis) => judge(&arguments.output.fail_if, analysis, json_only, terminal),
+        None => Ok(exit::DONE),
+    };
+    if let Some(path) = &arguments.output.json {
+        let size = settings.histogram.map_or(0, |style| style.size);
+        let return_code = code
+            .as_ref()
+            .map_or_else(CommandError::exit_code, |code| *code);
+        let head = head(taken, return_code);
+        let json = json(&head, &taken.threads, size, unit).map_err(ExchangeError::from)?;
+        match json_only {
+            true => terminal.print(&json)?,
+            false => write(path, &json)?,
+        }
+    }
+    terminal.note(&left_out(&taken.threads)?);
+    code
 }
 
-impl Summary {
-    /// Notes when it began.
-    pub fn begin() -> Self {
-        let now = Timestamp::now();
-        Self {
-            start: now,
-            end: now,
-        }
-    }
-
-    /// Notes when it ended.
-    pub fn end(&mut self) {
-        self.end = Timestamp::now();
-    }
-
-    /// Prints and writes everything that was asked for. Returns the exit code, which gates decide.
-    pub fn print(
-        &self,
-        settings: &Settings,
-        taken: &Taken,
-        gates: &[Gate],
-        screen: &Screen<'_>,
-        terminal: &Terminal,
-    ) -> Result<u8, CommandError> {
-        let unit = settings.unit;
-        let mut text = String::new();
-        if let Some(reduction) = settings.verbose {
-            for latencies in &taken.threads {
-                let raw: Vec<u64> = latencies.raw.iter().map(|event| event.value).collect();
-                text += &values(latencies.thread.number, &raw, reduction, unit);
-            }
-        } else if settings.quiet && settings.histogram.is_none() {
-            text += &screen.final_lines(taken);
-        }
-        if settings.breaks {
-            text += &breaks(&taken.threads, taken.broke, unit);
-        }
-        if let Some((trigger, nodes)) = settings.spike {
-            text += &spikes(&taken.threads, trigger, nodes, unit);
-        }
-        if let Some(style) = &settings.histogram {
-            let histogram = histogram(&taken.threads, style);
-            match &settings.histfile {
-                Some(path) => write(path, &histogram)?,
-                None => text += &histogram,
-            }
-        }
-        let json_only = settings.is_json_only();
-        if !text.is_empty() && !json_only {
-            terminal.print(&text)?;
-        }
-        let code = match &taken.analysis {
-            Some(analysis) => judge(gates, analysis, json_only, terminal),
-            None => Ok(exit::DONE),
-        };
-        if let Some(path) = &settings.json {
-            let size = settings.histogram.map_or(0, |style| style.size);
-            let head = self.head(
-                code.as_ref()
-                    .map_or_else(CommandError::exit_code, |code| *code),
-            );
-            let json = json(&head, &taken.threads, size, unit).map_err(ExchangeError::from)?;
-            match json_only {
-                true => terminal.print(&json)?,
-                false => write(path, &json)?,
-            }
-        }
-        terminal.note(&left_out(&taken.threads)?);
-        code
-    }
-
-    fn head(&self, return_code: u8) -> Head {
-        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-        let words: Vec<String> = words.collect();
-        let name = rustix::system::uname();
-        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-        let realtime = fs::read_to_string("/sys/kernel/realtime");
-        Head {
-            command: words.join(" "),
-            version: format!("tare {}", env!("CARGO_PKG_VERSION")),
-            start: self.start,
-            end: self.end,
-            return_code,
-            system: System {
-                sysname: text(name.sysname()),
-                nodename: text(name.nodename()),
-                release: text(name.release()),
-                version: text(name.version()),
-                machine: text(name.machine()),
-                realtime: realtime.is_ok_and(|text| text.trim() == "1"),
-            },
-        }
+fn head(taken: &Taken, return_code: u8) -> Head {
+    let name = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let realtime = fs::read_to_string("/sys/kernel/realtime");
+    Head {
+        command: command_line().join(" "),
+        version: format!("tare {}", env!("CARGO_PKG_VERSION")),
+        start: taken.start,
+        end: taken.end,
+        return_code,
+        system: System {
+            sysname: text(name.sysname()),
+            nodename: text(name.nodename()),
+            release: text(name.release()),
+            version: text(name.version()),
+            machine: text(name.machine()),
+            realtime: realtime.is_ok_and(|text| text.trim() == "1"),
+        },
     }
 }
 
@@ -156,12 +129,5 @@ pub fn node(cpu: u32) -> Option<u32> {
     folder.flatten().find_map(|entry| {
         let name = entry.file_name();
         name.to_str()?.strip_prefix("node")?.parse().ok()
-    })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    fs::write(path, text).map_err(|source| CommandError::Write {
-        path: path.to_owned(),
-        source,
     })
 }

@@ -1,8 +1,6 @@
 //! `tare kernel fetch`: the only command that downloads.
 
-use std::io::IsTerminal;
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_kernels::debian_root;
 use tare_kernels::name::Wanted;
@@ -10,10 +8,10 @@ use tare_kernels::{FetchPlan, FetchProgress, Fetcher, Store};
 
 use super::megabytes;
 use crate::cli::kernel::FetchArguments;
-use crate::commands::clean_up;
+use crate::commands::close;
 use crate::error::CommandError;
 use crate::exit;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, progress_bar};
 
 /// Fetches kernels, and perhaps a whole Debian.
 pub fn run(
@@ -22,7 +20,6 @@ pub fn run(
     terminal: &Terminal,
 ) -> Result<u8, CommandError> {
     let interrupt = Interrupt::install()?;
-    clean_up(terminal);
     let mut request = Request::of(arguments)?;
     if arguments.if_missing {
         request
@@ -47,9 +44,7 @@ pub fn run(
         &interrupt,
         terminal,
     );
-    for problem in guard.close().problems {
-        terminal.warn(&problem.to_string());
-    }
+    close(guard, terminal);
     outcome
 }
 
@@ -180,14 +175,9 @@ struct Bar<'a> {
 
 impl<'a> Bar<'a> {
     fn new(terminal: &'a Terminal) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
         Self {
             terminal,
-            bar,
+            bar: progress_bar(1, "{bar:20} {wide_msg}"),
             package: String::new(),
         }
     }

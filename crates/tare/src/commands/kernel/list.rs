@@ -4,6 +4,7 @@ use serde::Serialize;
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::name::Wanted;
 use tare_kernels::{Kernel, Store};
+use tare_report::terminal::Table;
 
 use super::megabytes;
 use crate::error::CommandError;
@@ -85,7 +86,7 @@ fn render(list: &List) -> String {
             list.folder
         ));
     } else {
-        lines.extend(table(&list.kernels));
+        lines.push(table(&list.kernels));
     }
     if let Some(root) = &list.root {
         let record = &root.record;
@@ -107,9 +108,10 @@ fn render(list: &List) -> String {
     lines.join("\n")
 }
 
-/// Sets kernels as a table: each column as wide as its widest text, the numbers to the right.
-fn table(rows: &[Row]) -> Vec<String> {
-    const HEAD: [&str; 8] = [
+/// Sets kernels as a table, the last column to the right.
+fn table(rows: &[Row]) -> String {
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+    let head = [
         "NAME",
         "FLAVOUR",
         "SERIES",
@@ -119,46 +121,22 @@ fn table(rows: &[Row]) -> Vec<String> {
         "SHA-256",
         "SIZE",
     ];
-    let unknown = || "–".to_owned();
-    let mut cells = vec![HEAD.map(str::to_owned)];
-    cells.extend(rows.iter().map(|row| {
+    let mut table = Table::new(&head).left(&[1, 2, 3, 4, 5, 6]);
+    for row in rows {
         let kernel = &row.kernel;
-        [
+        table.row([
             kernel.name.clone(),
-            kernel
-                .flavour
-                .map_or_else(unknown, |flavour| flavour.word().to_owned()),
-            row.series.clone().unwrap_or_else(unknown),
-            kernel.version.clone().unwrap_or_else(unknown),
+            known(&kernel.flavour.map(|flavour| flavour.word().to_owned())),
+            known(&row.series),
+            known(&kernel.version),
             kernel.release.clone(),
-            row.preemption.clone().unwrap_or_else(unknown),
+            known(&row.preemption),
             kernel.sha256.chars().take(12).collect(),
             megabytes(row.bytes),
-        ]
-    }));
-    let width = |column: usize| {
-        let widths = cells.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    cells
-        .iter()
-        .map(|row| {
-            let last = row.len() - 1;
-            let padded = row
-                .iter()
-                .zip(&widths)
-                .enumerate()
-                .map(|(at, (text, width))| {
-                    if at == last {
-                        format!("{text:>width$}")
-                    } else {
-                        format!("{text:<width$}")
-                    }
-                });
-            padded.collect::<Vec<_>>().join("  ")
-        })
-        .collect()
+        ]);
+    }
+    // It may be wider than the terminal: names are there to be copied.
+    table.text(usize::MAX)
 }
 
 #[cfg(test)]

@@ -6,42 +6,29 @@ mod list;
 use tare_guard::{Guard, default_state_dir};
 use tare_kernels::{Store, debian_root, default_store_dir};
 
-use super::clean_up;
-use crate::cli::kernel::{AddArguments, KernelArguments, KernelCommand};
+use super::{clean_up, close};
+use crate::cli::kernel::{AddArguments, KernelCommand};
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
 /// Lists, fetches, adds or removes kernels.
-pub fn run(arguments: &KernelArguments, terminal: &Terminal) -> Result<u8, CommandError> {
-    match &arguments.command {
-        KernelCommand::List(arguments) => {
-            clean_up(terminal);
-            list::run(&store()?, arguments.json, terminal)
-        }
-        KernelCommand::Fetch(arguments) => fetch::run(&store()?, arguments, terminal),
-        KernelCommand::Add(arguments) => {
-            clean_up(terminal);
-            add(&store()?, arguments, terminal)
-        }
-        KernelCommand::Remove(arguments) => {
-            clean_up(terminal);
-            remove(&store()?, &arguments.name, terminal)
-        }
+pub fn run(command: &KernelCommand, terminal: &Terminal) -> Result<u8, CommandError> {
+    clean_up(terminal);
+    let store = Store::open(&default_store_dir()?)?;
+    match command {
+        KernelCommand::List(arguments) => list::run(&store, arguments.json, terminal),
+        KernelCommand::Fetch(arguments) => fetch::run(&store, arguments, terminal),
+        KernelCommand::Add(arguments) => add(&store, arguments, terminal),
+        KernelCommand::Remove { name } => remove(&store, name, terminal),
     }
-}
-
-fn store() -> Result<Store, CommandError> {
-    Ok(Store::open(&default_store_dir()?)?)
 }
 
 fn add(store: &Store, arguments: &AddArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     let modules = arguments.modules.as_deref();
     let guard = Guard::open_with(&default_state_dir()?, store.guard_options()?)?;
     let kernel = store.add(&arguments.name, &arguments.vmlinuz, modules, &guard);
-    for problem in guard.close().problems {
-        terminal.warn(&problem.to_string());
-    }
+    close(guard, terminal);
     let kernel = kernel?;
     terminal.print(&format!("added {}: Linux {}", kernel.name, kernel.release))?;
     if kernel.modules.is_none() {
