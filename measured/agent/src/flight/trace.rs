@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use tare_wire::packed::Packer;
+use tare_wire::packed::in_lists;
 use tare_wire::record::{self, List, Name, Record};
 use tare_wire::trace::{Kind, zigzag};
 
@@ -70,39 +70,20 @@ impl Trace {
                 events: u32::try_from(rows.len()).unwrap_or(u32::MAX),
                 complete: decoded.complete,
             }))?;
-            let mut packer = Packer::default();
-            for [at, kind, a, b] in rows {
-                used.insert(a);
-                let row = [u64::from(place), at, kind, a, b];
-                if !packer.push(row) {
-                    put(&Record::TraceEvents(List {
-                        rows: packer.packed(),
-                    }))?;
-                    packer.clear();
-                    packer.push(row);
-                }
-            }
-            if !packer.is_empty() {
-                put(&Record::TraceEvents(List {
-                    rows: packer.packed(),
-                }))?;
-            }
+            used.extend(rows.iter().map(|[_, _, a, _]| *a));
+            let pack = |[at, kind, a, b]: [u64; 4], _| [u64::from(place), at, kind, a, b];
+            in_lists(rows, pack, |rows| put(&Record::TraceEvents(List { rows })))?;
         }
-        for ((of, number), name) in &self.names {
-            put(&Record::Name(Name {
-                of,
-                number: *number,
-                name,
-            }))?;
-        }
-        for (number, name) in &self.functions {
-            if used.contains(number) {
-                put(&Record::Name(Name {
-                    of: "function",
-                    number: *number,
-                    name,
-                }))?;
-            }
+        let names = self
+            .names
+            .iter()
+            .map(|((of, number), name)| (*of, *number, name));
+        let functions = self
+            .functions
+            .iter()
+            .filter(|(number, _)| used.contains(number));
+        for (of, number, name) in names.chain(functions.map(|(n, name)| ("function", *n, name))) {
+            put(&Record::Name(Name { of, number, name }))?;
         }
         Ok(())
     }
