@@ -2,6 +2,7 @@
 //! bring their own.
 
 use tare_wire::record::Frequency;
+use thiserror::Error;
 
 /// Gives memory, clocks and a way out for records.
 pub trait Platform {
@@ -94,7 +95,12 @@ pub struct Memory {
 }
 
 /// Says that there is not enough memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the buffers take {} MiB, but {reason}; ask for less to be kept: fewer repetitions in more \
+     runs, or a smaller raw= or capacity=",
+    .wanted_bytes.div_ceil(1 << 20)
+)]
 pub struct MemoryError {
     /// How much is needed.
     pub wanted_bytes: usize,
@@ -103,5 +109,6 @@ pub struct MemoryError {
 }
 
 /// Says that the records can't be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the records could not be written: nobody reads them")]
 pub struct WriteError;

@@ -16,15 +16,17 @@ const FRAMES: usize = 5;
 /// Begins the names of the kernel's entry points of interrupts. What follows in a stack was interrupted.
 const ENTRY: &str = "asm_";
 
+/// What the names of functions are of.
+const FUNCTION: &str = "function";
+
 /// Begins the name of the function in which the CPU goes on to another thread.
 const SWITCH: &str = "__schedule";
 
 /// What the kernel did around the worst samples, from the worst on.
 pub struct Trace {
     worst: Vec<Decoded>,
+    /// By what is named and its number; of functions, the address.
     names: BTreeMap<(&'static str, u64), String>,
-    /// Functions by address.
-    functions: BTreeMap<u64, String>,
     /// Addresses of the functions by which sleeping threads are woken up.
     wakers: BTreeSet<u64>,
 }
@@ -43,11 +45,12 @@ impl Trace {
         }
         let wakers = worst.iter().filter_map(|decoded| decoded.waker).collect();
         let events = worst.iter().flat_map(|decoded| &decoded.events);
-        let functions = symbols::resolve(events.flat_map(|event| &event.stack).copied());
+        for (address, name) in symbols::resolve(events.flat_map(|event| &event.stack).copied()) {
+            names.insert((FUNCTION, address), name);
+        }
         Self {
             worst,
             names,
-            functions,
             wakers,
         }
     }
@@ -74,16 +77,11 @@ impl Trace {
             let pack = |[at, kind, a, b]: [u64; 4], _| [u64::from(place), at, kind, a, b];
             in_lists(rows, pack, |rows| put(&Record::TraceEvents(List { rows })))?;
         }
-        let names = self
-            .names
-            .iter()
-            .map(|((of, number), name)| (*of, *number, name));
-        let functions = self
-            .functions
-            .iter()
-            .filter(|(number, _)| used.contains(number));
-        for (of, number, name) in names.chain(functions.map(|(n, name)| ("function", *n, name))) {
-            put(&Record::Name(Name { of, number, name }))?;
+        for ((of, number), name) in &self.names {
+            if *of != FUNCTION || used.contains(number) {
+                let number = *number;
+                put(&Record::Name(Name { of, number, name }))?;
+            }
         }
         Ok(())
     }
@@ -120,7 +118,7 @@ impl Trace {
         };
         let mut addresses = event.stack.iter();
         let at = addresses.position(|address| {
-            let name = self.functions.get(address);
+            let name = self.names.get(&(FUNCTION, *address));
             name.is_some_and(|name| name.starts_with(border))
         });
         Some(&event.stack[at? + 1..])

@@ -170,7 +170,9 @@ impl Ready {
             ));
         }
         if let Some(Err(trouble)) = &self.flight {
-            notices.push(trouble.to_string());
+            notices.push(format!(
+                "the kernel's events around the worst samples are not recorded: {trouble}"
+            ));
         }
         if let Some(throttling) = Throttling::find()
             && let Some(warning) = throttling.warning(self.real_time_used(plan))
