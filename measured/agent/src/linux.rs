@@ -81,7 +81,7 @@ impl Platform for Linux {
             return Err(refused("so much is not available"));
         }
         // Code, stack and everything that comes: a page of the agent that is read in again during
-        // the batch would count as noise.
+        // the batch would show in its samples.
         let all_locked = rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
         let mut locked = all_locked.is_ok();
         let mut mapped = map(bytes);

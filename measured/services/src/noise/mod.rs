@@ -17,7 +17,7 @@ mod threshold;
 
 pub use self::batch::arena_bytes as buffer_bytes;
 
-pub use self::plan::{OwnWords, Plan, Threshold, Timing, Workload};
+pub use self::plan::{OwnWords, Plan, Threshold, Timing, USAGE, Workload};
 use crate::platform::Platform;
 use crate::session::{self, Given, Stop, Wanted};
 
