@@ -66,12 +66,8 @@ impl Trace {
             let rows = self.rows(decoded);
             put(&Record::Trace(record::Trace {
                 place,
-                set: decoded.thread,
-                index: decoded.index,
-                value: decoded.value_ns,
-                tid: decoded.tid,
                 events: u32::try_from(rows.len()).unwrap_or(u32::MAX),
-                complete: decoded.complete,
+                ..decoded.trace
             }))?;
             used.extend(rows.iter().map(|[_, _, a, _]| *a));
             let pack = |[at, kind, a, b]: [u64; 4], _| [u64::from(place), at, kind, a, b];

@@ -156,9 +156,7 @@ impl Plan {
     /// Returns the CPU of a thread, if they are pinned.
     #[must_use]
     pub fn cpu_of(&self, thread: u32) -> Option<u32> {
-        let cpus = self.cpu.as_ref()?;
-        let place = thread.checked_rem(cpus.count())?;
-        cpus.iter().nth(place as usize)
+        self.cpu?.in_turn(thread)
     }
 
     /// Returns the real-time priority of a thread, or 0 if the policy has none.
