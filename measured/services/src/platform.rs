@@ -27,18 +27,26 @@ pub trait Platform {
     fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError>;
 
     /// Reads the kernel's CLOCK_MONOTONIC in ns, where there is a kernel.
-    fn monotonic_ns(&self) -> Option<u64>;
+    fn monotonic_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Reads a clock whose rate is not adjusted, in ns: CLOCK_MONOTONIC_RAW. None where there is
     /// no clock but the TSC.
-    fn reference_ns(&self) -> Option<u64>;
+    fn reference_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Names the source of [`Platform::reference_ns`], for example `clocksource=tsc`.
-    fn reference_detail(&self) -> &str;
+    fn reference_detail(&self) -> &str {
+        ""
+    }
 
     /// Returns how much faster the synchronised system clock is made to run than
     /// [`Platform::reference_ns`], in parts per million; None where nothing steers it.
-    fn steering_ppm(&self) -> Option<f64>;
+    fn steering_ppm(&self) -> Option<f64> {
+        None
+    }
 
     /// Returns what the platform has found out of the TSC's frequency by means of its own. May
     /// take 2 ms the first time; only asked outside of timed regions.
@@ -58,8 +66,8 @@ pub trait Platform {
         None
     }
 
-    /// Waits about `ns`; only called outside of timed regions.
-    fn pause(&self, ns: u64);
+    /// Waits about `ns`, between two readings of [`Platform::reference_ns`].
+    fn pause(&self, _ns: u64) {}
 
     /// Writes bytes towards the host; may buffer them.
     ///
@@ -73,7 +81,9 @@ pub trait Platform {
     /// # Errors
     ///
     /// Returns [`WriteError`] if it can't be sent.
-    fn flush(&mut self) -> Result<(), WriteError>;
+    fn flush(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
 }
 
 /// Says how the surroundings were prepared.
