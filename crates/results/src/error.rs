@@ -149,41 +149,8 @@ pub enum ResultsError {
         name: String,
     },
 
-    /// The disk or a quota is full.
-    #[error(
-        "{} cannot be {action}, because the file system is full or your quota is used up: free \
-         some space (`df -h` and `quota` show where it went), {remedy}",
-        .path.display()
-    )]
-    Full {
-        /// The file.
-        path: PathBuf,
-        /// What was tried, as in "cannot be *written*".
-        action: &'static str,
-        /// How to go on afterwards.
-        remedy: String,
-        /// The kernel's word.
-        source: io::Error,
-    },
-
-    /// The permissions, or a file system mounted read-only, forbid it.
-    #[error(
-        "{} cannot be {action} ({source}): get access to it, {remedy}",
-        .path.display()
-    )]
-    Forbidden {
-        /// The file.
-        path: PathBuf,
-        /// What was tried, as in "cannot be *written*".
-        action: &'static str,
-        /// How to go on afterwards.
-        remedy: String,
-        /// The kernel's word.
-        source: io::Error,
-    },
-
-    /// The kernel refused for another reason.
-    #[error("{} cannot be {action} ({source}): check the path and the disk, {remedy}", .path.display())]
+    /// The kernel refused.
+    #[error("{} cannot be {action}{}", .path.display(), refused(source, remedy))]
     Io {
         /// The file.
         path: PathBuf,
@@ -197,36 +164,32 @@ pub enum ResultsError {
 }
 
 impl ResultsError {
-    /// Sorts an error of the kernel by what the user can do about it.
     pub(crate) fn io(
         action: &'static str,
         path: &Path,
         source: io::Error,
         remedy: impl Into<String>,
     ) -> Self {
-        let (path, remedy) = (path.to_owned(), remedy.into());
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full {
-                path,
-                action,
-                remedy,
-                source,
-            },
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Self::Forbidden {
-                    path,
-                    action,
-                    remedy,
-                    source,
-                }
-            }
-            _ => Self::Io {
-                path,
-                action,
-                remedy,
-                source,
-            },
+        Self::Io {
+            path: path.to_owned(),
+            action,
+            remedy: remedy.into(),
+            source,
         }
+    }
+}
+
+/// Says why the kernel refused, and what the user can do about it.
+fn refused(source: &io::Error, remedy: &str) -> String {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
+            ", because the file system is full or your quota is used up: free some space (`df -h` and `quota` show \
+             where it went), {remedy}"
+        ),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!(" ({source}): get access to it, {remedy}")
+        }
+        _ => format!(" ({source}): check the path and the disk, {remedy}"),
     }
 }
 

@@ -84,8 +84,7 @@ impl RunFolder {
             Ok(lock)
         };
         let lock = begin().inspect_err(|error| {
-            use ResultsError::{Forbidden, Full, Io};
-            if is_new && matches!(error, Full { .. } | Forbidden { .. } | Io { .. }) {
+            if is_new && matches!(error, ResultsError::Io { .. }) {
                 let _ = fs::remove_file(path.join(lock::NAME));
                 let _ = fs::remove_dir(path);
             }

@@ -157,7 +157,7 @@ impl CellPlan {
             && self.work == other.work
     }
 
-    /// Names the combination: `process prime 22`.
+    /// Names the combination: target, workload and load, as far as they tell it from others.
     #[must_use]
     pub fn label(&self) -> String {
         let mut label = format!("{} {}", self.target, self.name);

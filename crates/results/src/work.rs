@@ -68,9 +68,7 @@ impl Work {
     /// Returns the CPU of a thread, if they are pinned.
     #[must_use]
     pub fn cpu_of(&self, thread: u32) -> Option<u32> {
-        let cpus = self.cpus.as_ref()?;
-        let place = thread.checked_rem(cpus.count())?;
-        cpus.iter().nth(place as usize)
+        self.cpus?.in_turn(thread)
     }
 
     /// Returns the CPUs that threads are pinned to; none if they are not.

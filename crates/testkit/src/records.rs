@@ -2,10 +2,11 @@
 //! way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use tare_wire::PROTOCOL;
 use tare_wire::line::{Encoder, Line, MAX_PAYLOAD, Stream, decode_of};
-use tare_wire::packed::Packer;
+use tare_wire::packed::{Packed, in_lists};
 use tare_wire::record::{Calibration, End, Hello, List, Ready, Record, Set};
 use tare_wire::rows::{self, Bin, Count, Part, Sample};
 
@@ -303,11 +304,14 @@ impl Lists {
         let period = self.set.period;
         let sample = |row: Sample, before| row.pack(before, period);
         let mut records = vec![Record::Set(self.set)];
-        records.extend(packed(&self.parts, Part::pack).map(Record::Parts));
-        records.extend(packed(&self.counts, Count::pack).map(Record::Counts));
-        records.extend(packed(&self.events, sample).map(Record::Events));
-        records.extend(packed(&self.raw, sample).map(Record::Raw));
-        records.extend(packed(&self.bins, |row: Bin, _| row.pack()).map(Record::Envelope));
+        let mut put = |of: fn(List<'static>) -> Record<'static>, lists: Vec<List<'static>>| {
+            records.extend(lists.into_iter().map(of));
+        };
+        put(Record::Parts, packed(&self.parts, Part::pack));
+        put(Record::Counts, packed(&self.counts, Count::pack));
+        put(Record::Events, packed(&self.events, sample));
+        put(Record::Raw, packed(&self.raw, sample));
+        put(Record::Envelope, packed(&self.bins, |row, _| row.pack()));
         records
     }
 
@@ -357,21 +361,15 @@ impl Lists {
 fn packed<T: Copy, const N: usize>(
     rows: &[T],
     pack: impl Fn(T, Option<T>) -> [u64; N],
-) -> impl Iterator<Item = List<'static>> {
-    let mut packers: Vec<Packer> = Vec::new();
-    let mut before = None;
-    for row in rows {
-        let fits = |packer: &mut Packer| packer.push(pack(*row, before));
-        if !packers.last_mut().is_some_and(fits) {
-            let mut packer = Packer::default();
-            assert!(packer.push(pack(*row, None)));
-            packers.push(packer);
-        }
-        before = Some(*row);
-    }
-    packers.into_iter().map(|packer| List {
-        rows: Box::leak(Box::new(packer)).packed(),
-    })
+) -> Vec<List<'static>> {
+    let mut lists = Vec::new();
+    let packed = in_lists(rows.iter().copied(), pack, |rows| {
+        let rows = Packed(rows.0.to_vec().leak());
+        lists.push(List { rows });
+        Ok::<_, Infallible>(())
+    });
+    let Ok(()) = packed;
+    lists
 }
 
 /// Returns what an instance says: of itself, of its sets, and whatever more there is to tell.

@@ -25,10 +25,7 @@ pub fn facts() -> Vec<Fact> {
         ("nohz_full CPUs", cpus("/sys/devices/system/cpu/nohz_full")),
         ("kernel command line", command_line),
         ("CPUs online", cpus("/sys/devices/system/cpu/online")),
-        (
-            "clock source",
-            line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        ),
+        ("clock source", clock_source()),
     ];
     all.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -83,6 +80,11 @@ fn cpus(path: &str) -> Option<String> {
         "" | "(null)" => "none".to_owned(),
         _ => list,
     })
+}
+
+/// Names what the kernel's clock reads.
+pub fn clock_source() -> Option<String> {
+    line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
 fn line(path: &str) -> Option<String> {

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
-use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
-use tare_services::platform::Platform;
-use tare_services::platform::{Memory, MemoryError, Prepared, WriteError};
+use rustix::thread::sched_setaffinity;
+use rustix::time::ClockId;
+use tare_load_driver::cpus::mask;
+use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
+use tare_wire::cpus::{Cpus, MOST};
 
-use crate::facts::{Fact, facts};
+use crate::facts::{Fact, clock_source, facts};
 use crate::init;
+use crate::threads::clock::read_ns;
 
 /// Is the Linux process that runs the measured code.
 #[derive(Debug)]
@@ -30,9 +32,13 @@ pub struct Linux {
 impl Linux {
     /// Looks at the surroundings; changes nothing yet.
     pub(crate) fn new() -> Self {
+        let clock_source = clock_source();
         Self {
             out: BufWriter::new(io::stdout()),
-            clock_source: clock_source(),
+            clock_source: format!(
+                "clocksource={}",
+                clock_source.as_deref().unwrap_or("unknown")
+            ),
             environment: environment(),
             facts: Vec::new(),
             _latency: None,
@@ -81,7 +87,7 @@ impl Platform for Linux {
             return Err(refused("so much is not available"));
         }
         // Code, stack and everything that comes: a page of the agent that is read in again during
-        // the batch would count as noise.
+        // the batch would show in its samples.
         let all_locked = rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
         let mut locked = all_locked.is_ok();
         let mut mapped = map(bytes);
@@ -99,11 +105,11 @@ impl Platform for Linux {
     }
 
     fn monotonic_ns(&self) -> Option<u64> {
-        Some(nanoseconds(ClockId::Monotonic))
+        Some(read_ns(ClockId::Monotonic))
     }
 
     fn reference_ns(&self) -> Option<u64> {
-        Some(nanoseconds(ClockId::MonotonicRaw))
+        Some(read_ns(ClockId::MonotonicRaw))
     }
 
     fn reference_detail(&self) -> &str {
@@ -156,12 +162,10 @@ fn environment() -> &'static str {
 
 /// Pins this thread, the only one, to `cpu`.
 fn pin(cpu: u32) -> Result<(), &'static str> {
-    if cpu as usize >= CpuSet::MAX_CPU {
+    if cpu >= MOST {
         return Err("the CPU asked for is beyond what the kernel's affinity mask holds");
     }
-    let mut set = CpuSet::new();
-    set.set(cpu as usize);
-    sched_setaffinity(None, &set).map_err(|error| match error {
+    sched_setaffinity(None, &mask(&Cpus::one(cpu))).map_err(|error| match error {
         Errno::INVAL => {
             "the CPU asked for is offline or outside of this process's cpuset: choose one of \
              Cpus_allowed_list in /proc/self/status"
@@ -202,17 +206,4 @@ fn available_bytes() -> Option<u64> {
         .find(|line| line.starts_with("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
-}
-
-fn clock_source() -> String {
-    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    match fs::read_to_string(path) {
-        Ok(name) => format!("clocksource={}", name.trim()),
-        Err(_) => "clocksource=unknown".to_owned(),
-    }
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

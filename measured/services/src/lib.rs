@@ -15,7 +15,7 @@
 //! * [`session`]: what every service does before and after it measures;
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * [`cpuid`]: what CPUID claims of it;
-//! * [`counted`]: what happened beneath the measured code, by the platform's counters;
+//! * `counted`: what happened beneath the measured code, by the platform's counters;
 //! * [`output`]: records, split to fit into lines;
 //! * [`arena`]: typed pieces of the platform's memory;
 //! * `envelope`: bins of time that keep every maximum.
@@ -23,7 +23,7 @@
 
 pub mod arena;
 mod calibrate;
-pub mod counted;
+mod counted;
 pub mod cpuid;
 mod envelope;
 pub mod noise;

@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use heapless::String;
 use tare_wire::line::{Encoder, TooLong};
-use tare_wire::packed::Packer;
+use tare_wire::packed::in_lists;
 use tare_wire::record::{End, Fact, List, Notice, Record, Set, Value};
 use tare_wire::rows::{self, Count, Part, Sample};
 
@@ -189,29 +189,13 @@ impl<'p, P: Platform> Output<'p, P> {
         self.put(&Record::End(End { records }))
     }
 
-    /// Packs rows into as few records as hold them, each by the row before it in the same record.
+    /// Packs rows into as few records as hold them.
     fn list<T: Copy, const N: usize>(
         &mut self,
         record: impl Fn(List<'_>) -> Record<'_>,
-        items: impl Iterator<Item = T>,
+        rows: impl Iterator<Item = T>,
         pack: impl Fn(T, Option<T>) -> [u64; N],
     ) -> Result<(), WriteError> {
-        let mut packer = Packer::default();
-        let mut before = None;
-        for item in items {
-            if !packer.push(pack(item, before)) {
-                let rows = packer.packed();
-                self.put(&record(List { rows }))?;
-                packer.clear();
-                let fits = packer.push(pack(item, None));
-                debug_assert!(fits, "an empty record holds any row");
-            }
-            before = Some(item);
-        }
-        if packer.is_empty() {
-            return Ok(());
-        }
-        let rows = packer.packed();
-        self.put(&record(List { rows }))
+        in_lists(rows, pack, |rows| self.put(&record(List { rows })))
     }
 }

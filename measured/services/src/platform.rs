@@ -2,6 +2,7 @@
 //! bring their own.
 
 use tare_wire::record::Frequency;
+use thiserror::Error;
 
 /// Gives memory, clocks and a way out for records.
 pub trait Platform {
@@ -26,18 +27,26 @@ pub trait Platform {
     fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError>;
 
     /// Reads the kernel's CLOCK_MONOTONIC in ns, where there is a kernel.
-    fn monotonic_ns(&self) -> Option<u64>;
+    fn monotonic_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Reads a clock whose rate is not adjusted, in ns: CLOCK_MONOTONIC_RAW. None where there is
     /// no clock but the TSC.
-    fn reference_ns(&self) -> Option<u64>;
+    fn reference_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Names the source of [`Platform::reference_ns`], for example `clocksource=tsc`.
-    fn reference_detail(&self) -> &str;
+    fn reference_detail(&self) -> &str {
+        ""
+    }
 
     /// Returns how much faster the synchronised system clock is made to run than
     /// [`Platform::reference_ns`], in parts per million; None where nothing steers it.
-    fn steering_ppm(&self) -> Option<f64>;
+    fn steering_ppm(&self) -> Option<f64> {
+        None
+    }
 
     /// Returns what the platform has found out of the TSC's frequency by means of its own. May
     /// take 2 ms the first time; only asked outside of timed regions.
@@ -57,8 +66,8 @@ pub trait Platform {
         None
     }
 
-    /// Waits about `ns`; only called outside of timed regions.
-    fn pause(&self, ns: u64);
+    /// Waits about `ns`, between two readings of [`Platform::reference_ns`].
+    fn pause(&self, _ns: u64) {}
 
     /// Writes bytes towards the host; may buffer them.
     ///
@@ -72,7 +81,9 @@ pub trait Platform {
     /// # Errors
     ///
     /// Returns [`WriteError`] if it can't be sent.
-    fn flush(&mut self) -> Result<(), WriteError>;
+    fn flush(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
 }
 
 /// Says how the surroundings were prepared.
@@ -94,7 +105,12 @@ pub struct Memory {
 }
 
 /// Says that there is not enough memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the buffers take {} MiB, but {reason}; ask for less to be kept: fewer repetitions in more \
+     runs, or a smaller raw= or capacity=",
+    .wanted_bytes.div_ceil(1 << 20)
+)]
 pub struct MemoryError {
     /// How much is needed.
     pub wanted_bytes: usize,
@@ -103,5 +119,6 @@ pub struct MemoryError {
 }
 
 /// Says that the records can't be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the records could not be written: nobody reads them")]
 pub struct WriteError;

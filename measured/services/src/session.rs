@@ -9,6 +9,7 @@ use core::fmt;
 use tare_wire::bounds::Refusal;
 use tare_wire::record::{Calibration, Failure, Hello, Ready, Record};
 use tare_workloads::timing::bare_rdtsc;
+use thiserror::Error;
 
 use crate::arena::Arena;
 use crate::calibrate::{self, Clock};
@@ -16,51 +17,20 @@ use crate::output::{self, Output};
 use crate::platform::{MemoryError, Platform, WriteError};
 
 /// Says why a service ended without result.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Error)]
 pub enum Stop {
     /// The plan asks for something that can't be done.
-    Plan(Refusal),
+    #[error(transparent)]
+    Plan(#[from] Refusal),
     /// There is not enough memory.
-    Memory(MemoryError),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// The platform can't run the code where or as the plan wants it.
+    #[error("{0}")]
     Place(&'static str),
     /// The records could not be written.
-    Write(WriteError),
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(refusal) => write!(f, "{refusal}"),
-            Self::Memory(error) => write!(
-                f,
-                "the buffers take {} MiB, but {}; ask for less to be kept: fewer repetitions in more \
-                 runs, or a smaller raw= or capacity=",
-                error.wanted_bytes.div_ceil(1 << 20),
-                error.reason
-            ),
-            Self::Place(reason) => f.write_str(reason),
-            Self::Write(_) => f.write_str("the records could not be written: nobody reads them"),
-        }
-    }
-}
-
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Plan(refusal)
-    }
-}
-
-impl From<MemoryError> for Stop {
-    fn from(error: MemoryError) -> Self {
-        Self::Memory(error)
-    }
-}
-
-impl From<WriteError> for Stop {
-    fn from(error: WriteError) -> Self {
-        Self::Write(error)
-    }
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 /// Is what a service wants before it measures.

@@ -91,6 +91,9 @@ pub fn services<P: Place>() -> [Service<P>; 4] {
     ]
 }
 
+/// The words that the services take, for those who type them.
+pub const USAGE: [&str; 2] = [noise::USAGE, wakeup::USAGE];
+
 fn batch<P: Place>(id: &'static str) -> Service<P> {
     Service {
         id,

@@ -33,30 +33,8 @@ impl Platform for Lines {
         })
     }
 
-    fn monotonic_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn reference_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn reference_detail(&self) -> &str {
-        ""
-    }
-
-    fn steering_ppm(&self) -> Option<f64> {
-        None
-    }
-
-    fn pause(&self, _ns: u64) {}
-
     fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), WriteError> {
         Ok(())
     }
 }

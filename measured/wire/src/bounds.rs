@@ -3,13 +3,14 @@
 //! The limits are part of the contract: the laboratory refuses a plan by them before anything
 //! starts, and the measured code refuses it again.
 
-use core::fmt;
+use thiserror::Error;
 
 /// Is the greatest number of envelope bins.
 pub const MAX_BINS: u32 = 100_000;
 
 /// Names a value of the plan that is out of bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{what} must be from {least} to {most}, not {given}")]
 pub struct Refusal {
     /// Key of the value.
     pub what: &'static str,
@@ -20,20 +21,6 @@ pub struct Refusal {
     /// Greatest value allowed.
     pub most: u64,
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            what,
-            given,
-            least,
-            most,
-        } = self;
-        write!(f, "{what} must be from {least} to {most}, not {given}")
-    }
-}
-
-impl core::error::Error for Refusal {}
 
 /// Checks that a value is from `least` to `most`.
 ///

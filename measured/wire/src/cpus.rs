@@ -57,6 +57,13 @@ impl Cpus {
         self.iter().next()
     }
 
+    /// Returns the CPU of a thread, if threads take them in turn; None if the set is empty.
+    #[must_use]
+    pub fn in_turn(&self, thread: u32) -> Option<u32> {
+        let place = thread.checked_rem(self.count())?;
+        self.iter().nth(place as usize)
+    }
+
     /// Returns the CPUs that are not in the other set.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
@@ -167,6 +174,8 @@ mod tests {
         assert_eq!((set.count(), set.first()), (4, Some(0)));
         assert_eq!(set.to_string(), "0,2-3,1023");
         assert_eq!(set.without(&Cpus::one(2)).to_string(), "0,3,1023");
+        assert_eq!([1, 6].map(|thread| set.in_turn(thread)), [Some(2), Some(3)]);
+        assert_eq!(Cpus::default().in_turn(0), None);
         for text in ["", ",", "1-", "-1", "3-2", "1024", "0-1024", "+1", "a"] {
             assert_eq!(Cpus::parse(text), None, "{text}");
         }

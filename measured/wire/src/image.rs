@@ -1,7 +1,7 @@
 //! The words that only an image takes: they say how the unikernel beneath the service behaves.
 //!
 //! They stand on the kernel command line among the words of the service, for example
-//! `service=bench irq=on timer-hz=250 workload=gap repetitions=1000000`. Words with a dot in their
+//! `service=bench irq=on timer-hz=250 workload=ID key=value`. Words with a dot in their
 //! key belong to devices: QEMU puts `virtio_mmio.device=…` there by itself.
 
 use core::fmt;

@@ -1,6 +1,6 @@
 //! What crosses the border between the laboratory and the measured code, in both directions.
 //!
-//! *In* goes a plan: words such as `workload=prime limit=22 repetitions=1000000`, the same on an
+//! *In* goes a plan: words such as `workload=ID key=value`, the same on an
 //! agent's command line and on a kernel's ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]). *Out* come records, one line of text each
 //! ([`record`], [`line`]), the same over a pipe, a virtio port, a serial line or serial over LAN.
 //!

@@ -1,5 +1,7 @@
 //! One record, one line of text: how it is written, and how it is found again among other text.
 
+use core::fmt::{self, Write};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
@@ -76,26 +78,21 @@ impl Encoder {
     pub fn encode(&mut self, record: &Record<'_>) -> Result<&[u8], TooLong> {
         let mut payload = [0; MAX_PAYLOAD];
         let payload = postcard::to_slice(record, &mut payload).map_err(|_| TooLong)?;
-        let mut at = 0;
-        self.put(&mut at, self.stream.marker().as_bytes());
-        self.put(&mut at, b" ");
-        let covered = at;
-        self.put_number(&mut at, self.next);
-        self.put(&mut at, b" ");
-        self.put(&mut at, record.kind().as_bytes());
-        self.put(&mut at, b" ");
-        at += STANDARD_NO_PAD
-            .encode_slice(payload, &mut self.line[at..])
+        let marker = self.stream.marker();
+        let mut line = Cursor {
+            line: &mut self.line,
+            at: 0,
+        };
+        let no_room = |fmt::Error| TooLong;
+        write!(line, "{marker} {} {} ", self.next, record.kind()).map_err(no_room)?;
+        line.at += STANDARD_NO_PAD
+            .encode_slice(payload, &mut line.line[line.at..])
             .map_err(|_| TooLong)?;
-        let sum = CHECKSUM.checksum(&self.line[covered..at]);
-        self.put(&mut at, b" ");
-        for shift in (0..8).rev() {
-            let digit = b"0123456789abcdef"[(sum >> (4 * shift)) as usize & 0xf];
-            self.put(&mut at, &[digit]);
-        }
-        self.put(&mut at, b"\n");
+        let sum = CHECKSUM.checksum(&line.line[marker.len() + 1..line.at]);
+        writeln!(line, " {sum:08x}").map_err(no_room)?;
         self.next += 1;
-        Ok(&self.line[..at])
+        let end = line.at;
+        Ok(&self.line[..end])
     }
 
     /// Returns how many records were written.
@@ -103,25 +100,20 @@ impl Encoder {
     pub fn written(&self) -> u64 {
         self.next
     }
+}
 
-    fn put(&mut self, at: &mut usize, text: &[u8]) {
-        self.line[*at..*at + text.len()].copy_from_slice(text);
-        *at += text.len();
-    }
+/// Writes text into a line.
+struct Cursor<'a> {
+    line: &'a mut [u8],
+    at: usize,
+}
 
-    fn put_number(&mut self, at: &mut usize, number: u64) {
-        let mut digits = [0; 20];
-        let mut first = digits.len();
-        let mut rest = number;
-        loop {
-            first -= 1;
-            digits[first] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.put(at, &digits[first..]);
+impl Write for Cursor<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.line[self.at..].get_mut(..text.len());
+        room.ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.at += text.len();
+        Ok(())
     }
 }
 

@@ -111,6 +111,34 @@ impl Packer {
     }
 }
 
+/// Packs rows into as few lists as hold them, and gives each to `put`. `pack` packs a row by the one before it in the same
+/// list.
+///
+/// # Errors
+///
+/// Returns the first error of `put`.
+pub fn in_lists<T: Copy, const N: usize, E>(
+    rows: impl IntoIterator<Item = T>,
+    pack: impl Fn(T, Option<T>) -> [u64; N],
+    mut put: impl FnMut(Packed<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut packer = Packer::default();
+    let mut before = None;
+    for row in rows {
+        if !packer.push(pack(row, before)) {
+            put(packer.packed())?;
+            packer.clear();
+            let fits = packer.push(pack(row, None));
+            debug_assert!(fits, "an empty list holds any row");
+        }
+        before = Some(row);
+    }
+    match packer.is_empty() {
+        true => Ok(()),
+        false => put(packer.packed()),
+    }
+}
+
 fn take(rest: &mut &[u8]) -> Option<u64> {
     let mut value: u64 = 0;
     for place in 0..LONGEST {

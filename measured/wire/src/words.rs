@@ -1,17 +1,21 @@
 //! What all words of plans have in common: `key=value`, each key once.
 
-use core::fmt;
+use thiserror::Error;
 
 /// Says which word of a plan is wrong, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlanError<'a> {
     /// The word is not of the form `key=value`.
+    #[error("plan: '{0}' is not of the form key=value")]
     NotAPair(&'a str),
     /// No such key.
+    #[error("plan: no such key '{0}'")]
     UnknownKey(&'a str),
     /// The key stands twice.
+    #[error("plan: '{0}' stands twice")]
     Twice(&'a str),
     /// The value is not one that the key takes.
+    #[error("plan: '{key}={value}': want {wanted}")]
     BadValue {
         /// The key.
         key: &'a str,
@@ -21,24 +25,9 @@ pub enum PlanError<'a> {
         wanted: &'static str,
     },
     /// The key must be given, but is not.
+    #[error("plan: '{0}=…' is missing")]
     Missing(&'static str),
 }
-
-impl fmt::Display for PlanError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAPair(word) => write!(f, "plan: '{word}' is not of the form key=value"),
-            Self::UnknownKey(key) => write!(f, "plan: no such key '{key}'"),
-            Self::Twice(key) => write!(f, "plan: '{key}' stands twice"),
-            Self::BadValue { key, value, wanted } => {
-                write!(f, "plan: '{key}={value}': want {wanted}")
-            }
-            Self::Missing(key) => write!(f, "plan: '{key}=…' is missing"),
-        }
-    }
-}
-
-impl core::error::Error for PlanError<'_> {}
 
 /// Reads a time with its unit: `500ns`, `100us`, `3ms`, `25s`.
 #[must_use]

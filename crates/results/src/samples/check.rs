@@ -3,6 +3,8 @@
 //! Heads and samples come by different records, and often by different passes over what was measured.
 //! Where they must agree and do not, one of them is wrong, and nobody can tell which.
 
+use std::fmt;
+
 use super::FILES;
 use crate::model::{Bin, Count, Event, Record, Samples, SetHead, SetSamples};
 
@@ -32,8 +34,8 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
         let whole = counted.plus(head.uncounted, head.uncounted_sum);
         match balances.iter_mut().find(|(of, ..)| *of == head.measure) {
             Some((_, due, found)) => {
-                *due = due.plus_sum(whole);
-                *found = found.plus_sum(enveloped);
+                *due = due.plus(whole.n, whole.sum);
+                *found = found.plus(enveloped.n, enveloped.sum);
             }
             None => balances.push((&head.measure, whole, enveloped)),
         }
@@ -70,73 +72,66 @@ struct Sum {
 }
 
 impl Sum {
-    fn plus(self, n: u64, sum: u64) -> Self {
-        self.plus_sum(Self {
-            n: n.into(),
-            sum: sum.into(),
-        })
-    }
-
-    fn plus_sum(self, other: Self) -> Self {
+    fn plus(self, n: impl Into<u128>, sum: impl Into<u128>) -> Self {
         Self {
-            n: self.n + other.n,
-            sum: self.sum.saturating_add(other.sum),
+            n: self.n + n.into(),
+            sum: self.sum.saturating_add(sum.into()),
         }
     }
 }
 
+fn misfit(what: fmt::Arguments<'_>) -> String {
+    format!("does not fit to cell.json: {what}")
+}
+
 /// Every sample is counted, unless there was no room for its value or only the listed ones are.
 fn check_counts(head: &SetHead, counts: &[Count]) -> Result<Sum, String> {
-    let mut counted = Sum::default();
-    let mut before = None;
-    for Count { value, count } in counts {
-        if before >= Some(value) {
-            return Err(format!(
-                "is damaged: the value {value} does not rise above the one before"
-            ));
-        }
-        if *count == 0 {
-            return Err(format!("is damaged: the value {value} has a count of 0"));
-        }
-        before = Some(value);
-        counted.n += u128::from(*count);
-        counted.sum = counted
-            .sum
-            .checked_add(u128::from(*value) * u128::from(*count))
-            .ok_or("is damaged: its sum does not fit into 128 bits")?;
+    let falls = |pair: &&[Count]| pair[0].value >= pair[1].value;
+    if let Some(pair) = counts.windows(2).find(falls) {
+        let value = pair[1].value;
+        return Err(format!(
+            "is damaged: the value {value} does not rise above the one before"
+        ));
     }
+    if let Some(Count { value, .. }) = counts.iter().find(|row| row.count == 0) {
+        return Err(format!("is damaged: the value {value} has a count of 0"));
+    }
+    let counted = counts.iter().fold(Sum::default(), |sum, row| {
+        sum.plus(row.count, u128::from(row.value) * u128::from(row.count))
+    });
     if head.squares_below.is_some() {
         return check_listed_only(head, counted);
     }
     let all = counted.plus(head.uncounted, head.uncounted_sum);
     if all.n != u128::from(head.n) {
-        return Err(format!(
-            "does not fit to cell.json: it counts {} samples, with {} that found no room, of {}",
+        return Err(misfit(format_args!(
+            "it counts {} samples, with {} that found no room, of {}",
             counted.n, head.uncounted, head.n
-        ));
+        )));
     }
     if all.sum != u128::from(head.sum) {
-        return Err(format!(
-            "does not fit to cell.json: its samples make {} in all, with {} that found no room, not {}",
+        return Err(misfit(format_args!(
+            "its samples make {} in all, with {} that found no room, not {}",
             counted.sum, head.uncounted_sum, head.sum
-        ));
+        )));
     }
     Ok(counted)
 }
 
 /// Only the listed samples are counted; the rest lies between them.
 fn check_listed_only(head: &SetHead, counted: Sum) -> Result<Sum, String> {
-    if counted.n != u128::from(head.kept) {
-        return Err(format!(
-            "does not fit to cell.json: it counts {} samples of {} listed",
-            counted.n, head.kept
-        ));
+    let (n, sum) = (counted.n, counted.sum);
+    if n != u128::from(head.kept) {
+        let listed = head.kept;
+        return Err(misfit(format_args!(
+            "it counts {n} samples of {listed} listed"
+        )));
     }
-    if counted.plus(0, head.unkept_sum).sum > u128::from(head.sum) {
-        return Err(format!(
-            "does not fit to cell.json: the listed samples make {} and those not listed {}, all of them only {}",
-            counted.sum, head.unkept_sum, head.sum
-        ));
+    if counted.plus(0_u64, head.unkept_sum).sum > u128::from(head.sum) {
+        return Err(misfit(format_args!(
+            "the listed samples make {sum} and those not listed {}, all of them only {}",
+            head.unkept_sum, head.sum
+        )));
     }
     Ok(counted)
 }
@@ -145,62 +140,53 @@ fn check_listed_only(head: &SetHead, counted: Sum) -> Result<Sum, String> {
 fn check_list(head: &SetHead, due: u64, list: &[Event]) -> Result<(), String> {
     let listed = list.len() as u64;
     if listed != due {
-        return Err(format!(
-            "does not fit to cell.json: it lists {listed} samples, not {due}"
-        ));
+        return Err(misfit(format_args!("it lists {listed} samples, not {due}")));
     }
     if !list.is_sorted_by(|a, b| a.index < b.index) {
         return Err("is damaged: the numbers of its samples do not rise".to_owned());
     }
-    let wall = head.last.wrapping_sub(head.first);
-    match list
-        .iter()
-        .find(|event| event.at.wrapping_sub(head.first) > wall)
-    {
-        Some(event) => Err(format!(
-            "does not fit to cell.json: sample {} is from before or after the measurement",
-            event.index
-        )),
+    let is_outside = |event: &&Event| event.at.wrapping_sub(head.first) > head.length();
+    match list.iter().find(is_outside) {
+        Some(Event { index, .. }) => Err(misfit(format_args!(
+            "sample {index} is from before or after the measurement"
+        ))),
         None => Ok(()),
     }
 }
 
 /// What is listed reaches the threshold, and was seen.
 fn check_threshold(head: &SetHead, set: &SetSamples) -> Result<(), String> {
-    if head.kept > head.seen {
-        return Err(format!(
-            "does not fit to cell.json: it lists {} samples of {} seen",
-            head.kept, head.seen
-        ));
+    let (kept, seen, threshold) = (head.kept, head.seen, head.threshold);
+    if kept > seen {
+        return Err(misfit(format_args!(
+            "it lists {kept} samples of {seen} seen"
+        )));
     }
-    let threshold = head.threshold;
     match set.events.iter().find(|event| event.value < threshold) {
-        Some(Event { index, value, .. }) => Err(format!(
-            "does not fit to cell.json: sample {index} of {value} is below the threshold of {threshold}"
-        )),
+        Some(Event { index, value, .. }) => Err(misfit(format_args!(
+            "sample {index} of {value} is below the threshold of {threshold}"
+        ))),
         None => Ok(()),
     }
 }
 
 fn check_envelope(envelope: &[Bin]) -> Result<Sum, String> {
-    let mut before = None;
-    let mut all = Sum::default();
-    for row in envelope {
-        let bin = row.bin;
-        if before >= Some(bin) {
-            return Err(format!(
-                "is damaged: bin {bin} does not rise above the one before"
-            ));
-        }
-        before = Some(bin);
+    if let Some(pair) = envelope.windows(2).find(|pair| pair[0].bin >= pair[1].bin) {
+        let bin = pair[1].bin;
+        return Err(format!(
+            "is damaged: bin {bin} does not rise above the one before"
+        ));
+    }
+    let is_wrong = |row: &&Bin| {
         let times = |value: u64| u128::from(value) * u128::from(row.n);
         let sum = u128::from(row.sum);
-        if row.n == 0 || sum < times(row.min) || sum > times(row.max) {
-            return Err(format!(
-                "is damaged: number, sum, minimum and maximum of bin {bin} contradict each other"
-            ));
-        }
-        all = all.plus(row.n, row.sum);
+        row.n == 0 || sum < times(row.min) || sum > times(row.max)
+    };
+    if let Some(Bin { bin, .. }) = envelope.iter().find(is_wrong) {
+        return Err(format!(
+            "is damaged: number, sum, minimum and maximum of bin {bin} contradict each other"
+        ));
     }
-    Ok(all)
+    let rows = envelope.iter();
+    Ok(rows.fold(Sum::default(), |sum, row| sum.plus(row.n, row.sum)))
 }

@@ -1,8 +1,8 @@
 //! From the kernel's bytes to events.
 
+use tare_wire::record::Trace;
 use tare_wire::trace::{Kind, Task};
 
-use super::keeper::Kept;
 use super::ring;
 use super::tracepoint::{Point, Tracepoint};
 
@@ -12,16 +12,8 @@ const RUNNING_AT: usize = 4;
 /// What the kernel did around one sample.
 #[derive(Debug)]
 pub struct Decoded {
-    /// Number of the thread.
-    pub thread: u32,
-    /// Its id in the kernel.
-    pub tid: u32,
-    /// Number of the sample.
-    pub index: u64,
-    /// How late it was.
-    pub value_ns: u64,
-    /// Whether the events reach back to the time at which it was due.
-    pub complete: bool,
+    /// The sample, without its place and the number of its events.
+    pub trace: Trace,
     /// The events until the thread read the clock, in order of time.
     pub events: Vec<Event>,
     /// Names of what the events give by number: threads, interrupts, vectors.
@@ -48,34 +40,31 @@ pub struct Event {
 /// Names something: what it is, its number, its name.
 pub type Named = (&'static str, u64, String);
 
-/// Reads a copy. `find` says to which tracepoint an identifier belongs, and whether its records have a stack. Records of events that are not known are passed over.
+/// Reads a copy of a sample that was due at `due_ns`. `find` says to which tracepoint an identifier belongs, and whether its
+/// records have a stack. Records of events that are not known are passed over.
 pub fn decode<'a>(
-    thread: u32,
-    tid: u32,
-    kept: &Kept<'_>,
+    trace: Trace,
+    due_ns: u64,
+    bytes: &[u8],
     find: impl Fn(u64) -> Option<(&'a Tracepoint, bool)>,
 ) -> Decoded {
     let mut decoded = Decoded {
-        thread,
-        tid,
-        index: kept.index,
-        value_ns: kept.value_ns,
-        complete: kept.complete,
+        trace,
         events: Vec::new(),
         names: Vec::new(),
         waker: None,
     };
     // Set again by each older event, so that the first one's stays.
     let mut running = None;
-    for (identifier, time, body) in ring::records(kept.bytes) {
+    for (identifier, time, body) in ring::records(bytes) {
         let Some((tracepoint, with_stack)) = find(identifier) else {
             continue;
         };
-        let at_ns = time.cast_signed() - kept.due_ns.cast_signed();
+        let at_ns = time.cast_signed() - due_ns.cast_signed();
         let Some((stack, raw)) = split(body, with_stack) else {
             continue;
         };
-        if at_ns > kept.value_ns.cast_signed() {
+        if at_ns > trace.value.cast_signed() {
             continue;
         }
         let Some((kind, a, b)) = values(tracepoint, raw, &mut decoded.names) else {
@@ -157,21 +146,13 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option
     Some(match &tracepoint.point {
         Point::VectorEntry { name, timer } => {
             names.push(("vector", number(0)?, name.clone()));
-            let kind = if *timer {
-                Kind::TimerEntry
-            } else {
-                Kind::VectorEntry
-            };
-            (kind, number(0)?, 0)
+            let kinds = [Kind::VectorEntry, Kind::TimerEntry];
+            (kinds[usize::from(*timer)], number(0)?, 0)
         }
         Point::VectorExit { name, timer } => {
             names.push(("vector", number(0)?, name.clone()));
-            let kind = if *timer {
-                Kind::TimerExit
-            } else {
-                Kind::VectorExit
-            };
-            (kind, number(0)?, 0)
+            let kinds = [Kind::VectorExit, Kind::TimerExit];
+            (kinds[usize::from(*timer)], number(0)?, 0)
         }
         Point::InterruptEntry => {
             if let Some(name) = tracepoint.text_elsewhere(1, raw) {

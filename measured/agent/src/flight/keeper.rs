@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tare_wire::record::Trace;
+
 use super::decode::{self, Decoded};
 use super::ring::{Copied, Ring};
 use super::tracepoint::Tracepoint;
@@ -16,7 +18,7 @@ const BEFORE_NS: u64 = 50_000;
 pub struct Keeper {
     thread: u32,
     ring: Arc<Ring>,
-    places: Vec<Place>,
+    places: Vec<Kept>,
     used: usize,
     /// From which value on a sample is among the worst.
     above_ns: u64,
@@ -25,28 +27,17 @@ pub struct Keeper {
     bytes: Vec<u8>,
 }
 
-/// Says of which sample a copy is.
+/// One of the worst samples, and what was copied for it.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    index: u64,
-    due_ns: u64,
-    value_ns: u64,
-    copied: Copied,
-}
-
-/// One of the worst samples, with what was copied for it.
-#[derive(Clone, Copy)]
-pub struct Kept<'a> {
+pub struct Kept {
     /// Number of the sample.
     pub index: u64,
     /// When it was due, CLOCK_MONOTONIC.
     pub due_ns: u64,
     /// How late it was.
     pub value_ns: u64,
-    /// Whether the copy reaches back to the time at which it was due.
-    pub complete: bool,
-    /// The kernel's records.
-    pub bytes: &'a [u8],
+    /// How much of the kernel's records there is.
+    pub copied: Copied,
 }
 
 impl Keeper {
@@ -55,7 +46,7 @@ impl Keeper {
         Self {
             thread,
             ring,
-            places: vec![Place::default(); worst],
+            places: vec![Kept::default(); worst],
             used: 0,
             above_ns: 0,
             least: 0,
@@ -81,7 +72,7 @@ impl Keeper {
         let Some(into) = self.bytes.chunks_exact_mut(MOST_COPIED).nth(place) else {
             return;
         };
-        self.places[place] = Place {
+        self.places[place] = Kept {
             index,
             due_ns,
             value_ns,
@@ -97,25 +88,33 @@ impl Keeper {
         }
     }
 
-    /// Lists what is kept.
-    pub(super) fn kept(&self) -> impl Iterator<Item = Kept<'_>> {
+    /// Lists what is kept, with the kernel's records.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
         let copies = self.bytes.chunks_exact(MOST_COPIED);
         let used = self.places[..self.used].iter().zip(copies);
-        used.map(|(place, bytes)| Kept {
-            index: place.index,
-            due_ns: place.due_ns,
-            value_ns: place.value_ns,
-            complete: place.copied.complete,
-            bytes: &bytes[..place.copied.bytes],
-        })
+        used.map(|(kept, bytes)| (kept, &bytes[..kept.copied.bytes]))
     }
 
     /// Finds out what a copy means.
-    pub(super) fn decode(&self, tid: u32, kept: &Kept<'_>, tracepoints: &[Tracepoint]) -> Decoded {
+    pub(super) fn decode(
+        &self,
+        tid: u32,
+        (kept, bytes): (&Kept, &[u8]),
+        tracepoints: &[Tracepoint],
+    ) -> Decoded {
+        let trace = Trace {
+            place: 0,
+            set: self.thread,
+            index: kept.index,
+            value: kept.value_ns,
+            tid,
+            events: 0,
+            complete: kept.copied.complete,
+        };
         let find = |identifier| {
             let (place, with_stack) = self.ring.event_of(identifier)?;
             Some((tracepoints.get(place)?, with_stack))
         };
-        decode::decode(self.thread, tid, kept, find)
+        decode::decode(trace, kept.due_ns, bytes, find)
     }
 }

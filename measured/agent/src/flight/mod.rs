@@ -103,11 +103,11 @@ impl Flight {
             .iter()
             .flat_map(|(tid, keeper)| keeper.kept().map(move |kept| (*tid, keeper, kept)))
             .collect();
-        kept.sort_by_key(|(_, _, kept)| (Reverse(kept.value_ns), kept.index));
+        kept.sort_by_key(|(_, _, (kept, _))| (Reverse(kept.value_ns), kept.index));
         kept.truncate(self.worst);
         Trace::new(
             kept.into_iter()
-                .map(|(tid, keeper, kept)| keeper.decode(tid, &kept, &self.tracepoints)),
+                .map(|(tid, keeper, kept)| keeper.decode(tid, kept, &self.tracepoints)),
         )
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use tare_wire::packed::Packer;
+use tare_wire::packed::in_lists;
 use tare_wire::record::{self, List, Name, Record};
 use tare_wire::trace::{Kind, zigzag};
 
@@ -16,15 +16,17 @@ const FRAMES: usize = 5;
 /// Begins the names of the kernel's entry points of interrupts. What follows in a stack was interrupted.
 const ENTRY: &str = "asm_";
 
+/// What the names of functions are of.
+const FUNCTION: &str = "function";
+
 /// Begins the name of the function in which the CPU goes on to another thread.
 const SWITCH: &str = "__schedule";
 
 /// What the kernel did around the worst samples, from the worst on.
 pub struct Trace {
     worst: Vec<Decoded>,
+    /// By what is named and its number; of functions, the address.
     names: BTreeMap<(&'static str, u64), String>,
-    /// Functions by address.
-    functions: BTreeMap<u64, String>,
     /// Addresses of the functions by which sleeping threads are woken up.
     wakers: BTreeSet<u64>,
 }
@@ -43,11 +45,12 @@ impl Trace {
         }
         let wakers = worst.iter().filter_map(|decoded| decoded.waker).collect();
         let events = worst.iter().flat_map(|decoded| &decoded.events);
-        let functions = symbols::resolve(events.flat_map(|event| &event.stack).copied());
+        for (address, name) in symbols::resolve(events.flat_map(|event| &event.stack).copied()) {
+            names.insert((FUNCTION, address), name);
+        }
         Self {
             worst,
             names,
-            functions,
             wakers,
         }
     }
@@ -63,45 +66,17 @@ impl Trace {
             let rows = self.rows(decoded);
             put(&Record::Trace(record::Trace {
                 place,
-                set: decoded.thread,
-                index: decoded.index,
-                value: decoded.value_ns,
-                tid: decoded.tid,
                 events: u32::try_from(rows.len()).unwrap_or(u32::MAX),
-                complete: decoded.complete,
+                ..decoded.trace
             }))?;
-            let mut packer = Packer::default();
-            for [at, kind, a, b] in rows {
-                used.insert(a);
-                let row = [u64::from(place), at, kind, a, b];
-                if !packer.push(row) {
-                    put(&Record::TraceEvents(List {
-                        rows: packer.packed(),
-                    }))?;
-                    packer.clear();
-                    packer.push(row);
-                }
-            }
-            if !packer.is_empty() {
-                put(&Record::TraceEvents(List {
-                    rows: packer.packed(),
-                }))?;
-            }
+            used.extend(rows.iter().map(|[_, _, a, _]| *a));
+            let pack = |[at, kind, a, b]: [u64; 4], _| [u64::from(place), at, kind, a, b];
+            in_lists(rows, pack, |rows| put(&Record::TraceEvents(List { rows })))?;
         }
         for ((of, number), name) in &self.names {
-            put(&Record::Name(Name {
-                of,
-                number: *number,
-                name,
-            }))?;
-        }
-        for (number, name) in &self.functions {
-            if used.contains(number) {
-                put(&Record::Name(Name {
-                    of: "function",
-                    number: *number,
-                    name,
-                }))?;
+            if *of != FUNCTION || used.contains(number) {
+                let number = *number;
+                put(&Record::Name(Name { of, number, name }))?;
             }
         }
         Ok(())
@@ -139,7 +114,7 @@ impl Trace {
         };
         let mut addresses = event.stack.iter();
         let at = addresses.position(|address| {
-            let name = self.functions.get(address);
+            let name = self.names.get(&(FUNCTION, *address));
             name.is_some_and(|name| name.starts_with(border))
         });
         Some(&event.stack[at? + 1..])

@@ -120,9 +120,7 @@ impl Load {
 
     fn failed(&self, why: &str) -> Trouble {
         let _ = kill_process_group(self.group, Signal::KILL);
-        Trouble::Load {
-            why: why.to_owned(),
-        }
+        Trouble::Load(why.to_owned())
     }
 }
 

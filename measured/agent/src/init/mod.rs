@@ -192,9 +192,8 @@ fn execute(
 fn status_of(ended: WaitStatus) -> Result<u8, Trouble> {
     match (ended.exit_status(), ended.terminating_signal()) {
         (Some(status), _) => Ok(u8::try_from(status).unwrap_or(u8::MAX)),
-        (None, signal) => Err(Trouble::Killed {
-            signal: signal.unwrap_or_default(),
-        }),
+        (None, Some(libc::SIGKILL)) => Err(Trouble::Killed),
+        (None, signal) => Err(Trouble::Ended(signal.unwrap_or_default())),
     }
 }
 

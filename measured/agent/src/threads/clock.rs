@@ -9,7 +9,17 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Reads CLOCK_MONOTONIC in ns, without a system call where the kernel's vDSO knows the time.
 #[inline]
 pub fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    read_ns(ClockId::Monotonic)
+}
+
+/// Reads a clock in ns.
+#[inline]
+pub fn read_ns(clock: ClockId) -> u64 {
+    nanoseconds(clock_gettime(clock))
+}
+
+#[inline]
+fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
 }
 
@@ -25,17 +35,12 @@ pub fn sleep_until(ns: u64) -> bool {
 
 /// Returns the step in which timers expire: 1 ns with high-resolution timers, else a tick.
 pub fn timer_step_ns() -> u64 {
-    step_ns(ClockId::Monotonic)
+    nanoseconds(clock_getres(ClockId::Monotonic))
 }
 
 /// Returns the length of the kernel's tick, in which its coarse clock proceeds.
 pub fn tick_ns() -> u64 {
-    step_ns(ClockId::MonotonicCoarse)
-}
-
-fn step_ns(clock: ClockId) -> u64 {
-    let step = clock_getres(clock);
-    step.tv_sec.cast_unsigned() * SECOND_NS + step.tv_nsec.cast_unsigned()
+    nanoseconds(clock_getres(ClockId::MonotonicCoarse))
 }
 
 /// What it costs to sleep and to be woken up at once.

@@ -35,6 +35,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
@@ -168,7 +169,9 @@ impl Ready {
             ));
         }
         if let Some(Err(trouble)) = &self.flight {
-            notices.push(trouble.to_string());
+            notices.push(format!(
+                "the kernel's events around the worst samples are not recorded: {trouble}"
+            ));
         }
         if let Some(throttling) = Throttling::find()
             && let Some(warning) = throttling.warning(self.real_time_used(plan))
@@ -199,7 +202,8 @@ fn report(
     output: &mut Output<'_, impl Platform>,
 ) -> Result<(), Trouble> {
     let facts = facts::facts(&threads);
-    let lost: u64 = threads.iter().map(|t| t.voice.exceedings.lost()).sum();
+    let lost = |thread: &Thread| thread.voice.lost.load(Ordering::Relaxed);
+    let lost: u64 = threads.iter().map(lost).sum();
     let mut keepers = Vec::new();
     for thread in threads {
         let identity = Identity {

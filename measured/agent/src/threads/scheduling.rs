@@ -83,6 +83,7 @@ impl Scheduling {
         let attributes = match self {
             // An ordinary thread keeps its nice value: a better one would take a right.
             Self::Priority { policy, priority } => Attributes {
+                size: SIZE,
                 policy: number(policy),
                 priority,
                 nice: getpriority_process(None).unwrap_or(0),
@@ -92,6 +93,7 @@ impl Scheduling {
                 runtime_ns,
                 period_ns,
             } => Attributes {
+                size: SIZE,
                 policy: number(Policy::Deadline),
                 runtime: runtime_ns,
                 deadline: period_ns,
@@ -111,10 +113,9 @@ impl Scheduling {
     /// Returns the kernel's refusal, or EINVAL for a policy that a plan can't ask for.
     pub fn read() -> Result<Self, Errno> {
         let mut attributes = Attributes::default();
-        let size = attributes.size;
-        // SAFETY: a live structure of `size` bytes, which the kernel fills with integers.
+        // SAFETY: a live structure of `SIZE` bytes, which the kernel fills with integers.
         let result =
-            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) };
         outcome(result)?;
         let policy = Policy::ALL
             .into_iter()
@@ -134,6 +135,7 @@ impl Scheduling {
 }
 
 /// Is `struct sched_attr` as its first version has it (include/uapi/linux/sched/types.h).
+#[derive(Default)]
 #[repr(C)]
 struct Attributes {
     size: u32,
@@ -146,20 +148,7 @@ struct Attributes {
     period: u64,
 }
 
-impl Default for Attributes {
-    fn default() -> Self {
-        Self {
-            size: size_of::<Self>() as u32,
-            policy: 0,
-            flags: 0,
-            nice: 0,
-            priority: 0,
-            runtime: 0,
-            deadline: 0,
-            period: 0,
-        }
-    }
-}
+const SIZE: u32 = size_of::<Attributes>() as u32;
 
 /// Returns the kernel's number of a policy.
 fn number(policy: Policy) -> u32 {

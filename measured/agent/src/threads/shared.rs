@@ -10,9 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// How many values above the limit one thread can tell before they are read.
-const ROOM: usize = 256;
-
 /// Is one for all threads.
 #[derive(Debug)]
 pub struct Shared {
@@ -84,11 +81,11 @@ impl AsFd for Shared {
     }
 }
 
-/// Is what one thread says while it measures.
+/// What one thread tells of itself.
 #[derive(Debug, Default)]
 pub struct Voice {
-    /// Values above the limit.
-    pub exceedings: Exceedings,
+    /// Values above the limit that came too fast to be told.
+    pub lost: AtomicU64,
     ended: AtomicBool,
 }
 
@@ -104,131 +101,9 @@ impl Voice {
     }
 }
 
-/// A value above the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exceeding {
-    /// Number of the sample.
-    pub index: u64,
-    /// The value.
-    pub value_ns: u64,
-}
-
-/// Takes values above the limit from one thread to one other, without waiting.
-#[derive(Debug)]
-pub struct Exceedings {
-    /// Index and value in turn.
-    ring: Box<[[AtomicU64; 2]]>,
-    /// How many were put in.
-    written: AtomicU64,
-    /// How many were taken out.
-    read: AtomicU64,
-    /// How many found no room.
-    lost: AtomicU64,
-}
-
-impl Default for Exceedings {
-    fn default() -> Self {
-        // Writing them all touches the memory.
-        let ring = (0..ROOM).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]);
-        Self {
-            ring: ring.collect(),
-            written: AtomicU64::new(0),
-            read: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Exceedings {
-    /// Puts one in; only counts it if there is no room. Called by the measuring thread.
-    pub fn put(&self, exceeding: Exceeding) {
-        let written = self.written.load(Ordering::Relaxed);
-        let read = self.read.load(Ordering::Acquire);
-        if written - read >= ROOM as u64 {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let [index, value] = &self.ring[(written % ROOM as u64) as usize];
-        index.store(exceeding.index, Ordering::Relaxed);
-        value.store(exceeding.value_ns, Ordering::Relaxed);
-        self.written.store(written + 1, Ordering::Release);
-    }
-
-    /// Takes the oldest one out. Called by the thread that watches.
-    pub fn take(&self) -> Option<Exceeding> {
-        let read = self.read.load(Ordering::Relaxed);
-        if read == self.written.load(Ordering::Acquire) {
-            return None;
-        }
-        let [index, value] = &self.ring[(read % ROOM as u64) as usize];
-        let exceeding = Exceeding {
-            index: index.load(Ordering::Relaxed),
-            value_ns: value.load(Ordering::Relaxed),
-        };
-        self.read.store(read + 1, Ordering::Release);
-        Some(exceeding)
-    }
-
-    /// Returns how many found no room.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_put_in_comes_out_in_order_and_the_rest_is_counted() {
-        let exceedings = Exceedings::default();
-        let exceeding = |index| Exceeding {
-            index,
-            value_ns: 2 * index,
-        };
-        for round in 0..3 {
-            let from = round * 1_000;
-            for index in from..from + ROOM as u64 + 5 {
-                exceedings.put(exceeding(index));
-            }
-            for index in from..from + ROOM as u64 {
-                assert_eq!(exceedings.take(), Some(exceeding(index)));
-            }
-            assert_eq!(exceedings.take(), None);
-            assert_eq!(exceedings.lost(), 5 * (round + 1));
-        }
-    }
-
-    #[test]
-    fn two_threads_lose_nothing_as_long_as_there_is_room() {
-        let exceedings = Exceedings::default();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for index in 0..10_000 {
-                    while exceedings.written.load(Ordering::Relaxed)
-                        - exceedings.read.load(Ordering::Relaxed)
-                        >= ROOM as u64
-                    {
-                        std::thread::yield_now();
-                    }
-                    exceedings.put(Exceeding {
-                        index,
-                        value_ns: index,
-                    });
-                }
-            });
-            for index in 0..10_000 {
-                let taken = loop {
-                    match exceedings.take() {
-                        Some(taken) => break taken,
-                        None => std::thread::yield_now(),
-                    }
-                };
-                assert_eq!((taken.index, taken.value_ns), (index, index));
-            }
-        });
-        assert_eq!(exceedings.lost(), 0);
-    }
 
     #[test]
     fn news_wakes_up_once_until_it_is_read() {

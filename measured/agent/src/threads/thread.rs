@@ -2,22 +2,23 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, mpsc::SyncSender};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::thread::gettid;
-use tare_services::wakeup::Plan;
-use tare_services::wakeup::{Pace, Progress, Recorder};
+use tare_services::wakeup::{Pace, Plan, Progress, Recorder};
 use tare_wire::cpus::Cpus;
+use tare_wire::record::Exceeded;
 use tare_wire::scheduling::Policy;
 
 use super::clock::{SleepCost, now_ns, sleep_until};
 use super::placing;
 use super::refusal::Refusal;
 use super::scheduling::Scheduling;
-use super::shared::{Exceeding, Shared, Voice};
+use super::shared::{Shared, Voice};
 use super::trouble::Trouble;
 use crate::flight::Keeper;
 
@@ -25,6 +26,9 @@ use crate::flight::Keeper;
 const STACK_BYTES: usize = 128 << 10;
 /// Is how much of it is touched before the measurement: many times what the loop needs.
 const TOUCHED_BYTES: usize = 32 << 10;
+
+/// How many values above the limit one thread can tell before they are read.
+const MOST_EXCEEDED: usize = 256;
 
 /// Is how long a thread may take to get ready. Under an emulator some hundred ms are usual.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -46,8 +50,10 @@ pub struct Thread {
     pub recording_ns: u64,
     /// How far it is.
     pub progress: &'static Progress,
-    /// What it says while it measures.
+    /// What it tells of itself.
     pub voice: Arc<Voice>,
+    /// The values above the limit, as they come.
+    pub exceeded: Receiver<Exceeded>,
     handle: JoinHandle<Kept>,
 }
 
@@ -78,6 +84,7 @@ impl Thread {
         let (plan, cpu) = (*plan, plan.cpu_of(number));
         let progress = recorder.progress();
         let voice = Arc::new(Voice::default());
+        let (exceeding, exceeded) = mpsc::sync_channel(MOST_EXCEEDED);
         let measuring = Measuring {
             number,
             plan,
@@ -85,6 +92,7 @@ impl Thread {
             keeper,
             shared: Arc::clone(shared),
             voice: Arc::clone(&voice),
+            exceeding,
         };
         let handle = Builder::new()
             .name(format!("tare-measure/{number}"))
@@ -117,6 +125,7 @@ impl Thread {
             recording_ns: started.recording_ns,
             progress,
             voice,
+            exceeded,
             handle,
         })
     }
@@ -136,6 +145,7 @@ struct Measuring {
     keeper: Option<Keeper>,
     shared: Arc<Shared>,
     voice: Arc<Voice>,
+    exceeding: SyncSender<Exceeded>,
 }
 
 impl Measuring {
@@ -215,11 +225,16 @@ impl Measuring {
     }
 
     #[cold]
-    fn exceeded(&self, index: u64, value_ns: u64) {
+    fn exceeded(&self, index: u64, value: u64) {
         if !self.plan.go_on {
             self.shared.stop();
         }
-        self.voice.exceedings.put(Exceeding { index, value_ns });
+        let set = self.number;
+        // Neither waits nor takes memory.
+        let told = self.exceeding.try_send(Exceeded { set, index, value });
+        if told.is_err() {
+            self.voice.lost.fetch_add(1, Ordering::Relaxed);
+        }
         self.shared.tell();
     }
 }

@@ -1,21 +1,23 @@
 //! What can keep a measurement from being made, in the user's words: what happened, why, what to do.
 
-use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
 use tare_services::platform::WriteError;
 use tare_services::session::Stop;
 use tare_wire::cpus::Cpus;
+use thiserror::Error;
 
 use super::refusal::Refusal;
 
 /// Says why there is no result.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum Trouble {
     /// A reason that every measurement can have.
-    Stop(Stop),
+    #[error(transparent)]
+    Stop(#[from] Stop),
     /// The kernel gives no descriptor or thread.
+    #[error("the kernel gives no {what}: {source}")]
     System {
         /// What was asked for.
         what: &'static str,
@@ -23,6 +25,7 @@ pub enum Trouble {
         source: io::Error,
     },
     /// A thread can't be pinned.
+    #[error("{}", unpinned(cpus, *errno))]
     Pin {
         /// The CPUs it was to run on.
         cpus: Box<Cpus>,
@@ -30,8 +33,15 @@ pub enum Trouble {
         errno: Errno,
     },
     /// A thread may not be scheduled as it should.
+    #[error("{0}")]
     Scheduling(Box<Refusal>),
     /// A thread did not come to run.
+    #[error(
+        "thread {thread} did not come to run in {seconds} s: {} is taken by something of higher or equal \
+         priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). End that, or choose \
+         another CPU or a higher priority",
+        on(*cpu)
+    )]
     NotStarted {
         /// Its number.
         thread: u32,
@@ -40,7 +50,15 @@ pub enum Trouble {
         /// How long it was waited for.
         seconds: u64,
     },
-    /// The interval can't be held.
+    /// The interval can't be held. The least that is proposed leaves half of the CPU.
+    #[error(
+        "an interval of {} µs can't be held here: setting a timer and being woken up by it takes \
+         at least {} µs, and recording {} µs more. Choose an interval of {} µs or more",
+        micros(*interval_ns),
+        micros(*sleep_ns),
+        micros(*recording_ns),
+        (2 * (sleep_ns + recording_ns)).div_ceil(1_000)
+    )]
     TooShort {
         /// The interval.
         interval_ns: u64,
@@ -50,6 +68,11 @@ pub enum Trouble {
         recording_ns: u64,
     },
     /// The watching thread is to run only where real-time threads measure, and need not.
+    #[error(
+        "the thread that starts and watches the measurement is to run on CPU {main}, where real-time threads \
+         measure: they would keep it from running. Choose another CPU, with main={free} for \
+         example, or leave main= out"
+    )]
     OnMeasuredCpus {
         /// The CPUs asked for.
         main: Box<Cpus>,
@@ -57,6 +80,11 @@ pub enum Trouble {
         free: Box<Cpus>,
     },
     /// The watching thread would hardly run.
+    #[error(
+        "the thread that starts and watches the measurement can only run on CPU {main}, of which real-time \
+         threads at this interval take at least {percent} %: it would hardly run. Choose a longer \
+         interval, or leave a CPU free of them (cpu=, main=)"
+    )]
     Starved {
         /// Its CPUs.
         main: Box<Cpus>,
@@ -64,6 +92,12 @@ pub enum Trouble {
         percent: u64,
     },
     /// A thread does not come to its end.
+    #[error(
+        "thread {thread} has not run for {seconds} s although it was due to end: {} is taken by something \
+         of higher priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). What it measured is \
+         lost; end that, or measure with a higher priority",
+        on(*cpu)
+    )]
     Stuck {
         /// Its number.
         thread: u32,
@@ -74,89 +108,24 @@ pub enum Trouble {
     },
 }
 
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = |cpu: &Option<u32>| match cpu {
-            Some(cpu) => format!("CPU {cpu}"),
-            None => "every CPU".to_owned(),
-        };
-        match self {
-            Self::Stop(stop) => write!(f, "{stop}"),
-            Self::System { what, source } => write!(f, "the kernel gives no {what}: {source}"),
-            Self::Pin { cpus, errno } if *errno == Errno::INVAL => write!(
-                f,
-                "CPU {cpus} is offline or outside of this process's cpuset: choose among \
-                 /sys/devices/system/cpu/online and the cpuset ({})",
-                allowed()
-            ),
-            Self::Pin { cpus, errno } => {
-                write!(
-                    f,
-                    "the kernel refuses to pin a thread to CPU {cpus}: {errno}"
-                )
-            }
-            Self::Scheduling(refusal) => write!(f, "{refusal}"),
-            Self::NotStarted {
-                thread,
-                cpu,
-                seconds,
-            } => write!(
-                f,
-                "thread {thread} did not come to run in {seconds} s: {} is taken by something of higher or equal \
-                 priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). End that, or choose \
-                 another CPU or a higher priority",
-                on(cpu)
-            ),
-            Self::TooShort {
-                interval_ns,
-                sleep_ns,
-                recording_ns,
-            } => write!(
-                f,
-                "an interval of {} µs can't be held here: setting a timer and being woken up by it takes \
-                 at least {} µs, and recording {} µs more. Choose an interval of {} µs or more",
-                micros(*interval_ns),
-                micros(*sleep_ns),
-                micros(*recording_ns),
-                // So that half of the CPU is left.
-                (2 * (sleep_ns + recording_ns)).div_ceil(1_000)
-            ),
-            Self::OnMeasuredCpus { main, free } => write!(
-                f,
-                "the thread that starts and watches the measurement is to run on CPU {main}, where real-time threads \
-                 measure: they would keep it from running. Choose another CPU, with main={free} for \
-                 example, or leave main= out"
-            ),
-            Self::Starved { main, percent } => write!(
-                f,
-                "the thread that starts and watches the measurement can only run on CPU {main}, of which real-time \
-                 threads at this interval take at least {percent} %: it would hardly run. Choose a longer \
-                 interval, or leave a CPU free of them (cpu=, main=)"
-            ),
-            Self::Stuck {
-                thread,
-                cpu,
-                seconds,
-            } => write!(
-                f,
-                "thread {thread} has not run for {seconds} s although it was due to end: {} is taken by something \
-                 of higher priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). What it measured is \
-                 lost; end that, or measure with a higher priority",
-                on(cpu)
-            ),
-        }
-    }
-}
-
-impl From<Stop> for Trouble {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
-}
-
 impl From<WriteError> for Trouble {
     fn from(error: WriteError) -> Self {
         Self::Stop(error.into())
+    }
+}
+
+fn on(cpu: Option<u32>) -> String {
+    cpu.map_or("every CPU".to_owned(), |cpu| format!("CPU {cpu}"))
+}
+
+fn unpinned(cpus: &Cpus, errno: Errno) -> String {
+    match errno {
+        Errno::INVAL => format!(
+            "CPU {cpus} is offline or outside of this process's cpuset: choose among \
+             /sys/devices/system/cpu/online and the cpuset ({})",
+            allowed()
+        ),
+        _ => format!("the kernel refuses to pin a thread to CPU {cpus}: {errno}"),
     }
 }
 

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tare_services::output::Output;
 use tare_services::platform::Platform;
 use tare_services::wakeup::Plan;
-use tare_wire::record::{Exceeded, Live, Record};
+use tare_wire::record::{Live, Record};
 
 use super::clock::now_ns;
 use super::shared::Shared;
@@ -74,11 +74,13 @@ impl<'a> Watch<'a> {
             if self.signals.came() {
                 self.shared.stop();
             }
+            // What they said before they ended is told.
+            let have_ended = self.threads.iter().all(|thread| thread.voice.has_ended());
             let told = self.tell(output);
             if told.is_err() {
                 self.shared.stop();
             }
-            if self.threads.iter().all(|thread| thread.voice.has_ended()) {
+            if have_ended {
                 return told;
             }
             if self.shared.is_stopped() {
@@ -124,12 +126,7 @@ impl<'a> Watch<'a> {
     fn tell(&mut self, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
         let mut has_told = false;
         for thread in self.threads {
-            while let Some(exceeding) = thread.voice.exceedings.take() {
-                let exceeded = Exceeded {
-                    set: thread.number,
-                    index: exceeding.index,
-                    value: exceeding.value_ns,
-                };
+            while let Ok(exceeded) = thread.exceeded.try_recv() {
                 output.put(&Record::Exceeded(exceeded))?;
                 has_told = true;
             }

@@ -17,21 +17,9 @@ mod threshold;
 
 pub use self::batch::arena_bytes as buffer_bytes;
 
-pub use self::plan::{OwnWords, Plan, Threshold, Timing, Workload};
-use self::threshold::Refused;
+pub use self::plan::{OwnWords, Plan, Threshold, Timing, USAGE, Workload};
 use crate::platform::Platform;
 use crate::session::{self, Given, Stop, Wanted};
-
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::OutOfBounds(refusal) => Self::Plan(refusal),
-            Refused::NoFrequency => {
-                Self::Place("nothing tells the TSC's frequency here: give the threshold in cycles")
-            }
-        }
-    }
-}
 
 /// Runs the plan and writes the records of everything that happened.
 ///

@@ -10,6 +10,22 @@ use tare_wire::words::PlanError;
 
 use crate::words::{self, Form, Put, Slot, Word};
 
+/// The words, for those who type them.
+pub const USAGE: &str = "
+Words of a batch:
+  workload=prime limit=N    count the primes below N, in registers
+  workload=copy size=N      copy and increment N elements of 8 bytes
+  workload=gap              spin on the timer and record every interruption
+  repetitions=N             timed repetitions (gap: timer reads)
+  warmup=N                  untimed repetitions before (1000)
+  timing=fenced|published   how a repetition is timed (fenced)
+  threshold=auto|N[UNIT]    from which delay on samples are listed; UNIT: cycles, ns, us, ms
+  capacity=N                how many delays are listed at most (1048576)
+  bins=N                    bins of the envelope over time (1000)
+  window=N                  raw samples kept from the middle of the batch (500)
+  cpu=N                     CPU to run on
+";
+
 /// Is what the measured code is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {

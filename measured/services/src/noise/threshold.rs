@@ -1,9 +1,10 @@
 //! What a plan's threshold means in ticks of this machine's TSC.
 
-use tare_wire::bounds::{Refusal, within};
+use tare_wire::bounds::within;
 
 use super::bounds::MAX_GAP_THRESHOLD;
 use super::plan::{Plan, Threshold, Workload};
+use crate::session::Stop;
 
 /// Is the delay above the mean from which samples of `prime` and `copy` are listed, unless the
 /// plan says otherwise: the lower of the two bounds T that kot-2019 uses.
@@ -17,24 +18,22 @@ const DEFAULT_GAP_NS: u64 = 500;
 /// to 5 %.
 const DEFAULT_GAP_STEPS: u64 = 20;
 
-/// Says why a threshold can't be told in ticks.
-pub(super) enum Refused {
-    /// It is out of bounds.
-    OutOfBounds(Refusal),
-    /// It is given in ns, but the TSC's frequency is not known.
-    NoFrequency,
-}
-
 /// Converts the plan's threshold to ticks: for `gap` the least length of a gap, for other
 /// workloads the least delay above the mean.
+///
+/// # Errors
+///
+/// Returns [`Stop`] if it is out of bounds, or given in ns where the TSC's frequency is not known.
 pub(super) fn threshold_cycles(
     plan: &Plan,
     hz: Option<f64>,
     step_cycles: u64,
-) -> Result<u64, Refused> {
-    let cycles_of = |ns| {
-        let hz = hz.ok_or(Refused::NoFrequency)?;
-        Ok((ns as f64 * hz / 1e9 + 0.5) as u64)
+) -> Result<u64, Stop> {
+    let cycles_of = |ns| match hz {
+        Some(hz) => Ok((ns as f64 * hz / 1e9 + 0.5) as u64),
+        None => Err(Stop::Place(
+            "nothing tells the TSC's frequency here: give the threshold in cycles",
+        )),
     };
     let is_gap = plan.workload == Workload::Gap;
     let cycles = match plan.threshold {
@@ -46,8 +45,7 @@ pub(super) fn threshold_cycles(
         Threshold::Auto => DEFAULT_DELAY_CYCLES,
     };
     if is_gap {
-        within("threshold in cycles", cycles, 1, MAX_GAP_THRESHOLD)
-            .map_err(Refused::OutOfBounds)?;
+        within("threshold in cycles", cycles, 1, MAX_GAP_THRESHOLD)?;
     }
     Ok(cycles)
 }

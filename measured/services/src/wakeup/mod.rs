@@ -46,7 +46,7 @@ mod slots;
 pub use self::pace::{Due, Pace};
 pub use self::plan::{
     MAX_INTERVAL_NS, MAX_KEPT, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS, NAME, OwnWords, Plan,
-    Spread,
+    Spread, USAGE,
 };
 pub use self::progress::Progress;
 pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};

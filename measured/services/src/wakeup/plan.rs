@@ -18,6 +18,32 @@ use crate::words::{self, Form, Put, Slot, Word};
 /// Is the word by which the workload is chosen.
 pub const NAME: &str = "wakeup";
 
+/// The words, for those who type them.
+pub const USAGE: &str = "
+Words for wake-ups (TIME: a whole number with the unit ns, us, ms or s; CPUS: 0,2-3):
+  workload=wakeup           threads sleep until absolute times and note how late they run
+  interval=TIME             time between two activations
+  duration=TIME             how long; or until each thread was woken up
+  loops=N                   so many times
+  threads=N                 measuring threads (1)
+  distance=TIME             how much longer the interval of each further thread is (0ns)
+  cpu=CPUS                  CPUs to which they are pinned, in turn
+  main=CPUS                 CPUs of the thread that starts and watches them
+  policy=fifo|rr|deadline|other   how they are scheduled (fifo)
+  priority=N                real-time priority from 1 to 99 (95)
+  spread=shared|same|falling   how priorities of further threads follow (shared)
+  phases=N                  phases of equal length that are counted apart (1)
+  threshold=TIME            from which latency on wake-ups are listed (the interval)
+  capacity=N                how many are listed for each thread at most (262144)
+  raw=N                     how many are kept as they were for each thread at most (4000000)
+  bins=N                    bins of the envelope over time (1000)
+  above=TIME                above which latency it is told at once, and the measurement ends
+  go-on=yes|no              or goes on (no)
+  live=TIME                 how often the state of each thread is told meanwhile
+  trace=N                   of how many of the worst wake-ups the kernel's events are kept (0)
+SIGINT or SIGTERM ends the measurement of wake-ups early; what was measured is reported.
+";
+
 /// Is what the measuring threads are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -130,9 +156,7 @@ impl Plan {
     /// Returns the CPU of a thread, if they are pinned.
     #[must_use]
     pub fn cpu_of(&self, thread: u32) -> Option<u32> {
-        let cpus = self.cpu.as_ref()?;
-        let place = thread.checked_rem(cpus.count())?;
-        cpus.iter().nth(place as usize)
+        self.cpu?.in_turn(thread)
     }
 
     /// Returns the real-time priority of a thread, or 0 if the policy has none.

@@ -92,22 +92,6 @@ impl Platform for Machine {
         })
     }
 
-    fn monotonic_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn reference_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn reference_detail(&self) -> &str {
-        ""
-    }
-
-    fn steering_ppm(&self) -> Option<f64> {
-        None
-    }
-
     fn frequency(&self) -> Option<Frequency<'static>> {
         *self.frequency.get_or_init(|| {
             if cpuid::hz().is_some() {
@@ -136,16 +120,8 @@ impl Platform for Machine {
         [Some(a), Some(b), Some(c), None]
     }
 
-    fn pause(&self, _ns: u64) {
-        // Only asked for between two readings of a reference clock, and there is none.
-    }
-
     fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         console::write(bytes);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), WriteError> {
         Ok(())
     }
 }
