@@ -59,6 +59,11 @@ impl Record {
         context: Context<'_>,
         done: &mut Vec<Undone>,
     ) -> Result<(), GuardError> {
+        // A restart has ended all processes, taken all groups away, and set settings anew, to
+        // whatever the administrator wants.
+        if !context.same_boot && !self.survives_restart() {
+            return Ok(());
+        }
         match self {
             Record::Child(child) => child.undo(number, context, done),
             Record::Scratch(scratch) => scratch.undo(number, context, done),
@@ -66,6 +71,17 @@ impl Record {
             Record::Cgroup(group) => group.undo(number, context, done),
             Record::Engine(engine) => engine.undo(context, done),
         }
+    }
+}
+
+/// Checks what the name of a folder or control group shall begin with.
+fn check_prefix(prefix: &str, signs: &str) -> Result<(), GuardError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
+    match (1..=64).contains(&prefix.len()) && prefix.chars().all(is_allowed) {
+        true => Ok(()),
+        false => Err(GuardError::ScratchPrefix {
+            prefix: prefix.to_owned(),
+        }),
     }
 }
 
