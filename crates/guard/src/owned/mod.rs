@@ -45,7 +45,7 @@ pub(crate) struct Context<'a> {
 /// The part of an owned thing that only the process that made it has: a child to reap, a lock to
 /// hold. It is dropped when the thing is undone.
 pub(crate) trait Live: Send + Sync {
-    /// Does what only this process can do, before the record is undone. Repeatable like that.
+    /// Do what only this process can do, before the record is undone. Repeatable like that.
     fn end(&self, _done: &mut Vec<Undone>) -> Result<(), GuardError> {
         Ok(())
     }
