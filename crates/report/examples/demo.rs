@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use fastrand::Rng;
 use synthetic::wakeups::{self, Schedule};
 use synthetic::{Fold, HZ, Run, gaps_like, linux_like, measured, record, spin, timed};
-use tare_host::{Machine, Source, doctor};
+use tare_host::{Machine, Sample, Source, doctor};
 use tare_report::{html, terminal};
 use tare_results::MachineRecord;
 use tare_results::model::{
@@ -73,10 +73,9 @@ fn main() -> ExitCode {
     }
     let mut data = run.data();
     let source = Source::system();
-    data.machine = Some(MachineRecord::new(
-        Machine::collect(&source),
-        doctor(&source, None),
-    ));
+    let machine = Machine::collect(&source);
+    let findings = doctor(&source, &machine, &Sample::take(&source), None);
+    data.machine = Some(MachineRecord::new(machine, findings));
     let analysis = data.analyse();
     print!("{}", terminal::render(&analysis, 100, true));
     match std::fs::write(path, html::render(&analysis)) {
