@@ -16,26 +16,15 @@ pub enum GuardError {
     )]
     NoStateDir,
 
-    /// A fact about this host that identifies a journal's owner could not be read.
-    #[error("cannot read {what}: {source}; tare needs /proc mounted to know what it owns")]
-    Host {
-        /// What was to be read.
-        what: &'static str,
+    /// The system refuses something that is needed to own or to undo a thing.
+    #[error("cannot {action}: {source}{advice}")]
+    Io {
+        /// What was attempted, and where.
+        action: String,
         /// The reason.
         source: io::Error,
-    },
-
-    /// The folder for journals could not be made, opened, read or locked.
-    #[error(
-        "cannot {action} {path}: {source}; set TARE_STATE_DIR to a writable folder on a local disk"
-    )]
-    StateDir {
-        /// What was attempted.
-        action: &'static str,
-        /// The folder or the file in it.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
+        /// What to do about it, as text that starts with a semicolon, or nothing.
+        advice: &'static str,
     },
 
     /// Somebody else could have written into the folder for journals, so it is not believed.
@@ -48,24 +37,6 @@ pub enum GuardError {
         path: PathBuf,
         /// Who else could write there.
         why: String,
-    },
-
-    /// A line could not be added to the journal, so what it announces was not done.
-    #[error("cannot write the journal {path}: {source}; free some space there, then try again")]
-    JournalWrite {
-        /// The journal.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-
-    /// A journal of an earlier run could not be opened or read.
-    #[error("cannot read the journal {path}: {source}; it is tried again by the next command")]
-    JournalRead {
-        /// The journal.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
     },
 
     /// A journal of an earlier run has lines that make no sense. It has been put aside.
@@ -118,19 +89,6 @@ pub enum GuardError {
         source: io::Error,
     },
 
-    /// A child could not be waited for or signalled.
-    #[error("cannot {action} {program} (process {pid}): {source}")]
-    Child {
-        /// What was attempted.
-        action: &'static str,
-        /// The program as it was asked for.
-        program: String,
-        /// Its process id.
-        pid: i32,
-        /// The reason.
-        source: io::Error,
-    },
-
     /// Processes of ours are still there after they were killed.
     #[error(
         "still running after SIGKILL: {}; a process that waits for a device cannot end, and one of \
@@ -152,17 +110,6 @@ pub enum GuardError {
         prefix: String,
     },
 
-    /// A scratch folder could not be made or removed.
-    #[error("cannot {action} the scratch folder {path}: {source}")]
-    Scratch {
-        /// What was attempted.
-        action: &'static str,
-        /// The folder or what in it made trouble.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-
     /// A scratch folder is not what was left there, so it is not touched.
     #[error("{path} is left alone: {why}; look at it, and remove it by hand")]
     ScratchRefused {
@@ -180,17 +127,6 @@ pub enum GuardError {
     NoController {
         /// The controller.
         controller: String,
-    },
-
-    /// A control group could not be made, changed or removed.
-    #[error("cannot {action} the control group {path}: {source}{}", advice(source))]
-    Cgroup {
-        /// What was attempted.
-        action: &'static str,
-        /// The folder or the file in it.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
     },
 
     /// What a journal calls a control group is none of ours.
@@ -256,17 +192,6 @@ pub enum GuardError {
         path: PathBuf,
     },
 
-    /// A setting could not be read or written.
-    #[error("cannot {action} {path}: {source}{}", advice(source))]
-    Setting {
-        /// What was attempted.
-        action: String,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-
     /// The kernel accepted a value and yet the setting did not change.
     #[error(
         "{path} was set to {wanted:?} and still reads {found:?}; this kernel does not let it be changed"
@@ -290,13 +215,6 @@ pub enum GuardError {
         /// The value that it has now.
         found: String,
     },
-
-    /// Handlers for Ctrl-C and the like could not be installed.
-    #[error("cannot handle signals: {source}")]
-    Signals {
-        /// The reason.
-        source: io::Error,
-    },
 }
 
 fn list(pids: &[i32], separator: &str) -> String {
@@ -304,11 +222,34 @@ fn list(pids: &[i32], separator: &str) -> String {
     texts.join(separator)
 }
 
-fn advice(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => "; run as root, or do without",
-        io::ErrorKind::NotFound => "; this kernel does not have it",
-        io::ErrorKind::InvalidInput => "; this kernel does not know that value",
-        _ => "",
+impl GuardError {
+    /// Says that the system refuses something.
+    pub(crate) fn io(
+        action: impl Into<String>,
+        source: impl Into<io::Error>,
+        advice: &'static str,
+    ) -> GuardError {
+        GuardError::Io {
+            action: action.into(),
+            source: source.into(),
+            advice,
+        }
+    }
+
+    /// Says that a fact about this host which identifies owners cannot be read.
+    pub(crate) fn host(what: &str, source: impl Into<io::Error>) -> GuardError {
+        let advice = "; tare needs /proc mounted to know what it owns";
+        GuardError::io(format!("read {what}"), source, advice)
+    }
+
+    /// Says that the kernel refuses what is asked of one of its files.
+    pub(crate) fn kernel(action: String, source: io::Error) -> GuardError {
+        let advice = match source.kind() {
+            io::ErrorKind::PermissionDenied => "; run as root, or do without",
+            io::ErrorKind::NotFound => "; this kernel does not have it",
+            io::ErrorKind::InvalidInput => "; this kernel does not know that value",
+            _ => "",
+        };
+        GuardError::io(action, source, advice)
     }
 }

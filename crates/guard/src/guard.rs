@@ -70,7 +70,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Spawn`] if the program cannot be executed, [`GuardError::JournalWrite`] if it
+    /// [`GuardError::Spawn`] if the program cannot be executed, [`GuardError::Io`] if it
     /// cannot be announced; nothing is left running then.
     pub fn spawn(&self, command: &mut Command) -> Result<OwnedChild, GuardError> {
         OwnedChild::spawn(&self.inner, command)
@@ -82,7 +82,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`GuardError::ScratchPrefix`] or [`GuardError::Scratch`].
+    /// [`GuardError::ScratchPrefix`] or [`GuardError::Io`].
     pub fn scratch(&self, prefix: &str) -> Result<ScratchDir, GuardError> {
         ScratchDir::create(&self.inner, prefix)
     }
@@ -95,7 +95,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`GuardError::NoController`] if this machine lacks one, [`GuardError::Cgroup`] if the
+    /// [`GuardError::NoController`] if this machine lacks one, [`GuardError::Io`] if the
     /// kernel refuses (only root may, as a rule), [`GuardError::ScratchPrefix`].
     pub fn cgroup(&self, prefix: &str, controllers: &[&str]) -> Result<OwnedCgroup, GuardError> {
         OwnedCgroup::create(&self.inner, prefix, controllers)
@@ -116,7 +116,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`GuardError::JournalWrite`], or [`GuardError::Engine`] if the path is not UTF-8.
+    /// [`GuardError::Io`], or [`GuardError::Engine`] if the path is not UTF-8.
     pub fn at_engine(&self, socket: &Path) -> Result<OwnedAtEngine, GuardError> {
         OwnedAtEngine::announce(&self.inner, socket)
     }
@@ -132,7 +132,7 @@ impl Guard {
     /// [`GuardError::SettingRefused`] if the path is not under one of
     /// [`Options::setting_roots`] or the file is not one line of text that can be read;
     /// [`GuardError::SettingInUse`] or [`GuardError::SettingLocked`] if another run has changed it;
-    /// [`GuardError::Setting`] or
+    /// [`GuardError::Io`] or
     /// [`GuardError::SettingNoEffect`] if the kernel refuses. The setting has its old value then.
     pub fn set(&self, path: &Path, value: &str) -> Result<Setting, GuardError> {
         Setting::change(&self.inner, path, value)

@@ -24,9 +24,8 @@ pub(crate) struct Hierarchy {
 impl Hierarchy {
     /// Lists the mounted hierarchies.
     pub(crate) fn all() -> Result<Vec<Hierarchy>, GuardError> {
-        let read = |path, what| {
-            fs::read_to_string(path).map_err(|source| GuardError::Host { what, source })
-        };
+        let read =
+            |path, what| fs::read_to_string(path).map_err(|source| GuardError::host(what, source));
         let mounts = read("/proc/self/mountinfo", "the list of mounts")?;
         let groups = read("/proc/self/cgroup", "the control groups of this process")?;
         let mut found = parse(&mounts, &groups);

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
-/// Is a change that only the command sees.
+/// A change that only the command sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrivateMount {
     /// What is mounted there is not, for the command.

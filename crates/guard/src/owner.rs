@@ -7,7 +7,6 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
@@ -33,10 +32,8 @@ impl OwnerId {
     pub(crate) fn new(here: &Place) -> Result<OwnerId, GuardError> {
         // The kernel gives requests of up to 256 bytes whole.
         let mut random = [0_u8; 8];
-        getrandom(&mut random, GetRandomFlags::empty()).map_err(|errno| GuardError::Host {
-            what: "random numbers",
-            source: errno.into(),
-        })?;
+        getrandom(&mut random, GetRandomFlags::empty())
+            .map_err(|errno| GuardError::host("random numbers", errno))?;
         let boot: String = here
             .boot
             .chars()
@@ -125,26 +122,19 @@ pub(crate) enum Relation {
 impl Place {
     /// Finds out where this process runs.
     pub(crate) fn here() -> Result<Place, GuardError> {
-        let read = |what: &'static str, text: io::Result<String>| {
-            text.map(|text| text.trim().to_owned())
-                .map_err(|source| GuardError::Host { what, source })
-        };
-        let namespace =
-            fs::read_link("/proc/self/ns/pid").map(|target| target.to_string_lossy().into_owned());
+        let trimmed = |text: String| text.trim().to_owned();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map(trimmed);
+        let machine = fs::read_to_string("/etc/machine-id").map(trimmed);
+        let namespace = fs::read_link("/proc/self/ns/pid");
+        let host = rustix::system::uname();
         Ok(Place {
-            boot: read(
-                "the boot id",
-                fs::read_to_string("/proc/sys/kernel/random/boot_id"),
-            )?,
-            host: rustix::system::uname()
-                .nodename()
+            boot: boot.map_err(|source| GuardError::host("the boot id", source))?,
+            host: host.nodename().to_string_lossy().into_owned(),
+            machine: machine.ok().filter(|id| !id.is_empty()),
+            pid_namespace: namespace
+                .map_err(|source| GuardError::host("the PID namespace", source))?
                 .to_string_lossy()
                 .into_owned(),
-            machine: fs::read_to_string("/etc/machine-id")
-                .ok()
-                .map(|id| id.trim().to_owned())
-                .filter(|id| !id.is_empty()),
-            pid_namespace: read("the PID namespace", namespace)?,
         })
     }
 

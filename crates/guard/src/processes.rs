@@ -38,7 +38,7 @@ const BATCH: usize = 256;
 /// # Errors
 ///
 /// [`GuardError::ProcessesRemain`] if some cannot be killed within [`KILL_LIMIT`] or new ones come
-/// for longer than [`STORM_LIMIT`], [`GuardError::Host`] if `/proc` cannot be read.
+/// for longer than [`STORM_LIMIT`], [`GuardError::Io`] if `/proc` cannot be read.
 pub(crate) fn end_marked(
     owner: &OwnerId,
     child: Option<u64>,
@@ -99,13 +99,8 @@ pub(crate) fn is_running(pid: u32) -> bool {
 /// With no deadline it waits without limit.
 pub(crate) fn wait_for_exit(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
     loop {
-        let left = deadline.map(|moment| {
-            let left = moment.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            }
-        });
+        let left = deadline.map(|moment| moment.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
         let mut descriptors = [PollFd::new(pidfd, PollFlags::IN)];
         match rustix::event::poll(&mut descriptors, left.as_ref()) {
             Ok(0) => return Ok(false),
@@ -150,10 +145,7 @@ struct Found {
 }
 
 fn find(mark: &Mark<'_>) -> Result<Found, GuardError> {
-    let failed = |source| GuardError::Host {
-        what: "the list of processes",
-        source,
-    };
+    let failed = |source| GuardError::host("the list of processes", source);
     let myself = std::process::id();
     let mut found = Found {
         marked: Vec::new(),

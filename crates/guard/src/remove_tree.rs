@@ -6,6 +6,7 @@
 //! point is crossed.
 
 use std::ffi::{CStr, CString};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -21,7 +22,7 @@ use crate::error::GuardError;
 /// # Errors
 ///
 /// [`GuardError::ScratchRefused`] if the folder is not named so, is not a folder, belongs to
-/// another user or has something mounted in it; [`GuardError::Scratch`] with the first entry that
+/// another user or has something mounted in it; [`GuardError::Io`] with the first entry that
 /// could not be removed.
 pub(crate) fn remove_marked(path: &Path, mark: &str) -> Result<bool, GuardError> {
     let refused = |why| {
@@ -30,7 +31,7 @@ pub(crate) fn remove_marked(path: &Path, mark: &str) -> Result<bool, GuardError>
             why,
         })
     };
-    let failed = |errno: Errno| failed(path, errno);
+    let failed = |errno: Errno| failed("remove", path, errno);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
     else {
         return refused("its path has no name");
@@ -77,14 +78,14 @@ impl Removal {
                 Err(problem) => return self.note(problem),
             };
             if let Err(errno) = self.empty(&folder, path) {
-                return self.note(failed(path, errno));
+                return self.note(failed("remove", path, errno));
             }
             match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => return,
                 // If there is a problem already, then it says why the folder is not empty.
                 Err(Errno::NOTEMPTY) if self.first_problem.is_some() => return,
                 Err(Errno::NOTEMPTY) if attempt < 3 => {}
-                Err(errno) => return self.note(failed(path, errno)),
+                Err(errno) => return self.note(failed("remove", path, errno)),
             }
         }
     }
@@ -96,7 +97,7 @@ impl Removal {
         name: &CStr,
         path: &Path,
     ) -> Result<OwnedFd, GuardError> {
-        let failed = |errno: Errno| failed(path, errno);
+        let failed = |errno: Errno| failed("remove", path, errno);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty())
             .map_err(failed)?;
@@ -138,7 +139,7 @@ impl Removal {
             }
             match rustix::fs::unlinkat(folder, &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => self.note(failed(&inside, errno)),
+                Err(errno) => self.note(failed("remove", &inside, errno)),
             }
         }
         Ok(())
@@ -165,12 +166,12 @@ fn mount_of(folder: impl AsFd) -> Result<Mount, Errno> {
     }
 }
 
-fn failed(path: &Path, errno: Errno) -> GuardError {
-    GuardError::Scratch {
-        action: "remove",
-        path: path.to_owned(),
-        source: errno.into(),
-    }
+pub(crate) fn failed(action: &str, path: &Path, source: impl Into<io::Error>) -> GuardError {
+    GuardError::io(
+        format!("{action} the scratch folder {}", path.display()),
+        source,
+        "",
+    )
 }
 
 #[cfg(test)]

@@ -114,39 +114,11 @@ impl UndoReport {
         self.undone.is_empty() && self.problems.is_empty()
     }
 
-    /// Counts the processes that were killed. A child counts as one together with what was in its
-    /// process group.
-    pub fn processes_killed(&self) -> usize {
-        self.count(|thing| matches!(thing, Undone::ProcessKilled { .. }))
-    }
-
-    /// Counts the scratch folders that were removed.
-    pub fn scratch_removed(&self) -> usize {
-        self.count(|thing| matches!(thing, Undone::ScratchRemoved { .. }))
-    }
-
-    /// Counts the settings that were put back.
-    pub fn settings_restored(&self) -> usize {
-        self.count(|thing| matches!(thing, Undone::SettingRestored { .. }))
-    }
-
-    /// Counts the settings that somebody else had changed since, and that were left alone.
-    pub fn settings_left_alone(&self) -> usize {
-        self.count(|thing| matches!(thing, Undone::SettingLeftAlone { .. }))
-    }
-
     /// Tells it to a person: one sentence per thing undone, then one per problem.
     pub fn sentences(&self) -> Vec<String> {
         let problems = self.problems.iter().map(ToString::to_string);
-        self.undone
-            .iter()
-            .map(ToString::to_string)
-            .chain(problems)
-            .collect()
-    }
-
-    fn count(&self, which: impl Fn(&Undone) -> bool) -> usize {
-        self.undone.iter().filter(|thing| which(thing)).count()
+        let undone = self.undone.iter().map(ToString::to_string);
+        undone.chain(problems).collect()
     }
 }
 
@@ -175,12 +147,9 @@ impl SweepReport {
         if self.is_quiet() {
             return Vec::new();
         }
-        let runs = |count: usize| {
-            if count == 1 {
-                "1 run".into()
-            } else {
-                format!("{count} runs")
-            }
+        let runs = |count: usize| match count {
+            1 => "1 run".to_owned(),
+            _ => format!("{count} runs"),
         };
         let mut summary = format!("cleaned up after {} that ended early", runs(self.cleaned));
         if self.kept > 0 {
@@ -223,10 +192,6 @@ mod tests {
         ];
         let problems = vec![GuardError::ProcessesRemain { pids: vec![8, 9] }];
         let undo = UndoReport { undone, problems };
-        assert_eq!(
-            (undo.processes_killed(), undo.settings_left_alone()),
-            (1, 1)
-        );
         assert!(!undo.is_complete());
         let report = SweepReport {
             cleaned: 1,

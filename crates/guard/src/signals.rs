@@ -52,7 +52,7 @@ impl Interrupt {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Signals`] if the kernel refuses, for want of descriptors for instance.
+    /// [`GuardError::Io`] if the kernel refuses, for want of descriptors for instance.
     pub fn install() -> Result<Interrupt, GuardError> {
         let interrupt = Interrupt::detached()?;
         let take_over = || {
@@ -61,9 +61,9 @@ impl Interrupt {
             if !is_ignored(SIGHUP)? {
                 interrupt.on_signal(SIGHUP, Requests::stop)?;
             }
-            Ok(())
+            Ok::<(), io::Error>(())
         };
-        take_over().map_err(|source| GuardError::Signals { source })?;
+        take_over().map_err(failed)?;
         Ok(interrupt)
     }
 
@@ -72,12 +72,10 @@ impl Interrupt {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Signals`] if there are no descriptors left.
+    /// [`GuardError::Io`] if there are no descriptors left.
     pub fn detached() -> Result<Interrupt, GuardError> {
         let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
-        let (readable, writable) = pipe.map_err(|errno| GuardError::Signals {
-            source: errno.into(),
-        })?;
+        let (readable, writable) = pipe.map_err(failed)?;
         Ok(Interrupt {
             requests: Arc::default(),
             pipe: Arc::new(Pipe { readable, writable }),
@@ -155,6 +153,10 @@ impl Requests {
     fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
+}
+
+fn failed(source: impl Into<io::Error>) -> GuardError {
+    GuardError::io("handle signals", source, "")
 }
 
 fn is_ignored(signal: i32) -> io::Result<bool> {

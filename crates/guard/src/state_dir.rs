@@ -45,13 +45,9 @@ fn choose_state_dir(
         return Ok(PathBuf::from("/var/lib/tare"));
     }
     // The XDG specification has relative paths ignored.
-    folder("XDG_STATE_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| {
-            folder("HOME")
-                .filter(|path| path.is_absolute())
-                .map(|home| home.join(".local/state"))
-        })
+    let absolute = |name| folder(name).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
         .map(|base| base.join("tare"))
         .ok_or(GuardError::NoStateDir)
 }
@@ -91,24 +87,16 @@ impl StateDir {
     fn open_journals(path: PathBuf) -> Result<StateDir, GuardError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let journals = rustix::fs::open(&path, flags, Mode::empty())
-            .map_err(|errno| failed("open the folder", &path, errno.into()))?;
+            .map_err(|errno| failed("open the folder", &path, errno))?;
         let status = rustix::fs::fstat(&journals)
-            .map_err(|errno| failed("look at the folder", &path, errno.into()))?;
+            .map_err(|errno| failed("look at the folder", &path, errno))?;
         let user = rustix::process::geteuid().as_raw();
-        let why = if status.st_uid != user {
-            Some(format!(
-                "it belongs to user {}, not to {user}",
-                status.st_uid
-            ))
-        } else if status.st_mode & 0o022 != 0 {
-            Some("others may write into it".to_owned())
-        } else {
-            None
+        let why = match status.st_uid {
+            owner if owner != user => format!("it belongs to user {owner}, not to {user}"),
+            _ if status.st_mode & 0o022 != 0 => "others may write into it".to_owned(),
+            _ => return Ok(StateDir { journals, path }),
         };
-        match why {
-            Some(why) => Err(GuardError::StateDirUnsafe { path, why }),
-            None => Ok(StateDir { journals, path }),
-        }
+        Err(GuardError::StateDirUnsafe { path, why })
     }
 
     /// Gives the path of a file in the folder, for messages.
@@ -118,7 +106,7 @@ impl StateDir {
 
     /// Lists the names of the files in the folder, sorted.
     pub(crate) fn names(&self) -> Result<Vec<String>, GuardError> {
-        let failed = |errno: Errno| failed("list the folder", &self.path, errno.into());
+        let failed = |errno: Errno| failed("list the folder", &self.path, errno);
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.journals).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -175,13 +163,8 @@ impl StateDir {
     /// Reading a value, noting it and writing another one must not be interleaved with the same
     /// in another process: each would put back what the other had set.
     pub(crate) fn lock_settings(&self) -> Result<Locked, GuardError> {
-        let failed = |errno: Errno| {
-            failed(
-                "lock settings with",
-                &self.path_of(SETTINGS_LOCK),
-                errno.into(),
-            )
-        };
+        let path = self.path_of(SETTINGS_LOCK);
+        let failed = |errno: Errno| failed("lock settings with", &path, errno);
         let mut file = self
             .open_with(SETTINGS_LOCK, OFlags::CREATE)
             .map_err(failed)?;
@@ -192,7 +175,6 @@ impl StateDir {
             match Locked::take(file).map_err(failed)? {
                 Ok(locked) => return Ok(locked),
                 Err(_) if Instant::now() > give_up => {
-                    let path = self.path_of(SETTINGS_LOCK);
                     return Err(GuardError::SettingsBusy { path });
                 }
                 Err(same) => file = same,
@@ -242,12 +224,10 @@ fn absolute(path: &Path) -> Result<PathBuf, GuardError> {
     std::path::absolute(path).map_err(|source| failed("resolve", path, source))
 }
 
-fn failed(action: &'static str, path: &Path, source: io::Error) -> GuardError {
-    GuardError::StateDir {
-        action,
-        path: path.to_owned(),
-        source,
-    }
+/// Says what cannot be done with the folder for journals, or with a file in it.
+pub(crate) fn failed(action: &str, path: &Path, source: impl Into<io::Error>) -> GuardError {
+    let advice = "; set TARE_STATE_DIR to a writable folder on a local disk";
+    GuardError::io(format!("{action} {}", path.display()), source, advice)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub fn sweep(state_dir: &Path) -> SweepReport {
     sweep_with(state_dir, &Options::default())
 }
 
-/// Does the same for guards that were opened with other options.
+/// Do the same for guards that were opened with other options.
 pub fn sweep_with(state_dir: &Path, options: &Options) -> SweepReport {
     let mut report = SweepReport::default();
     if let Err(problem) = sweep_all(state_dir, options, &mut report) {

@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
+use crate::files::is_plain;
 
 /// Offset of `setup_sects`: how many sectors the real-mode part has after the first.
 const SETUP_SECTS: usize = 0x1f1;
@@ -38,16 +39,17 @@ const SETUP_MAX: usize = 256 * SECTOR;
 ///
 /// # Errors
 ///
-/// [`KernelError::NotAKernel`] if the file is something else or is cut off, [`KernelError::Io`] if
+/// [`KernelError::Failed`] if the file is something else or is cut off, [`KernelError::Io`] if
 /// it can't be read.
 pub(crate) fn release(path: &Path) -> Result<String, KernelError> {
-    let not = |why: String| KernelError::NotAKernel {
-        path: path.to_owned(),
-        why,
+    let not = |why: String| {
+        KernelError::Failed(format!(
+            "{} is no Linux kernel for x86-64: {why}; want a bzImage, as /boot/vmlinuz is",
+            path.display()
+        ))
     };
-    let failed = |source| KernelError::io("read", path, source);
     // Asked first: opening a pipe would wait for its writer.
-    let status = std::fs::metadata(path).map_err(failed)?;
+    let status = std::fs::metadata(path).doing("read", path)?;
     if status.is_dir() {
         return Err(not("it is a folder".to_owned()));
     }
@@ -55,10 +57,8 @@ pub(crate) fn release(path: &Path) -> Result<String, KernelError> {
         return Err(not("it is no ordinary file".to_owned()));
     }
     let mut setup = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(SETUP_MAX as u64)
-        .read_to_end(&mut setup)
-        .map_err(failed)?;
+    let mut file = File::open(path).doing("read", path)?.take(SETUP_MAX as u64);
+    file.read_to_end(&mut setup).doing("read", path)?;
     parse(&setup, status.len()).map_err(not)
 }
 
@@ -118,11 +118,7 @@ fn parse(setup: &[u8], length: u64) -> Result<String, String> {
 
 /// Says whether a text can be a release: it becomes part of paths.
 pub(crate) fn is_release(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit())
-        && text.len() <= 64
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "._+~-".contains(c))
+    text.starts_with(|first: char| first.is_ascii_digit()) && is_plain(text, 64)
 }
 
 fn half(bytes: &[u8], at: usize) -> u16 {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Is the state of an option in a kernel's configuration.
+/// The state of an option in a kernel's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigOption {
     /// Built in: `y`.
@@ -56,19 +56,16 @@ pub(crate) fn preemption(config: &str) -> String {
     }
     // With PREEMPT_DYNAMIC the built kernel is a fully preemptible one, and CONFIG_PREEMPT_BUILD is
     // set beside what it begins with.
-    let begins = if is("PREEMPT_LAZY") {
-        "lazy"
-    } else if is("PREEMPT") {
-        "full"
-    } else if is("PREEMPT_VOLUNTARY") {
-        "voluntary"
-    } else {
-        "none"
-    };
-    if is("PREEMPT_DYNAMIC") {
-        format!("dynamic, {begins}")
-    } else {
-        begins.to_owned()
+    let models = [
+        ("PREEMPT_LAZY", "lazy"),
+        ("PREEMPT", "full"),
+        ("PREEMPT_VOLUNTARY", "voluntary"),
+    ];
+    let begins = models.into_iter().find(|(option, _)| is(option));
+    let begins = begins.map_or("none", |(_, model)| model);
+    match is("PREEMPT_DYNAMIC") {
+        true => format!("dynamic, {begins}"),
+        false => begins.to_owned(),
     }
 }
 

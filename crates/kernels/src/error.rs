@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tare_guard::GuardError;
 use thiserror::Error;
 
-/// Says what went wrong with a kernel, its modules, an initramfs or a root file system.
+/// What went wrong with a kernel, its modules, an initramfs or a root file system.
 #[derive(Debug, Error)]
 pub enum KernelError {
     /// Neither variable that leads to the cache folder is set.
@@ -42,14 +42,6 @@ pub enum KernelError {
     /// The host's own kernel is not in /boot.
     #[error("/boot holds no kernel that can be read: {why}; name another, or give its path")]
     NoHostKernel {
-        /// Why not.
-        why: String,
-    },
-    /// The file is no kernel that can be booted.
-    #[error("{} is no Linux kernel for x86-64: {why}; want a bzImage, as /boot/vmlinuz is", path.display())]
-    NotAKernel {
-        /// The file.
-        path: PathBuf,
         /// Why not.
         why: String,
     },
@@ -113,30 +105,6 @@ pub enum KernelError {
         /// Where it was looked for.
         folder: PathBuf,
     },
-    /// A module can't be used.
-    #[error("the module {} can't be used: {why}", path.display())]
-    BadModule {
-        /// Its file.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// Something can't be put into an initramfs.
-    #[error("{path} can't be put into the initramfs: {why}")]
-    Initramfs {
-        /// Path, inside or on the host.
-        path: String,
-        /// Why not.
-        why: String,
-    },
-    /// A program's shared library is not found.
-    #[error("the program {} needs {library}, which is in no folder that the dynamic loader searches", program.display())]
-    MissingLibrary {
-        /// The program, or library.
-        program: PathBuf,
-        /// The library's name.
-        library: String,
-    },
     /// The distribution's tools are not here.
     #[error("{program} is not found: {why}; {remedy}")]
     NoTool {
@@ -163,25 +131,12 @@ pub enum KernelError {
         /// The last lines that it printed.
         said: String,
     },
-    /// A tool did not end in time.
-    #[error("{what} was not done after {} s; it was ended and nothing was kept", limit.as_secs())]
-    TooSlow {
-        /// What was done.
-        what: String,
-        /// The limit.
-        limit: std::time::Duration,
-    },
     /// The user asked to stop.
     #[error("stopped; nothing incomplete was kept")]
     Interrupted,
-    /// A downloaded file is not the one that was announced.
-    #[error("{what} is not what apt announced: {why}; nothing was kept")]
-    Unverified {
-        /// The package.
-        what: String,
-        /// What differs.
-        why: String,
-    },
+    /// Something can't be used, found or done: the words say what and why.
+    #[error("{0}")]
+    Failed(String),
     /// It takes root.
     #[error("{what} takes root; type the same as root")]
     NotRoot {
@@ -212,12 +167,26 @@ impl KernelError {
         }
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        Self::Io {
-            action,
-            path,
-            source,
+    /// Says that something which can be fetched is not here.
+    pub(crate) fn missing(name: &str) -> Self {
+        Self::Missing {
+            name: name.to_owned(),
+            remedy: format!("tare kernel fetch {name}"),
         }
+    }
+}
+
+/// Add to what the system says what was tried, and with which file.
+pub(crate) trait Doing<T> {
+    fn doing(self, action: &'static str, path: &Path) -> Result<T, KernelError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, action: &'static str, path: &Path) -> Result<T, KernelError> {
+        self.map_err(|source| KernelError::Io {
+            action,
+            path: path.to_owned(),
+            source: source.into(),
+        })
     }
 }

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::bzimage;
 use crate::config::{self, ConfigOption};
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
 use crate::modules::{self, Module};
 use crate::name::{Flavour, Series};
 
-/// Is a kernel that a guest can boot.
+/// A kernel that a guest can boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kernel {
     /// The name that means exactly this kernel: `debian-rt-6.1.192-2`, a path.
@@ -39,7 +39,7 @@ pub struct Kernel {
     pub source: Source,
 }
 
-/// Says how a kernel came here.
+/// How a kernel came here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -56,8 +56,7 @@ pub enum Source {
 impl Kernel {
     /// Looks at a vmlinuz, and for its modules and configuration where they usually are.
     pub(crate) fn at(name: String, vmlinuz: &Path, source: Source) -> Result<Self, KernelError> {
-        let vmlinuz = fs::canonicalize(vmlinuz)
-            .map_err(|source| KernelError::io("read the kernel", vmlinuz, source))?;
+        let vmlinuz = fs::canonicalize(vmlinuz).doing("read the kernel", vmlinuz)?;
         let release = bzimage::release(&vmlinuz)?;
         let sha256 = crate::store::sha256(&vmlinuz)?;
         let modules = usual_modules(&vmlinuz, &release);
@@ -104,7 +103,7 @@ impl Kernel {
     /// # Errors
     ///
     /// [`KernelError::MissingModule`] if the kernel has no such module, built in or not;
-    /// [`KernelError::NoModules`] if nothing is known of its modules; [`KernelError::BadModule`] if
+    /// [`KernelError::NoModules`] if nothing is known of its modules; [`KernelError::Failed`] if
     /// one is damaged or belongs to another kernel.
     pub fn modules_for(&self, wanted: &[&str]) -> Result<Vec<Module>, KernelError> {
         modules::resolve(self, wanted)

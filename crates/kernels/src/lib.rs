@@ -19,6 +19,7 @@ mod config;
 pub mod debian_root;
 mod error;
 mod fetch;
+mod files;
 mod initramfs;
 mod kernel;
 mod modules;
@@ -29,7 +30,6 @@ mod version;
 pub use config::ConfigOption;
 pub use error::KernelError;
 pub use fetch::{FetchPlan, FetchProgress, Fetcher};
-
 pub use initramfs::Initramfs;
 pub use kernel::{Kernel, Source};
 pub use modules::Module;

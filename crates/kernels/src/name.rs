@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Is a way in which the distribution builds its kernel.
+/// A way in which the distribution builds its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flavour {
@@ -20,35 +20,32 @@ impl Flavour {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Plain, Self::Cloud, Self::Rt];
 
-    /// Returns the name by which kernels of this flavour are asked for.
-    pub fn name(self) -> &'static str {
+    /// The flavour's own word, its kernels' name, and how the names of its packages end.
+    fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Plain => "debian",
-            Self::Cloud => "debian-cloud",
-            Self::Rt => "debian-rt",
+            Self::Plain => ["plain", "debian", "amd64"],
+            Self::Cloud => ["cloud", "debian-cloud", "cloud-amd64"],
+            Self::Rt => ["rt", "debian-rt", "rt-amd64"],
         }
     }
 
     /// Returns the flavour's own word.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Cloud => "cloud",
-            Self::Rt => "rt",
-        }
+        self.words()[0]
+    }
+
+    /// Returns the name by which kernels of this flavour are asked for.
+    pub fn name(self) -> &'static str {
+        self.words()[1]
     }
 
     /// Returns how the names of its packages end.
     pub(crate) fn package_suffix(self) -> &'static str {
-        match self {
-            Self::Plain => "amd64",
-            Self::Cloud => "cloud-amd64",
-            Self::Rt => "rt-amd64",
-        }
+        self.words()[2]
     }
 }
 
-/// Is a series of kernels: the first two numbers of the version, as in `6.12`.
+/// A series of kernels: the first two numbers of the version, as in `6.12`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Series {
     major: u16,
@@ -57,13 +54,11 @@ pub struct Series {
 
 impl Series {
     /// The series that Debian 12 offers.
-    pub const OFFERED: [Self; 2] = [
-        Self { major: 6, minor: 1 },
-        Self {
-            major: 6,
-            minor: 12,
-        },
-    ];
+    pub const OFFERED: [Self; 2] = [Self::new(6, 1), Self::new(6, 12)];
+
+    const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
 
     /// Reads `6.12`; None if it is something else.
     pub fn parse(text: &str) -> Option<Self> {
@@ -73,10 +68,7 @@ impl Series {
                 && (text == "0" || !text.starts_with('0'));
             plain.then(|| text.parse().ok()).flatten()
         };
-        Some(Self {
-            major: number(major)?,
-            minor: number(minor)?,
-        })
+        Some(Self::new(number(major)?, number(minor)?))
     }
 
     /// Reads the series of a release or a version: `6.12` of `6.12.117+deb12-amd64`.
@@ -92,7 +84,7 @@ impl fmt::Display for Series {
     }
 }
 
-/// Is a kernel of the distribution, as it is asked for: a flavour, and perhaps a series.
+/// A kernel of the distribution, as it is asked for: a flavour, and perhaps a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wanted {
     /// The flavour.
@@ -104,14 +96,13 @@ pub struct Wanted {
 impl Wanted {
     /// Returns the kernels that Debian 12 offers: each flavour of each series.
     pub fn all() -> Vec<Self> {
-        let of = |series| Flavour::ALL.map(|flavour| (flavour, series));
-        let pairs = Series::OFFERED.into_iter().flat_map(of);
-        pairs
-            .map(|(flavour, series)| Self {
+        let of = |series| {
+            Flavour::ALL.map(|flavour| Self {
                 flavour,
                 series: Some(series),
             })
-            .collect()
+        };
+        Series::OFFERED.into_iter().flat_map(of).collect()
     }
 
     /// Reads `debian`, `debian-rt`, `debian-6.1`, `debian-cloud-6.12`; None if it is no such name.
@@ -127,11 +118,6 @@ impl Wanted {
                 };
                 Some(Self { flavour, series })
             })
-    }
-
-    /// Describes the names that there are, for messages.
-    pub(crate) fn grammar() -> &'static str {
-        "debian, debian-cloud or debian-rt, alone or with a series as in debian-6.12"
     }
 }
 

@@ -16,7 +16,7 @@ use tare_wire::cpus::Cpus as Measured;
 use tare_wire::phases::LEAD_NS;
 use tempfile::TempDir;
 
-/// Is a place for one test: its own journal, its own scratch folders.
+/// A place for one test: its own journal, its own scratch folders.
 struct Bench {
     folder: TempDir,
     agent: PathBuf,

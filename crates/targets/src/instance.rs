@@ -134,13 +134,13 @@ pub(crate) trait Body: fmt::Debug {
 
 /// The receiver of what happens while an instance is watched.
 pub trait Watcher {
-    /// Takes a line of the instance's output, without newline, that was read at `at_ns`.
+    /// Take a line of the instance's output, without newline, that was read at `at_ns`.
     fn line(&mut self, line: &[u8], at_ns: u64);
 
-    /// Is told that an instance has become ready that prints no records; at most once.
+    /// Take note that an instance has become ready that prints no records; at most once.
     fn ready(&mut self, _at_ns: u64) {}
 
-    /// Is called now and then, to redraw a progress display. Returns after how long again, or
+    /// Redraw a progress display; called now and then. Returns after how long again, or
     /// None if nobody looks.
     fn tick(&mut self) -> Option<Duration> {
         None

@@ -8,7 +8,7 @@ use tare_results::work::Work;
 use crate::options::Size;
 use crate::qemu::accelerator::Accelerator;
 
-/// Is added for everything but the plan's buffers: a kernel, an initramfs and what a load needs; the
+/// What is added for everything but the plan's buffers: a kernel, an initramfs and what a load needs; the
 /// unikernel and a container need a twentieth of it. Memory that is not touched costs the host nothing,
 /// and so every place gets the same.
 const REST: Size = Size::mib(512);

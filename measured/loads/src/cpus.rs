@@ -36,7 +36,7 @@ impl Cpus {
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble::NoCpu`] if none is left, or one of a list may not be used.
+    /// Returns [`Trouble`] if none is left, or one of a list may not be used.
     pub fn choose(&self, allowed: &Set, measured: &Set) -> Result<Set, Trouble> {
         let chosen = match self {
             Self::All => *allowed,
@@ -44,8 +44,9 @@ impl Cpus {
             Self::These(cpus) => *cpus,
         };
         if chosen.count() == 0 || chosen.without(allowed).count() > 0 {
-            let (asked, allowed) = (self.to_string(), allowed.to_string());
-            return Err(Trouble::NoCpu { asked, allowed });
+            return Err(Trouble(format!(
+                "the load can't run on CPU {self}: this process may use {allowed} (its cpuset)"
+            )));
         }
         Ok(chosen)
     }
@@ -66,7 +67,7 @@ impl fmt::Display for Cpus {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::System`] if the kernel does not tell.
+/// Returns [`Trouble`] if the kernel does not tell.
 pub fn allowed() -> Result<Set, Trouble> {
     let failed = |errno| Trouble::system("find out which CPUs it may use", errno);
     let inherited = sched_getaffinity(None).map_err(failed)?;

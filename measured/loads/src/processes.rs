@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Pid;
 
-/// Is the kernel's account of what a process read and wrote by system calls, in bytes: files, pipes, sockets.
+/// The kernel's account of what a process read and wrote by system calls, in bytes: files, pipes, sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Io {
     pub(crate) read: u64,
@@ -60,7 +60,7 @@ fn stat(pid: i32) -> Option<Stat> {
     Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Is what is needed of `/proc/PID/stat`.
+/// What is needed of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: i32,

@@ -21,10 +21,10 @@ use crate::error::SpecError;
 use crate::spec::Load;
 use crate::tools::Tool;
 
-/// Is the length of the shortest phase: to start one program takes about that long.
+/// The length of the shortest phase: to start one program takes about that long.
 pub const MIN_PHASE_NS: u64 = 1_000_000;
 
-/// Is one load without an end, or several, each in a phase of its own.
+/// One load without an end, or several, each in a phase of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// None for one load without an end.
@@ -41,13 +41,15 @@ impl Schedule {
     /// Returns [`SpecError`] if there is no load or there are too many, or a phase is too short or too long.
     pub fn new(phase_ns: u64, loads: Vec<Load>) -> Result<Self, SpecError> {
         if loads.is_empty() || loads.len() > MAX_PHASES as usize {
-            let number = loads.len();
-            return Err(SpecError::PhaseNumber { number });
+            let much = if loads.is_empty() { "few" } else { "many" };
+            return Err(SpecError(format!(
+                "{} phases are too {much}: want 1 to {MAX_PHASES}",
+                loads.len()
+            )));
         }
         let longest = MAX_DURATION_NS / loads.len() as u64;
         if !(MIN_PHASE_NS..=longest).contains(&phase_ns) {
-            let text = length(phase_ns);
-            return Err(SpecError::PhaseLength { text });
+            return Err(no_length(&length(phase_ns)));
         }
         let phase_ns = Some(phase_ns);
         Ok(Self { phase_ns, loads })
@@ -64,9 +66,7 @@ impl Schedule {
             return Load::parse(text).map(Self::from);
         }
         let (length, loads) = text.split_once(':').unwrap_or((text, ""));
-        let phase_ns = parse_ns(length.trim_end()).ok_or_else(|| SpecError::PhaseLength {
-            text: length.to_owned(),
-        })?;
+        let phase_ns = parse_ns(length.trim_end()).ok_or_else(|| no_length(length))?;
         let loads: Result<Vec<Load>, SpecError> =
             pieces(loads).iter().map(|load| Load::parse(load)).collect();
         Self::new(phase_ns, loads?)
@@ -146,6 +146,13 @@ impl FromStr for Schedule {
     }
 }
 
+fn no_length(text: &str) -> SpecError {
+    SpecError(format!(
+        "'{text}' is no length of a phase: want 1ms to 31 days of all phases together, as a whole \
+         number with the unit ns, us, ms or s"
+    ))
+}
+
 /// Cuts a text at each `;` that stands alone, from the left; two of them become one.
 fn pieces(text: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
@@ -167,7 +174,8 @@ fn length(ns: u64) -> String {
     format!("{}{unit}", ns / factor)
 }
 
-fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+/// Keeps each thing once, in the order in which they came first.
+pub(crate) fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut kept = Vec::new();
     for one in all {
         if !kept.contains(&one) {

@@ -16,17 +16,18 @@ use std::str::FromStr;
 use crate::cpus::Cpus;
 use crate::error::SpecError;
 use crate::kinds::{COMMAND, IDLE, KINDS, Kind};
+use crate::schedule::once;
 use crate::tools::Tool;
 use crate::words;
 
-/// Is a load: nothing, or one or several kinds of background work at once.
+/// A load: nothing, or one or several kinds of background work at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     cpus: Cpus,
     parts: Vec<Part>,
 }
 
-/// Is one kind of work in a load.
+/// One kind of work in a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) kind: &'static Kind,
@@ -54,8 +55,12 @@ impl Load {
         let (cpus, mut rest) = match text.strip_prefix("cpus=") {
             None => (Cpus::All, text),
             Some(prefixed) => {
-                let bad = || SpecError::BadCpus {
-                    text: prefixed.split(':').next().unwrap_or_default().to_owned(),
+                let bad = || {
+                    SpecError(format!(
+                        "'{}' are no CPUs for a load: want all, others (all but the measured one) \
+                         or a list such as 0-2,5",
+                        prefixed.split(':').next().unwrap_or_default()
+                    ))
                 };
                 let (cpus, rest) = prefixed.split_once(':').ok_or_else(bad)?;
                 (Cpus::parse(cpus).ok_or_else(bad)?, rest)
@@ -63,17 +68,15 @@ impl Load {
         };
         let mut parts: Vec<Part> = Vec::new();
         loop {
-            let takes_all = rest
-                .strip_prefix(COMMAND.name)
-                .is_some_and(|words| words.starts_with(':'));
+            let words = rest.strip_prefix(COMMAND.name);
+            let takes_all = words.is_some_and(|words| words.starts_with(':'));
             let (part, more) = match rest.split_once('+') {
                 Some((part, more)) if !takes_all => (part, Some(more)),
                 _ => (rest, None),
             };
             let part = Part::parse(part)?;
             if parts.contains(&part) {
-                let part = part.to_string();
-                return Err(SpecError::Twice { part });
+                return Err(SpecError(format!("the load '{part}' stands twice")));
             }
             parts.push(part);
             match more {
@@ -84,7 +87,9 @@ impl Load {
         let idle = parts.iter().any(|part| part.kind.name == IDLE.name);
         match (idle, parts.len()) {
             (true, 1) => Ok(Self::idle()),
-            (true, _) => Err(SpecError::IdleJoined),
+            (true, _) => Err(SpecError(
+                "'idle' is no load, so it can't be joined to one".to_owned(),
+            )),
             (false, _) => Ok(Self { cpus, parts }),
         }
     }
@@ -111,33 +116,22 @@ impl Load {
     /// Returns the programs that it executes, each once. That of `command:` is not among them: its package is not known.
     #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
-        let mut tools: Vec<Tool> = Vec::new();
-        for tool in self.parts.iter().flat_map(|part| part.kind.tools) {
-            if !tools.contains(tool) {
-                tools.push(*tool);
-            }
-        }
-        tools
+        once(self.parts.iter().flat_map(|part| part.kind.tools).copied())
     }
 
     /// Returns the program of a `command:`, if there is one.
     #[must_use]
     pub fn command(&self) -> Option<&str> {
-        let mut commands = self
-            .parts
-            .iter()
-            .filter(|part| part.kind.name == COMMAND.name);
-        commands.next()?.words.first().map(String::as_str)
+        let mut parts = self.parts.iter();
+        let command = parts.find(|part| part.kind.name == COMMAND.name)?;
+        command.words.first().map(String::as_str)
     }
 
     /// Says why one of its parts takes root, if it does.
     #[must_use]
     pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
-        let mut rooted = self
-            .parts
-            .iter()
-            .filter_map(|part| Some((part.kind.name, part.kind.root?)));
-        rooted.next()
+        let mut kinds = self.parts.iter().map(|part| part.kind);
+        kinds.find_map(|kind| Some((kind.name, kind.root?)))
     }
 
     /// Says in what it differs from the load that was published, wherever it runs. What depends on the place is told by the
@@ -145,11 +139,9 @@ impl Load {
     #[must_use]
     pub fn deviations(&self) -> Vec<String> {
         let texts = |part: &Part| {
-            let name = part.kind.name;
-            part.kind
-                .deviations
-                .iter()
-                .map(move |text| format!("{name}: {text}"))
+            let kind = part.kind;
+            let deviations = kind.deviations.iter();
+            deviations.map(|text| format!("{}: {text}", kind.name))
         };
         self.parts.iter().flat_map(texts).collect()
     }
@@ -191,29 +183,37 @@ impl Part {
             None => (text, None),
         };
         let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
-            let name = name.to_owned();
-            return Err(SpecError::Unknown { name });
+            let known: Vec<&str> = KINDS.iter().map(|kind| kind.usage).collect();
+            return Err(SpecError(format!(
+                "there is no load '{name}'; known: {}; several are joined by +",
+                known.join(", ")
+            )));
         };
         let name = kind.name;
         let words = match (kind.example, given) {
             (None, None) => Vec::new(),
-            (None, Some(_)) => return Err(SpecError::TakesNothing { name }),
+            (None, Some(_)) => {
+                return Err(SpecError(format!(
+                    "the load '{name}' takes no words after a colon"
+                )));
+            }
             (Some(example), given) => {
                 let given = given.unwrap_or_default();
-                let bad = |word: &str, why| {
-                    let word = word.to_owned();
-                    SpecError::BadWord { name, word, why }
+                let bad = |word: &str, why: &str| {
+                    SpecError(format!(
+                        "the load '{name}' can't have the word '{word}': {why}"
+                    ))
                 };
                 if given.chars().any(char::is_control) {
-                    return Err(bad(
-                        &given.escape_debug().to_string(),
-                        "it holds a control character",
-                    ));
+                    let shown = given.escape_debug().to_string();
+                    return Err(bad(&shown, "it holds a control character"));
                 }
                 let words =
                     words::split(given).ok_or_else(|| bad(given, "a quote is not closed"))?;
                 if words.is_empty() {
-                    return Err(SpecError::NeedsWords { name, example });
+                    return Err(SpecError(format!(
+                        "the load '{name}' needs words after a colon, such as {example}"
+                    )));
                 }
                 for word in &words {
                     if let Some(why) = (kind.refuses)(word) {

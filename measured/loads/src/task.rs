@@ -11,7 +11,7 @@ use tare_wire::cpus::Cpus;
 
 use crate::processes;
 
-/// Is one tool that is kept going.
+/// One tool that is kept going.
 #[derive(Debug)]
 pub(crate) struct Task {
     /// The program: a name in `PATH`, or a path.
@@ -74,7 +74,7 @@ pub(crate) trait Meter: fmt::Debug {
     /// # Errors
     ///
     /// Returns what is wrong with what it left or said.
-    fn ended(&mut self, _ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, _ended: &Ended) -> Result<(), String> {
         Ok(())
     }
 
@@ -87,12 +87,12 @@ pub(crate) trait Meter: fmt::Debug {
     }
 }
 
-/// Is the end of one execution of a tool.
+/// The end of one execution of a tool.
 #[derive(Debug)]
-pub(crate) struct Ended<'a> {
+pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// The end of what it wrote to standard error.
-    pub(crate) said: &'a str,
+    pub(crate) said: String,
     /// Whether the driver ended it, so that its work is not whole.
     pub(crate) by_driver: bool,
 }
@@ -117,9 +117,8 @@ impl Task {
 
     /// Makes a task whose tool never ends by itself.
     pub(crate) fn endless(program: &str, cpus: Cpus, meter: impl Meter + 'static) -> Self {
-        let ends = Ends::Never;
         Self {
-            ends,
+            ends: Ends::Never,
             ..Self::again(program, cpus, meter)
         }
     }

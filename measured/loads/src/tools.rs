@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Is a program that a load executes.
+/// A program that a load executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tool {
     /// Its name, to be found in `PATH`; or its path, if whoever executes it asks for that one.
@@ -15,6 +15,10 @@ pub struct Tool {
 }
 
 impl Tool {
+    pub(crate) const fn new(program: &'static str, package: &'static str) -> Self {
+        Self { program, package }
+    }
+
     /// Finds the program; None if it is nowhere.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {

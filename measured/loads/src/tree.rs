@@ -10,20 +10,20 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Is the seed of the tree that loads use.
+/// The seed of the tree that loads use.
 pub const SEED: u64 = 2018;
 
-/// Is the number of files.
+/// The number of files.
 const FILES: u64 = 4_096;
-/// Is the number of folders below the tree's own.
+/// The number of folders below the tree's own.
 const FOLDERS: u64 = 256;
-/// Is how many folders a folder holds: with 256 in all they are up to three deep, with the tree's own four.
+/// How many folders a folder holds: with 256 in all they are up to three deep, with the tree's own four.
 const BRANCHES: u64 = 6;
-/// Is the length of the shortest file.
+/// The length of the shortest file.
 const SHORTEST: f64 = 512.0;
-/// Is how many times its length doubles up to the longest file.
+/// How many times its length doubles up to the longest file.
 const DOUBLINGS: f64 = 7.0;
-/// Is what a file or folder takes on a disk at least.
+/// What a file or folder takes on a disk at least.
 const BLOCK: u64 = 4_096;
 
 /// Counts what a tree holds.
@@ -142,7 +142,7 @@ fn fill(text: &mut Vec<u8>, length: u64, vocabulary: &[Vec<u8>], seed: u64) {
     text.truncate(length as usize);
 }
 
-/// Is the generator SplitMix64 (Steele, Lea and Flood, 2014): its whole state is one number, so that each file has
+/// The generator SplitMix64 (Steele, Lea and Flood, 2014): its whole state is one number, so that each file has
 /// its own stream.
 struct Random(u64);
 

@@ -10,7 +10,7 @@ use super::{Contents, EXTENSION, Header, Line, UNBORN_EXTENSION, VERSION};
 use crate::error::GuardError;
 use crate::owner::{OwnerId, Place};
 use crate::record::Record;
-use crate::state_dir::{Locked, StateDir};
+use crate::state_dir::{Locked, StateDir, failed};
 
 /// A journal that is being written, with its lock held.
 #[derive(Debug)]
@@ -40,11 +40,7 @@ impl Journal {
         let unborn = format!("{owner}{UNBORN_EXTENSION}");
         let name = format!("{owner}{EXTENSION}");
         let path = state.path_of(&name);
-        let failed = |action: &'static str, errno: Errno| GuardError::StateDir {
-            action,
-            path: path.clone(),
-            source: errno.into(),
-        };
+        let failed = |action, errno: Errno| failed(action, &path, errno);
         for _ in 0..ATTEMPTS {
             let file = match state.create_file(&unborn) {
                 Ok(file) => file,
@@ -62,14 +58,12 @@ impl Journal {
                 pid: std::process::id(),
                 place: here.clone(),
             };
-            let (length, header_length) = (0, 0);
-            let (name, path) = (name.clone(), path.clone());
             let mut journal = Journal {
                 file,
-                name,
-                path,
-                length,
-                header_length,
+                name: name.clone(),
+                path: path.clone(),
+                length: 0,
+                header_length: 0,
                 next: 1,
                 in_force: 0,
             };
@@ -122,13 +116,8 @@ impl Journal {
 
     /// Replaces what was announced by what is known now.
     pub(crate) fn update(&mut self, number: u64, thing: &Record) -> Result<(), GuardError> {
-        self.append(
-            &Line::Update {
-                number,
-                thing: thing.clone(),
-            },
-            false,
-        )
+        let thing = thing.clone();
+        self.append(&Line::Update { number, thing }, false)
     }
 
     /// Notes that something is no longer in force.
@@ -139,9 +128,8 @@ impl Journal {
         const HISTORY_LIMIT_BYTES: u64 = 256 * 1024;
         self.in_force = self.in_force.saturating_sub(1);
         if self.in_force == 0 && self.length - self.header_length > HISTORY_LIMIT_BYTES {
-            return self
-                .shorten(self.header_length)
-                .map_err(|source| self.write_error(source));
+            let shortened = self.shorten(self.header_length);
+            return shortened.map_err(|source| self.write_error(source));
         }
         self.append(&Line::Undone { number }, false)
     }
@@ -160,19 +148,14 @@ impl Journal {
         // The rest of a line that was not written whole would spoil the next one.
         let outcome = self.shorten(self.length).and_then(|()| {
             self.file.file().write_all(text.as_bytes())?;
-            if sync {
-                self.file.file().sync_data()
-            } else {
-                Ok(())
+            match sync {
+                true => self.file.file().sync_data(),
+                false => Ok(()),
             }
         });
-        match outcome {
-            Ok(()) => {
-                self.length += text.len() as u64;
-                Ok(())
-            }
-            Err(source) => Err(self.write_error(source)),
-        }
+        outcome.map_err(|source| self.write_error(source))?;
+        self.length += text.len() as u64;
+        Ok(())
     }
 
     fn shorten(&mut self, length: u64) -> io::Result<()> {
@@ -185,10 +168,8 @@ impl Journal {
     }
 
     fn write_error(&self, source: io::Error) -> GuardError {
-        GuardError::JournalWrite {
-            path: self.path.clone(),
-            source,
-        }
+        let action = format!("write the journal {}", self.path.display());
+        GuardError::io(action, source, "; free some space there, then try again")
     }
 }
 

@@ -19,7 +19,7 @@ use tare_host::CgroupVersion;
 use crate::error::GuardError;
 use crate::hierarchies::Hierarchy;
 use crate::owned::hold::{Hold, Inner};
-use crate::owned::{Context, mark};
+use crate::owned::{Context, check_prefix, mark};
 use crate::processes::{KILL_LIMIT, kill_all};
 use crate::record::{CgroupRecord, Record};
 use crate::report::Undone;
@@ -78,12 +78,7 @@ impl OwnedCgroup {
         prefix: &str,
         all: &[Hierarchy],
     ) -> Result<OwnedCgroup, GuardError> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-        if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(allowed) {
-            return Err(GuardError::ScratchPrefix {
-                prefix: prefix.to_owned(),
-            });
-        }
+        check_prefix(prefix, "_-")?;
         let parents = all.iter().flat_map(|hierarchy| &hierarchy.parents);
         let parents: Vec<String> = parents
             .filter_map(|path| path.to_str().map(str::to_owned))
@@ -117,7 +112,7 @@ impl OwnedCgroup {
     ///
     /// # Errors
     ///
-    /// [`GuardError::NoController`] if the controller was not asked for, [`GuardError::Cgroup`] if
+    /// [`GuardError::NoController`] if the controller was not asked for, [`GuardError::Io`] if
     /// the kernel refuses.
     pub fn set(&self, file: &str, value: &str) -> Result<(), GuardError> {
         let controller = file.split('.').next().unwrap_or_default();
@@ -133,7 +128,7 @@ impl OwnedCgroup {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Cgroup`] if the process has ended or the kernel refuses.
+    /// [`GuardError::Io`] if the process has ended or the kernel refuses.
     pub fn add(&self, pid: u32) -> Result<(), GuardError> {
         for (_, folder) in &self.made {
             write(&folder.join(PROCS), &pid.to_string())?;
@@ -145,7 +140,7 @@ impl OwnedCgroup {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Cgroup`] if the group cannot be opened. That the kernel refuses to let the
+    /// [`GuardError::Io`] if the group cannot be opened. That the kernel refuses to let the
     /// command in is told when it is spawned.
     pub fn enter(&self, command: &mut Command) -> Result<(), GuardError> {
         let mut files = Vec::new();
@@ -187,7 +182,7 @@ impl OwnedCgroup {
     ///
     /// # Errors
     ///
-    /// [`GuardError::ProcessesRemain`] or [`GuardError::Cgroup`]; the guard tries again when it is
+    /// [`GuardError::ProcessesRemain`] or [`GuardError::Io`]; the guard tries again when it is
     /// closed.
     pub fn remove(self) -> Result<(), GuardError> {
         self.hold.undo()
@@ -210,10 +205,6 @@ impl CgroupRecord {
         context: Context<'_>,
         done: &mut Vec<Undone>,
     ) -> Result<(), GuardError> {
-        // A restart has taken all groups away.
-        if !context.same_boot {
-            return Ok(());
-        }
         let refused = |why| GuardError::CgroupRefused {
             name: self.name.clone(),
             why,
@@ -346,10 +337,9 @@ fn write(path: &Path, value: &str) -> Result<(), GuardError> {
         .map_err(|source| failed("write", path, source))
 }
 
-fn failed(action: &'static str, path: &Path, source: io::Error) -> GuardError {
-    GuardError::Cgroup {
-        action,
-        path: path.to_owned(),
+fn failed(action: &str, path: &Path, source: io::Error) -> GuardError {
+    GuardError::kernel(
+        format!("{action} the control group {}", path.display()),
         source,
-    }
+    )
 }

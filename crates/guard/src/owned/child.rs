@@ -126,7 +126,7 @@ impl OwnedChild {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Child`] if the kernel cannot tell, for instance because somebody else reaped it.
+    /// [`GuardError::Io`] if the kernel cannot tell, for instance because somebody else reaped it.
     pub fn wait(&mut self) -> Result<ExitStatus, GuardError> {
         drop(self.stdin.take());
         self.live
@@ -176,7 +176,7 @@ impl OwnedChild {
     /// # Errors
     ///
     /// [`GuardError::ProcessesRemain`] if it has not ended after five seconds,
-    /// [`GuardError::Child`] as [`wait`](OwnedChild::wait).
+    /// [`GuardError::Io`] as [`wait`](OwnedChild::wait).
     pub fn kill_group(&mut self) -> Result<ExitStatus, GuardError> {
         self.live.kill()
     }
@@ -201,9 +201,6 @@ impl ChildRecord {
         context: Context<'_>,
         done: &mut Vec<Undone>,
     ) -> Result<(), GuardError> {
-        if !context.same_boot {
-            return Ok(());
-        }
         processes::end_marked(context.owner, Some(number), done)
     }
 }
@@ -272,14 +269,9 @@ impl LiveChild {
         Ok(())
     }
 
-    fn failed(&self, action: &'static str, source: io::Error) -> GuardError {
-        let (program, pid) = (self.program.clone(), self.pid.as_raw_pid());
-        GuardError::Child {
-            action,
-            program,
-            pid,
-            source,
-        }
+    fn failed(&self, action: &str, source: io::Error) -> GuardError {
+        let (program, pid) = (&self.program, self.pid.as_raw_pid());
+        GuardError::io(format!("{action} {program} (process {pid})"), source, "")
     }
 }
 

@@ -39,55 +39,58 @@ pub(crate) fn sweep_journal(
     here: &Place,
     report: &mut UndoReport,
 ) -> Fate {
+    sweep_dead(state, owner, options, here, report).unwrap_or_else(|problem| {
+        report.problems.push(problem);
+        Fate::Kept
+    })
+}
+
+fn sweep_dead(
+    state: &StateDir,
+    owner: &OwnerId,
+    options: &Options,
+    here: &Place,
+    report: &mut UndoReport,
+) -> Result<Fate, GuardError> {
     let name = format!("{owner}{EXTENSION}");
     let path = state.path_of(&name);
+    let unread = |source| {
+        let action = format!("read the journal {}", path.display());
+        GuardError::io(action, source, "; it is tried again by the next command")
+    };
     let opened = state.open_file(&name);
     let mut file = match opened.and_then(|file| lock_of_the_dead(file, here)) {
         Ok(Some(file)) => file,
-        Ok(None) => return Fate::Live,
-        Err(Errno::NOENT) => return Fate::Gone,
-        Err(errno) => {
-            let source = errno.into();
-            report
-                .problems
-                .push(GuardError::JournalRead { path, source });
-            return Fate::Kept;
-        }
+        Ok(None) => return Ok(Fate::Live),
+        Err(Errno::NOENT) => return Ok(Fate::Gone),
+        Err(errno) => return Err(unread(errno.into())),
     };
     // Its owner, or another sweep, may have finished with it between opening and locking.
     if rustix::fs::fstat(file.file()).is_ok_and(|status| status.st_nlink == 0) {
-        return Fate::Gone;
+        return Ok(Fate::Gone);
     }
     let contents = match journal::read(file.file()) {
         Ok(contents) if contents.header.owner == *owner => contents,
         Ok(_) => {
-            let damage = Damage {
-                line: 1,
-                why: "it names another owner".into(),
-            };
-            return put_aside(state, owner, damage, &[], report);
+            let why = "it names another owner".into();
+            return Err(put_aside(
+                state,
+                owner,
+                Damage { line: 1, why },
+                &[],
+                report,
+            ));
         }
-        Err(Unreadable::Damaged(damage)) => return put_aside(state, owner, damage, &[], report),
-        Err(Unreadable::Newer(version)) => {
-            report
-                .problems
-                .push(GuardError::JournalNewer { path, version });
-            return Fate::Kept;
+        Err(Unreadable::Damaged(damage)) => {
+            return Err(put_aside(state, owner, damage, &[], report));
         }
-        Err(Unreadable::Io(source)) => {
-            report
-                .problems
-                .push(GuardError::JournalRead { path, source });
-            return Fate::Kept;
-        }
+        Err(Unreadable::Newer(version)) => return Err(GuardError::JournalNewer { path, version }),
+        Err(Unreadable::Io(source)) => return Err(unread(source)),
     };
     let relation = contents.header.place.seen_from(here);
     if relation == Relation::Elsewhere {
         let host = contents.header.place.host;
-        report
-            .problems
-            .push(GuardError::JournalElsewhere { path, host });
-        return Fate::Kept;
+        return Err(GuardError::JournalElsewhere { path, host });
     }
     let context = Context {
         owner,
@@ -96,12 +99,8 @@ pub(crate) fn sweep_journal(
         by_owner: false,
         same_boot: relation == Relation::Here,
     };
-    undo_all(
-        Journal::adopt(file, name, path, &contents),
-        contents,
-        context,
-        report,
-    )
+    let journal = Journal::adopt(file, name, path, &contents);
+    undo_all(journal, contents, context, report)
 }
 
 /// Takes the lock of a journal, which says that its owner is dead.
@@ -131,7 +130,7 @@ fn undo_all(
     contents: Contents,
     context: Context<'_>,
     report: &mut UndoReport,
-) -> Fate {
+) -> Result<Fate, GuardError> {
     let problems = report.problems.len();
     let mut things = contents.in_force;
     let mut kept_settings = Vec::new();
@@ -166,51 +165,43 @@ fn undo_all(
         }
     }
     if let Some(damage) = contents.damage {
-        return put_aside(context.state, context.owner, damage, &kept_settings, report);
+        let (state, owner) = (context.state, context.owner);
+        return Err(put_aside(state, owner, damage, &kept_settings, report));
     }
     if report.problems.len() > problems {
-        return Fate::Kept;
+        return Ok(Fate::Kept);
     }
-    match journal.remove(context.state) {
-        Ok(()) => Fate::Cleaned,
-        Err(problem) => {
-            report.problems.push(problem);
-            Fate::Kept
-        }
-    }
+    journal.remove(context.state)?;
+    Ok(Fate::Cleaned)
 }
 
 /// Gives a journal that cannot be believed another name, so that a person can look at it and the
-/// next sweep does not stumble over it again.
+/// next sweep does not stumble over it again. Returns what to tell about it.
 fn put_aside(
     state: &StateDir,
     owner: &OwnerId,
     damage: Damage,
     settings: &[String],
     report: &mut UndoReport,
-) -> Fate {
+) -> GuardError {
     // The file's name still tells the id that processes carry.
     let strays = processes::end_marked(owner, None, &mut report.undone);
     report.problems.extend(strays.err());
-    let (name, aside) = (
-        format!("{owner}{EXTENSION}"),
-        format!("{owner}{EXTENSION}.damaged"),
-    );
+    let name = format!("{owner}{EXTENSION}");
+    let aside = format!("{name}.damaged");
     let path = match state.rename(&name, &aside) {
         Ok(()) => state.path_of(&aside),
         Err(_) => state.path_of(&name),
     };
-    let settings = if settings.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", settings.join(", "))
+    let settings = match settings {
+        [] => String::new(),
+        _ => format!(": {}", settings.join(", ")),
     };
     let Damage { line, why } = damage;
-    report.problems.push(GuardError::JournalDamaged {
+    GuardError::JournalDamaged {
         path,
         line,
         why,
         settings,
-    });
-    Fate::Kept
+    }
 }

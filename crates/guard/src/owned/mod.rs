@@ -45,7 +45,7 @@ pub(crate) struct Context<'a> {
 /// The part of an owned thing that only the process that made it has: a child to reap, a lock to
 /// hold. It is dropped when the thing is undone.
 pub(crate) trait Live: Send + Sync {
-    /// Does what only this process can do, before the record is undone. Repeatable like that.
+    /// Do what only this process can do, before the record is undone. Repeatable like that.
     fn end(&self, _done: &mut Vec<Undone>) -> Result<(), GuardError> {
         Ok(())
     }
@@ -59,6 +59,11 @@ impl Record {
         context: Context<'_>,
         done: &mut Vec<Undone>,
     ) -> Result<(), GuardError> {
+        // A restart has ended all processes, taken all groups away, and set settings anew, to
+        // whatever the administrator wants.
+        if !context.same_boot && !self.survives_restart() {
+            return Ok(());
+        }
         match self {
             Record::Child(child) => child.undo(number, context, done),
             Record::Scratch(scratch) => scratch.undo(number, context, done),
@@ -66,6 +71,17 @@ impl Record {
             Record::Cgroup(group) => group.undo(number, context, done),
             Record::Engine(engine) => engine.undo(context, done),
         }
+    }
+}
+
+/// Checks what the name of a folder or control group shall begin with.
+fn check_prefix(prefix: &str, signs: &str) -> Result<(), GuardError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
+    match (1..=64).contains(&prefix.len()) && prefix.chars().all(is_allowed) {
+        true => Ok(()),
+        false => Err(GuardError::ScratchPrefix {
+            prefix: prefix.to_owned(),
+        }),
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::error::GuardError;
 use crate::owned::hold::{Hold, Inner};
-use crate::owned::{Context, mark};
+use crate::owned::{Context, check_prefix, mark};
 use crate::record::{Record, ScratchRecord};
-use crate::remove_tree::remove_marked;
+use crate::remove_tree::{failed, remove_marked};
 use crate::report::Undone;
 
 /// A scratch folder. When this is dropped, the folder is removed with all that is in it.
@@ -25,28 +25,14 @@ pub struct ScratchDir {
 
 impl ScratchDir {
     pub(crate) fn create(inner: &Arc<Inner>, prefix: &str) -> Result<ScratchDir, GuardError> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(allowed) {
-            return Err(GuardError::ScratchPrefix {
-                prefix: prefix.to_owned(),
-            });
-        }
-        let failed = |path: &Path, source| {
-            let path = path.to_owned();
-            GuardError::Scratch {
-                action: "make",
-                path,
-                source,
-            }
-        };
+        check_prefix(prefix, "._-")?;
+        let failed = |path, source| failed("make", path, source);
         let root = &inner.options.scratch_root;
         // The journal needs a path that still leads there when links have changed.
         let resolved = fs::canonicalize(root).map_err(|source| failed(root, source))?;
         let text = resolved.to_str().ok_or_else(|| {
-            failed(
-                root,
-                io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8"),
-            )
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
+            failed(root, why)
         })?;
         let mut path = String::new();
         let hold = inner.announce(|number| {
@@ -71,7 +57,7 @@ impl ScratchDir {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Scratch`] or [`GuardError::ScratchRefused`]; the guard tries again when it is
+    /// [`GuardError::Io`] or [`GuardError::ScratchRefused`]; the guard tries again when it is
     /// closed.
     pub fn remove(self) -> Result<(), GuardError> {
         self.hold.undo()

@@ -111,7 +111,7 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Setting`] or [`GuardError::SettingNotRestored`]; the guard tries again when
+    /// [`GuardError::Io`] or [`GuardError::SettingNotRestored`]; the guard tries again when
     /// it is closed.
     pub fn restore(self) -> Result<(), GuardError> {
         self.hold.undo()
@@ -129,12 +129,8 @@ impl SettingRecord {
         context: Context<'_>,
         done: &mut Vec<Undone>,
     ) -> Result<(), GuardError> {
-        // A restart has set it anew, to whatever the administrator wants.
-        if !context.same_boot {
-            return Ok(());
-        }
         let path = match allowed(Path::new(&self.path), &context.options.setting_roots) {
-            Err(GuardError::Setting { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(GuardError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 done.push(Undone::SettingGone {
                     path: PathBuf::from(&self.path),
                 });
@@ -358,11 +354,7 @@ fn reads_like(found: &str, wanted: &str) -> bool {
 }
 
 fn failed(action: &str, path: &Path, source: io::Error) -> GuardError {
-    GuardError::Setting {
-        action: action.to_owned(),
-        path: path.to_owned(),
-        source,
-    }
+    GuardError::kernel(format!("{action} {}", path.display()), source)
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn a_process_can_be_moved_in_and_limited() {
     ));
     assert!(matches!(
         group.set("pids.nonsense", "1"),
-        Err(GuardError::Cgroup { .. })
+        Err(GuardError::Io { .. })
     ));
     assert!(matches!(
         guard.cgroup("test", &["nonsense"]),

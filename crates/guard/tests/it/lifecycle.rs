@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use crate::support::{Ended, Stage, Turn, is_alive, read_pid};
+use crate::support::{Counts, Ended, Stage, Turn, is_alive, read_pid};
 use tare_guard::{Guard, GuardError, OWNER_VARIABLE, Undone};
 use tare_testkit::skip;
 
@@ -465,7 +465,7 @@ fn what_is_not_a_setting_is_refused() {
         );
     }
     let missing = guard.set(&stage.setting("missing"), "7");
-    assert!(matches!(missing, Err(GuardError::Setting { .. })));
+    assert!(matches!(missing, Err(GuardError::Io { .. })));
     assert_eq!(fs::read_to_string(&outside).unwrap(), "1\n");
     assert!(guard.close().is_empty());
 }
@@ -477,10 +477,7 @@ fn the_kernels_own_settings_are_changed_and_put_back() {
     let stage = Stage::new();
     let guard = stage.guard();
     let refused = guard.set(path, "nonsense");
-    assert!(
-        matches!(refused, Err(GuardError::Setting { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(GuardError::Io { .. })), "{refused:?}");
     turn.assert_restored();
     let wanted = if original == "7" { "8" } else { "7" };
     // Written with a zero in front, which the kernel does not keep.

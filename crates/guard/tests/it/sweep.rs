@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Ended, Stage, is_alive, read_pid};
+use crate::support::{Counts, Ended, Stage, is_alive, read_pid};
 use tare_guard::{Guard, GuardError, OWNER_VARIABLE, Undone};
 
 /// Owns one thing of each kind, and a grandchild that has left the group.

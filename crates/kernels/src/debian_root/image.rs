@@ -11,27 +11,26 @@ use rustix::io::Errno;
 use tare_guard::Guard;
 
 use super::RootFile;
-use crate::error::KernelError;
-use crate::fetch::{Tool, require};
+use crate::error::{Doing, KernelError};
+use crate::fetch::{Tool, path_for_root, require};
+use crate::files::write;
 
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Copies a file with its holes: most of an image is room.
 pub(super) fn copy_sparse(from: &Path, to: &Path) -> Result<(), KernelError> {
-    let reading = |source| KernelError::io("read", from, source);
-    let writing = |source| KernelError::io("write", to, source);
-    let mut input = File::open(from).map_err(reading)?;
-    let length = input.metadata().map_err(reading)?.len();
-    let mut output = File::create(to).map_err(writing)?;
-    output.set_len(length).map_err(writing)?;
+    let mut input = File::open(from).doing("read", from)?;
+    let length = input.metadata().doing("read", from)?.len();
+    let mut output = File::create(to).doing("write", to)?;
+    output.set_len(length).doing("write", to)?;
     let mut at = 0;
     // Where the file system knows no holes, all of it is data.
-    while let Some(begin) = next(&input, SeekFrom::Data(at)).map_err(reading)? {
-        let end = next(&input, SeekFrom::Hole(begin)).map_err(reading)?;
+    while let Some(begin) = next(&input, SeekFrom::Data(at)).doing("read", from)? {
+        let end = next(&input, SeekFrom::Hole(begin)).doing("read", from)?;
         let end = end.unwrap_or(length);
-        input.seek(io::SeekFrom::Start(begin)).map_err(reading)?;
-        output.seek(io::SeekFrom::Start(begin)).map_err(writing)?;
-        io::copy(&mut (&input).take(end - begin), &mut output).map_err(writing)?;
+        input.seek(io::SeekFrom::Start(begin)).doing("read", from)?;
+        output.seek(io::SeekFrom::Start(begin)).doing("write", to)?;
+        io::copy(&mut (&input).take(end - begin), &mut output).doing("write", to)?;
         at = end;
     }
     Ok(())
@@ -50,63 +49,49 @@ fn next(file: &File, what: SeekFrom) -> io::Result<Option<u64>> {
 pub(super) fn write_files(
     image: &Path,
     files: &[RootFile],
-    tool: &Tool<'_>,
     guard: &Guard,
 ) -> Result<(), KernelError> {
-    require(
-        "debugfs",
-        "files are put into a disk image by it",
-        "install e2fsprogs",
-    )?;
+    let why = "files are put into a disk image by it";
+    require("debugfs", why, "install e2fsprogs")?;
     let scratch = guard.scratch("root-files")?;
+    let inside = |name: String| scratch.path().join(name);
+    let tool = Tool::new(guard, None, scratch.path());
+    let debugfs = |what: &str, arguments: &[&str]| {
+        let mut command = Command::new("debugfs");
+        command
+            .args(arguments)
+            .arg(image)
+            .current_dir(scratch.path())
+            .env("PATH", path_for_root());
+        tool.run(
+            &format!("{what} a disk image with debugfs"),
+            &mut command,
+            WRITE_LIMIT,
+        )
+    };
     let mut script = String::new();
     for (number, file) in files.iter().enumerate() {
         let path = &file.path;
         // Its commands are words of a line.
-        let plain = path.starts_with('/')
-            && path
-                .bytes()
-                .all(|byte| byte.is_ascii_graphic() && !b"\"'\\<>".contains(&byte));
-        if !plain {
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\<>".contains(&byte);
+        if !path.starts_with('/') || !path.bytes().all(is_plain) {
             return Err(KernelError::BadFileName { name: path.clone() });
         }
-        let source = scratch.path().join(number.to_string());
-        std::fs::write(&source, &file.bytes)
-            .map_err(|error| KernelError::io("write", &source, error))?;
+        write(&inside(number.to_string()), &file.bytes)?;
         let mode = 0o100_000 | (file.mode & 0o7777);
         script.push_str(&format!(
             "rm {path}\nwrite {number} {path}\nset_inode_field {path} mode 0{mode:o}\n\
              set_inode_field {path} uid 0\nset_inode_field {path} gid 0\n"
         ));
     }
-    let commands = scratch.path().join("commands");
-    std::fs::write(&commands, script).map_err(|e| KernelError::io("write", &commands, e))?;
-    let mut command = Command::new("debugfs");
-    command
-        .args(["-w", "-f"])
-        .arg(&commands)
-        .arg(image)
-        .current_dir(scratch.path())
-        .env("PATH", crate::fetch::path_for_root());
-    tool.run(
-        "writing into a disk image with debugfs",
-        &mut command,
-        scratch.path(),
-        WRITE_LIMIT,
-    )?;
+    write(&inside("commands".to_owned()), script)?;
+    debugfs("writing into", &["-w", "-f", "commands"])?;
     // It ends with success whatever its commands did.
     for (number, file) in files.iter().enumerate() {
-        let back = scratch.path().join(format!("{number}.back"));
-        let mut command = Command::new("debugfs");
-        command
-            .arg("-R")
-            .arg(format!("dump {} {number}.back", file.path))
-            .arg(image)
-            .current_dir(scratch.path())
-            .env("PATH", crate::fetch::path_for_root());
-        let what = "reading a disk image with debugfs";
-        tool.run(what, &mut command, scratch.path(), WRITE_LIMIT)?;
-        if std::fs::read(&back).ok().as_deref() != Some(&file.bytes) {
+        let dump = format!("dump {} {number}.back", file.path);
+        debugfs("reading", &["-R", &dump])?;
+        let back = std::fs::read(inside(format!("{number}.back")));
+        if back.ok().as_deref() != Some(&file.bytes) {
             return Err(KernelError::Tool {
                 what: format!("writing {} into a disk image with debugfs", file.path),
                 said: "the file is not there afterwards; is its folder?".to_owned(),

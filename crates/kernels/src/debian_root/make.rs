@@ -8,11 +8,12 @@ use std::time::Duration;
 use tare_guard::{Guard, Interrupt};
 
 use super::{DebianRoot, FOLDER, GUEST_FOLDER, IMAGE, RECORD, RootRecord, find};
-use crate::error::KernelError;
-use crate::fetch::{Tool, make_empty, path_for_root, require, sync};
+use crate::error::{Doing, KernelError};
+use crate::fetch::{Tool, path_for_root, require};
+use crate::files::{entries, if_there, is_deb, make_dir, make_empty, sync, write, write_json};
 use crate::store::{Store, sha256};
 
-/// Is more than a slow line and a slow disk need.
+/// More than a slow line and a slow disk need.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
 /// Room on the disk beside what is in it: journals, what loads write.
@@ -43,7 +44,7 @@ pub fn check_tools() -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Says what making a Debian will download.
+/// What making a Debian will download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootPlan {
     /// The release's name: `bookworm`.
@@ -62,16 +63,16 @@ pub struct RootPlan {
 pub fn plan(guard: &Guard, interrupt: &Interrupt) -> Result<RootPlan, KernelError> {
     check_tools()?;
     let scratch = guard.scratch("debian-plan")?;
-    let tool = Tool::new(guard, interrupt);
-    let origin = Origin::of_this_machine(&tool, scratch.path())?;
+    let tool = Tool::new(guard, Some(interrupt), scratch.path());
+    let origin = Origin::of_this_machine(&tool)?;
     let mut command = debootstrap(&origin, &scratch.path().join("tree"), &["--print-debs"]);
     let what = "asking debootstrap for its packages";
-    let text = tool.run(what, &mut command, scratch.path(), LIMIT)?;
+    let text = tool.run(what, &mut command, LIMIT)?;
     let packages: Vec<&str> = text.split_whitespace().collect();
     let mut command = Command::new("apt-cache");
     command.args(["show", "--no-all-versions"]).args(&packages);
     // Where apt does not know these packages, the size is not known.
-    let known = tool.run("asking apt-cache", &mut command, scratch.path(), LOOK_LIMIT);
+    let known = tool.run("asking apt-cache", &mut command, LOOK_LIMIT);
     let sizes = known.as_deref().unwrap_or_default().lines();
     let sizes = sizes.filter_map(|line| line.strip_prefix("Size:")?.trim().parse::<u64>().ok());
     Ok(RootPlan {
@@ -86,7 +87,7 @@ pub fn plan(guard: &Guard, interrupt: &Interrupt) -> Result<RootPlan, KernelErro
 ///
 /// # Errors
 ///
-/// As [`check_tools`]; [`KernelError::Tool`], [`KernelError::TooSlow`],
+/// As [`check_tools`]; [`KernelError::Tool`], [`KernelError::Failed`] if it takes too long,
 /// [`KernelError::Interrupted`] or [`KernelError::Io`]. The store is as before then, and nothing is
 /// mounted.
 pub fn make(
@@ -96,22 +97,17 @@ pub fn make(
 ) -> Result<DebianRoot, KernelError> {
     check_tools()?;
     let scratch = guard.scratch("debian")?;
-    let tool = Tool::new(guard, interrupt);
+    let tool = Tool::new(guard, Some(interrupt), scratch.path());
     let (tree, prepared) = (scratch.path().join("tree"), scratch.path().join("root"));
     make_empty(&prepared)?;
-    let origin = Origin::of_this_machine(&tool, scratch.path())?;
-    let what = "making a Debian with debootstrap";
-    tool.run(
-        what,
-        &mut debootstrap(&origin, &tree, &[]),
-        scratch.path(),
-        LIMIT,
-    )?;
-    let packages = packages(&tool, &tree, scratch.path())?;
+    let origin = Origin::of_this_machine(&tool)?;
+    let mut command = debootstrap(&origin, &tree, &[]);
+    tool.run("making a Debian with debootstrap", &mut command, LIMIT)?;
+    let packages = packages(&tool, &tree)?;
     furnish(&tree)?;
 
     let image = prepared.join(IMAGE);
-    let bytes = make_image(&tool, &tree, &image, scratch.path())?;
+    let bytes = make_image(&tool, &tree, &image)?;
     let record = RootRecord {
         suite: origin.suite,
         variant: "standard".to_owned(),
@@ -119,28 +115,18 @@ pub fn make(
         sha256: sha256(&image)?,
         bytes,
     };
-    let path = prepared.join(RECORD);
-    let text = serde_json::to_string_pretty(&record)
-        .map_err(|error| KernelError::io("write", &path, error.into()))?;
-    fs::write(&path, text).map_err(|source| KernelError::io("write", &path, source))?;
+    write_json(&prepared.join(RECORD), &record)?;
     sync(&prepared)?;
 
     let folder = store.dir().join(FOLDER);
-    if let Some(parent) = folder.parent() {
-        store.make(parent)?;
-    }
+    store.make(folder.parent().unwrap_or(store.dir()))?;
     // The old one goes with the scratch folder.
-    match fs::rename(&folder, scratch.path().join("old")) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(KernelError::io("replace", &folder, error));
-        }
-        _ => {}
-    }
-    fs::rename(&prepared, &folder).map_err(|source| KernelError::io("make", &folder, source))?;
+    if_there(fs::rename(&folder, scratch.path().join("old"))).doing("replace", &folder)?;
+    fs::rename(&prepared, &folder).doing("make", &folder)?;
     find(store)
 }
 
-/// Says which Debian, and from where.
+/// Which Debian, and from where.
 struct Origin {
     suite: String,
     /// None for debootstrap's own choice.
@@ -149,7 +135,7 @@ struct Origin {
 
 impl Origin {
     /// Takes this machine's release, from where its packages come.
-    fn of_this_machine(tool: &Tool<'_>, log: &Path) -> Result<Self, KernelError> {
+    fn of_this_machine(tool: &Tool<'_>) -> Result<Self, KernelError> {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         let value = |key: &str| {
             release.lines().find_map(|line| {
@@ -161,9 +147,8 @@ impl Origin {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
         });
         let (Some("debian"), Some(suite)) = (value("ID").as_deref(), codename) else {
-            let suite = "stable".to_owned();
             return Ok(Self {
-                suite,
+                suite: "stable".to_owned(),
                 mirror: None,
             });
         };
@@ -174,7 +159,7 @@ impl Origin {
             "$(CODENAME) $(REPO_URI)",
             "Created-By: Packages",
         ]);
-        let targets = tool.run("asking apt-get", &mut command, log, LOOK_LIMIT)?;
+        let targets = tool.run("asking apt-get", &mut command, LOOK_LIMIT)?;
         let mirror = targets.lines().find_map(|line| {
             let (codename, uri) = line.split_once(' ')?;
             (codename == suite && uri.starts_with("http")).then(|| uri.to_owned())
@@ -198,19 +183,15 @@ fn debootstrap(origin: &Origin, tree: &Path, options: &[&str]) -> Command {
     command
 }
 
-fn packages(tool: &Tool<'_>, tree: &Path, log: &Path) -> Result<Vec<String>, KernelError> {
+fn packages(tool: &Tool<'_>, tree: &Path) -> Result<Vec<String>, KernelError> {
     let mut admin = std::ffi::OsString::from("--admindir=");
     admin.push(tree.join("var/lib/dpkg"));
     let mut command = Command::new("dpkg-query");
     command
         .arg(admin)
         .args(["-W", "-f", "${Package}=${Version}\n"]);
-    let text = tool.run(
-        "listing packages with dpkg-query",
-        &mut command,
-        log,
-        LOOK_LIMIT,
-    )?;
+    let what = "listing packages with dpkg-query";
+    let text = tool.run(what, &mut command, LOOK_LIMIT)?;
     let mut packages: Vec<String> = text.lines().map(str::to_owned).collect();
     packages.sort();
     Ok(packages)
@@ -218,32 +199,29 @@ fn packages(tool: &Tool<'_>, tree: &Path, log: &Path) -> Result<Vec<String>, Ker
 
 /// Sets up what a guest needs and debootstrap leaves open.
 fn furnish(tree: &Path) -> Result<(), KernelError> {
-    let write = |path: &str, text: &str| {
-        let path = tree.join(path);
-        fs::write(&path, text).map_err(|source| KernelError::io("write", &path, source))
-    };
-    write("etc/hostname", "guest\n")?;
-    write("etc/hosts", "127.0.0.1 localhost guest\n::1 localhost\n")?;
-    write(
-        "etc/fstab",
-        "# The root is named on the kernel's command line.\n",
-    )?;
-    let folder = tree.join(GUEST_FOLDER.trim_start_matches('/'));
-    fs::create_dir_all(&folder)
-        .map_err(|source| KernelError::io("make the folder", &folder, source))?;
+    for (path, text) in [
+        ("etc/hostname", "guest\n"),
+        ("etc/hosts", "127.0.0.1 localhost guest\n::1 localhost\n"),
+        (
+            "etc/fstab",
+            "# The root is named on the kernel's command line.\n",
+        ),
+    ] {
+        write(&tree.join(path), text)?;
+    }
+    make_dir(&tree.join(GUEST_FOLDER.trim_start_matches('/')))?;
     // What was installed is in place; the packages' files are not needed any more.
-    let archives = tree.join("var/cache/apt/archives");
-    for entry in fs::read_dir(&archives).into_iter().flatten().flatten() {
+    for entry in entries(&tree.join("var/cache/apt/archives")) {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "deb") {
-            fs::remove_file(&path).map_err(|e| KernelError::io("remove", &path, e))?;
+        if is_deb(&path) {
+            fs::remove_file(&path).doing("remove", &path)?;
         }
     }
     Ok(())
 }
 
 /// Makes a file system of a tree, with room; returns its size.
-fn make_image(tool: &Tool<'_>, tree: &Path, image: &Path, log: &Path) -> Result<u64, KernelError> {
+fn make_image(tool: &Tool<'_>, tree: &Path, image: &Path) -> Result<u64, KernelError> {
     // Blocks and inodes of the file system itself are part of the room.
     let bytes = (bytes_below(tree)? + ROOM).next_multiple_of(1 << 20);
     let mut command = Command::new("mke2fs");
@@ -253,7 +231,7 @@ fn make_image(tool: &Tool<'_>, tree: &Path, image: &Path, log: &Path) -> Result<
         .arg(image)
         .arg(format!("{}k", bytes >> 10))
         .env("PATH", path_for_root());
-    tool.run("making a disk with mke2fs", &mut command, log, LIMIT)?;
+    tool.run("making a disk with mke2fs", &mut command, LIMIT)?;
     Ok(bytes)
 }
 
@@ -262,10 +240,9 @@ fn bytes_below(tree: &Path) -> Result<u64, KernelError> {
     let mut sum = 0;
     let mut open = vec![tree.to_owned()];
     while let Some(folder) = open.pop() {
-        let failed = |source| KernelError::io("list", &folder, source);
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let status = entry.metadata().map_err(failed)?;
+        for entry in fs::read_dir(&folder).doing("list", &folder)? {
+            let entry = entry.doing("list", &folder)?;
+            let status = entry.metadata().doing("list", &folder)?;
             sum += status.len().next_multiple_of(4_096);
             if status.is_dir() {
                 open.push(entry.path());

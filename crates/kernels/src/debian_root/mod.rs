@@ -22,18 +22,18 @@ use tare_guard::Guard;
 
 pub use make::{RootPlan, check_tools, make, plan};
 
-use crate::error::KernelError;
-use crate::fetch::Tool;
+use crate::error::{Doing, KernelError};
+use crate::files::{entries, remove_dir};
 use crate::store::{Store, hex};
 
-/// Is the name by which it is fetched.
+/// The name by which it is fetched.
 pub const NAME: &str = "debian-root";
 
 const FOLDER: &str = "roots/debian";
 const RECORD: &str = "root.json";
 const IMAGE: &str = "root.ext4";
 
-/// Is a Debian in the store.
+/// A Debian in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DebianRoot {
     /// Its disk: an ext4 file system without partitions.
@@ -43,7 +43,7 @@ pub struct DebianRoot {
     pub record: RootRecord,
 }
 
-/// Says what is in a Debian.
+/// What is in a Debian.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootRecord {
     /// The release's name: `bookworm`.
@@ -58,7 +58,7 @@ pub struct RootRecord {
     pub bytes: u64,
 }
 
-/// Is a file that is put into a copy.
+/// A file that is put into a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootFile {
     /// Its absolute path; the folders must exist, or be [`GUEST_FOLDER`].
@@ -69,7 +69,7 @@ pub struct RootFile {
     pub bytes: Vec<u8>,
 }
 
-/// Is an empty folder in each Debian, for files of ours.
+/// An empty folder in each Debian, for files of ours.
 pub const GUEST_FOLDER: &str = "/usr/lib/tare";
 
 /// Finds the Debian of the store, without network.
@@ -80,15 +80,12 @@ pub const GUEST_FOLDER: &str = "/usr/lib/tare";
 pub fn find(store: &Store) -> Result<DebianRoot, KernelError> {
     let folder = store.dir().join(FOLDER);
     let image = folder.join(IMAGE);
-    fs::read_to_string(folder.join(RECORD))
-        .ok()
-        .and_then(|text| serde_json::from_str::<RootRecord>(&text).ok())
+    let record = fs::read(folder.join(RECORD)).ok();
+    let record = record.and_then(|text| serde_json::from_slice::<RootRecord>(&text).ok());
+    record
         .filter(|record| fs::metadata(&image).is_ok_and(|status| status.len() == record.bytes))
         .map(|record| DebianRoot { image, record })
-        .ok_or_else(|| KernelError::Missing {
-            name: NAME.to_owned(),
-            remedy: format!("tare kernel fetch {NAME}"),
-        })
+        .ok_or_else(|| KernelError::missing(NAME))
 }
 
 /// Removes the Debian of the store.
@@ -98,8 +95,7 @@ pub fn find(store: &Store) -> Result<DebianRoot, KernelError> {
 /// [`KernelError::Missing`] if there is none, [`KernelError::Io`] if it can't be removed.
 pub fn remove(store: &Store) -> Result<(), KernelError> {
     find(store)?;
-    let folder = store.dir().join(FOLDER);
-    fs::remove_dir_all(&folder).map_err(|source| KernelError::io("remove", &folder, source))
+    remove_dir(&store.dir().join(FOLDER))
 }
 
 impl DebianRoot {
@@ -121,10 +117,8 @@ impl DebianRoot {
         }
         let partial = folder.join(format!(".{name}.partial-{}", std::process::id()));
         let made = image::copy_sparse(&self.image, &partial)
-            .and_then(|()| image::write_files(&partial, files, &Tool::uninterrupted(guard), guard))
-            .and_then(|()| {
-                fs::rename(&partial, &copy).map_err(|e| KernelError::io("make", &copy, e))
-            });
+            .and_then(|()| image::write_files(&partial, files, guard))
+            .and_then(|()| fs::rename(&partial, &copy).doing("make", &copy));
         if let Err(error) = made {
             // What it is about is told by the error.
             let _ = fs::remove_file(&partial);
@@ -151,7 +145,7 @@ impl DebianRoot {
 /// Removes copies with other files. A guest that runs from one keeps it open; what a killed command
 /// left unfinished goes, too.
 fn remove_others(folder: &Path, name: &str) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in entries(folder) {
         let other = entry.file_name().to_string_lossy().into_owned();
         let is_copy = other.starts_with("with-") || other.starts_with(".with-");
         if is_copy && other != name {

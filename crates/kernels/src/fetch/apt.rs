@@ -1,6 +1,5 @@
 //! apt: asking what there is, with the machine's lists of packages or with our own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use super::stanza::{Offer, offers};
 use super::tool::Tool;
 use crate::error::KernelError;
+use crate::files::{make_dir, write};
 use crate::name::{Series, Wanted};
 use crate::version;
 
@@ -15,7 +15,7 @@ use crate::version;
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
 const LISTS_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Is apt, with a configuration of its own.
+/// apt, with a configuration of its own.
 #[derive(Debug)]
 pub(super) struct Apt {
     configuration: PathBuf,
@@ -41,11 +41,11 @@ impl Apt {
     }
 
     /// Fetches lists of packages of our own.
-    pub(super) fn refresh(&mut self, tool: &Tool<'_>, log: &Path) -> Result<(), KernelError> {
+    pub(super) fn refresh(&mut self, tool: &Tool<'_>) -> Result<(), KernelError> {
         self.own_lists = true;
         self.configure()?;
         let what = "fetching the lists of packages with apt-get";
-        tool.run(what, self.get().arg("update"), log, LISTS_LIMIT)?;
+        tool.run(what, self.get().arg("update"), LISTS_LIMIT)?;
         Ok(())
     }
 
@@ -60,23 +60,22 @@ impl Apt {
     pub(super) fn newest(
         &self,
         tool: &Tool<'_>,
-        log: &Path,
         wanted: Wanted,
     ) -> Result<Option<Offer>, KernelError> {
         let names = match wanted.series {
-            None => self.default_packages(tool, log, wanted)?,
+            None => self.default_packages(tool, wanted)?,
             Some(series) => {
                 let mut command = self.cache();
                 command.arg("pkgnames").arg(format!("linux-image-{series}"));
                 let what = "listing packages with apt-cache";
-                tool.run(what, &mut command, log, LOOK_LIMIT)?
+                tool.run(what, &mut command, LOOK_LIMIT)?
                     .lines()
                     .filter(|name| is_kernel(name, wanted, series))
                     .map(str::to_owned)
                     .collect()
             }
         };
-        let offers = self.show(tool, log, &names)?;
+        let offers = self.show(tool, &names)?;
         Ok(offers.into_iter().max_by(|a, b| {
             version::compare(&a.version, &b.version)
                 .then_with(|| version::compare(&a.package, &b.package))
@@ -87,11 +86,10 @@ impl Apt {
     fn default_packages(
         &self,
         tool: &Tool<'_>,
-        log: &Path,
         wanted: Wanted,
     ) -> Result<Vec<String>, KernelError> {
         let suffix = wanted.flavour.package_suffix();
-        let choice = self.show(tool, log, &[format!("linux-image-{suffix}")])?;
+        let choice = self.show(tool, &[format!("linux-image-{suffix}")])?;
         let newest = choice
             .into_iter()
             .max_by(|a, b| version::compare(&a.version, &b.version));
@@ -107,18 +105,13 @@ impl Apt {
         Ok(names.map(str::to_owned).collect())
     }
 
-    fn show(
-        &self,
-        tool: &Tool<'_>,
-        log: &Path,
-        names: &[String],
-    ) -> Result<Vec<Offer>, KernelError> {
+    fn show(&self, tool: &Tool<'_>, names: &[String]) -> Result<Vec<Offer>, KernelError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let mut command = self.cache();
         command.args(["show", "--no-all-versions"]).args(names);
-        match tool.run("asking apt-cache", &mut command, log, LOOK_LIMIT) {
+        match tool.run("asking apt-cache", &mut command, LOOK_LIMIT) {
             Ok(text) => Ok(offers(&text)),
             // It fails when it knows none of the names.
             Err(KernelError::Tool { said, .. }) if said.contains("No packages found") => {
@@ -139,10 +132,8 @@ impl Apt {
     fn configure(&self) -> Result<(), KernelError> {
         let archives = self.folder.join("cache/archives/partial");
         let lists = self.folder.join("lists/partial");
-        for folder in [&archives, &lists] {
-            fs::create_dir_all(folder)
-                .map_err(|source| KernelError::io("make the folder", folder, source))?;
-        }
+        make_dir(&archives)?;
+        make_dir(&lists)?;
         let mut text = format!(
             "\
 Dir::Cache \"{cache}\";
@@ -170,8 +161,7 @@ APT::Sandbox::User \"\";
             let lists = self.folder.join("lists");
             text.push_str(&format!("Dir::State::lists \"{}\";\n", lists.display()));
         }
-        let path = &self.configuration;
-        fs::write(path, text).map_err(|source| KernelError::io("write", path, source))
+        write(&self.configuration, text)
     }
 }
 

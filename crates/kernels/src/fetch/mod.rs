@@ -14,24 +14,24 @@ mod stanza;
 mod tool;
 mod unpack;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt, ScratchDir};
 
 use crate::error::KernelError;
+use crate::files::{entries, is_deb, make_empty, remove_dir};
 use crate::kernel::Kernel;
 use crate::name::Wanted;
 use crate::store::record::Package;
 use crate::store::{Store, sha256};
 use apt::Apt;
 pub(crate) use tool::{Tool, path_for_root, require};
-pub(crate) use unpack::sync;
 
-/// Is more than a slow line needs for the largest kernel.
+/// More than a slow line needs for the largest kernel.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Says what will be fetched for a name.
+/// What will be fetched for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPlan {
     /// What was asked for.
@@ -57,7 +57,7 @@ impl FetchPlan {
     }
 }
 
-/// Tells how far fetching is.
+/// How far fetching is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchProgress {
     /// The lists of packages are fetched: the machine has none, or they are too old.
@@ -96,18 +96,15 @@ impl<'a> Fetcher<'a> {
         interrupt: &'a Interrupt,
     ) -> Result<Self, KernelError> {
         let remedy = "copy a kernel here and type `tare kernel add NAME VMLINUZ --modules DIR`";
+        let why = "kernels are fetched by Debian's own package tool";
         for program in ["apt-get", "apt-cache", "dpkg-deb"] {
-            require(
-                program,
-                "kernels are fetched by Debian's own package tool",
-                remedy,
-            )?;
+            require(program, why, remedy)?;
         }
         let scratch = guard.scratch("fetch")?;
         let apt = Apt::new(scratch.path())?;
         Ok(Self {
             store,
-            tool: Tool::new(guard, interrupt),
+            tool: Tool::new(guard, Some(interrupt), scratch.path()),
             scratch,
             apt,
         })
@@ -151,8 +148,9 @@ impl<'a> Fetcher<'a> {
     ///
     /// # Errors
     ///
-    /// [`KernelError::Tool`], [`KernelError::TooSlow`], [`KernelError::Unverified`],
-    /// [`KernelError::Interrupted`] or [`KernelError::Io`]; the store is as before then.
+    /// [`KernelError::Tool`], [`KernelError::Failed`] if it takes too long or the file is not the
+    /// one that was announced, [`KernelError::Interrupted`] or [`KernelError::Io`]; the store is as
+    /// before then.
     pub fn fetch(
         &mut self,
         plan: &FetchPlan,
@@ -201,8 +199,7 @@ impl<'a> Fetcher<'a> {
             Err(KernelError::Exists { .. }) => self.store.find(&name),
             other => other,
         };
-        let removed = std::fs::remove_dir_all(&folder);
-        removed.map_err(|source| KernelError::io("remove", &folder, source))?;
+        remove_dir(&folder)?;
         kernel
     }
 
@@ -211,7 +208,7 @@ impl<'a> Fetcher<'a> {
         plan: &FetchPlan,
         folder: &Path,
         progress: &mut dyn FnMut(FetchProgress),
-    ) -> Result<std::path::PathBuf, KernelError> {
+    ) -> Result<PathBuf, KernelError> {
         make_empty(folder)?;
         let mut command = self.apt.get();
         command
@@ -225,30 +222,25 @@ impl<'a> Fetcher<'a> {
                 of: plan.bytes,
             });
         };
-        let log = self.scratch.path();
         self.tool
-            .run_watched(&what, &mut command, log, DOWNLOAD_LIMIT, &mut told)?;
-        let unverified = |why: String| KernelError::Unverified {
-            what: plan.package.clone(),
-            why,
-        };
-        let deb = the_deb(folder).ok_or_else(|| unverified("no file came".to_owned()))?;
+            .run_watched(&what, &mut command, DOWNLOAD_LIMIT, &mut told)?;
+        let mut files = entries(folder).map(|entry| entry.path());
+        let deb = files.find(|path| is_deb(path));
+        let deb = deb.ok_or_else(|| unverified(&plan.package, "no file came"))?;
         // apt has compared it with its signed lists; that it is the file of which the plan speaks is
         // checked here.
-        let sum = sha256(&deb)?;
-        if sum == plan.sha256 {
-            Ok(deb)
-        } else {
-            let planned = &plan.sha256;
-            Err(unverified(format!("its SHA-256 is {sum}, not {planned}")))
+        let (sum, planned) = (sha256(&deb)?, &plan.sha256);
+        if sum == *planned {
+            return Ok(deb);
         }
+        let why = format!("its SHA-256 is {sum}, not {planned}");
+        Err(unverified(&plan.package, &why))
     }
 
     fn look_up(&self, wanted: Wanted) -> Result<Option<FetchPlan>, KernelError> {
-        let found = self
-            .apt
-            .newest(&self.tool, self.scratch.path(), wanted)?
-            .map(|offer| FetchPlan {
+        let offer = self.apt.newest(&self.tool, wanted)?;
+        Ok(offer.map(|offer| {
+            let mut plan = FetchPlan {
                 wanted,
                 package: offer.package,
                 version: offer.version,
@@ -256,42 +248,27 @@ impl<'a> Fetcher<'a> {
                 bytes: offer.bytes,
                 sha256: offer.sha256,
                 cached: false,
-            });
-        Ok(found.map(|plan| FetchPlan {
-            cached: self.store.stored_as(&plan.name()).is_some(),
-            ..plan
+            };
+            plan.cached = self.store.stored_as(&plan.name()).is_some();
+            plan
         }))
     }
 
     fn refresh(&mut self, progress: &mut dyn FnMut(FetchProgress)) -> Result<(), KernelError> {
         progress(FetchProgress::Lists);
-        self.apt.refresh(&self.tool, self.scratch.path())
+        self.apt.refresh(&self.tool)
     }
 }
 
-/// Makes an empty folder, in a scratch folder.
-pub(crate) fn make_empty(folder: &Path) -> Result<(), KernelError> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(KernelError::io("remove", folder, error));
-        }
-        _ => {}
-    }
-    std::fs::create_dir_all(folder)
-        .map_err(|source| KernelError::io("make the folder", folder, source))
+/// Says that a package is not the one that apt announced.
+fn unverified(package: &str, why: &str) -> KernelError {
+    KernelError::Failed(format!(
+        "{package} is not what apt announced: {why}; nothing was kept"
+    ))
 }
 
 /// Adds up the sizes of the files in a folder, as far as they can be seen.
 fn bytes_in(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| Some(entry.metadata().ok()?.len()))
-        .sum()
-}
-
-fn the_deb(folder: &Path) -> Option<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).ok()?.flatten();
-    entries
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+    let files = entries(folder).filter_map(|entry| entry.metadata().ok());
+    files.map(|status| status.len()).sum()
 }

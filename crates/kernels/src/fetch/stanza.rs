@@ -1,6 +1,6 @@
 //! What `apt-cache show` prints: paragraphs of `Field: value`.
 
-/// Is a package that can be fetched.
+/// A package that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) package: String,

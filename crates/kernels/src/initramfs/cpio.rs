@@ -41,31 +41,21 @@ struct Header {
 }
 
 fn push(archive: &mut Vec<u8>, inode: u32, path: &Path, entry: &Entry) {
-    let mut header = Header {
-        inode,
-        mode: 0,
-        links: 1,
-        device: (0, 0),
+    let (kind, mode, content) = match entry {
+        Entry::Dir { mode } => (S_IFDIR, *mode, &[][..]),
+        Entry::File { mode, bytes } => (S_IFREG, *mode, &**bytes),
+        Entry::Link { target } => (S_IFLNK, 0o777, target.as_os_str().as_bytes()),
+        Entry::CharDevice { mode, .. } => (S_IFCHR, *mode, &[][..]),
     };
-    let content = match entry {
-        Entry::Dir { mode } => {
-            header.mode = S_IFDIR | (mode & PERMISSIONS);
-            header.links = 2;
-            &[][..]
-        }
-        Entry::File { mode, bytes } => {
-            header.mode = S_IFREG | (mode & PERMISSIONS);
-            bytes
-        }
-        Entry::Link { target } => {
-            header.mode = S_IFLNK | 0o777;
-            target.as_os_str().as_bytes()
-        }
-        Entry::CharDevice { mode, major, minor } => {
-            header.mode = S_IFCHR | (mode & PERMISSIONS);
-            header.device = (*major, *minor);
-            &[]
-        }
+    let device = match entry {
+        Entry::CharDevice { major, minor, .. } => (*major, *minor),
+        _ => (0, 0),
+    };
+    let header = Header {
+        inode,
+        mode: kind | (mode & PERMISSIONS),
+        links: 1 + u32::from(kind == S_IFDIR),
+        device,
     };
     push_raw(archive, &header, path.as_os_str().as_bytes(), content);
 }

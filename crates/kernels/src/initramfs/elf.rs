@@ -32,21 +32,11 @@ pub(super) fn dynamic(bytes: &[u8]) -> Result<Dynamic, String> {
             dynamic.interpreter = Some(String::from_utf8_lossy(interpreter).into_owned());
         }
     }
-    let mut texts = object::read::StringTable::default();
-    let mut entries: &[elf::Dyn64<Endianness>] = &[];
-    if let Some((found, index)) = file
-        .elf_header()
-        .sections(endian, bytes)
-        .and_then(|sections| sections.dynamic(endian, bytes))
-        .map_err(damaged)?
-    {
-        entries = found;
-        texts = file
-            .elf_header()
-            .sections(endian, bytes)
-            .and_then(|sections| sections.strings(endian, bytes, index))
-            .map_err(damaged)?;
-    }
+    let sections = file.elf_header().sections(endian, bytes).map_err(damaged)?;
+    let Some((entries, index)) = sections.dynamic(endian, bytes).map_err(damaged)? else {
+        return Ok(dynamic);
+    };
+    let texts = sections.strings(endian, bytes, index).map_err(damaged)?;
     for entry in entries {
         let tag = entry.tag(endian);
         let list = match tag {

@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::{self, Dynamic};
 use super::refused;
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
+use crate::files::entries;
 
 /// Where loaders look without any configuration: Debian's, then others'.
 const USUAL: [&str; 6] = [
@@ -38,8 +40,7 @@ pub(super) fn closure(program: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Kern
         if found.contains_key(&wanted.at) {
             continue;
         }
-        let bytes = fs::read(&wanted.from)
-            .map_err(|source| KernelError::io("read the program", &wanted.from, source))?;
+        let bytes = fs::read(&wanted.from).doing("read the program", &wanted.from)?;
         if let Some(interpreter) = script_interpreter(&bytes) {
             open.push_back(Wanted::same(PathBuf::from(interpreter)));
             found.insert(wanted.at, bytes);
@@ -56,9 +57,12 @@ pub(super) fn closure(program: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Kern
         }
         for library in &dynamic.needed {
             let place = find(library, &dynamic, &rpath, &wanted.from, &configured);
-            let (at, from) = place.ok_or_else(|| KernelError::MissingLibrary {
-                program: wanted.from.clone(),
-                library: library.clone(),
+            let (at, from) = place.ok_or_else(|| {
+                KernelError::Failed(format!(
+                    "the program {} needs {library}, which is in no folder that the dynamic \
+                     loader searches",
+                    wanted.from.display()
+                ))
             })?;
             let rpath = rpath.clone();
             open.push_back(Wanted { at, from, rpath });
@@ -68,7 +72,7 @@ pub(super) fn closure(program: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Kern
     Ok(found)
 }
 
-/// Is a file that is to be looked at.
+/// A file that is to be looked at.
 struct Wanted {
     /// Its path in the guest.
     at: PathBuf,
@@ -100,38 +104,27 @@ fn find(
         let path = PathBuf::from(library);
         return fits(&path).then(|| (path.clone(), path));
     }
-    let searched: Vec<PathBuf> = if dynamic.runpath.is_empty() {
-        rpath.to_vec()
-    } else {
-        origin_replaced(&dynamic.runpath, needed_by).collect()
+    let found = |folders: &[PathBuf], library: &str| {
+        let mut paths = folders.iter().map(|folder| folder.join(library));
+        paths.find(|path| fits(path))
     };
-    let usual = USUAL.iter().map(PathBuf::from);
-    let same = searched
-        .into_iter()
-        .chain(usual)
-        .map(|folder| folder.join(library))
-        .find(|path| fits(path));
-    if let Some(path) = same {
+    let usual = USUAL.map(PathBuf::from);
+    let searched = match dynamic.runpath.is_empty() {
+        true => rpath.to_vec(),
+        false => origin_replaced(&dynamic.runpath, needed_by).collect(),
+    };
+    if let Some(path) = found(&searched, library).or_else(|| found(&usual, library)) {
         return Some((path.clone(), path));
     }
-    let from = configured
-        .iter()
-        .map(|folder| folder.join(library))
-        .find(|path| fits(path))?;
-    let c_library = USUAL
-        .iter()
-        .map(Path::new)
-        .find(|folder| fits(&folder.join("libc.so.6")))?;
-    Some((c_library.join(library), from))
+    let from = found(configured, library)?;
+    let c_library = found(&usual, "libc.so.6")?;
+    Some((c_library.with_file_name(library), from))
 }
 
 /// Says whether a file is a library for x86-64: folders of 32-bit libraries are searched, too.
 fn fits(path: &Path) -> bool {
     let mut head = [0; 20];
-    let read = fs::File::open(path).and_then(|mut file| {
-        use std::io::Read;
-        file.read_exact(&mut head)
-    });
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
     // Class 64-bit; machine 62, EM_X86_64.
     read.is_ok() && head.starts_with(b"\x7fELF\x02") && head[18..20] == [62, 0]
 }
@@ -188,14 +181,11 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
         return vec![pattern.to_owned()];
     };
     let (begin, end) = (&name[..star], &name[star + 1..]);
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
+    let mut files: Vec<PathBuf> = entries(folder)
         .filter(|entry| {
             let name = entry.file_name();
-            let name = name.as_bytes();
-            name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
+            let name = name.as_bytes().strip_prefix(begin);
+            name.is_some_and(|rest| rest.ends_with(end))
         })
         .map(|entry| entry.path())
         .collect();
@@ -205,10 +195,8 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
 
 /// Returns the interpreter of a script: the first word after `#!`.
 fn script_interpreter(bytes: &[u8]) -> Option<&OsStr> {
-    let line = bytes
-        .strip_prefix(b"#!")?
-        .split(|byte| *byte == b'\n')
-        .next()?;
+    let mut lines = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n');
+    let line = lines.next()?;
     line.split(|byte| *byte == b' ' || *byte == b'\t')
         .find(|word| !word.is_empty())
         .map(OsStr::from_bytes)

@@ -17,9 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
 
-/// Is an initramfs that is being put together.
+/// An initramfs that is being put together.
 #[derive(Clone, Debug, Default)]
 pub struct Initramfs {
     /// By path, without a slash at the beginning; parents sort before what is in them.
@@ -49,7 +49,7 @@ impl Initramfs {
     ///
     /// # Errors
     ///
-    /// [`KernelError::Initramfs`] if something else has this path, or the path leads out of the
+    /// [`KernelError::Failed`] if something else has this path, or the path leads out of the
     /// initramfs.
     pub fn dir(&mut self, path: impl AsRef<Path>, mode: u32) -> Result<&mut Self, KernelError> {
         self.put(path.as_ref(), Entry::Dir { mode })
@@ -111,8 +111,8 @@ impl Initramfs {
     ///
     /// # Errors
     ///
-    /// [`KernelError::MissingLibrary`]; [`KernelError::Io`] if a file can't be read;
-    /// [`KernelError::Initramfs`] if it is no program for this machine, or as [`dir`](Self::dir).
+    /// [`KernelError::Io`] if a file can't be read; [`KernelError::Failed`] if a library is missing,
+    /// if it is no program for this machine, or as [`dir`](Self::dir).
     pub fn program(&mut self, host_path: impl AsRef<Path>) -> Result<&mut Self, KernelError> {
         for (path, bytes) in libraries::closure(host_path.as_ref())? {
             self.file(path, 0o755, bytes)?;
@@ -126,7 +126,7 @@ impl Initramfs {
     ///
     /// # Errors
     ///
-    /// [`KernelError::Io`] if something can't be read, [`KernelError::Initramfs`] if there is a
+    /// [`KernelError::Io`] if something can't be read, [`KernelError::Failed`] if there is a
     /// socket, a pipe or a device, or as [`dir`](Self::dir).
     pub fn tree(
         &mut self,
@@ -136,21 +136,20 @@ impl Initramfs {
         let host_dir = host_dir.as_ref();
         let mut open = vec![(host_dir.to_owned(), prefix.as_ref().to_owned())];
         while let Some((from, to)) = open.pop() {
-            let failed = |source| KernelError::io("read", &from, source);
-            let status = fs::symlink_metadata(&from).map_err(failed)?;
+            let status = fs::symlink_metadata(&from).doing("read", &from)?;
             let (kind, mode) = (status.file_type(), status.mode() & 0o7777);
             if kind.is_dir() {
                 if normal(&to)?.as_os_str() != OsStr::new("") {
                     self.dir(&to, mode)?;
                 }
-                for entry in fs::read_dir(&from).map_err(failed)? {
-                    let name = entry.map_err(failed)?.file_name();
+                for entry in fs::read_dir(&from).doing("read", &from)? {
+                    let name = entry.doing("read", &from)?.file_name();
                     open.push((from.join(&name), to.join(&name)));
                 }
             } else if kind.is_symlink() {
-                self.symlink(&to, fs::read_link(&from).map_err(failed)?)?;
+                self.symlink(&to, fs::read_link(&from).doing("read", &from)?)?;
             } else if kind.is_file() {
-                self.file(&to, mode, fs::read(&from).map_err(failed)?)?;
+                self.file(&to, mode, fs::read(&from).doing("read", &from)?)?;
             } else if kind.is_socket() || kind.is_fifo() {
                 return Err(refused(&from, "it is a socket or a pipe"));
             } else {
@@ -219,8 +218,8 @@ fn normal(path: &Path) -> Result<PathBuf, KernelError> {
 }
 
 fn refused(path: &Path, why: &str) -> KernelError {
-    KernelError::Initramfs {
-        path: path.display().to_string(),
-        why: why.to_owned(),
-    }
+    KernelError::Failed(format!(
+        "{} can't be put into the initramfs: {why}",
+        path.display()
+    ))
 }

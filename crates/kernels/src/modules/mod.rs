@@ -26,7 +26,7 @@ use crate::kernel::Kernel;
 
 pub(crate) use tree::{bytes, files_to_keep};
 
-/// Is a module of the kernel, as the kernel takes it.
+/// A module of the kernel, as the kernel takes it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Module {
     /// Its name, with `_`.
@@ -116,14 +116,12 @@ impl Resolver<'_> {
     fn tree(&mut self, wanted: &str) -> Result<&Tree, KernelError> {
         if self.tree.is_none() {
             let kernel = self.kernel;
-            let folder = kernel
-                .modules
-                .as_deref()
-                .ok_or_else(|| KernelError::NoModules {
-                    kernel: kernel.name.clone(),
-                    module: wanted.to_owned(),
-                    vmlinuz: kernel.vmlinuz.clone(),
-                })?;
+            let folder = kernel.modules.as_deref();
+            let folder = folder.ok_or_else(|| KernelError::NoModules {
+                kernel: kernel.name.clone(),
+                module: wanted.to_owned(),
+                vmlinuz: kernel.vmlinuz.clone(),
+            })?;
             self.tree = Some(Tree::read(folder)?);
         }
         Ok(self.tree.as_ref().expect("it was put there just now"))
@@ -131,6 +129,8 @@ impl Resolver<'_> {
 }
 
 fn bad(file: &Path, why: String) -> KernelError {
-    let path = file.to_owned();
-    KernelError::BadModule { path, why }
+    KernelError::Failed(format!(
+        "the module {} can't be used: {why}",
+        file.display()
+    ))
 }

@@ -43,16 +43,12 @@ impl ModInfo {
     pub(super) fn soft_before(&self) -> impl Iterator<Item = &str> {
         self.values("softdep").flat_map(|text| {
             let mut before = false;
-            text.split_whitespace().filter(move |word| match *word {
-                "pre:" => {
-                    before = true;
-                    false
+            text.split_whitespace().filter(move |word| {
+                let is_label = matches!(*word, "pre:" | "post:");
+                if is_label {
+                    before = *word == "pre:";
                 }
-                "post:" => {
-                    before = false;
-                    false
-                }
-                _ => before,
+                before && !is_label
             })
         })
     }

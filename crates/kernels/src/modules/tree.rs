@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::modinfo::ModInfo;
 use super::{bad, normal, unpack};
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
+use crate::files::if_there;
 
 /// Holds where each module is, and what is built in.
 pub(super) struct Tree {
@@ -33,8 +33,11 @@ impl Tree {
                 files.insert(name, path);
             }
         }
-        let built_in = lines(&folder.join(BUILT_IN))?
-            .iter()
+        let list = folder.join(BUILT_IN);
+        let text = if_there(fs::read_to_string(&list)).doing("read", &list)?;
+        let built_in = text
+            .unwrap_or_default()
+            .lines()
             .filter_map(|line| module_name(Path::new(line)))
             // The names by which what is built in can be asked for.
             .chain(built_in_aliases(folder)?)
@@ -67,7 +70,7 @@ impl Tree {
                 continue;
             }
             let file = self.folder.join(path);
-            let info = ModInfo::parse(&unpack::read(&file)?).map_err(|why| bad(&file, why))?;
+            let info = info(&file)?;
             if info.provides(alias) {
                 if !info.needs_cpu_feature() {
                     return Ok(Some(name.clone()));
@@ -105,7 +108,7 @@ pub(crate) fn files_to_keep(folder: &Path) -> Result<Vec<PathBuf>, KernelError> 
         let Some(file) = tree.file(&name) else {
             continue;
         };
-        let info = ModInfo::parse(&unpack::read(&file)?).map_err(|why| bad(&file, why))?;
+        let info = info(&file)?;
         for needed in info.depends().map(normal) {
             if tree.files.contains_key(&needed) && kept.insert(needed.clone()) {
                 open.push(needed);
@@ -122,26 +125,13 @@ pub(crate) fn files_to_keep(folder: &Path) -> Result<Vec<PathBuf>, KernelError> 
     Ok(files)
 }
 
+fn info(file: &Path) -> Result<ModInfo, KernelError> {
+    ModInfo::parse(&unpack::read(file)?).map_err(|why| bad(file, why))
+}
+
 /// Drivers of what a guest in QEMU can have, and of what has no hardware.
-const DRIVERS: [&str; 17] = [
-    "acpi",
-    "ata",
-    "block",
-    "cdrom",
-    "char",
-    "clocksource",
-    "cpufreq",
-    "dax",
-    "firmware",
-    "md",
-    "nvme",
-    "ptp",
-    "rtc",
-    "vdpa",
-    "vhost",
-    "virt",
-    "virtio",
-];
+const DRIVERS: &str = "acpi ata block cdrom char clocksource cpufreq dax firmware \
+    md nvme ptp rtc vdpa vhost virt virtio";
 /// Of these only the files beside the makers' folders: virtio_net, tun, virtio_scsi…
 const DRIVERS_WITHOUT_MAKERS: [&str; 2] = ["net", "scsi"];
 
@@ -153,7 +143,7 @@ fn is_for_guests(path: &Path) -> bool {
     match parts.as_slice() {
         ["kernel", "sound", ..] => false,
         ["kernel", "drivers", kind, _file] if DRIVERS_WITHOUT_MAKERS.contains(kind) => true,
-        ["kernel", "drivers", kind, ..] => DRIVERS.contains(kind),
+        ["kernel", "drivers", kind, ..] => DRIVERS.split(' ').any(|known| known == *kind),
         _ => true,
     }
 }
@@ -169,26 +159,14 @@ fn module_name(path: &Path) -> Option<String> {
 
 fn built_in_aliases(folder: &Path) -> Result<Vec<String>, KernelError> {
     let path = folder.join(BUILT_IN_INFO);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        // Kernels before 5.2 have none.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(KernelError::io("read", &path, source)),
-    };
+    // Kernels before 5.2 have none.
+    let bytes = if_there(fs::read(&path)).doing("read", &path)?;
+    let bytes = bytes.unwrap_or_default();
     let aliases = bytes.split(|byte| *byte == 0).filter_map(|text| {
         let (_, alias) = std::str::from_utf8(text).ok()?.split_once(".alias=")?;
         Some(normal(alias))
     });
     Ok(aliases.collect())
-}
-
-/// Returns the lines of a file; none if there is no file.
-fn lines(path: &Path) -> Result<Vec<String>, KernelError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(source) => Err(KernelError::io("read", path, source)),
-    }
 }
 
 /// Lists the files below a folder, relative to it, in the order of their names. Links are left out.
@@ -197,10 +175,9 @@ fn walk(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let mut open = vec![PathBuf::new()];
     while let Some(below) = open.pop() {
         let path = folder.join(&below);
-        let failed = |source| KernelError::io("list", &path, source);
-        for entry in fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let kind = entry.file_type().map_err(failed)?;
+        for entry in fs::read_dir(&path).doing("list", &path)? {
+            let entry = entry.doing("list", &path)?;
+            let kind = entry.file_type().doing("list", &path)?;
             let relative = below.join(entry.file_name());
             if kind.is_dir() {
                 open.push(relative);

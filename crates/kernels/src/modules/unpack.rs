@@ -1,12 +1,13 @@
 //! Modules as the kernel takes them: decompressed here, since a small initramfs has nothing to do it
 //! and not every kernel can.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use lzma_rust2::XzReader;
 
+use super::bad;
 use crate::error::KernelError;
 
 /// How names of module files end.
@@ -17,33 +18,23 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// Reads a module, decompressed.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
-    let bad = |error: std::io::Error| KernelError::BadModule {
-        path: path.to_owned(),
-        why: error.to_string(),
+    let bounded = |reader: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
     };
-    let bytes = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("xz") => {
-            let file = File::open(path).map_err(bad)?;
+    let unpacked = File::open(path).and_then(|mut file| {
+        match path.extension().and_then(|extension| extension.to_str()) {
             // A module has one stream.
-            bounded(XzReader::new(std::io::BufReader::new(file), false)).map_err(bad)?
+            Some("xz") => bounded(&mut XzReader::new(BufReader::new(file), false)),
+            Some("zst") => bounded(&mut zstd::Decoder::new(file)?),
+            _ => bounded(&mut file),
         }
-        Some("zst") => {
-            let file = File::open(path).map_err(bad)?;
-            let reader = zstd::Decoder::new(file).map_err(bad)?;
-            bounded(reader).map_err(bad)?
-        }
-        _ => fs::read(path).map_err(bad)?,
-    };
+    });
+    let bytes = unpacked.map_err(|error| bad(path, error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
         let why = format!("it is larger than {} MiB", MAX_BYTES >> 20);
-        let path = path.to_owned();
-        return Err(KernelError::BadModule { path, why });
+        return Err(bad(path, why));
     }
-    Ok(bytes)
-}
-
-fn bounded(reader: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

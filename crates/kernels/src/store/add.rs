@@ -8,8 +8,8 @@ use tare_guard::Guard;
 
 use super::record::{CONFIG, Record, VMLINUZ, refusal};
 use super::{Store, record, sha256};
-use crate::error::KernelError;
-use crate::fetch::sync;
+use crate::error::{Doing, KernelError};
+use crate::files::{copy, make_dir, sync};
 use crate::kernel::{Kernel, Source};
 use crate::modules;
 
@@ -22,8 +22,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`KernelError::BadName`], [`KernelError::Exists`], [`KernelError::NotAKernel`], or
-    /// [`KernelError::Io`]. Nothing is left in the store then.
+    /// [`KernelError::BadName`], [`KernelError::Exists`], [`KernelError::Failed`] if the file is no
+    /// kernel, or [`KernelError::Io`]. Nothing is left in the store then.
     pub fn add(
         &self,
         name: &str,
@@ -49,29 +49,27 @@ impl Store {
     /// Renames a prepared folder to the name of its kernel.
     pub(crate) fn publish(&self, prepared: &Path, name: &str) -> Result<Kernel, KernelError> {
         let folder = self.folder(name);
-        if let Err(error) = fs::rename(prepared, &folder) {
-            return Err(match error.kind() {
-                // A folder is replaced only if it is empty, and these never are.
-                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => {
-                    KernelError::Exists {
-                        name: name.to_owned(),
-                    }
-                }
-                _ => KernelError::io("make", &folder, error),
-            });
+        let named = name.to_owned();
+        match fs::rename(prepared, &folder) {
+            // A folder is replaced only if it is empty, and these never are.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
+                ) =>
+            {
+                return Err(KernelError::Exists { name: named });
+            }
+            renamed => renamed.doing("make", &folder)?,
         }
-        record::read(&folder, name).ok_or_else(|| KernelError::Changed {
-            name: name.to_owned(),
+        record::read(&folder, name).ok_or(KernelError::Changed {
+            name: named,
             path: folder,
         })
     }
 }
 
 fn prepare(folder: &Path, kernel: &Kernel, modules: Option<&Path>) -> Result<(), KernelError> {
-    let made = |path: &Path| {
-        fs::create_dir_all(path).map_err(|source| KernelError::io("make the folder", path, source))
-    };
-    made(folder)?;
     let copied = folder.join(VMLINUZ);
     copy(&kernel.vmlinuz, &copied)?;
     if let Some(config) = &kernel.config {
@@ -79,13 +77,9 @@ fn prepare(folder: &Path, kernel: &Kernel, modules: Option<&Path>) -> Result<(),
     }
     if let Some(from) = modules {
         let to = folder.join("lib/modules").join(&kernel.release);
-        made(&to)?;
+        make_dir(&to)?;
         for file in modules::files_to_keep(from)? {
-            let target = to.join(&file);
-            if let Some(parent) = target.parent() {
-                made(parent)?;
-            }
-            copy(&from.join(&file), &target)?;
+            copy(&from.join(&file), &to.join(&file))?;
         }
     }
     // Of the copy: the original may change meanwhile.
@@ -100,17 +94,11 @@ fn modules_in(folder: &Path, release: &str) -> Result<PathBuf, KernelError> {
         folder.join(release),
         folder.to_owned(),
     ];
-    candidates
-        .into_iter()
-        .find(|candidate| candidate.join("kernel").is_dir())
-        .ok_or_else(|| {
-            let why = format!("it holds no modules of {release}: want lib/modules/{release}");
-            KernelError::io("use", folder, io::Error::new(io::ErrorKind::NotFound, why))
-        })
-}
-
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), KernelError> {
-    fs::copy(from, to)
-        .map(drop)
-        .map_err(|source| KernelError::io("copy", from, source))
+    let mut candidates = candidates.into_iter();
+    let found = candidates.find(|candidate| candidate.join("kernel").is_dir());
+    let missing = || {
+        let why = format!("it holds no modules of {release}: want lib/modules/{release}");
+        io::Error::new(io::ErrorKind::NotFound, why)
+    };
+    found.ok_or_else(missing).doing("use", folder)
 }

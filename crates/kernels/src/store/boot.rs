@@ -1,10 +1,10 @@
 //! The host's own kernels.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
+use crate::files::if_there;
 use crate::kernel::{Kernel, Source};
 use crate::version;
 
@@ -28,15 +28,12 @@ pub(super) fn newest() -> Result<Kernel, KernelError> {
 
 fn kernels_in(boot: &Path) -> (Vec<Kernel>, Vec<KernelError>) {
     let (mut kernels, mut errors) = (Vec::new(), Vec::new());
-    let entries = match fs::read_dir(boot) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return (kernels, errors),
-        Err(error) => {
-            errors.push(KernelError::io("list", boot, error));
-            return (kernels, errors);
-        }
-    };
-    for entry in entries.flatten() {
+    let listed = if_there(fs::read_dir(boot)).doing("list", boot);
+    let entries = listed.unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    for entry in entries.into_iter().flatten().flatten() {
         let Ok(file) = entry.file_name().into_string() else {
             continue;
         };

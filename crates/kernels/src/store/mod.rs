@@ -27,12 +27,13 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::error::KernelError;
+use crate::error::{Doing, KernelError};
+use crate::files::{entries, if_there, remove_dir};
 use crate::kernel::{Kernel, Source};
 use crate::name::Wanted;
 use crate::version;
 
-/// Is the folder of kernels.
+/// The folder of kernels.
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -56,13 +57,9 @@ fn choose_store_dir(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathB
         return Ok(chosen);
     }
     // The XDG specification has relative paths ignored.
-    folder("XDG_CACHE_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| {
-            folder("HOME")
-                .filter(|path| path.is_absolute())
-                .map(|home| home.join(".cache"))
-        })
+    let absolute = |name| folder(name).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".cache")))
         .map(|base| base.join("tare/kernels"))
         .ok_or(KernelError::NoStoreDir)
 }
@@ -75,8 +72,7 @@ impl Store {
     ///
     /// [`KernelError::StoreUnsafe`] if others can write into it.
     pub fn open(dir: &Path) -> Result<Self, KernelError> {
-        let dir =
-            std::path::absolute(dir).map_err(|source| KernelError::io("resolve", dir, source))?;
+        let dir = std::path::absolute(dir).doing("resolve", dir)?;
         let store = Self { dir };
         store.check_owner()?;
         Ok(store)
@@ -108,8 +104,8 @@ impl Store {
     /// # Errors
     ///
     /// [`KernelError::Missing`] with the command that fetches it, [`KernelError::Unknown`],
-    /// [`KernelError::NoHostKernel`], [`KernelError::NotAKernel`], or [`KernelError::Changed`] if
-    /// its file is not the one that was put there.
+    /// [`KernelError::NoHostKernel`], [`KernelError::Failed`] if a file is no kernel, or
+    /// [`KernelError::Changed`] if it is not the one that was put there.
     pub fn find(&self, name: &str) -> Result<Kernel, KernelError> {
         if name == "host" {
             return boot::newest();
@@ -122,24 +118,16 @@ impl Store {
             return checked(stored.swap_remove(at));
         }
         if let Some(wanted) = Wanted::parse(name) {
-            return newest(stored, wanted).map_or_else(
-                || {
-                    Err(KernelError::Missing {
-                        name: name.to_owned(),
-                        remedy: format!("tare kernel fetch {name}"),
-                    })
-                },
-                checked,
-            );
+            let newest = newest(stored, wanted);
+            return checked(newest.ok_or_else(|| KernelError::missing(name))?);
         }
-        boot::kernels()
-            .0
-            .into_iter()
-            .find(|kernel| kernel.name == name)
-            .ok_or_else(|| KernelError::Unknown {
-                name: name.to_owned(),
-                wanted: Wanted::grammar().to_owned(),
-            })
+        let mut kernels = boot::kernels().0.into_iter();
+        let found = kernels.find(|kernel| kernel.name == name);
+        found.ok_or_else(|| KernelError::Unknown {
+            name: name.to_owned(),
+            wanted: "debian, debian-cloud or debian-rt, alone or with a series as in debian-6.12"
+                .to_owned(),
+        })
     }
 
     /// Says whether the store has a kernel of this name, or one that the name means; its files are
@@ -167,13 +155,9 @@ impl Store {
         // Renamed first: half a kernel must not be found.
         let folder = self.folder(name);
         let doomed = self.kernels_dir().join(format!(".{name}.removed"));
-        let failed = |source| KernelError::io("remove", &folder, source);
-        match fs::remove_dir_all(&doomed) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        fs::rename(&folder, &doomed).map_err(failed)?;
-        fs::remove_dir_all(&doomed).map_err(failed)
+        remove_dir(&doomed)?;
+        fs::rename(&folder, &doomed).doing("remove", &folder)?;
+        remove_dir(&doomed)
     }
 
     /// Prepares the folder for what is to be fetched, and says where the guard of a fetch makes its
@@ -197,14 +181,11 @@ impl Store {
     }
 
     fn stored(&self) -> Vec<Kernel> {
-        let entries = fs::read_dir(self.kernels_dir()).into_iter().flatten();
-        let mut kernels: Vec<Kernel> = entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                record::read(&entry.path(), &name)
-            })
-            .collect();
+        let kernels = entries(&self.kernels_dir()).filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            record::read(&entry.path(), &name)
+        });
+        let mut kernels: Vec<Kernel> = kernels.collect();
         kernels.sort_by(|a, b| {
             let key = |kernel: &Kernel| (kernel.flavour.is_none(), kernel.flavour, kernel.series());
             let version = |kernel: &Kernel| kernel.version.clone().unwrap_or_default();
@@ -230,16 +211,13 @@ impl Store {
             .recursive(true)
             .mode(0o700)
             .create(folder)
-            .map_err(|source| KernelError::io("make the folder", folder, source))?;
+            .doing("make the folder", folder)?;
         self.check_owner()
     }
 
     fn check_owner(&self) -> Result<(), KernelError> {
-        let status = match fs::metadata(&self.dir) {
-            Ok(status) => status,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(KernelError::io("look at", &self.dir, source)),
-        };
+        let status = if_there(fs::metadata(&self.dir)).doing("look at", &self.dir)?;
+        let Some(status) = status else { return Ok(()) };
         let user = rustix::process::geteuid().as_raw();
         let why = if !status.is_dir() {
             "it is no folder".to_owned()
@@ -280,7 +258,7 @@ fn checked(kernel: Kernel) -> Result<Kernel, KernelError> {
 
 /// Compute the SHA-256 of a file of the store.
 pub(crate) fn sha256(path: &Path) -> Result<String, KernelError> {
-    file_sha256(path).map_err(|source| KernelError::io("read", path, source))
+    file_sha256(path).doing("read", path)
 }
 
 /// Compute the SHA-256 of a file, in hexadecimal.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bzimage;
 use crate::error::KernelError;
+use crate::files::{is_plain, write_json};
 use crate::kernel::{Kernel, Source};
 use crate::name::{Flavour, Wanted};
 
@@ -16,7 +17,7 @@ pub(crate) const CONFIG: &str = "config";
 
 const SCHEMA: u32 = 1;
 
-/// Is what stands in the file.
+/// What stands in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     schema: u32,
@@ -28,7 +29,7 @@ pub(crate) struct Record {
     pub(crate) package: Option<Package>,
 }
 
-/// Is the package that a kernel came in.
+/// The package that a kernel came in.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Package {
     pub(crate) flavour: Flavour,
@@ -53,59 +54,51 @@ impl Record {
 
     /// Writes the record into the folder of its kernel, which is still being prepared.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), KernelError> {
-        let path = folder.join(RECORD);
-        let failed = |source| KernelError::io("write", &path, source);
-        let mut text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
-        text.push('\n');
-        fs::write(&path, text).map_err(failed)
+        write_json(&folder.join(RECORD), self)
     }
 }
 
 /// Reads a kernel's folder; None if it holds no complete kernel that this program understands.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<Kernel> {
-    if !is_name(name) {
-        return None;
-    }
-    let text = fs::read_to_string(folder.join(RECORD)).ok()?;
-    let record: Record = serde_json::from_str(&text).ok()?;
-    // The release becomes part of a path.
-    if record.schema != SCHEMA || !bzimage::is_release(&record.release) {
-        return None;
-    }
+    let text = fs::read(folder.join(RECORD)).ok()?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
     let vmlinuz = folder.join(VMLINUZ);
-    if !vmlinuz.is_file() {
+    // The release becomes part of a path.
+    let is_sound = record.schema == SCHEMA && bzimage::is_release(&record.release);
+    if !is_name(name) || !is_sound || !vmlinuz.is_file() {
         return None;
     }
     let modules = folder.join("lib/modules").join(&record.release);
     let config = folder.join(CONFIG);
-    let source = match record.package {
-        Some(_) => Source::Fetched,
-        None => Source::Added,
-    };
-    let package = record.package;
-    Some(Kernel {
+    let kernel = Kernel {
         name: name.to_owned(),
-        flavour: package.as_ref().map(|package| package.flavour),
-        is_default: package.as_ref().is_some_and(|package| package.is_default),
-        version: package.as_ref().map(|package| package.version.clone()),
-        package: package.map(|package| package.name),
+        flavour: None,
+        is_default: false,
+        version: None,
+        package: None,
         release: record.release,
         vmlinuz,
         modules: modules.is_dir().then_some(modules),
         config: config.is_file().then_some(config),
         sha256: record.sha256,
-        source,
+        source: Source::Added,
+    };
+    Some(match record.package {
+        None => kernel,
+        Some(package) => Kernel {
+            flavour: Some(package.flavour),
+            is_default: package.is_default,
+            version: Some(package.version),
+            package: Some(package.name),
+            source: Source::Fetched,
+            ..kernel
+        },
     })
 }
 
 /// Says whether a text can be the name of a kernel in the store, and so of its folder.
 pub(crate) fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 128
-        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "._+~-".contains(c))
+    text.starts_with(|first: char| first.is_ascii_alphanumeric()) && is_plain(text, 128)
 }
 
 /// Says why a kernel can't be added under a name, if it can't.

@@ -6,7 +6,7 @@ use super::AGENT;
 use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 
-/// Is the size of a block of a tar archive, and of its headers.
+/// The size of a block of a tar archive, and of its headers.
 const BLOCK: usize = 512;
 
 /// Returns the root file system as a tar archive (POSIX.1-1988, "ustar").

@@ -25,7 +25,7 @@ use crate::{Availability, Engine, Instance, Job, Target};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Is a target with the guard and, for docker, the engine that it uses.
+/// A target with the guard and, for docker, the engine that it uses.
 struct Place {
     target: Box<dyn Target>,
     engine: Option<Running>,
@@ -112,7 +112,7 @@ impl Place {
 
 const ALL: [&str; 4] = ["runc", "crun", "podman", "docker"];
 
-/// Is what containers leave traces in, as far as it is nobody else's.
+/// What containers leave traces in, as far as it is nobody else's.
 #[derive(Debug, PartialEq, Eq)]
 struct Traces {
     files: BTreeSet<PathBuf>,

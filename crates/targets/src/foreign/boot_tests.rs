@@ -17,14 +17,14 @@ use crate::tests::work;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Is a place to boot guests in.
+/// A place to boot guests in.
 struct Bench {
     guard: Guard,
     // Behind the guard, whose journal is in it.
     folder: tempfile::TempDir,
 }
 
-/// Is what was seen of a guest.
+/// What was seen of a guest.
 #[derive(Debug)]
 struct Seen {
     started_ns: u64,

@@ -19,7 +19,7 @@ use crate::tests::{BATCH, LONG, SHORT, Seen, TIMERS, record, result, timers, wat
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Is a place to boot guests in.
+/// A place to boot guests in.
 struct Bench {
     target: Linux,
     guard: Guard,

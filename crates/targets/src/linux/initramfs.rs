@@ -12,13 +12,13 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use tare_kernels::{Initramfs, Kernel, KernelError, Module};
 use tare_wire::guest::{MODULES, SCRATCH};
 
-/// Is what the way out of the guest needs.
+/// What the way out of the guest needs.
 const PORT_MODULES: &[&str] = &["virtio_pci", "virtio_console"];
 
-/// Is what a scratch disk needs.
+/// What a scratch disk needs.
 const DISK_MODULES: &[&str] = &["virtio_blk", "ext4"];
 
-/// Is asked for by ext4 while it mounts, where it is a module; Linux would call modprobe for it.
+/// What ext4 asks for while it mounts, where it is a module; Linux would call modprobe for it.
 const CHECKSUM_MODULE: &str = "crc32c_generic";
 
 /// Says what a guest needs beside the agent.

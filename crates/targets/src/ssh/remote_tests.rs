@@ -16,7 +16,7 @@ use crate::tests::{LONG, SHORT, Seen, record, result, watch, work};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Is another machine, and what reaches it.
+/// Another machine, and what reaches it.
 struct Bench {
     sshd: Sshd,
     guard: Guard,

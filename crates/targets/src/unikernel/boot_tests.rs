@@ -17,7 +17,7 @@ use crate::tests::{BATCH, SHORT, Seen, TIMERS, record, result, timers, watch, wo
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Is a place to boot guests in.
+/// A place to boot guests in.
 struct Bench {
     target: Unikernel,
     guard: Guard,

@@ -18,10 +18,10 @@ use crate::measured::MeasuredFile;
 /// Starts every line that an image says for itself.
 pub(super) const PREFIX: &str = "unikernel: ";
 
-/// Is how many lines of a report are kept. An image reports fewer.
+/// How many lines of a report are kept. An image reports fewer.
 const MOST_LINES: usize = 64;
 
-/// Is what an image said for itself, without the prefix.
+/// What an image said for itself, without the prefix.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     lines: Vec<String>,
@@ -80,7 +80,7 @@ fn names(image: &MeasuredFile, addresses: &[u64]) -> Vec<String> {
     addresses.iter().copied().map(name).collect()
 }
 
-/// Is a function, or a label of assembly code.
+/// A function, or a label of assembly code.
 struct Function<'a> {
     start: u64,
     end: u64,

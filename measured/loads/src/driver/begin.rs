@@ -16,7 +16,7 @@ use crate::error::Trouble;
 
 const WORD: &str = "origin";
 
-/// Is more than the longest line has.
+/// More than the longest line has.
 const LONGEST: usize = 100;
 
 /// Returns the line by which the driver is told when the first phase begins, CLOCK_MONOTONIC in ns.
@@ -51,7 +51,7 @@ impl Begin {
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble::NeverBegun`] if somebody asks for the end before, or closes standard input.
+    /// Returns [`Trouble`] if somebody asks for the end before, or closes standard input.
     pub(super) fn origin_ns(self, signals: &mut Signals) -> Result<u64, Trouble> {
         match self {
             Self::Now => Ok(now_ns()),
@@ -83,7 +83,7 @@ fn listen(signals: &mut Signals) -> Result<u64, Trouble> {
         }
         let mut bytes = [0; 256];
         match stdin.read(&mut bytes) {
-            Ok(0) => return Err(Trouble::NeverBegun),
+            Ok(0) => break,
             Ok(length) => said.extend(&bytes[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(failed(error)),
@@ -96,7 +96,10 @@ fn listen(signals: &mut Signals) -> Result<u64, Trouble> {
             return Err(misread(&said));
         }
     }
-    Err(Trouble::NeverBegun)
+    Err(Trouble(
+        "the load was not told when its first phase begins: the measurement did not get that far"
+            .to_owned(),
+    ))
 }
 
 fn origin_of(line: &[u8]) -> Option<u64> {
@@ -107,7 +110,7 @@ fn origin_of(line: &[u8]) -> Option<u64> {
 fn misread(said: &[u8]) -> Trouble {
     let said = String::from_utf8_lossy(&said[..said.len().min(LONGEST)]);
     let said = said.escape_debug();
-    Trouble::Usage(format!(
+    Trouble(format!(
         "the load wants a line '{WORD} NS' and was told '{said}'"
     ))
 }

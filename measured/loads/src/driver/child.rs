@@ -21,10 +21,10 @@ use crate::cpus;
 use crate::error::Trouble;
 use crate::task::{Output, Task};
 
-/// Is how much is kept of what a tool writes to standard error, from its end.
+/// How much is kept of what a tool writes to standard error, from its end.
 const KEPT: usize = 2_000;
 
-/// Is a tool that runs.
+/// A tool that runs.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) pid: Pid,

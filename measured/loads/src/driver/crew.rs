@@ -17,13 +17,13 @@ use crate::error::Trouble;
 use crate::processes;
 use crate::task::{Ended, Ends, Task};
 
-/// Is how long a tool may take to listen.
+/// How long a tool may take to listen.
 const LISTEN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Is how many lines of what a failed tool said are told: dd says why, and three lines more.
+/// How many lines of what a failed tool said are told: dd says why, and three lines more.
 const SAID_LINES: usize = 4;
 
-/// Is the set of tools that are kept going.
+/// The set of tools that are kept going.
 #[derive(Debug)]
 pub(super) struct Crew {
     members: Vec<Member>,
@@ -80,7 +80,7 @@ impl Crew {
             let deadline = Instant::now() + LISTEN_LIMIT;
             while !listens(port) {
                 if Instant::now() > deadline {
-                    return Err(self.members[index].trouble("does not listen".to_owned()));
+                    return Err(self.members[index].trouble("does not listen"));
                 }
                 // If it has ended instead, this says so.
                 self.wait(signals, Some(Instant::now() + Duration::from_millis(5)))?;
@@ -114,14 +114,14 @@ impl Crew {
         // Who asks the driver's process group for the end also meets a tool that has no group of its own yet.
         signals.note();
         for mut end in ends {
-            let asked =
-                signals.stop_asked() && end.status.signal().is_some_and(signals::asks_for_end);
-            end.by_driver |= asked;
+            let signal = end.how.status.signal();
+            end.how.by_driver |= signals.stop_asked() && signal.is_some_and(signals::asks_for_end);
             let member = &mut self.members[end.member];
-            if let Some(why) = member.why_wrong(&end) {
-                return Err(member.trouble(why));
+            if let Some(why) = member.why_wrong(&end.how) {
+                return Err(member.trouble(&why));
             }
-            member.note(&end).map_err(|why| member.trouble(why))?;
+            let noted = member.task.meter.ended(&end.how);
+            noted.map_err(|why| member.trouble(&why))?;
             // A whole run has done what it was to do.
             member.works = true;
             member.due = Some(end.begun + member.task.again_after);
@@ -185,7 +185,7 @@ impl Crew {
             self.sleep(signals, Some(next + Duration::from_millis(1)))?;
             for end in self.reap()? {
                 let member = &mut self.members[end.member];
-                if let Err(why) = member.note(&end) {
+                if let Err(why) = member.task.meter.ended(&end.how) {
                     let notice = format!("{} {why}", member.task.program);
                     stopped.notices.push(notice);
                 }
@@ -239,11 +239,8 @@ impl Crew {
     /// Returns what was done, everything of one name together.
     pub(super) fn totals(&self) -> Vec<(String, u64)> {
         let mut all: Vec<(String, u64)> = Vec::new();
-        for (what, amount) in self
-            .members
-            .iter()
-            .flat_map(|member| member.task.meter.totals())
-        {
+        let meters = self.members.iter().map(|member| &member.task.meter);
+        for (what, amount) in meters.flat_map(|meter| meter.totals()) {
             match all.iter_mut().find(|(known, _)| *known == what) {
                 Some((_, sum)) => *sum += amount,
                 None => all.push((what, amount)),
@@ -260,29 +257,15 @@ impl Crew {
 
     /// Sleeps until a signal comes, a tool speaks, or a moment is there, and takes note of what came.
     fn sleep(&mut self, signals: &mut Signals, until: Option<Instant>) -> Result<(), Trouble> {
-        let running = || {
-            self.members
-                .iter()
-                .filter_map(|member| member.running.as_ref())
-        };
+        let running = self
+            .members
+            .iter()
+            .filter_map(|member| member.running.as_ref());
+        let pipes = running.flat_map(|running| [&running.output, &running.error]);
         let mut fds = vec![PollFd::new(&*signals, PollFlags::IN)];
-        fds.extend(
-            running()
-                .filter_map(|r| r.output.as_ref())
-                .map(|fd| PollFd::new(fd, PollFlags::IN)),
-        );
-        fds.extend(
-            running()
-                .filter_map(|r| r.error.as_ref())
-                .map(|fd| PollFd::new(fd, PollFlags::IN)),
-        );
-        let pause = until.map(|until| {
-            let left = until.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            }
-        });
+        fds.extend(pipes.flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let pause = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
         match poll(&mut fds, pause.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
@@ -309,22 +292,20 @@ impl Crew {
     }
 
     fn ended(&mut self, pid: Pid, status: ExitStatus) -> Option<End> {
-        let is_it = |member: &Member| {
-            member
-                .running
-                .as_ref()
-                .is_some_and(|running| running.pid == pid)
-        };
-        let number = self.members.iter().position(is_it)?;
+        let mut members = self.members.iter().map(|member| member.running.as_ref());
+        let number = members.position(|running| running.is_some_and(|it| it.pid == pid))?;
         let member = &mut self.members[number];
         // What it wrote before its end is in the pipes by now.
         member.hear();
         let mut running = member.running.take()?;
-        Some(End {
-            member: number,
+        let how = Ended {
             status,
             said: running.said(),
             by_driver: running.by_driver,
+        };
+        Some(End {
+            member: number,
+            how,
             begun: running.begun,
         })
     }
@@ -377,16 +358,8 @@ impl Member {
         }
     }
 
-    fn note(&mut self, end: &End) -> Result<(), String> {
-        self.task.meter.ended(&Ended {
-            status: end.status,
-            said: &end.said,
-            by_driver: end.by_driver,
-        })
-    }
-
     /// Says what is wrong with an end that the driver did not ask for.
-    fn why_wrong(&self, end: &End) -> Option<String> {
+    fn why_wrong(&self, end: &Ended) -> Option<String> {
         if end.by_driver {
             return None;
         }
@@ -397,9 +370,8 @@ impl Member {
         (!tolerated).then(|| describe(end.status, &end.said))
     }
 
-    fn trouble(&self, how: String) -> Trouble {
-        let tool = self.task.program.clone();
-        Trouble::Ended { tool, how }
+    fn trouble(&self, how: &str) -> Trouble {
+        Trouble(format!("the load's {} {how}", self.task.program))
     }
 }
 
@@ -412,12 +384,10 @@ pub(super) struct Stopped {
     pub(super) last_tool: Option<String>,
 }
 
-/// Is the end of a member's tool.
+/// The end of a member's tool.
 struct End {
     member: usize,
-    status: ExitStatus,
-    said: String,
-    by_driver: bool,
+    how: Ended,
     begun: Instant,
 }
 
@@ -432,11 +402,8 @@ fn describe(status: ExitStatus, said: &str) -> String {
         (Some(signal), _) => format!("crashed or was ended by signal {signal}"),
         (None, code) => format!("ended by itself with status {}", code.unwrap_or_default()),
     };
-    let lines: Vec<&str> = said
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.collect();
     if !lines.is_empty() {
         how.push_str("; it said: ");
         how.push_str(&lines[lines.len().saturating_sub(SAID_LINES)..].join(" / "));

@@ -9,7 +9,7 @@ use rustix::fs::{statfs, statvfs};
 
 use crate::error::Trouble;
 
-/// Is a folder that is removed at the end, with all that is in it.
+/// A folder that is removed at the end, with all that is in it.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -27,8 +27,10 @@ impl Folder {
             .mode(0o700)
             .create(&path)
             .map_err(failed)?;
-        let is_there = true;
-        Ok(Self { path, is_there })
+        Ok(Self {
+            path,
+            is_there: true,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -47,7 +47,7 @@ pub use begin::origin_line;
 pub use options::{DEFAULT_LIMIT, USAGE};
 pub use shift::CPU_TIME;
 
-/// Is the environment that the driver names in its first record.
+/// The environment that the driver names in its first record.
 pub const ENVIRONMENT: &str = "load";
 
 /// Drives a load as these words say, and reports it on standard output. Returns the exit status: 0 done, 1 failed (a

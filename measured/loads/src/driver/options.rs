@@ -9,7 +9,7 @@ use super::begin::Begin;
 use crate::cpus::Cpus;
 use crate::schedule::Schedule;
 
-/// Is how much a load may write into its scratch folder unless said otherwise, in bytes: room for the three files of 1 GiB of
+/// How much a load may write into its scratch folder unless said otherwise, in bytes: room for the three files of 1 GiB of
 /// the study's DD phase, and for a tree.
 pub const DEFAULT_LIMIT: u64 = 4 << 30;
 

@@ -18,10 +18,10 @@ use crate::task::Task;
 use crate::tools::Tool;
 use crate::tree;
 
-/// Is the share of a file system's free space that a load may take.
+/// The share of a file system's free space that a load may take.
 const SHARE_OF_FREE: f64 = 0.9;
 
-/// Is a load of a schedule, ready to be started.
+/// A load of a schedule, ready to be started.
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// The load, as written.
@@ -82,18 +82,24 @@ pub(super) fn prepare(options: &Options) -> Result<(Folder, Vec<Prepared>, Vec<S
 fn check(schedule: &Schedule) -> Result<(), Trouble> {
     let missing = |tool: &Tool| tool.find().is_none();
     if let Some(tool) = schedule.tools().into_iter().find(missing) {
-        return Err(Trouble::MissingTool(tool));
+        return Err(Trouble(format!(
+            "the load needs {}, which is in no folder of PATH; Debian's package {} has it",
+            tool.program, tool.package
+        )));
     }
     if let Some((load, why)) = schedule.needs_root()
         && !rustix::process::geteuid().is_root()
     {
-        return Err(Trouble::NeedsRoot { load, why });
+        return Err(Trouble(format!("the load '{load}' takes root: {why}")));
     }
     let mut kinds = parts(schedule.loads()).map(|part| part.kind);
     if let Some(kind) = kinds.find(|kind| kind.loopback)
         && !loopback::is_up()
     {
-        return Err(Trouble::NoLoopback { load: kind.name });
+        return Err(Trouble(format!(
+            "the load '{}' speaks to 127.0.0.1, and the loopback device is down: `ip link set lo up`",
+            kind.name
+        )));
     }
     Ok(())
 }
@@ -135,10 +141,8 @@ fn furnish(options: &Options, loads: &[(&Load, Cpus)], setup: &mut Setup) -> Res
     let free = (folder::free(&dir)? as f64 * SHARE_OF_FREE) as u64;
     let mut room = options.limit.min(free);
     let mut take = |need: u64| {
-        let dir = dir.clone();
-        room = room
-            .checked_sub(need)
-            .ok_or(Trouble::NoRoom { dir, room, need })?;
+        let left = room.checked_sub(need);
+        room = left.ok_or_else(|| Trouble::no_room(&dir, room, need))?;
         Ok(())
     };
     let mut kinds = parts(loads.iter().map(|(load, _)| *load)).map(|part| part.kind);

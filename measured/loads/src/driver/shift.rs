@@ -14,24 +14,24 @@ use super::signals::Signals;
 use crate::error::Trouble;
 use crate::task::Task;
 
-/// Is how the time is named that the load's processes spent on CPUs.
+/// How the time is named that the load's processes spent on CPUs.
 pub const CPU_TIME: &str = "ns of CPU time";
 
-/// Is how long all tools must live before the load counts as going: one that crashes does so at once. They must also have
+/// How long all tools must live before the load counts as going: one that crashes does so at once. They must also have
 /// been seen to work: one that is still being loaded from a cold disk disturbs little, and is not counted.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Is how long tools may take until they work; then the load counts as going, and a notice says who does not. From a cold
+/// How long tools may take until they work; then the load counts as going, and a notice says who does not. From a cold
 /// disk the first lines of `du` take half a second, more on a busy one.
 const WORK_LIMIT: Duration = Duration::from_secs(20);
 
-/// Is how often it is asked whether tools work, after they have settled.
+/// How often it is asked whether tools work, after they have settled.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Is how often the scratch folder is looked at, if a tool may write what it wants.
+/// How often the scratch folder is looked at, if a tool may write what it wants.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Is a load while its tools run.
+/// A load while its tools run.
 pub(super) struct Shift<'a> {
     crew: Crew,
     signals: &'a mut Signals,
@@ -43,7 +43,7 @@ pub(super) struct Shift<'a> {
     started_ns: u64,
 }
 
-/// Is what came of a load.
+/// What came of a load.
 #[derive(Debug)]
 pub(super) struct Done {
     /// When its tools were started, CLOCK_MONOTONIC in ns.
@@ -153,8 +153,13 @@ impl<'a> Shift<'a> {
             self.look = Instant::now() + LOOK;
             let found = folder::used(self.folder);
             if found > limit {
-                let dir = self.folder.to_owned();
-                return Err(Trouble::OverLimit { dir, found, limit });
+                return Err(Trouble(format!(
+                    "the load has put {} MiB into its scratch folder {}, which may hold {} MiB: \
+                     let it write less",
+                    found >> 20,
+                    self.folder.display(),
+                    limit >> 20
+                )));
             }
         }
         Ok(())
@@ -162,7 +167,7 @@ impl<'a> Shift<'a> {
 }
 
 impl Done {
-    /// Is what came of a load that was not started, since its time had passed.
+    /// What came of a load that was not started, since its time had passed.
     pub(super) fn skipped() -> Self {
         let now_ns = now_ns();
         Self {

@@ -20,7 +20,7 @@ pub(crate) const COMMAND: Kind = Kind {
 
 fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
     let Some((program, args)) = words.split_first() else {
-        return Err(Trouble::Usage("the load 'command' has no words".to_owned()));
+        return Err(Trouble("the load 'command' has no words".to_owned()));
     };
     let task = Task {
         stop: Signal::TERM,
@@ -43,7 +43,7 @@ impl Meter for CommandMeter {
         true
     }
 
-    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, ended: &Ended) -> Result<(), String> {
         self.runs += u64::from(ended.status.success());
         Ok(())
     }

@@ -7,11 +7,11 @@ use crate::error::Trouble;
 use crate::processes;
 use crate::task::{Ended, Meter, Task};
 
-/// Is how many run at once, on any CPU.
+/// How many run at once, on any CPU.
 const WRITERS: u64 = 3;
-/// Is the length of a block.
+/// The length of a block.
 const BLOCK: u64 = 1 << 20;
-/// Is how many blocks a file has.
+/// How many blocks a file has.
 const BLOCKS: u64 = 1_024;
 
 pub(super) const DD: Kind = Kind {
@@ -30,11 +30,7 @@ pub(super) const DD: Kind = Kind {
 fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     let blocks = (setup.room / WRITERS / BLOCK).min(BLOCKS);
     if blocks == 0 {
-        return Err(Trouble::NoRoom {
-            dir: setup.dir.clone(),
-            room: setup.room,
-            need: WRITERS * BLOCK,
-        });
+        return Err(Trouble::no_room(&setup.dir, setup.room, WRITERS * BLOCK));
     }
     if blocks < BLOCKS {
         setup.notices.push(format!(
@@ -65,8 +61,8 @@ impl Meter for DdMeter {
         self.bytes > 0 || processes::io(pid).is_none_or(|io| io.written >= BLOCK)
     }
 
-    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
-        match copied(ended.said) {
+    fn ended(&mut self, ended: &Ended) -> Result<(), String> {
+        match copied(&ended.said) {
             Some(bytes) => self.bytes += bytes,
             // Interrupted before it began.
             None if ended.by_driver => {}

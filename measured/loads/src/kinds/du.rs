@@ -12,10 +12,7 @@ pub(super) const DU: Kind = Kind {
     name: "du",
     usage: "du",
     summary: "an endless du / on each CPU, pinned",
-    tools: &[Tool {
-        program: "du",
-        package: "coreutils",
-    }],
+    tools: &[Tool::new("du", "coreutils")],
     deviations: &[
         "`du -x /`: it stays on the root file system, since /proc and /sys change under it",
     ],
@@ -71,17 +68,15 @@ impl Meter for DuMeter {
         self.folders += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     }
 
-    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, ended: &Ended) -> Result<(), String> {
         self.walks += u64::from(!ended.by_driver);
         Ok(())
     }
 
     fn totals(&self) -> Vec<(String, u64)> {
         let mut totals = vec![("folders".to_owned(), self.folders)];
-        totals.extend(
-            self.files
-                .map(|files| ("files".to_owned(), files * self.walks)),
-        );
+        let files = self.files.map(|files| files * self.walks);
+        totals.extend(files.map(|files| ("files".to_owned(), files)));
         totals
     }
 

@@ -10,27 +10,24 @@ use crate::processes;
 use crate::task::{Ended, Meter, Task};
 use crate::tools::Tool;
 
-/// Is how many run at once, on any CPU.
+/// How many run at once, on any CPU.
 const LOOPS: usize = 3;
-/// Is the number of groups of each.
+/// The number of groups of each.
 const GROUPS: u64 = 20;
-/// Is the number of senders in a group, and of receivers: hackbench's 40 descriptors.
+/// The number of senders in a group, and of receivers: hackbench's 40 descriptors.
 const MEMBERS: u64 = 20;
-/// Is how many messages a sender sends to each receiver of its group.
+/// How many messages a sender sends to each receiver of its group.
 const MESSAGES: u64 = 100;
-/// Is the length of a message.
+/// The length of a message.
 const MESSAGE_BYTES: u64 = 100;
-/// Is after how long one is killed.
+/// After how long one is killed.
 const LIFE: Duration = Duration::from_secs(5);
 
 pub(super) const HACKBENCH: Kind = Kind {
     name: "hackbench",
     usage: "hackbench",
     summary: "3 × hackbench of 20 groups (800 processes) in a loop, killed every 5 s",
-    tools: &[Tool {
-        program: "hackbench",
-        package: "rt-tests",
-    }],
+    tools: &[Tool::new("hackbench", "rt-tests")],
     deviations: &[
         "`hackbench -g 20`, because today's hackbench ignores the number of the published `hackbench 20`",
         "each is killed by its process group when it is 5 s old, not by name: other people's are left alone",
@@ -68,7 +65,7 @@ impl Meter for HackbenchMeter {
         self.begun = sent(pid);
     }
 
-    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, ended: &Ended) -> Result<(), String> {
         self.messages += if ended.status.success() {
             GROUPS * MEMBERS * MEMBERS * MESSAGES
         } else {

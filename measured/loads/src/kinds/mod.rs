@@ -52,7 +52,7 @@ pub struct Kind {
     pub(crate) tasks: fn(&mut Setup, &[String]) -> Result<Vec<Task>, Trouble>,
 }
 
-/// Is what every kind has that has nothing special.
+/// What every kind has that has nothing special.
 const PLAIN: Kind = Kind {
     name: "",
     usage: "",
@@ -68,7 +68,7 @@ const PLAIN: Kind = Kind {
     tasks: |_, _| Ok(Vec::new()),
 };
 
-/// Is no load at all.
+/// No load at all.
 pub(crate) const IDLE: Kind = Kind {
     name: "idle",
     usage: "idle",
@@ -98,7 +98,7 @@ pub(crate) enum Walk {
     Tree,
 }
 
-/// Is what the kinds find when their tasks are made.
+/// What the kinds find when their tasks are made.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// CPUs of the load, at least one.
@@ -117,15 +117,12 @@ pub(crate) struct Setup {
 impl Setup {
     /// Returns the tree.
     fn tree(&self) -> Result<&(PathBuf, tree::Size), Trouble> {
-        let missing = || Trouble::Usage("the load's tree of files was not made".to_owned());
+        let missing = || Trouble("the load's tree of files was not made".to_owned());
         self.tree.as_ref().ok_or_else(missing)
     }
 }
 
-const DD_TOOL: Tool = Tool {
-    program: "dd",
-    package: "coreutils",
-};
+const DD_TOOL: Tool = Tool::new("dd", "coreutils");
 
 #[cfg(test)]
 mod tests {

@@ -16,13 +16,7 @@ pub(super) const NC: Kind = Kind {
     name: "nc",
     usage: "nc",
     summary: "a pair of nc over 127.0.0.1 for each CPU, fed by dd in blocks of 10 MB",
-    tools: &[
-        DD_TOOL,
-        Tool {
-            program: "nc",
-            package: "netcat-openbsd",
-        },
-    ],
+    tools: &[DD_TOOL, Tool::new("nc", "netcat-openbsd")],
     deviations: &["OpenBSD's nc; the study does not say which it used, nor whether dd ended"],
     loopback: true,
     tasks,
@@ -77,9 +71,9 @@ impl Meter for FeedMeter {
         self.bytes = processes::io(pid).unwrap_or_default().written;
     }
 
-    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, ended: &Ended) -> Result<(), String> {
         if self.bytes == 0 {
-            self.bytes = copied(ended.said).unwrap_or_default();
+            self.bytes = copied(&ended.said).unwrap_or_default();
         }
         Ok(())
     }

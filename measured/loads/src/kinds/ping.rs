@@ -5,17 +5,14 @@ use crate::error::Trouble;
 use crate::task::{Ended, Meter, Output, Task};
 use crate::tools::Tool;
 
-/// Is how much is kept of what `ping` prints: its summary has some 200 bytes.
+/// How much is kept of what `ping` prints: its summary has some 200 bytes.
 const KEPT: usize = 2_000;
 
 pub(super) const PING: Kind = Kind {
     name: "ping",
     usage: "ping",
     summary: "a flood ping of 127.0.0.1 for each CPU, 10 bytes, preload 65,536",
-    tools: &[Tool {
-        program: "ping",
-        package: "iputils-ping",
-    }],
+    tools: &[Tool::new("ping", "iputils-ping")],
     deviations: &[
         "`-l 65536`, today's largest preload, instead of 100,000; the socket's buffer is smaller still, so that \
          more than half of the packets are lost",
@@ -30,16 +27,8 @@ pub(super) const PING: Kind = Kind {
 fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     let task = |_: u32| Task {
         output: Output::Meter,
-        ..Task::endless("ping", setup.cpus, PingMeter::default()).args([
-            "-f",
-            "-q",
-            "-n",
-            "-s",
-            "10",
-            "-l",
-            "65536",
-            "127.0.0.1",
-        ])
+        ..Task::endless("ping", setup.cpus, PingMeter::default())
+            .args("-f -q -n -s 10 -l 65536 127.0.0.1".split(' '))
     };
     Ok(setup.cpus.iter().map(task).collect())
 }
@@ -59,7 +48,7 @@ impl Meter for PingMeter {
         self.printed.drain(..surplus);
     }
 
-    fn ended(&mut self, _ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, _ended: &Ended) -> Result<(), String> {
         let text = String::from_utf8_lossy(&self.printed);
         // None if it is interrupted before its first packet.
         if let Some((sent, answered)) = summary(&text) {
@@ -71,10 +60,9 @@ impl Meter for PingMeter {
     }
 
     fn totals(&self) -> Vec<(String, u64)> {
-        let named = |what: &str, amount| (what.to_owned(), amount);
         vec![
-            named("packets sent", self.sent),
-            named("packets answered", self.answered),
+            ("packets sent".to_owned(), self.sent),
+            ("packets answered".to_owned(), self.answered),
         ]
     }
 }

@@ -12,10 +12,7 @@ pub(super) const STRESS_NG: Kind = Kind {
     name: "stress-ng",
     usage: "stress-ng:ARGS",
     summary: "stress-ng with these arguments, in a loop",
-    tools: &[Tool {
-        program: "stress-ng",
-        package: "stress-ng",
-    }],
+    tools: &[Tool::new("stress-ng", "stress-ng")],
     example: Some("stress-ng:--cpu 2"),
     refuses: |word| {
         let option = word.split('=').next().unwrap_or_default();
@@ -36,7 +33,8 @@ fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
         "--temp-path".into(),
         setup.dir.clone().into_os_string(),
     ];
-    let task = Task::again("stress-ng", setup.cpus, StressNgMeter::new(figures));
+    let done = Vec::new();
+    let task = Task::again("stress-ng", setup.cpus, StressNgMeter { figures, done });
     Ok(vec![task.args(words).args(ours)])
 }
 
@@ -48,15 +46,8 @@ struct StressNgMeter {
     done: Vec<(String, u64)>,
 }
 
-impl StressNgMeter {
-    fn new(figures: PathBuf) -> Self {
-        let done = Vec::new();
-        Self { figures, done }
-    }
-}
-
 impl Meter for StressNgMeter {
-    fn ended(&mut self, _ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, _ended: &Ended) -> Result<(), String> {
         let text = fs::read_to_string(&self.figures).unwrap_or_default();
         let _ = fs::remove_file(&self.figures);
         let found = operations(&text);

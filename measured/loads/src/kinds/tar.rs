@@ -15,19 +15,10 @@ pub(super) const TAR: Kind = Kind {
     usage: "tar",
     summary: "an endless tar czf of a tree of files on each CPU, pinned",
     tools: &[
-        Tool {
-            program: "tar",
-            package: "tar",
-        },
-        Tool {
-            program: "gzip",
-            package: "gzip",
-        },
+        Tool::new("tar", "tar"),
+        Tool::new("gzip", "gzip"),
         // By which tar executes gzip.
-        Tool {
-            program: "/bin/sh",
-            package: "dash",
-        },
+        Tool::new("/bin/sh", "dash"),
     ],
     deviations: &[
         "a generated tree of about 4,000 files (55 MB) instead of a kernel's source: it fits into the page \
@@ -47,7 +38,11 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
     let (path, size) = setup.tree()?;
     let task = |cpu: u32| {
         let archive = setup.dir.join(format!("tar-{cpu}.tgz"));
-        Task::again("tar", Cpus::one(cpu), TarMeter::new(*size)).args([
+        let meter = TarMeter {
+            tree: *size,
+            ..TarMeter::default()
+        };
+        Task::again("tar", Cpus::one(cpu), meter).args([
             "czf".into(),
             archive.into_os_string(),
             "-C".into(),
@@ -59,22 +54,12 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
 }
 
 /// Counts whole archives, and of the last one what `tar` has read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TarMeter {
     tree: tree::Size,
     archives: u64,
     /// Bytes of the archive that is about to be cut short.
     begun: u64,
-}
-
-impl TarMeter {
-    fn new(tree: tree::Size) -> Self {
-        Self {
-            tree,
-            archives: 0,
-            begun: 0,
-        }
-    }
 }
 
 impl Meter for TarMeter {
@@ -88,7 +73,7 @@ impl Meter for TarMeter {
         self.begun = read.min(self.tree.bytes);
     }
 
-    fn ended(&mut self, ended: &Ended<'_>) -> Result<(), String> {
+    fn ended(&mut self, ended: &Ended) -> Result<(), String> {
         if ended.status.success() {
             self.archives += 1;
             self.begun = 0;

@@ -8,13 +8,40 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use tare_guard::{Guard, Options, SweepReport, sweep_with};
+use tare_guard::{Guard, Options, SweepReport, UndoReport, Undone, sweep_with};
 
 /// The variable by which a process of a test is known to that test.
 const TAG: &str = "TARE_TEST_TAG";
 
 /// The variable that tells a test binary which folder to act in when it plays a part.
 const STAGE: &str = "TARE_TEST_STAGE";
+
+/// Counts what was undone, by kind.
+pub trait Counts {
+    fn count(&self, which: impl Fn(&Undone) -> bool) -> usize;
+
+    fn processes_killed(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::ProcessKilled { .. }))
+    }
+
+    fn scratch_removed(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::ScratchRemoved { .. }))
+    }
+
+    fn settings_restored(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::SettingRestored { .. }))
+    }
+
+    fn settings_left_alone(&self) -> usize {
+        self.count(|thing| matches!(thing, Undone::SettingLeftAlone { .. }))
+    }
+}
+
+impl Counts for UndoReport {
+    fn count(&self, which: impl Fn(&Undone) -> bool) -> usize {
+        self.undone.iter().filter(|thing| which(thing)).count()
+    }
+}
 
 /// A folder with a state folder, a scratch root and a tree of files that stand for settings.
 pub struct Stage {
