@@ -60,48 +60,22 @@ const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
     }
 }
 
-/// The load of a phase of the study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Load {
-    Idle,
-    Ping,
-    SecondIdle,
-    Dd,
-    Du,
-    Io,
-    Net,
-}
-
-impl Load {
-    /// Returns the phase of the study that a load is; `before` says whether an idle phase came before.
-    fn of(load: &str, before: bool) -> Option<Self> {
-        let bare = match load.split_once(':') {
-            Some((cpus, load)) if cpus.starts_with("cpus=") => load,
-            _ => load,
-        };
-        Some(match bare {
-            "idle" if before => Self::SecondIdle,
-            "idle" => Self::Idle,
-            "ping" => Self::Ping,
-            "dd+hackbench" => Self::Dd,
-            "du" => Self::Du,
-            "tar" => Self::Io,
-            "nc" => Self::Net,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "IDLE",
-            Self::Ping => "PING",
-            Self::SecondIdle => "IDLE2",
-            Self::Dd => "DD",
-            Self::Du => "DU",
-            Self::Io => "IO",
-            Self::Net => "NET",
-        }
-    }
+/// Returns the phase of the study that a load is; `before` are those that came before.
+fn of_study(load: &str, before: &[(&str, Phase<'_>)]) -> Option<&'static str> {
+    let bare = match load.split_once(':') {
+        Some((cpus, load)) if cpus.starts_with("cpus=") => load,
+        _ => load,
+    };
+    Some(match bare {
+        "idle" if before.iter().any(|(name, _)| *name == "IDLE") => "IDLE2",
+        "idle" => "IDLE",
+        "ping" => "PING",
+        "dd+hackbench" => "DD",
+        "du" => "DU",
+        "tar" => "IO",
+        "nc" => "NET",
+        _ => return None,
+    })
 }
 
 /// A kernel under which wake-ups were measured, undisturbed by tracing.
@@ -129,31 +103,23 @@ fn kernels(run: &Run) -> Vec<Kernel<'_>> {
 }
 
 impl Kernel<'_> {
-    /// Returns its phases that the study has.
-    fn phases(&self) -> Vec<(Load, Phase<'_>)> {
-        let mut idle_before = false;
-        let phases = Phase::all(self.case.plan).filter_map(|phase| {
-            let load = Load::of(phase.load, idle_before)?;
-            idle_before |= load == Load::Idle;
-            Some((load, phase))
-        });
-        phases.collect()
+    /// Returns its phases that the study has, by the study's names.
+    fn phases(&self) -> Vec<(&'static str, Phase<'_>)> {
+        let mut phases = Vec::new();
+        for phase in Phase::all(self.case.plan) {
+            phases.extend(of_study(phase.load, &phases).map(|name| (name, phase)));
+        }
+        phases
     }
 
     /// Returns a figure of each phase that the study has, run by run.
-    fn runs(&self, figure: Figure) -> Vec<Vec<(Load, Option<f64>)>> {
+    fn runs(&self, figure: Figure) -> Vec<Vec<(&'static str, Option<f64>)>> {
         let phases = self.phases();
-        let rows: Vec<_> = phases
-            .iter()
-            .map(|(load, phase)| (*load, phase.row(&self.case, "latency", figure)))
-            .collect();
         let cells = self.case.cells.iter().map(|cell| {
-            let of = |(load, row): &(Load, Option<&tare_report::rows::Row>)| {
-                let mut each = row.iter().flat_map(|row| &row.each);
-                let own = each.find(|each| each.cell == cell.plan.id);
-                (*load, own.and_then(|own| own.carried.value()))
+            let of = |(name, phase): &(&'static str, Phase<'_>)| {
+                (*name, phase.value(&self.case, cell, "latency", figure))
             };
-            rows.iter().map(of).collect()
+            phases.iter().map(of).collect()
         });
         cells.collect()
     }
@@ -183,7 +149,7 @@ impl Kernel<'_> {
     /// median of the runs' own.
     fn here(&self, name: &str) -> Option<String> {
         let phases = self.phases();
-        let (_, phase) = phases.iter().find(|(load, _)| load.name() == name)?;
+        let (_, phase) = phases.iter().find(|(known, _)| *known == name)?;
         let over = |figure| phase.row(&self.case, "latency", figure)?.over.as_ref().ok();
         Some(format!(
             "{} / {} / {}",
@@ -217,24 +183,11 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, String> {
     })
 }
 
-/// What one kernel says of a claim, over its runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
-    Yes,
-    No,
-    /// Its runs disagree.
-    Both,
-}
-
-impl Says {
-    fn of(runs: impl Iterator<Item = bool>) -> Option<Self> {
-        runs.map(|yes| if yes { Self::Yes } else { Self::No })
-            .reduce(|a, b| if a == b { a } else { Self::Both })
-    }
-}
+/// What one kernel says of a claim: whether it holds in each of its runs, or pairs of runs, and the figures.
+type Said = (Vec<bool>, String);
 
 /// Puts together what several kernels say.
-fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
+fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
     let figures: Vec<&str> = each.iter().map(|(_, figures)| figures.as_str()).collect();
     let is_counted = |kernel: &Kernel<'_>| kernel.case.plan.target.clock == Clock::Instructions;
     let note = match kernels.iter().any(is_counted) {
@@ -242,9 +195,15 @@ fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
         false => "",
     };
     let figures = format!("{}{note}", figures.join("; "));
-    if each.iter().any(|(says, _)| *says == Says::No) {
+    if each
+        .iter()
+        .any(|(holds, _)| holds.iter().all(|holds| !holds))
+    {
         not_reproduced(figures)
-    } else if each.iter().all(|(says, _)| *says == Says::Yes) {
+    } else if each
+        .iter()
+        .all(|(holds, _)| holds.iter().all(|holds| *holds))
+    {
         reproduced(figures)
     } else {
         cannot(format!(
@@ -254,53 +213,50 @@ fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
 }
 
 /// Asks each kernel without real-time preemption whether a phase has the greatest figure.
-fn greatest(run: &Run, wanted: Load, what: &str, figure: Figure) -> Finding {
+fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Finding {
     let kernels = match comparable(run) {
         Ok(kernels) => kernels,
         Err(why) => return cannot(why),
     };
-    let by_figure = |a: &(Load, f64), b: &(Load, f64)| a.1.total_cmp(&b.1);
-    let mut each = Vec::new();
+    let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
+    let mut each: Vec<Said> = Vec::new();
     for kernel in kernels.iter().filter(|kernel| kernel.model != "rt") {
         let runs = kernel.runs(figure).into_iter().map(|run| {
-            let all = run.into_iter().filter_map(|(load, ns)| Some((load, ns?)));
-            let (own, others): (Vec<_>, Vec<_>) = all.partition(|(load, _)| *load == wanted);
+            let all = run.into_iter().filter_map(|(name, ns)| Some((name, ns?)));
+            let (own, others): (Vec<_>, Vec<_>) = all.partition(|(name, _)| *name == wanted);
             Some((*own.first()?, others.into_iter().max_by(by_figure)?))
         });
         // A run that lacks the phase can't be compared, and so can't its kernel.
-        let Some(runs) = runs.collect::<Option<Vec<_>>>() else {
-            continue;
+        let (own, others): (Vec<_>, Vec<_>) = match runs.collect::<Option<Vec<_>>>() {
+            Some(runs) => runs.into_iter().unzip(),
+            None => continue,
         };
-        let says = Says::of(runs.iter().map(|((_, own), (_, other))| own > other));
-        let own = runs.iter().map(|(own, _)| *own).max_by(by_figure);
-        let other = runs.iter().map(|(_, other)| *other).max_by(by_figure);
-        if let (Some(says), Some((_, own)), Some((load, other))) = (says, own, other) {
+        let greatest = |all: &[(&'static str, f64)]| all.iter().copied().max_by(by_figure);
+        if let (Some((_, most)), Some((load, other))) = (greatest(&own), greatest(&others)) {
             let text = format!(
-                "{}: {what} {} µs under {}, {} µs under {}",
+                "{}: {what} {} µs under {wanted}, {} µs under {load}",
                 kernel.name,
-                microseconds(N, own),
-                wanted.name(),
+                microseconds(N, most),
                 microseconds(N, other),
-                load.name()
             );
-            each.push((says, text));
+            let pairs = own.iter().zip(&others);
+            each.push((pairs.map(|(own, other)| own.1 > other.1).collect(), text));
         }
     }
     if each.is_empty() {
         return cannot(format!(
-            "no kernel that is not real-time was measured under {} and under another of the study's loads",
-            wanted.name()
+            "no kernel that is not real-time was measured under {wanted} and under another of the study's loads"
         ));
     }
     told(&each, &kernels)
 }
 
 fn du_is_worst(run: &Run) -> Finding {
-    greatest(run, Load::Du, "longest", Figure::Max)
+    greatest(run, "DU", "longest", Figure::Max)
 }
 
 fn ping_has_highest_mean(run: &Run) -> Finding {
-    greatest(run, Load::Ping, "mean", Figure::Mean)
+    greatest(run, "PING", "mean", Figure::Mean)
 }
 
 /// Asks whether one model's figure is below those of others: in all runs of both, in none, or in some.
@@ -322,10 +278,8 @@ fn below_others(
     };
     let worst = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let own: Vec<f64> = of_model(model).flat_map(figure).collect();
-    let mut each = vec![(
-        Says::Yes,
-        format!("{what}: {model} {} µs", microseconds(N, worst(&own))),
-    )];
+    let most = format!("{what}: {model} {} µs", microseconds(N, worst(&own)));
+    let mut each: Vec<Said> = vec![(vec![true], most)];
     let mut missing = Vec::new();
     if own.is_empty() {
         missing.push(format!("preemption {model}"));
@@ -334,16 +288,15 @@ fn below_others(
         for kernel in of_model(other) {
             let values = figure(kernel);
             let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
-            if let Some(says) = Says::of(pairs) {
-                let more = worst(&values);
-                let times = N.short(more / worst(&own).max(1.0));
-                let text = format!(
-                    "{} {} µs ({times} times)",
-                    kernel.name,
-                    microseconds(N, more)
-                );
-                each.push((says, text));
-            }
+            let pairs: Vec<bool> = pairs.collect();
+            let more = worst(&values);
+            let times = N.short(more / worst(&own).max(1.0));
+            let text = format!(
+                "{} {} µs ({times} times)",
+                kernel.name,
+                microseconds(N, more)
+            );
+            each.extend((!pairs.is_empty()).then_some((pairs, text)));
         }
         if of_model(other).next().is_none() {
             missing.push(format!("preemption {other}"));
