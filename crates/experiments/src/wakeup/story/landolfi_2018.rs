@@ -124,27 +124,6 @@ impl Kernel<'_> {
         cells.collect()
     }
 
-    /// Returns the longest latency of each run under the study's loads.
-    fn longest(&self) -> Vec<f64> {
-        let runs = self.runs(Figure::Max).into_iter();
-        let longest = runs.map(|run| {
-            run.into_iter()
-                .filter_map(|(_, ns)| ns)
-                .max_by(f64::total_cmp)
-        });
-        longest.flatten().collect()
-    }
-
-    /// Returns the average over the study's phases of the longest latency, of each run that has all of them.
-    fn average_longest(&self) -> Vec<f64> {
-        let runs = self.runs(Figure::Max).into_iter();
-        let complete = runs.filter_map(|run| run.into_iter().map(|(_, ns)| ns).collect());
-        complete
-            .filter(|run: &Vec<f64>| !run.is_empty())
-            .map(|run| run.iter().sum::<f64>() / run.len() as f64)
-            .collect()
-    }
-
     /// Writes maximum, mean and standard deviation of a phase of the study: the longest of all runs, the mean and the
     /// median of the runs' own.
     fn here(&self, name: &str) -> Option<String> {
@@ -195,15 +174,9 @@ fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
         false => "",
     };
     let figures = format!("{}{note}", figures.join("; "));
-    if each
-        .iter()
-        .any(|(holds, _)| holds.iter().all(|holds| !holds))
-    {
+    if each.iter().any(|(holds, _)| !holds.contains(&true)) {
         not_reproduced(figures)
-    } else if each
-        .iter()
-        .all(|(holds, _)| holds.iter().all(|holds| *holds))
-    {
+    } else if each.iter().all(|(holds, _)| !holds.contains(&false)) {
         reproduced(figures)
     } else {
         cannot(format!(
@@ -212,12 +185,9 @@ fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
     }
 }
 
-/// Asks each kernel without real-time preemption whether a phase has the greatest figure.
-fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Finding {
-    let kernels = match comparable(run) {
-        Ok(kernels) => kernels,
-        Err(why) => return cannot(why),
-    };
+/// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none can tell.
+fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, String> {
+    let kernels = comparable(run)?;
     let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
     let mut each: Vec<Said> = Vec::new();
     for kernel in kernels.iter().filter(|kernel| kernel.model != "rt") {
@@ -227,103 +197,106 @@ fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Finding {
             Some((*own.first()?, others.into_iter().max_by(by_figure)?))
         });
         // A run that lacks the phase can't be compared, and so can't its kernel.
-        let (own, others): (Vec<_>, Vec<_>) = match runs.collect::<Option<Vec<_>>>() {
-            Some(runs) => runs.into_iter().unzip(),
-            None => continue,
+        let Some(runs) = runs.collect::<Option<Vec<_>>>() else {
+            continue;
         };
-        let greatest = |all: &[(&'static str, f64)]| all.iter().copied().max_by(by_figure);
-        if let (Some((_, most)), Some((load, other))) = (greatest(&own), greatest(&others)) {
+        let own = runs.iter().map(|(own, _)| *own).max_by(by_figure);
+        let other = runs.iter().map(|(_, other)| *other).max_by(by_figure);
+        if let Some(((_, own), (load, other))) = own.zip(other) {
+            let (own, other) = (microseconds(N, own), microseconds(N, other));
             let text = format!(
-                "{}: {what} {} µs under {wanted}, {} µs under {load}",
-                kernel.name,
-                microseconds(N, most),
-                microseconds(N, other),
+                "{}: {what} {own} µs under {wanted}, {other} µs under {load}",
+                kernel.name
             );
-            let pairs = own.iter().zip(&others);
-            each.push((pairs.map(|(own, other)| own.1 > other.1).collect(), text));
+            each.push((
+                runs.iter().map(|(own, other)| own.1 > other.1).collect(),
+                text,
+            ));
         }
     }
     if each.is_empty() {
-        return cannot(format!(
+        return Err(format!(
             "no kernel that is not real-time was measured under {wanted} and under another of the study's loads"
         ));
     }
-    told(&each, &kernels)
+    Ok(told(&each, &kernels))
 }
 
 fn du_is_worst(run: &Run) -> Finding {
-    greatest(run, "DU", "longest", Figure::Max)
+    greatest(run, "DU", "longest", Figure::Max).unwrap_or_else(cannot)
 }
 
 fn ping_has_highest_mean(run: &Run) -> Finding {
-    greatest(run, "PING", "mean", Figure::Mean)
+    greatest(run, "PING", "mean", Figure::Mean).unwrap_or_else(cannot)
 }
 
-/// Asks whether one model's figure is below those of others: in all runs of both, in none, or in some.
+/// Asks whether a figure of one model, made of the longest latencies of a run's phases, is below those of others. Says
+/// which model is missing.
 fn below_others(
     run: &Run,
     model: &str,
     others: &[&str],
     what: &str,
-    figure: fn(&Kernel<'_>) -> Vec<f64>,
-) -> Finding {
-    let kernels = match comparable(run) {
-        Ok(kernels) => kernels,
-        Err(why) => return cannot(why),
-    };
-    let of_model = |model| {
-        kernels
-            .iter()
-            .filter(move |kernel: &&Kernel<'_>| kernel.model == model)
+    figure: fn(Vec<Option<f64>>) -> Option<f64>,
+) -> Result<Finding, String> {
+    let kernels = comparable(run)?;
+    let of = |kernel: &Kernel<'_>| -> Vec<f64> {
+        let runs = kernel.runs(Figure::Max).into_iter();
+        let longest = runs.map(|run| run.into_iter().map(|(_, ns)| ns).collect());
+        longest.filter_map(figure).collect()
     };
     let worst = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let own: Vec<f64> = of_model(model).flat_map(figure).collect();
+    let own = kernels.iter().filter(|kernel| kernel.model == model);
+    let own: Vec<f64> = own.flat_map(of).collect();
     let most = format!("{what}: {model} {} µs", microseconds(N, worst(&own)));
     let mut each: Vec<Said> = vec![(vec![true], most)];
-    let mut missing = Vec::new();
-    if own.is_empty() {
-        missing.push(format!("preemption {model}"));
+    for kernel in kernels
+        .iter()
+        .filter(|kernel| others.contains(&kernel.model))
+    {
+        let values = of(kernel);
+        let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
+        let pairs: Vec<bool> = pairs.collect();
+        let (us, times) = (
+            microseconds(N, worst(&values)),
+            worst(&values) / worst(&own).max(1.0),
+        );
+        let text = format!("{} {us} µs ({} times)", kernel.name, N.short(times));
+        each.extend((!pairs.is_empty()).then_some((pairs, text)));
     }
-    for other in others {
-        for kernel in of_model(other) {
-            let values = figure(kernel);
-            let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
-            let pairs: Vec<bool> = pairs.collect();
-            let more = worst(&values);
-            let times = N.short(more / worst(&own).max(1.0));
-            let text = format!(
-                "{} {} µs ({times} times)",
-                kernel.name,
-                microseconds(N, more)
-            );
-            each.extend((!pairs.is_empty()).then_some((pairs, text)));
-        }
-        if of_model(other).next().is_none() {
-            missing.push(format!("preemption {other}"));
+    let mut missing: Vec<String> = Vec::new();
+    for wanted in [model].iter().chain(others) {
+        let has_figures = |kernel: &Kernel<'_>| kernel.model == *wanted && !of(kernel).is_empty();
+        if !kernels.iter().any(has_figures) {
+            missing.push(format!("preemption {wanted}"));
         }
     }
-    if !missing.is_empty() {
-        return cannot(format!(
+    match missing.as_slice() {
+        [] => Ok(told(&each, &kernels)),
+        missing => Err(format!(
             "the run has no kernel with {} to compare",
-            words::list(&missing)
-        ));
+            words::list(missing)
+        )),
     }
-    told(&each, &kernels)
 }
 
 /// No measurement can show a bound: what is told is whether the real-time kernel's longest is below every other's.
 fn only_real_time_bounds(run: &Run) -> Finding {
+    let longest = |run: Vec<Option<f64>>| run.into_iter().flatten().max_by(f64::total_cmp);
     let others = ["none", "voluntary", "full"];
-    below_others(run, "rt", &others, "longest under any load", |kernel| {
-        kernel.longest()
-    })
+    let finding = below_others(run, "rt", &others, "longest under any load", longest);
+    finding.unwrap_or_else(cannot)
 }
 
 fn full_beats_others(run: &Run) -> Finding {
+    let average = |run: Vec<Option<f64>>| {
+        let phases = run.len() as f64;
+        let sum: f64 = run.into_iter().sum::<Option<f64>>()?;
+        (phases > 0.0).then_some(sum / phases)
+    };
     let what = "longest, averaged over the phases";
-    below_others(run, "full", &["none", "voluntary"], what, |kernel| {
-        kernel.average_longest()
-    })
+    let finding = below_others(run, "full", &["none", "voluntary"], what, average);
+    finding.unwrap_or_else(cannot)
 }
 
 /// Puts the published maximum, mean and standard deviation beside those of the run.
