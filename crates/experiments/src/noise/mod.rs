@@ -14,6 +14,8 @@ use tare_results::work::Work;
 use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds};
 use tare_wire::cpus::Cpus;
 
+pub use story::schema;
+
 use tare_lab::ExperimentError;
 use tare_lab::estimate::{limit_seconds, limit_seconds_under_load, under_load};
 use tare_lab::experiment::{Experiment, Place};

@@ -77,9 +77,9 @@ pub enum Sample {
         /// As with counts.
         factor: Option<f64>,
     },
-    /// A mean, with the standard deviation of the population where it is known.
+    /// A number that is not whole, for any figure but the standard deviation of the population, which may be known, too.
     Mean {
-        /// The mean.
+        /// The number.
         mean: f64,
         /// The standard deviation.
         sd: Option<f64>,
@@ -206,9 +206,8 @@ impl Sample {
             } => of_counts(figure, counts, *max, *factor),
             Self::Mean { mean, sd, factor } => {
                 let value = match figure {
-                    Figure::Mean => Some(*mean),
                     Figure::Sd => *sd,
-                    _ => None,
+                    _ => Some(*mean),
                 };
                 Some(Carried::number(value? * factor.unwrap_or(1.0)))
             }

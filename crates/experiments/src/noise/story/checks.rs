@@ -1,236 +1,222 @@
-//! Finds what bears on whether the figures may be believed.
+//! Finds what bears on whether the figures of noise may be believed.
 
 use std::collections::BTreeMap;
 
-use tare_results::MachineRecord;
-use tare_results::TscFrequency;
-use tare_results::model::{Cell, Program, Record, Unit};
-use tare_results::target::{Clock, Group};
+use tare_report::analysis::{Alarm, Run, Time, name_cells, name_some};
+use tare_report::cases::Case;
+use tare_report::format::Numbers;
+use tare_report::rows::Figure;
+use tare_report::words;
+use tare_results::model::{Cell, Labels, Record};
+use tare_results::target::Group;
 
-use super::Batch;
-use super::alarm::{Alarm, Coarse};
-use super::combine::CombinedFigures;
-use super::figures::Time;
-use super::summary::Combination;
-use crate::format::Numbers;
-use crate::wakeup::is_wakeup;
-use crate::words;
+use super::NAME;
+use super::panels::step;
 
-/// Is how many steps of the timer the shortest gap must have before its length is taken as known:
-/// with ten, one step is 10 % of it.
+const N: Numbers = Numbers::PLAIN;
+
+/// How many steps of the timer the shortest gap must have before its length is taken as known: with ten, one step is 10 %
+/// of it.
 const STEPS_OF_GAP: f64 = 10.0;
-
-/// Is the share of the median duration from which the timer's step is said to shape the
-/// distribution.
+/// The share of the median duration from which the timer's step is said to shape the distribution.
 const STEP_OF_MEDIAN: f64 = 0.02;
 
-/// Finds what bears on the figures of all cells and combinations, worst first.
-pub(super) fn find(
-    cells: &[(Cell, Option<TscFrequency>)],
-    woken: &[(Cell, Option<TscFrequency>)],
-    combinations: &[Combination],
-    machine: Option<&MachineRecord>,
-) -> Vec<Alarm> {
-    let batches: Vec<(&Cell, Batch<'_>)> = cells
-        .iter()
-        .filter_map(|(cell, _)| Some((cell, Batch::of(cell.outcome.record()?)?)))
-        .collect();
-    let measured: Vec<Measured<'_>> = cells
-        .iter()
-        .chain(woken)
-        .filter_map(|(cell, frequency)| {
-            let record = cell.outcome.record()?;
-            Some(Measured {
-                cell,
-                record,
-                program: record.program()?,
-                frequency: frequency.as_ref(),
-            })
+/// Finds what bears on the figures of all cases.
+pub(super) fn find(run: &Run) -> Vec<Alarm> {
+    let cases = Case::all(run, NAME);
+    let mut alarms = work_differs(&cases);
+    alarms.extend(list_full(
+        &cases,
+        "gap",
+        "Time lost, rate and longest gap include the others; percentiles, classes, \
+                                            period and pictures do not.",
+    ));
+    alarms.extend(list_full(
+        &cases,
+        "duration",
+        "All figures include the others, since they come from exact counts; over \
+                                                 time only the longest of each bin is drawn.",
+    ));
+    alarms.extend(coarse_gaps(&cases));
+    alarms.extend(coarse_spread(&cases));
+    alarms.extend(page_sizes(&cases, run));
+    let not_held = |cell: &&Cell| {
+        let program = cell.outcome.record().and_then(Record::program);
+        program.is_some_and(|program| {
+            !program.preparation.latency_held && program.agent.environment != "unikernel"
         })
-        .collect();
-    let mut alarms = work_differs(&batches);
-    let backwards = |m: &Measured<'_>| m.record.sets.iter().map(|head| head.backwards).sum::<u64>();
-    let samples = measured.iter().map(backwards).sum();
-    if samples > 0 {
-        alarms.push(Alarm::Backwards {
-            cells: which(&measured, &|m| backwards(m) > 0),
-            samples,
-        });
-    }
-    let mut emulated: Vec<String> = measured
+    };
+    let not_held = cases
         .iter()
-        .filter(|m| m.program.agent.emulated)
-        .map(|m| &m.cell.plan)
-        // What wake-ups are then is another alarm.
-        .filter(|plan| !is_wakeup(plan) || plan.target.clock == Clock::Host)
-        .map(|plan| plan.target.text.clone())
-        .collect();
-    emulated.sort();
-    emulated.dedup();
-    if !emulated.is_empty() {
-        alarms.push(Alarm::Emulated { targets: emulated });
-    }
-    for gaps in [true, false] {
-        let is_full =
-            |batch: &Batch<'_>| batch.head.kept < batch.head.seen && batch.is_gap() == gaps;
-        let full: Vec<_> = batches.iter().filter(|(_, b)| is_full(b)).collect();
-        if !full.is_empty() {
-            alarms.push(Alarm::ListFull {
-                cells: full.iter().map(|(cell, _)| cell.plan.id).collect(),
-                kept: full.iter().map(|(_, b)| b.head.kept).sum(),
-                seen: full.iter().map(|(_, b)| b.head.seen).sum(),
-                gaps,
-            });
-        }
-    }
-    alarms.extend(frequencies(&measured));
-    alarms.extend(coarse_gaps(combinations));
-    alarms.extend(coarse_spread(combinations));
-    alarms.extend(page_sizes(combinations, machine));
-    let not_locked = which(&measured, &|m| !m.program.preparation.locked);
-    if !not_locked.is_empty() {
-        alarms.push(Alarm::NotLocked { cells: not_locked });
-    }
-    let not_held = which(&measured, &|m| {
-        // Wake-ups from idle states have an alarm of their own.
-        !is_wakeup(&m.cell.plan)
-            && !m.program.preparation.latency_held
-            && m.program.agent.environment != "unikernel"
-    });
+        .flat_map(|case| case.cells.iter().copied())
+        .filter(not_held);
+    let not_held: Vec<u32> = not_held.map(|cell| cell.plan.id).collect();
     if !not_held.is_empty() {
-        alarms.push(Alarm::LatencyNotHeld { cells: not_held });
+        alarms.push(Alarm::note(
+            "idle-states-allowed",
+            format!(
+                "/dev/cpu_dma_latency was not held in {}, so cores next to the measured one could enter deep idle states and \
+                 change its turbo frequency. Run as root, or give access to that file.",
+                name_cells(&not_held)
+            ),
+        ));
     }
-    alarms.sort_by_key(|alarm| std::cmp::Reverse(alarm.severity()));
     alarms
 }
 
-/// A cell that was measured, whatever it measured.
-struct Measured<'a> {
-    cell: &'a Cell,
-    record: &'a Record,
-    program: &'a Program,
-    /// How its TSC's frequency is known; `None` if it is not.
-    frequency: Option<&'a TscFrequency>,
-}
-
-fn which(measured: &[Measured<'_>], is: &dyn Fn(&Measured<'_>) -> bool) -> Vec<u32> {
-    let found = measured.iter().filter(|m| is(m));
-    found.map(|m| m.cell.plan.id).collect()
-}
-
 /// Compares the work of all cells of the same workload and size.
-fn work_differs(batches: &[(&Cell, Batch<'_>)]) -> Vec<Alarm> {
+fn work_differs(cases: &[Case<'_>]) -> Vec<Alarm> {
     type Work = (u64, u64);
     let mut sizes: BTreeMap<(&str, u64), BTreeMap<Work, Vec<&str>>> = BTreeMap::new();
-    for (cell, batch) in batches {
-        if let Some(size) = cell.plan.size {
-            let work = (batch.result, batch.work);
-            let who = sizes.entry((&cell.plan.workload, size)).or_default();
-            let targets = who.entry(work).or_default();
-            if !targets.contains(&cell.plan.target.text.as_str()) {
-                targets.push(&cell.plan.target.text);
+    for case in cases {
+        let plan = case.plan;
+        let Some(size) = plan.size else { continue };
+        for record in case.records() {
+            let value = |measure| {
+                record
+                    .value(measure, &Labels::default())
+                    .unwrap_or_default() as u64
+            };
+            let work = (value("result"), value("work"));
+            let done = sizes.entry((&plan.workload, size)).or_default();
+            let targets = done.entry(work).or_default();
+            if !targets.contains(&plan.target.text.as_str()) {
+                targets.push(&plan.target.text);
             }
         }
     }
     let differing = sizes.into_iter().filter(|(_, done)| done.len() > 1);
-    differing
-        .map(|((workload, size), done)| Alarm::WorkDiffers {
-            what: format!("{workload} {size}"),
-            done: done
-                .into_iter()
-                .map(|((result, work), targets)| (targets.join(" and "), result, work))
-                .collect(),
-        })
-        .collect()
-}
-
-fn frequencies(measured: &[Measured<'_>]) -> Vec<Alarm> {
-    let mut alarms = Vec::new();
-    // What was measured in ns needs none.
-    let in_cycles = |m: &Measured<'_>| m.record.sets.iter().any(|head| head.unit == Unit::Cycles);
-    let unknown = which(measured, &|m| m.frequency.is_none() && in_cycles(m));
-    if !unknown.is_empty() {
-        alarms.push(Alarm::NoFrequency { cells: unknown });
-    }
-    let contradicted = which(measured, &|m| contradiction(m).is_some());
-    let mut texts = measured.iter().filter_map(contradiction);
-    if let Some(note) = texts.next() {
-        alarms.push(Alarm::Frequency {
-            cells: contradicted,
-            note,
+    let alarm = |((workload, size), done): (_, BTreeMap<Work, Vec<&str>>)| {
+        let said = done.iter().map(|((result, work), targets)| {
+            let who = targets.join(" and ");
+            format!(
+                "{who}: result {}, {} steps",
+                N.count(*result),
+                N.count(*work)
+            )
         });
+        Alarm::error(
+            "work-differs",
+            format!(
+                "The cells of {workload} {size} did not do the same work ({}). Their figures cannot be compared; one of the \
+                 programs is broken or of another version: build all of them anew and measure again.",
+                said.collect::<Vec<_>>().join("; ")
+            ),
+        )
+    };
+    differing.map(alarm).collect()
+}
+
+/// Finds cells whose list had no room for all gaps or delays.
+fn list_full(cases: &[Case<'_>], measure: &str, lost: &str) -> Option<Alarm> {
+    let (mut cells, mut kept, mut seen) = (Vec::new(), 0, 0);
+    for cell in cases.iter().flat_map(|case| &case.cells) {
+        let mut heads = cell
+            .outcome
+            .record()
+            .into_iter()
+            .flat_map(|record| record.sets_of(measure));
+        if let Some((_, head)) = heads.next().filter(|(_, head)| head.kept < head.seen) {
+            cells.push(cell.plan.id);
+            kept += head.kept;
+            seen += head.seen;
+        }
     }
-    alarms
+    (!cells.is_empty()).then(|| {
+        Alarm::warning(
+            "list-full",
+            format!(
+                "In {} the list of delays was full: {} of {} are listed. {lost} Raise --threshold or lower --repetitions to \
+                 have all of them listed.",
+                name_cells(&cells),
+                N.count(kept),
+                N.count(seen)
+            ),
+        )
+    })
 }
 
-fn contradiction(measured: &Measured<'_>) -> Option<String> {
-    let frequency = measured.frequency?;
-    let text = frequency.contradiction.as_ref()?;
-    Some(format!("{text}; {}", frequency.note))
+/// Returns the cases whose figure is too short for the step of their timer, with it: the shortest first.
+fn coarse<'c, 'a>(
+    cases: &'c [Case<'a>],
+    (measure, figure): (&str, Figure),
+    is: impl Fn(f64, f64) -> bool,
+) -> Option<(Vec<String>, String, String)> {
+    let cycles = |case: &'c Case<'a>| {
+        let row = case.row(measure, figure, &[])?;
+        let over = row.over.as_ref().ok()?;
+        let value = if figure == Figure::Max {
+            over.highest
+        } else {
+            over.estimate
+        };
+        let cycles = row.time(value).cycles;
+        is(cycles, step(case) as f64).then(|| (case, cycles, row.in_time(N, value)))
+    };
+    let mut coarse: Vec<_> = cases.iter().filter_map(cycles).collect();
+    coarse.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (worst, _, least) = coarse.first()?;
+    let step = words::step(N, Time::new(step(worst) as f64, worst.hz()));
+    let labels = coarse.iter().map(|(case, ..)| case.plan.label());
+    Some((labels.collect(), step, least.clone()))
 }
 
-/// Finds combinations of `gap` whose shortest gaps are only some steps long.
-fn coarse_gaps(combinations: &[Combination]) -> Option<Alarm> {
-    let coarse: Vec<(&Combination, Time)> = combinations
-        .iter()
-        .filter_map(|combination| match &combination.figures {
-            CombinedFigures::Gap(gap) => Some((combination, gap.threshold)),
-            CombinedFigures::Timed(_) => None,
-        })
-        .filter(|(c, threshold)| threshold.cycles < STEPS_OF_GAP * c.timer_step.cycles)
-        .collect();
-    coarse_timer(&coarse, Coarse::Gaps)
+/// Finds cases of `gap` whose shortest gaps are only some steps long.
+fn coarse_gaps(cases: &[Case<'_>]) -> Option<Alarm> {
+    let is = |threshold, step| threshold < STEPS_OF_GAP * step;
+    let (labels, step, threshold) = coarse(cases, ("threshold", Figure::Max), is)?;
+    Some(Alarm::warning(
+        "coarse-timer",
+        format!(
+            "The timer advances in steps of {step}, and gaps count from {threshold} on ({}): near that length one step \
+             decides whether there is a gap at all. Do not rely on how many are so short; raise --threshold.",
+            name_some(&labels)
+        ),
+    ))
 }
 
-/// Finds combinations of timed workloads whose distribution is only some steps wide.
-fn coarse_spread(combinations: &[Combination]) -> Option<Alarm> {
-    let coarse: Vec<(&Combination, Time)> = combinations
-        .iter()
-        .filter_map(|combination| match &combination.figures {
-            CombinedFigures::Timed(timed) => Some((combination, timed.raw.median.figure)),
-            CombinedFigures::Gap(_) => None,
-        })
-        .filter(|(c, median)| median.cycles * STEP_OF_MEDIAN < c.timer_step.cycles)
-        // A step of one cycle is as fine as the counter.
-        .filter(|(c, _)| c.timer_step.cycles > 1.0)
-        .collect();
-    coarse_timer(&coarse, Coarse::Spread)
+/// Finds cases of timed workloads whose distribution is only some steps wide. A step of one cycle is as fine as the counter.
+fn coarse_spread(cases: &[Case<'_>]) -> Option<Alarm> {
+    let is = |median, step| step > 1.0 && median * STEP_OF_MEDIAN < step;
+    let (labels, step, median) = coarse(cases, ("duration", Figure::MEDIAN), is)?;
+    Some(Alarm::warning(
+        "coarse-timer",
+        format!(
+            "The timer advances in steps of {step}, and {} takes only {median} in the median: how common durations spread is \
+             mostly the timer's doing. Means, shares of time and delays of many steps are not affected.",
+            name_some(&labels)
+        ),
+    ))
 }
 
 /// Says that `copy` meets pages of different sizes: the unikernel maps its buffers with large pages.
-fn page_sizes(combinations: &[Combination], machine: Option<&MachineRecord>) -> Option<Alarm> {
+fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Alarm> {
     let of = |is_large: bool| {
-        let mut targets: Vec<String> = combinations
-            .iter()
-            .filter(|c| c.workload == "copy" && (c.group == Group::Unikernel) == is_large)
-            .filter(|c| c.group != Group::Foreign)
-            .map(|c| c.target.clone())
+        let mut targets: Vec<String> = (cases.iter().map(|case| case.plan))
+            .filter(|plan| plan.workload == "copy" && plan.target.group != Group::Foreign)
+            .filter(|plan| (plan.target.group == Group::Unikernel) == is_large)
+            .map(|plan| plan.target.text.clone())
             .collect();
         targets.sort();
         targets.dedup();
         targets
     };
     let (large, small) = (of(true), of(false));
-    if large.is_empty() || small.is_empty() {
-        return None;
-    }
-    let setting = machine.map(|record| &record.machine.memory.transparent_hugepages);
-    Some(Alarm::PageSizes {
-        large,
-        small,
-        transparent: setting.and_then(|setting| setting.known().map(ToString::to_string)),
-    })
-}
-
-fn coarse_timer(coarse: &[(&Combination, Time)], against: fn(String) -> Coarse) -> Option<Alarm> {
-    // The worst is named.
-    let mut coarse = coarse.to_vec();
-    coarse.sort_by(|a, b| a.1.cycles.total_cmp(&b.1.cycles));
-    let (worst, least) = *coarse.first()?;
-    let step = worst.timer_step;
-    Some(Alarm::CoarseTimer {
-        labels: coarse.iter().map(|(c, _)| c.label.clone()).collect(),
-        step: words::step(Numbers::PLAIN, step),
-        against: against(words::time(Numbers::PLAIN, least, Some(step))),
+    let setting = run.machine.as_ref();
+    let setting = setting.and_then(|record| record.machine.memory.transparent_hugepages.known());
+    let transparent = setting.map_or_else(String::new, |setting| {
+        format!("; transparent huge pages on this machine: {setting}")
+    });
+    (!large.is_empty() && !small.is_empty()).then(|| {
+        Alarm::warning(
+            "page-sizes",
+            format!(
+                "The buffers of {} lie on pages of 2 MiB, those of {} on pages of 4 KiB unless their kernel gave huge \
+                 ones{transparent}: copy compares them under that difference, since more pages are more misses of the TLB. \
+                 Compare prime, or sizes that need few pages.",
+                name_some(&large),
+                name_some(&small)
+            ),
+        )
     })
 }

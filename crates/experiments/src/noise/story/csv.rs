@@ -1,74 +1,94 @@
-//! CSV with the columns of the studies: kot-2019's in one file for each target and workload, landolfi-2018's in one.
+//! CSV files with the columns of kot-2019, exactly and in its order, so that a script made for its data reads ours: one
+//! for each target and workload, with a line for each cell.
 //!
-//! The columns of noise are the study's, exactly and in its order, so a script made for its data reads ours.
-//! A figure that could not be seen in full is an empty field: the format has no room for "at least".
-//! So is the size of a class without delays.
+//! A figure that could not be seen in full is an empty field: the format has no room for "at least". So is the size of a
+//! class without delays.
 
 use std::collections::BTreeSet;
 
+use tare_report::rows::{CellData, counts};
 use tare_results::csv::table;
-use tare_results::model::{Cell, CellPlan};
 
-use crate::analysis::{Analysis, CellFigures, CellSummary, ClassFigure, Observed};
-use crate::wakeup;
+use super::measures::{Spin, classified};
 
-/// Is the first line.
-pub const HEADER: &str =
+const HEADER: &str =
     "limit-or-size,repetitions,mean,sd,countA,sizeA,countB,sizeB,countC,sizeC,countD,sizeD";
 
-/// Returns the files with their names. Those of noise have one row per cell, in running order.
-#[must_use]
-pub fn files(analysis: &Analysis) -> Vec<(String, String)> {
-    let mut files: Vec<(Key<'_>, Vec<Vec<String>>)> = Vec::new();
-    for (cell, figures) in analysis.cells().iter().zip(&analysis.summary().cells) {
-        let key = Key::of(cell);
-        let row = row(&cell.plan, figures);
-        match files.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, rows)) => rows.push(row),
-            None => files.push((key, vec![row])),
-        }
-    }
-    let mut taken = BTreeSet::new();
-    let wakeups = wakeup::csv::file(&analysis.summary().wakeups);
-    let wakeups = wakeups.map(|text| (wakeup::csv::FILE.to_owned(), text));
-    files
-        .into_iter()
-        .map(|(key, rows)| (key.file_name(&mut taken), table(HEADER, rows)))
-        .chain(wakeups)
-        .collect()
+/// Lines of files, by what their cells have in common.
+#[derive(Debug, Default)]
+pub(super) struct Files(Vec<(Key, Vec<Vec<String>>)>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    target: String,
+    workload: String,
+    load: String,
+    is_published: bool,
 }
 
-/// Is what the cells of one file have in common.
-#[derive(PartialEq, Eq)]
-struct Key<'a> {
-    target: &'a str,
-    workload: &'a str,
-    load: &'a str,
-    timing: &'a str,
-}
-
-impl<'a> Key<'a> {
-    fn of(cell: &'a Cell) -> Self {
-        let plan = &cell.plan;
-        Self {
-            target: &plan.target.text,
-            workload: &plan.workload,
-            load: &plan.load,
-            timing: &plan.timing,
+impl Files {
+    /// Adds the line of a cell.
+    pub fn add(&mut self, data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<(), String> {
+        let plan = data.plan();
+        let key = Key {
+            target: plan.target.text.clone(),
+            workload: plan.workload.clone(),
+            load: plan.load.clone(),
+            // A spin has no stamps around it.
+            is_published: plan.timing == "published" && spin.is_none(),
+        };
+        let line = line(data, spin)?;
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, lines)) => lines.push(line),
+            None => self.0.push((key, vec![line])),
         }
+        Ok(())
     }
 
+    /// Returns the files with their names.
+    pub fn written(&self) -> Vec<(String, String)> {
+        let mut taken = BTreeSet::new();
+        let files = self.0.iter();
+        files
+            .map(|(key, lines)| (key.file_name(&mut taken), table(HEADER, lines.clone())))
+            .collect()
+    }
+}
+
+fn line(data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<Vec<String>, String> {
+    let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());
+    let size = data.plan().size;
+    let size = size.map_or_else(String::new, |size| size.to_string());
+    let mut fields = match (spin, data.sets("duration").next()) {
+        (Some(spin), _) => {
+            let (mean, sd) = spin.iteration()?;
+            vec![size, spin.head.n.to_string(), mean.to_string(), text(sd)]
+        }
+        (None, Some((_, set))) => {
+            let counts = counts(set)?;
+            let (mean, sd) = (counts.mean(), counts.population_sd());
+            vec![size, counts.total().to_string(), text(mean), text(sd)]
+        }
+        (None, None) => return Err("its record has no samples of noise".to_owned()),
+    };
+    for (_, tally) in classified(data)? {
+        fields.push(tally.map_or_else(String::new, |tally| tally.count.to_string()));
+        fields.push(text(tally.and_then(|tally| tally.mean_cycles())));
+    }
+    Ok(fields)
+}
+
+impl Key {
     /// Returns `noise-<target>-<workload>.csv`, with load and timing if they are not the usual ones.
     fn file_name(&self, taken: &mut BTreeSet<String>) -> String {
-        let mut name = format!("noise-{}-{}", plain(self.target), plain(self.workload));
+        let mut name = format!("noise-{}-{}", plain(&self.target), plain(&self.workload));
         if self.load != "idle" {
-            name.push_str(&format!("-{}", plain(self.load)));
+            name.push_str(&format!("-{}", plain(&self.load)));
         }
-        // A spin has no stamps around it.
-        if self.timing == "published" && self.workload != "gap" {
+        if self.is_published {
             name.push_str("-published");
         }
-        // Targets may differ only in characters that a file name cannot have.
+        // Targets may differ only in characters that a file name can't have.
         let mut unique = name.clone();
         let mut number = 2;
         while !taken.insert(unique.clone()) {
@@ -82,50 +102,9 @@ impl<'a> Key<'a> {
 /// Replaces what a file name had better not contain.
 fn plain(name: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let replaced: String = name
-        .chars()
-        .map(|c| if keep(c) { c } else { '-' })
-        .collect();
+    let replaced = name.chars().map(|c| if keep(c) { c } else { '-' });
+    let replaced: String = replaced.collect();
     replaced.trim_start_matches('.').to_owned()
-}
-
-fn row(plan: &CellPlan, cell: &CellSummary) -> Vec<String> {
-    let (repetitions, mean, sd, classes) = match &cell.figures {
-        CellFigures::Timed(timed) => (
-            timed.repetitions,
-            timed.raw.mean,
-            Some(timed.raw.sd),
-            &timed.classes,
-        ),
-        CellFigures::Gap(gap) => (gap.reads, gap.mean, gap.sd, &gap.classes),
-    };
-    let mut fields = vec![
-        plan.size.map(|size| size.to_string()).unwrap_or_default(),
-        repetitions.to_string(),
-        mean.cycles.to_string(),
-        sd.map(|sd| sd.cycles.to_string()).unwrap_or_default(),
-    ];
-    for class in classes {
-        fields.extend(class_fields(class));
-    }
-    fields
-}
-
-/// Returns count and size, both empty unless all of the class could be seen.
-fn class_fields(class: &ClassFigure) -> [String; 2] {
-    if class.observed != Observed::Fully {
-        return [String::new(), String::new()];
-    }
-    [
-        class
-            .count
-            .map(|count| count.to_string())
-            .unwrap_or_default(),
-        class
-            .mean
-            .map(|mean| mean.cycles.to_string())
-            .unwrap_or_default(),
-    ]
 }
 
 #[cfg(test)]
@@ -134,29 +113,23 @@ mod tests {
 
     #[test]
     fn file_names_are_plain_and_unique() {
-        let key = |target, load, timing| Key {
-            target,
-            workload: "prime",
-            load,
-            timing,
-        };
         let mut taken = BTreeSet::new();
-        let mut name = |key: Key<'_>| key.file_name(&mut taken);
-        assert_eq!(
-            name(key("process", "idle", "fenced")),
-            "noise-process-prime.csv"
-        );
-        assert_eq!(
-            name(key("linux,a=b", "idle", "fenced")),
-            "noise-linux-a-b-prime.csv"
-        );
-        assert_eq!(
-            name(key("linux,a:b", "idle", "fenced")),
-            "noise-linux-a-b-prime-2.csv"
-        );
-        assert_eq!(
-            name(key("../up", "dd", "published")),
-            "noise--up-prime-dd-published.csv"
-        );
+        let mut name = |target: &str, load: &str, is_published| {
+            let key = Key {
+                target: target.to_owned(),
+                workload: "prime".to_owned(),
+                load: load.to_owned(),
+                is_published,
+            };
+            key.file_name(&mut taken)
+        };
+        for (target, load, is_published, file) in [
+            ("process", "idle", false, "noise-process-prime.csv"),
+            ("linux,a=b", "idle", false, "noise-linux-a-b-prime.csv"),
+            ("linux,a:b", "idle", false, "noise-linux-a-b-prime-2.csv"),
+            ("../up", "dd", true, "noise--up-prime-dd-published.csv"),
+        ] {
+            assert_eq!(name(target, load, is_published), file);
+        }
     }
 }

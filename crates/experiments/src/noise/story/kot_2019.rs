@@ -3,31 +3,34 @@
 //! The study's unikernel ran on the bare machine. Here it may run in a guest, above another
 //! Linux: then a long delay may be that Linux's, and its absence is told, but not its presence.
 
+use std::cmp::Reverse;
+
+use tare_report::analysis::Run;
+use tare_report::cases::Case;
+use tare_report::claims::{
+    Claim, Comparison, Finding, Published, PublishedTable, cannot, not_reproduced, reproduced,
+};
+use tare_report::format::Numbers;
+use tare_report::rows::Figure;
+use tare_report::words;
 use tare_stats::STUDENT_RUNS;
 
-use super::evidence::{Measured, System};
-use super::{
-    Claim, Comparison, Evidence, Finding, Published, PublishedTable, cannot, not_reproduced,
-    reproduced,
-};
-use crate::analysis::{CombinedFigures, CombinedTimed};
-use crate::format::Numbers;
-use crate::words;
+use super::NAME;
+use super::verdict::Clock;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// Is the limit in cycles above which a delay is long.
-const LONG: u64 = 2_000;
-/// Is the lower end of the shortest class of delays, in cycles.
-const SHORT: u64 = 150;
-/// Is how many delays in a million repetitions are "a handful".
+/// The classes of delays above 2,000 cycles, and all of them, which begin at 150.
+const LONG: &[&str] = &["C", "D"];
+const ALL: &[&str] = &["A", "B", "C", "D"];
+/// How many delays in a million repetitions are "a handful".
 const HANDFUL: f64 = 10.0;
-/// Is how well a straight line must fit: the share of the variance that it explains.
+/// How well a straight line must fit: the share of the variance that it explains.
 const LINEAR: f64 = 0.99;
-/// Is the least number of sizes that a line is fitted to.
+/// The least number of sizes that a line is fitted to.
 const SIZES: usize = 4;
 
-/// Is the study.
+/// The study.
 pub(super) const STUDY: Published = Published {
     name: "kot-2019",
     question: "How much does the duration of very short work vary, and how often and how long is it \
@@ -57,24 +60,95 @@ pub(super) const STUDY: Published = Published {
         claim(
             "Under Linux, delays above 2,000 cycles cost about the same share of time for CPU work and \
              for memory work (taken as within a factor of 2).",
-            |evidence| ratio(evidence, 0.5, 2.0),
+            |run| ratio(run, 0.5, 2.0),
         ),
         claim(
             "Under Linux, delays above 2,000 cycles cost about three times the share for memory work \
              (taken as 2 to 4 times; the study says this, too).",
-            |evidence| ratio(evidence, 2.0, 4.0),
+            |run| ratio(run, 2.0, 4.0),
         ),
     ],
     tables: &[(
         "Figures of the text",
-        include_str!("../../../../studies/published/kot-2019.csv"),
+        include_str!("../../../../../studies/published/kot-2019.csv"),
     )],
     note: "Cycles are ticks of each machine's own TSC. The published ± is half of the interval at 90 % over single \
            samples; the one measured here is half of that over runs at 95 %.",
     compare,
 };
 
-const fn claim(text: &'static str, tell: fn(&Evidence<'_>) -> Finding) -> Claim {
+/// A kind of system, as the study compares them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum System {
+    Linux,
+    Unikernel,
+    UnikernelWithoutInterrupts,
+}
+
+impl System {
+    /// Names it in a sentence.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Linux => "Linux",
+            Self::Unikernel => "the unikernel with interrupts",
+            Self::UnikernelWithoutInterrupts => "the unikernel without interrupts",
+        }
+    }
+
+    /// Finds the kind by its name in the study's table.
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "linux" => Some(Self::Linux),
+            "unikernel" => Some(Self::Unikernel),
+            "unikernel-irq-off" => Some(Self::UnikernelWithoutInterrupts),
+            _ => None,
+        }
+    }
+
+    fn of(case: &Case<'_>) -> Option<Self> {
+        let without = case.plan.target.option("irq") == Some("off");
+        match case.program()?.agent.environment.as_str() {
+            "linux" => Some(Self::Linux),
+            "unikernel" if without => Some(Self::UnikernelWithoutInterrupts),
+            "unikernel" => Some(Self::Unikernel),
+            _ => None,
+        }
+    }
+}
+
+/// Returns what ran undisturbed on systems of these kinds.
+fn on<'a>(run: &'a Run, systems: &[System]) -> Vec<Case<'a>> {
+    let mut cases = Case::all(run, NAME);
+    cases.retain(|case| {
+        case.plan.load == "idle" && System::of(case).is_some_and(|kind| systems.contains(&kind))
+    });
+    cases
+}
+
+fn is_gap(case: &Case<'_>) -> bool {
+    case.plan.workload == "gap"
+}
+
+/// Returns how much stands behind the figures of a case, to choose between several of one kind: timed as published first,
+/// then by the number of repetitions.
+fn weight(case: &Case<'_>) -> (bool, u64) {
+    (case.plan.timing == "published", repetitions(case))
+}
+
+fn repetitions(case: &Case<'_>) -> u64 {
+    let heads = case.records().filter_map(|record| record.sets.first());
+    heads.map(|head| head.n).sum()
+}
+
+/// Adds up a number of all runs; `None` if a run does not have it.
+fn total(case: &Case<'_>, measure: &str, labels: &[(&str, &str)]) -> Option<u64> {
+    let row = case.row(measure, Figure::Total, labels)?;
+    let each = row.each.iter().map(|run| run.carried.value());
+    let all: Vec<f64> = each.collect::<Option<_>>()?;
+    (all.len() == case.cells.len()).then(|| all.iter().sum::<f64>() as u64)
+}
+
+const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
     Claim {
         text,
         experiment: "noise",
@@ -83,11 +157,11 @@ const fn claim(text: &'static str, tell: fn(&Evidence<'_>) -> Finding) -> Claim 
     }
 }
 
-fn only_linux(evidence: &Evidence<'_>) -> Finding {
+fn only_linux(run: &Run) -> Finding {
     let unikernels = [System::Unikernel, System::UnikernelWithoutInterrupts];
     let (linux, unikernel) = match (
-        delays(evidence, &[System::Linux], LONG),
-        delays(evidence, &unikernels, LONG),
+        delays(run, &[System::Linux], LONG),
+        delays(run, &unikernels, LONG),
     ) {
         (Ok(linux), Ok(unikernel)) => (linux, unikernel),
         (Err(why), _) | (_, Err(why)) => return cannot(why),
@@ -100,9 +174,9 @@ fn only_linux(evidence: &Evidence<'_>) -> Finding {
     }
 }
 
-fn short(evidence: &Evidence<'_>) -> Finding {
-    let above = |limit| delays(evidence, &[System::Unikernel], limit);
-    let (all, long) = match (above(SHORT), above(LONG)) {
+fn short(run: &Run) -> Finding {
+    let of = |classes| delays(run, &[System::Unikernel], classes);
+    let (all, long) = match (of(ALL), of(LONG)) {
         (Ok(all), Ok(long)) => (all, long),
         (Err(why), _) | (_, Err(why)) => return cannot(why),
     };
@@ -114,11 +188,12 @@ fn short(evidence: &Evidence<'_>) -> Finding {
     }
 }
 
-fn regular(evidence: &Evidence<'_>) -> Finding {
-    let all = evidence.on(&[System::Unikernel]);
-    let spins = all.iter().filter(|m| m.timed().is_none());
-    let (emulated, native): (Vec<&Measured<'_>>, Vec<_>) =
-        spins.partition(|m| m.combination.emulated);
+fn regular(run: &Run) -> Finding {
+    let all = on(run, &[System::Unikernel]);
+    let (emulated, native): (Vec<&Case<'_>>, Vec<_>) = all
+        .iter()
+        .filter(|case| is_gap(case))
+        .partition(|case| case.is_emulated());
     let Some(spin) = native.first() else {
         return cannot(if emulated.is_empty() {
             "the run has no gap on the unikernel with interrupts, which tells when it is delayed"
@@ -127,26 +202,23 @@ fn regular(evidence: &Evidence<'_>) -> Finding {
             by_emulator(System::Unikernel)
         });
     };
-    let CombinedFigures::Gap(gap) = &spin.combination.figures else {
-        return cannot("the run has no gap on the unikernel with interrupts");
-    };
-    match gap.period {
-        Some(period) => reproduced(format!(
+    match Clock::of(spin) {
+        Some(clock) => reproduced(format!(
             "{} of the gaps come every {} ({} of {} runs show it)",
-            N.percent(period.figure.share_of_gaps),
-            words::both(N, period.figure.period, None),
-            period.runs,
-            spin.combination.runs
+            N.percent(clock.share),
+            clock.every,
+            clock.runs,
+            spin.cells.len()
         )),
         None => not_reproduced(format!(
             "no period that chance could not explain is in {} gaps",
-            N.count(gap.gaps)
+            N.count(total(spin, "gaps", &[]).unwrap_or_default())
         )),
     }
 }
 
-fn practically_none(evidence: &Evidence<'_>) -> Finding {
-    let seen = match delays(evidence, &[System::UnikernelWithoutInterrupts], SHORT) {
+fn practically_none(run: &Run) -> Finding {
+    let seen = match delays(run, &[System::UnikernelWithoutInterrupts], ALL) {
         Ok(seen) => seen,
         Err(why) => return cannot(why),
     };
@@ -157,24 +229,26 @@ fn practically_none(evidence: &Evidence<'_>) -> Finding {
     }
 }
 
-fn linear(evidence: &Evidence<'_>) -> Finding {
-    const ALL: [System; 3] = [
+fn linear(run: &Run) -> Finding {
+    let systems = [
         System::Linux,
         System::Unikernel,
         System::UnikernelWithoutInterrupts,
     ];
+    let all = on(run, &systems);
     let (mut told, mut fits, mut left_out) = (Vec::new(), true, Vec::new());
-    for system in ALL {
-        let all = evidence.on(&[system]);
-        let mut targets: Vec<&str> = all.iter().map(|m| m.combination.target.as_str()).collect();
+    for system in systems {
+        let of_system = all.iter().filter(|case| System::of(case) == Some(system));
+        let mut targets: Vec<&str> = of_system
+            .map(|case| case.plan.target.text.as_str())
+            .collect();
         targets.sort_unstable();
         targets.dedup();
         for target in targets {
-            let sweep: Vec<&Measured<'_>> = all
-                .iter()
-                .filter(|m| m.combination.target == target && m.combination.workload == "prime")
-                .collect();
-            if sweep.iter().any(|m| m.combination.emulated) {
+            let is_of =
+                |case: &&Case<'_>| case.plan.target.text == target && case.plan.workload == "prime";
+            let sweep: Vec<&Case<'_>> = all.iter().filter(is_of).collect();
+            if sweep.iter().any(|case| case.is_emulated()) {
                 left_out.push(format!("{target} (executed by an emulator)"));
                 continue;
             }
@@ -206,32 +280,29 @@ fn linear(evidence: &Evidence<'_>) -> Finding {
 }
 
 /// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
-fn ratio(evidence: &Evidence<'_>, low: f64, high: f64) -> Finding {
-    let linux = evidence.on(&[System::Linux]);
-    let heaviest = |workload, size| {
-        let all = linux.iter().filter(|m| m.is(workload, size));
-        all.max_by_key(|m| m.weight())
+fn ratio(run: &Run, low: f64, high: f64) -> Finding {
+    let linux = on(run, &[System::Linux]);
+    let heaviest = |workload: &str, size| {
+        let all = linux.iter().filter(|case| is(case, workload, size));
+        all.max_by_key(|case| weight(case))
     };
     let (Some(prime), Some(copy)) = (heaviest("prime", 22), heaviest("copy", 100)) else {
         return cannot("the run has not both prime 22 and copy 100 under Linux");
     };
-    if prime.combination.emulated || copy.combination.emulated {
+    if prime.is_emulated() || copy.is_emulated() {
         return cannot(by_emulator(System::Linux));
     }
-    let share = |measured: &Measured<'_>| {
-        let shares = &measured.timed()?.shares;
-        let share = shares.iter().find(|share| share.above_cycles == LONG)?;
-        share.share
-    };
+    let above = [("above", "2000cycles")];
+    let share = |case: &Case<'_>| case.over("delayed", Figure::Share, &above).copied();
     let (Some(prime), Some(copy)) = (share(prime), share(copy)) else {
         return cannot("a share of time is missing");
     };
     let figures = format!(
         "prime 22 loses {}, copy 100 {}",
-        N.percent(prime.figure),
-        N.percent(copy.figure)
+        N.percent(prime.estimate),
+        N.percent(copy.estimate)
     );
-    let (Some(prime), Some(copy)) = (prime.interval, copy.interval) else {
+    let (Ok(prime), Ok(copy)) = (prime.interval, copy.interval) else {
         return cannot(format!(
             "{figures}; how sure that is takes at least {STUDENT_RUNS} runs"
         ));
@@ -256,7 +327,7 @@ fn ratio(evidence: &Evidence<'_>, low: f64, high: f64) -> Finding {
     }
 }
 
-/// Is what was seen of delays above a limit.
+/// What was seen of delays of some classes.
 struct Delays {
     count: u64,
     repetitions: u64,
@@ -295,16 +366,13 @@ impl std::fmt::Display for Delays {
     }
 }
 
-/// Counts the delays above a limit that bounds a class, over all timed work on systems of these
-/// kinds that a processor executed by itself; says why not if there is none.
-fn delays(evidence: &Evidence<'_>, systems: &[System], above: u64) -> Result<Delays, String> {
-    let all = evidence.on(systems);
-    let timed: Vec<(&Measured<'_>, &CombinedTimed)> = all
-        .iter()
-        .filter_map(|measured| Some((measured, measured.timed()?)))
-        .collect();
+/// Counts the delays of some classes, over all timed work on systems of these kinds that a processor executed by itself;
+/// says why not if there is none.
+fn delays(run: &Run, systems: &[System], classes: &[&str]) -> Result<Delays, String> {
+    let mut cases = on(run, systems);
+    cases.retain(|case| !is_gap(case));
     let named = systems[0];
-    if timed.is_empty() {
+    if cases.is_empty() {
         return Err(format!("the run has no prime or copy on {}", named.words()));
     }
     let mut delays = Delays {
@@ -312,13 +380,14 @@ fn delays(evidence: &Evidence<'_>, systems: &[System], above: u64) -> Result<Del
         repetitions: 0,
         is_guest: false,
     };
-    for (measured, timed) in timed.iter().filter(|(m, _)| !m.combination.emulated) {
-        let classes = timed.classes.iter().filter(|c| c.above_cycles >= above);
-        let counts: Option<Vec<u64>> = classes.map(|class| class.count).collect();
-        let counts = counts.ok_or("delays below the recording threshold were not seen")?;
-        delays.count += counts.iter().sum::<u64>();
-        delays.repetitions += timed.repetitions;
-        delays.is_guest |= measured.is_guest;
+    for case in cases.iter().filter(|case| !case.is_emulated()) {
+        for class in classes {
+            let count = total(case, "delays", &[("class", class)]);
+            delays.count += count.ok_or("delays below the recording threshold were not seen")?;
+        }
+        delays.repetitions += repetitions(case);
+        let program = case.program();
+        delays.is_guest |= program.is_some_and(|program| program.agent.accelerator.is_some());
     }
     if delays.repetitions == 0 {
         return Err(by_emulator(named));
@@ -334,21 +403,24 @@ fn by_emulator(system: System) -> String {
     )
 }
 
-/// Returns divisions and median cycles of each size of a sweep, from the heaviest of each. A mean
-/// would follow the few longest delays, which have nothing to do with the divisions.
-fn points(sweep: &[&Measured<'_>]) -> Vec<(f64, f64)> {
-    let mut sizes: Vec<u64> = sweep.iter().filter_map(|m| m.combination.size).collect();
+/// Returns divisions and median cycles of each size of a sweep, from the heaviest of each. A mean would follow the few
+/// longest delays, which have nothing to do with the divisions.
+fn points(sweep: &[&Case<'_>]) -> Vec<(f64, f64)> {
+    let mut sizes: Vec<u64> = sweep.iter().filter_map(|case| case.plan.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let points = sizes.iter().filter_map(|size| {
-        let of_size = sweep.iter().filter(|m| m.combination.size == Some(*size));
-        let timed = of_size.max_by_key(|m| m.weight())?.timed()?;
-        Some((timed.work as f64, timed.raw.median.figure.cycles))
+        let of_size = sweep.iter().filter(|case| case.plan.size == Some(*size));
+        let case = of_size.max_by_key(|case| weight(case))?;
+        let work = case.over("work", Figure::Value, &[])?;
+        let median = case.row("duration", Figure::MEDIAN, &[])?;
+        let typical = median.over.as_ref().ok()?.estimate;
+        Some((work.estimate, median.time(typical).cycles))
     });
     points.collect()
 }
 
-/// Is a straight line through points.
+/// A straight line through points.
 struct Line {
     slope: f64,
     r_squared: f64,
@@ -369,60 +441,51 @@ fn fit(points: &[(f64, f64)]) -> Option<Line> {
     })
 }
 
+/// Returns whether a case is of a workload of this size.
+fn is(case: &Case<'_>, workload: &str, size: u64) -> bool {
+    case.plan.workload == workload && case.plan.size == Some(size)
+}
+
 /// Puts the published means and shares beside those of the run.
-fn compare(evidence: &Evidence<'_>, tables: &[PublishedTable]) -> Vec<Comparison> {
+fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
-    for table in tables {
-        for row in &table.rows {
-            let field = |column| table.field(row, column);
-            let figure = match field("figure") {
-                "mean" => mean as fn(&CombinedTimed) -> String,
-                "delays-2000-6000" => class_c,
-                _ => continue,
-            };
-            let (Some(system), Ok(size)) = (
-                System::named(field("system")),
-                field("limit_or_size").parse::<u64>(),
-            ) else {
-                continue;
-            };
-            let workload = field("workload");
-            let what = match field("figure") {
-                "mean" => "mean duration",
-                _ => "repetitions delayed by 2,000 to 6,000 cycles",
-            };
-            let published = published(&field);
-            let what = format!("{what} of {workload} {size}, {}", system.words());
-            let all = evidence.on(&[system]);
-            let mut targets: Vec<&Measured<'_>> =
-                all.iter().filter(|m| m.is(workload, size)).collect();
-            targets.sort_by_key(|m| (m.combination.target.clone(), std::cmp::Reverse(m.weight())));
-            targets.dedup_by_key(|m| m.combination.target.clone());
-            if targets.is_empty() {
-                comparisons.push(Comparison {
-                    what: what.clone(),
-                    published: published.clone(),
-                    target: None,
-                    here: "not measured in this run".to_owned(),
-                });
-            }
-            for measured in targets {
-                let Some(timed) = measured.timed() else {
-                    continue;
-                };
-                let emulated = if measured.combination.emulated {
-                    " (emulated)"
-                } else {
-                    ""
-                };
-                comparisons.push(Comparison {
-                    what: what.clone(),
-                    published: published.clone(),
-                    target: Some(measured.combination.target.clone()),
-                    here: format!("{}{emulated}", figure(timed)),
-                });
-            }
+    for (table, row) in tables
+        .iter()
+        .flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+    {
+        let field = |column| table.field(row, column);
+        let (what, figure): (_, fn(&Case<'_>) -> String) = match field("figure") {
+            "mean" => ("mean duration", mean),
+            "delays-2000-6000" => ("repetitions delayed by 2,000 to 6,000 cycles", class_c),
+            _ => continue,
+        };
+        let size = field("limit_or_size").parse::<u64>();
+        let (Some(system), Ok(size)) = (System::named(field("system")), size) else {
+            continue;
+        };
+        let workload = field("workload");
+        let comparison = |target, here| Comparison {
+            what: format!("{what} of {workload} {size}, {}", system.words()),
+            published: published(&field),
+            target,
+            here,
+        };
+        let mut cases = on(run, &[system]);
+        cases.retain(|case| is(case, workload, size));
+        cases.sort_by_key(|case| (case.plan.target.text.clone(), Reverse(weight(case))));
+        cases.dedup_by_key(|case| &case.plan.target);
+        if cases.is_empty() {
+            comparisons.push(comparison(None, "not measured in this run".to_owned()));
         }
+        comparisons.extend(cases.iter().map(|case| {
+            let emulated = if case.is_emulated() {
+                " (emulated)"
+            } else {
+                ""
+            };
+            let here = format!("{}{emulated}", figure(case));
+            comparison(Some(case.plan.target.text.clone()), here)
+        }));
     }
     comparisons
 }
@@ -440,21 +503,22 @@ fn published<'a>(field: &dyn Fn(&'static str) -> &'a str) -> String {
     format!("{about}{}{interval} {}", field("value"), field("unit"))
 }
 
-fn mean(timed: &CombinedTimed) -> String {
-    let mean = &timed.raw.mean;
-    let figure = mean.interval.map_or_else(
-        || N.rounded(mean.figure.cycles),
-        |interval| N.plus_minus(interval.estimate, interval.half_width()),
+fn mean(case: &Case<'_>) -> String {
+    let row = case.row("duration", Figure::Mean, &[]);
+    let Some((row, over)) = row.and_then(|row| Some((row, row.over.as_ref().ok()?))) else {
+        return "not seen".to_owned();
+    };
+    let mean = row.time(over.estimate).cycles;
+    let figure = over.interval.map_or_else(
+        |_| N.rounded(mean),
+        |interval| N.plus_minus(mean, row.time(interval.high - interval.low).cycles / 2.0),
     );
     format!("{figure} cycles")
 }
 
-fn class_c(timed: &CombinedTimed) -> String {
-    let class = timed.classes.iter().find(|class| class.class == 'C');
-    match class.and_then(|class| class.count) {
-        Some(count) => N.percent(count as f64 / timed.repetitions.max(1) as f64),
-        None => "not seen".to_owned(),
-    }
+fn class_c(case: &Case<'_>) -> String {
+    let share = case.over("delays", Figure::Share, &[("class", "C")]);
+    share.map_or_else(|| "not seen".to_owned(), |share| N.percent(share.estimate))
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! What `noise` measures: time lost to interruptions, and how long short work takes.
+//!
+//! A figure that could not be seen in full is not there: shorter delays may not have been recorded, or the list was full.
 
 use tare_results::model::{Labels, SetHead, SetSamples};
-use tare_stats::{Counts, DelayClasses, DelayTally, Delays, Observed, Recording, StatsError};
+use tare_stats::{
+    Counts, DelayClasses, DelayTally, Delays, Gap, Period, PowerSums, Recording, StatsError, Trace,
+    Unkept,
+};
 
 use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 
@@ -53,12 +58,68 @@ pub(super) const MEASURES: &[Measure] = &[
         from: gap,
     },
     Measure {
+        id: "gap-class",
+        title: "gaps of a class",
+        unit: "",
+        better: Better::Less,
+        figures: &[Figure::Rate, Figure::Total],
+        from: gap_classes,
+    },
+    Measure {
+        id: "threshold",
+        title: "least length of a gap",
+        unit: "ns",
+        better: Better::Neither,
+        figures: &[Figure::Max],
+        from: threshold,
+    },
+    Measure {
         id: "quiet",
         title: "iteration without a gap",
         unit: "ns",
         better: Better::Less,
         figures: &[Figure::Mean],
         from: quiet,
+    },
+    Measure {
+        id: "iteration",
+        title: "iteration, gaps included",
+        unit: "ns",
+        better: Better::Less,
+        figures: &[Figure::Mean, Figure::Sd],
+        from: iteration,
+    },
+    Measure {
+        id: "period",
+        title: "time between the ticks of the strongest clock among the gaps",
+        unit: "ns",
+        better: Better::Neither,
+        figures: &[Figure::MEDIAN],
+        from: |data| clock(data, |period, ns| mean(period.period_cycles, ns)),
+    },
+    Measure {
+        id: "periodic",
+        title: "gaps that come at its ticks",
+        unit: "",
+        better: Better::Neither,
+        figures: &[Figure::Share],
+        from: |data| clock(data, |period, _| of_grid(period, period.share)),
+    },
+    Measure {
+        id: "ticks",
+        title: "its ticks at which a gap comes",
+        unit: "",
+        better: Better::Neither,
+        figures: &[Figure::Share],
+        from: |data| clock(data, |period, _| of_grid(period, period.present)),
+    },
+    Measure {
+        id: "tick",
+        title: "length of a gap at its ticks",
+        unit: "ns",
+        better: Better::Less,
+        figures: &[Figure::Mean],
+        from: |data| clock(data, |period, ns| mean(period.mean_length_cycles, ns)),
     },
     Measure {
         id: "duration",
@@ -77,6 +138,22 @@ pub(super) const MEASURES: &[Measure] = &[
         from: |data| durations(data, region),
     },
     Measure {
+        id: "step",
+        title: "net mean duration of an elementary step",
+        unit: "ns",
+        better: Better::Less,
+        figures: &[Figure::Mean],
+        from: step,
+    },
+    Measure {
+        id: "dead",
+        title: "time between two repetitions",
+        unit: "ns",
+        better: Better::Neither,
+        figures: &[Figure::Mean],
+        from: dead,
+    },
+    Measure {
         id: "delayed",
         title: "time in delays",
         unit: "ns",
@@ -86,11 +163,11 @@ pub(super) const MEASURES: &[Measure] = &[
     },
     Measure {
         id: "delays",
-        title: "delays of a class",
+        title: "repetitions delayed by a class",
         unit: "",
         better: Better::Less,
-        figures: &[Figure::Total],
-        from: |data| classes(data, |tally| Some(tally.count as f64)),
+        figures: &[Figure::Share, Figure::Total],
+        from: delays,
     },
     Measure {
         id: "delay",
@@ -98,7 +175,7 @@ pub(super) const MEASURES: &[Measure] = &[
         unit: "cycles",
         better: Better::Less,
         figures: &[Figure::Mean],
-        from: |data| classes(data, DelayTally::mean_cycles),
+        from: |data| classes(data, |tally| tally.mean_cycles().map(Sample::Number)),
     },
     Measure {
         id: "interrupts",
@@ -126,40 +203,110 @@ pub(super) const MEASURES: &[Measure] = &[
     },
 ];
 
+/// The number of gaps among which a clock is looked for. One that does not show among so many is none that matters, and
+/// the search takes a microsecond or two for each.
+const PERIOD_GAPS: usize = 50_000;
+
 /// A spin, and what its gaps took.
-struct Spin<'a> {
-    head: &'a SetHead,
+///
+/// With n iterations, wall time W, and gaps of length g₁ … g_m, an iteration without a gap takes q = (W − Σg) / (n − m),
+/// and Σ(g − q) is lost: every gap holds one iteration that would have happened anyway. Classes use the delay of kot-2019
+/// instead, g − W / n, so that they mean the same for every workload; with 20 ns per iteration the two differ by what the
+/// timer can't resolve.
+pub(super) struct Spin<'a> {
+    pub head: &'a SetHead,
     set: &'a SetSamples,
+    /// Lengths of the listed gaps.
+    pub listed: Counts,
     /// Sum of all gaps, listed or not.
     in_gaps: u64,
     /// Mean iteration without a gap, in cycles.
     quiet: f64,
 }
 
-impl Spin<'_> {
-    fn wall(&self) -> u64 {
-        self.head.last.wrapping_sub(self.head.first)
+impl<'a> Spin<'a> {
+    /// Takes the spin of a cell; `None` if it did something else.
+    pub fn of(data: &CellData<'a>) -> Result<Option<Self>, String> {
+        let Some((head, set)) = data.sets("gap").next() else {
+            return Ok(None);
+        };
+        let listed: u64 = set.events.iter().map(|gap| gap.value).sum();
+        let in_gaps = listed.saturating_add(head.unkept_sum);
+        let quiet = match head.n.saturating_sub(head.seen) {
+            0 => 0.0,
+            reads => head.length().saturating_sub(in_gaps) as f64 / reads as f64,
+        };
+        let listed = counts(set)?;
+        Ok((head.n > 0 && head.length() > 0).then_some(Self {
+            head,
+            set,
+            listed,
+            in_gaps,
+            quiet,
+        }))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.head.kept == self.head.seen
+    }
+
+    /// Returns its mean iteration, in cycles, and the standard deviation unless the list was full.
+    pub fn iteration(&self) -> Result<(f64, Option<f64>), String> {
+        let told = |error: StatsError| error.to_string();
+        let mean = self.head.length() as f64 / self.head.n as f64;
+        let Some(squares) = self.head.squares_below.filter(|_| self.is_complete()) else {
+            return Ok((mean, None));
+        };
+        let quiet = (
+            self.head.n - self.head.seen,
+            self.head.length() - self.in_gaps,
+        );
+        let sums = PowerSums::new(quiet.0, quiet.1.into(), squares.into()).map_err(told)?;
+        let mut gaps = self.listed.iter();
+        let sums = gaps.try_fold(sums, |sums, (length, count)| sums.with(length, count));
+        let moments = sums.map_err(told)?.moments();
+        Ok((mean, moments.map(|moments| moments.population_sd)))
+    }
+
+    /// Returns its gaps one by one, checked against each other.
+    pub fn trace(&self, most: usize) -> Result<Trace, String> {
+        let listed = self.set.events.iter().take(most);
+        let gaps = listed.map(|gap| Gap {
+            index: gap.index,
+            start: gap.at,
+            length: gap.value,
+        });
+        let spin = tare_stats::Spin {
+            iterations: self.head.n,
+            wall_cycles: self.head.length(),
+            typical_cycles: self.quiet,
+            unkept: Unkept {
+                count: self.head.seen.saturating_sub(self.set.events.len() as u64),
+                cycles: self.head.unkept_sum,
+                longest_cycles: self.head.unkept_max,
+            },
+        };
+        Trace::new(spin, gaps.collect()).map_err(|error| error.to_string())
+    }
+
+    /// Says what it recorded: at or above its threshold, as far as the list had room.
+    fn recording(&self) -> Recording {
+        Recording {
+            base_cycles: self.head.length() as f64 / self.head.n as f64,
+            smallest_recorded_cycles: self.head.threshold,
+            unkept: self.head.seen.saturating_sub(self.listed.total()),
+            execution_cycles: u128::from(self.head.length()),
+        }
     }
 }
 
-/// Returns the spin of a cell: with n iterations, wall time W and m gaps that sum up to G, an iteration without a gap
-/// takes (W − G) / (n − m).
-fn spin<'a>(data: &CellData<'a>) -> Option<Spin<'a>> {
-    let (head, set) = data.sets("gap").next()?;
-    let listed: u64 = set.events.iter().map(|gap| gap.value).sum();
-    let in_gaps = listed.saturating_add(head.unkept_sum);
-    let wall = head.last.wrapping_sub(head.first);
-    let reads = head.n.saturating_sub(head.seen);
-    let quiet = match reads {
-        0 => 0.0,
-        reads => wall.saturating_sub(in_gaps) as f64 / reads as f64,
-    };
-    (head.n > 0 && wall > 0).then_some(Spin {
-        head,
-        set,
-        in_gaps,
-        quiet,
-    })
+/// Takes one sample of a spin.
+fn spun(
+    data: &CellData<'_>,
+    of: impl FnOnce(&Spin<'_>) -> Result<Option<Sample>, String>,
+) -> Samples {
+    let sample = Spin::of(data)?.map(|spin| of(&spin)).transpose()?;
+    Ok(one(sample.flatten()))
 }
 
 fn one(sample: Option<Sample>) -> Vec<(Labels, Sample)> {
@@ -167,33 +314,77 @@ fn one(sample: Option<Sample>) -> Vec<(Labels, Sample)> {
     taken.into_iter().collect()
 }
 
+fn mean(mean: f64, factor: Option<f64>) -> Sample {
+    Sample::Mean {
+        mean,
+        sd: None,
+        factor,
+    }
+}
+
 fn lost(data: &CellData<'_>) -> Samples {
-    let lost = spin(data).map(|spin| {
+    spun(data, |spin| {
         let lost = spin.in_gaps as f64 - spin.quiet * spin.head.seen as f64;
-        Sample::Ratio(lost.max(0.0), spin.wall() as f64)
-    });
-    Ok(one(lost))
+        let wall = spin.head.length() as f64;
+        Ok(Some(Sample::Ratio(lost.max(0.0), wall)))
+    })
+}
+
+/// Returns for how long a set was measured; 0 where nothing tells the frequency of its TSC.
+fn seconds(data: &CellData<'_>, head: &SetHead) -> f64 {
+    let ns = data.ns(head).unwrap_or_default();
+    head.length() as f64 * ns / 1e9
 }
 
 fn gaps(data: &CellData<'_>) -> Samples {
-    let rate = spin(data).and_then(|spin| {
-        let seconds = spin.wall() as f64 * data.ns(spin.head)? / 1e9;
-        Some(Sample::Ratio(spin.head.seen as f64, seconds))
-    });
-    Ok(one(rate))
+    spun(data, |spin| {
+        let seconds = seconds(data, spin.head);
+        Ok(Some(Sample::Ratio(spin.head.seen as f64, seconds)))
+    })
 }
 
 fn gap(data: &CellData<'_>) -> Samples {
-    let Some(spin) = spin(data) else {
-        return Ok(Vec::new());
-    };
-    let listed = counts(spin.set)?;
-    Ok(one(Some(Sample::Counts(listed, data.ns(spin.head)))))
+    spun(data, |spin| {
+        let max = spin.listed.max().unwrap_or(0).max(spin.head.unkept_max);
+        Ok(Some(Sample::Listed {
+            counts: spin.listed.clone(),
+            max,
+            factor: data.ns(spin.head),
+        }))
+    })
+}
+
+fn threshold(data: &CellData<'_>) -> Samples {
+    spun(data, |spin| {
+        let only = Counts::from_samples(vec![spin.head.threshold]);
+        Ok(Some(Sample::Counts(only, data.ns(spin.head))))
+    })
 }
 
 fn quiet(data: &CellData<'_>) -> Samples {
-    let quiet = spin(data).and_then(|spin| Some(Sample::Number(spin.quiet * data.ns(spin.head)?)));
-    Ok(one(quiet))
+    spun(data, |spin| Ok(Some(mean(spin.quiet, data.ns(spin.head)))))
+}
+
+fn iteration(data: &CellData<'_>) -> Samples {
+    spun(data, |spin| {
+        let (mean, sd) = spin.iteration()?;
+        let factor = data.ns(spin.head);
+        Ok(Some(Sample::Mean { mean, sd, factor }))
+    })
+}
+
+/// Takes something of the strongest clock among the first gaps.
+fn clock(data: &CellData<'_>, of: fn(&Period, Option<f64>) -> Sample) -> Samples {
+    spun(data, |spin| {
+        let period = spin.trace(PERIOD_GAPS)?.period();
+        Ok(period.map(|period| of(&period, data.ns(spin.head))))
+    })
+}
+
+/// Makes a share of which the gaps on the grid are the part.
+fn of_grid(period: &Period, share: f64) -> Sample {
+    let part = period.on_grid as f64;
+    Sample::Ratio(part, part / share)
 }
 
 fn durations(data: &CellData<'_>, overhead: fn(&CellData<'_>) -> u64) -> Samples {
@@ -218,17 +409,34 @@ fn region(data: &CellData<'_>) -> u64 {
     })
 }
 
+fn step(data: &CellData<'_>) -> Samples {
+    let Some((head, set)) = data.sets("duration").next() else {
+        return Ok(Vec::new());
+    };
+    let net = counts(set)?.net(region(data)).mean();
+    let work = data.record.value("work", &Labels::default());
+    let each = net.zip(work.filter(|steps| *steps > 0.0));
+    Ok(one(each.map(|(net, work)| mean(net / work, data.ns(head)))))
+}
+
+fn dead(data: &CellData<'_>) -> Samples {
+    let Some((head, set)) = data.sets("duration").next() else {
+        return Ok(Vec::new());
+    };
+    let counts = counts(set)?;
+    let between = head.length() as f64 - counts.sum() as f64;
+    let each = between.max(0.0) / counts.total().max(1) as f64;
+    Ok(one(Some(mean(each, data.ns(head)))))
+}
+
 /// Calls `of` with the delays of a cell: of a timed workload all of them, of a spin those that were recorded.
 fn with_delays<T>(
     data: &CellData<'_>,
     of: impl FnOnce(&Delays<'_>) -> T,
 ) -> Result<Option<T>, String> {
-    let told = |error: StatsError| error.to_string();
-    if let Some(spin) = spin(data) {
-        let counts = counts(spin.set)?;
-        let recording = recording(&spin, &counts);
-        let delays = Delays::of_recording(&counts, recording).map_err(told)?;
-        return Ok(Some(of(&delays)));
+    if let Some(spin) = Spin::of(data)? {
+        let delays = Delays::of_recording(&spin.listed, spin.recording());
+        return Ok(Some(of(&delays.map_err(|error| error.to_string())?)));
     }
     let Some((_, set)) = data.sets("duration").next() else {
         return Ok(None);
@@ -237,51 +445,56 @@ fn with_delays<T>(
     Ok(Delays::of_run(&counts).map(|delays| of(&delays)))
 }
 
-/// Says what a spin recorded: at or above its threshold, as far as the list had room.
-fn recording(spin: &Spin<'_>, listed: &Counts) -> Recording {
-    Recording {
-        base_cycles: spin.wall() as f64 / spin.head.n as f64,
-        smallest_recorded_cycles: spin.head.threshold,
-        unkept: spin.head.seen.saturating_sub(listed.total()),
-        execution_cycles: u128::from(spin.wall()),
-    }
-}
-
 fn delayed(data: &CellData<'_>) -> Samples {
     let shares = with_delays(data, |delays| {
-        SHARE_LIMITS.map(|limit| (limit, delays.share_above(limit)))
+        SHARE_LIMITS.map(|limit| (limit, delays.share_above(limit).fully().copied()))
     })?;
-    let seen = shares
-        .into_iter()
-        .flatten()
-        .filter_map(|(limit, share)| match share {
-            Observed::Fully(share) => {
-                let labels = Labels::default().with("above", format!("{limit}cycles"));
-                // The whole is what makes the part this share.
-                let whole = share.delays.cycles / share.share;
-                let sample = match share.delays.count {
-                    0 => Sample::Ratio(0.0, 1.0),
-                    _ => Sample::Ratio(share.delays.cycles, whole),
-                };
-                Some((labels, sample))
-            }
-            Observed::Partly(..) | Observed::NotAtAll(_) => None,
-        });
+    let seen = shares.into_iter().flatten().filter_map(|(limit, share)| {
+        let labels = Labels::default().with("above", format!("{limit}cycles"));
+        let share = share?;
+        // The whole is what makes the part this share.
+        let sample = match share.delays.count {
+            0 => Sample::Ratio(0.0, 1.0),
+            _ => Sample::Ratio(share.delays.cycles, share.delays.cycles / share.share),
+        };
+        Some((labels, sample))
+    });
     Ok(seen.collect())
 }
 
-/// Takes one number of each class of delays that was seen in full.
-fn classes(data: &CellData<'_>, of: fn(&DelayTally) -> Option<f64>) -> Samples {
+/// Returns the delays of each class that was seen in full, `None` for another.
+pub(super) fn classified(data: &CellData<'_>) -> Result<Vec<(char, Option<DelayTally>)>, String> {
     let table = with_delays(data, |delays| delays.classify(&DelayClasses::kot_2019()))?;
-    let rows = table.iter().flat_map(|table| &table.rows);
-    let seen = rows.filter_map(|row| match &row.delays {
-        Observed::Fully(tally) => {
-            let labels = Labels::default().with("class", row.class.letter);
-            Some((labels, Sample::Number(of(tally)?)))
-        }
-        Observed::Partly(..) | Observed::NotAtAll(_) => None,
+    let rows = table.into_iter().flat_map(|table| table.rows);
+    let seen = rows.map(|row| (row.class.letter, row.delays.fully().copied()));
+    Ok(seen.collect())
+}
+
+/// Takes one sample of each class of delays that was seen in full.
+fn classes(data: &CellData<'_>, of: impl Fn(&DelayTally) -> Option<Sample>) -> Samples {
+    let seen = classified(data)?.into_iter().filter_map(|(letter, tally)| {
+        let labels = Labels::default().with("class", letter);
+        Some((labels, of(&tally?)?))
     });
     Ok(seen.collect())
+}
+
+fn delays(data: &CellData<'_>) -> Samples {
+    let Some((_, set)) = data.sets("duration").next() else {
+        return Ok(Vec::new());
+    };
+    let all = counts(set)?.total();
+    classes(data, |tally| Some(Sample::ratio(tally.count, all)))
+}
+
+fn gap_classes(data: &CellData<'_>) -> Samples {
+    let Some((head, _)) = data.sets("gap").next() else {
+        return Ok(Vec::new());
+    };
+    let seconds = seconds(data, head);
+    classes(data, |tally| {
+        Some(Sample::Ratio(tally.count as f64, seconds))
+    })
 }
 
 /// Takes what was counted beneath the measured code, from first to last stamp.
@@ -289,13 +502,12 @@ fn counters(data: &CellData<'_>) -> Samples {
     let Some((program, head)) = data.program().zip(data.record.sets.first()) else {
         return Ok(Vec::new());
     };
-    let wall = head.last.wrapping_sub(head.first) as f64;
-    let Some(seconds) = data.ns(head).map(|ns| wall * ns / 1e9) else {
-        return Ok(Vec::new());
-    };
     let counters = program.counters.iter().map(|counter| {
         let labels = Labels::default().with("counter", &counter.name);
-        (labels, Sample::Ratio(counter.count as f64, seconds))
+        (
+            labels,
+            Sample::Ratio(counter.count as f64, seconds(data, head)),
+        )
     });
     Ok(counters.collect())
 }

@@ -1,11 +1,41 @@
 //! How noise is shown.
 
+mod checks;
+mod collect;
+mod csv;
+mod kot_2019;
 mod measures;
+mod page;
+mod panels;
+mod split;
+mod tables;
+mod verdict;
 
-use tare_report::View;
-use tare_report::rows::Measure;
+use maud::{Markup, html};
+use serde_json::Value;
+use tare_report::analysis::{Alarm, Run};
+use tare_report::claims::Published;
+use tare_report::format::Numbers;
+use tare_report::html::{Detail, Section};
+use tare_report::rows::{self, CellData, Figure, Measure, Row};
+use tare_report::tables::{Line, Tabled};
+use tare_report::verdict::Verdict;
+use tare_report::{Collect, Story, View};
+use tare_results::model::{CellPlan, Plan};
 
 use super::{NAME, Noise};
+use collect::{Collector, Pictures};
+use panels::Panel;
+
+/// Returns the JSON schema of what it puts into `summary.json` beside rows: its part of `stories`.
+#[must_use]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(split::Attribution)
+}
+
+/// The label of the limit whose share of time in delays stands for a timed workload, and how it is said.
+const ABOVE: (&str, &str) = ("above", "400cycles");
+const ABOVE_WORDS: &str = "delays above 400 cycles";
 
 impl View for Noise {
     fn experiment(&self) -> &'static str {
@@ -15,4 +45,182 @@ impl View for Noise {
     fn measures(&self) -> &'static [Measure] {
         measures::MEASURES
     }
+
+    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+        Box::new(Collector::default())
+    }
+
+    fn live(&self, data: &CellData<'_>) -> Result<String, String> {
+        live(data)
+    }
+
+    fn studies(&self) -> &'static [&'static Published] {
+        &[&kot_2019::STUDY]
+    }
+}
+
+/// What a run tells of noise.
+#[derive(Debug)]
+struct Told {
+    pictures: Vec<(CellPlan, Pictures)>,
+    files: csv::Files,
+    split: split::Attribution,
+}
+
+impl Story for Told {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn tables(&self, run: &Run) -> Vec<Tabled> {
+        tables::all(run)
+    }
+
+    fn name(&self, run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+        tables::name(run, line)
+    }
+
+    fn sort(&self, lines: &mut [Line<'_>]) {
+        lines.sort_by_cached_key(tables::rank);
+    }
+
+    fn json(&self) -> Value {
+        serde_json::to_value(&self.split).unwrap_or_default()
+    }
+
+    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+        checks::find(run)
+    }
+
+    fn verdict(&self, run: &Run) -> Option<Verdict> {
+        verdict::of(run, &Panel::all(run, &self.pictures), &self.split)
+    }
+
+    fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {
+        page::first(&Panel::all(run, &self.pictures), *detail)
+    }
+
+    fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
+        let split = self.split.markup();
+        let split = split
+            .map(|tables| Section::new("attribution", "What the operating system adds", tables));
+        let panels = Panel::all(run, &self.pictures);
+        split
+            .into_iter()
+            .chain(page::sections(&panels, *detail))
+            .collect()
+    }
+
+    fn method(&self) -> Markup {
+        html! {
+            @if self.has("gap") {
+                p {
+                    b { "gap" } " reads the timer again and again on one pinned CPU and does nothing else. A difference of \
+                     two reads that reaches the threshold is a gap: something took the CPU. All others are quiet \
+                     iterations. Time lost is the sum over all gaps of length less a quiet iteration. Every gap is listed \
+                     with its moment; nothing is sampled."
+                }
+            }
+            @if self.has("prime") {
+                p {
+                    b { "prime" } " counts the primes below a limit by trial division, in registers only, and times every \
+                     repetition. No repetition touches memory, so what delays one is not a cache miss of its own."
+                }
+            }
+            @if self.has("copy") {
+                p {
+                    b { "copy" } " copies an array of 8-byte numbers, adds one to each element of the source, and times \
+                     every repetition. It meets what prime does not: caches and memory."
+                }
+            }
+            p {
+                "A delay is the duration of a repetition less the mean of its run, as in kot-2019; the share of time in \
+                 delays is their sum over the sum of all cycles. The classes were set for a TSC of 2.2 GHz; on another one \
+                 the same number of cycles is another time."
+            }
+        }
+    }
+
+    fn limits(&self) -> Vec<String> {
+        let mut limits = Vec::new();
+        if self.has("gap") {
+            limits.push(
+                "Gaps shorter than the threshold are in no figure of gap; they make quiet iterations longer.",
+            );
+            limits.push(
+                "A CPU that is slowed but not taken away (a busy SMT sibling, a lower frequency, a full memory bus) \
+                 lengthens iterations a little and makes no gaps.",
+            );
+        }
+        if self.has("prime") || self.has("copy") {
+            limits.push(
+                "What happens between the end of one repetition and the start of the next is not seen; the table of \
+                 durations says how long that is.",
+            );
+        }
+        limits.push(
+            "Who took the CPU is not observed: an interrupt, another task, the firmware (SMI) and a hypervisor look alike. \
+             That gaps come as often as a tick says no more than that.",
+        );
+        limits.push(
+            "One CPU was measured, awake and busy. Nothing here says how late a sleeping task is woken, or how other CPUs \
+             fare.",
+        );
+        limits.into_iter().map(str::to_owned).collect()
+    }
+
+    fn csv(&self, _run: &Run) -> Vec<(String, String)> {
+        self.files.written()
+    }
+}
+
+impl Told {
+    fn has(&self, workload: &str) -> bool {
+        let mut plans = self.pictures.iter().map(|(plan, _)| plan);
+        plans.any(|plan| plan.workload == workload)
+    }
+}
+
+/// Says in one short line what a cell has shown.
+fn live(data: &CellData<'_>) -> Result<String, String> {
+    const N: Numbers = Numbers::PLAIN;
+    let mut collector = rows::Collector::default();
+    collector.take(measures::MEASURES, data)?;
+    let rows = collector.finish();
+    let of = |measure: &str, figure: Figure| -> Option<(&Row, f64)> {
+        let is_of = |row: &&Row| {
+            let above = row.labels.get(ABOVE.0);
+            let is_shown = above.is_none_or(|limit| limit == ABOVE.1);
+            row.measure.id == measure && row.figure == figure && is_shown
+        };
+        let row = rows.0.iter().find(is_of)?;
+        Some((row, row.over.as_ref().ok()?.estimate))
+    };
+    if let Some((_, lost)) = of("lost", Figure::Share) {
+        let Some((longest, cycles)) = of("gap", Figure::Max) else {
+            let least = of("threshold", Figure::Max);
+            let least = least.map_or_else(String::new, |(row, least)| row.in_time(N, least));
+            return Ok(format!("no gap of {least} or longer"));
+        };
+        let often = match (of("gaps", Figure::Rate), of("gaps", Figure::Total)) {
+            (Some((_, rate)), _) => N.rate(rate),
+            (None, total) => format!("{} gaps", N.short(total.map_or(0.0, |(_, gaps)| gaps))),
+        };
+        let (lost, longest) = (N.percent(lost), longest.in_time(N, cycles));
+        return Ok(format!("{lost} lost, {often}, longest {longest}"));
+    }
+    let (Some((median, typical)), Some((max, longest))) =
+        (of("duration", Figure::MEDIAN), of("duration", Figure::Max))
+    else {
+        return Err("it measured nothing".to_owned());
+    };
+    let mut text = format!(
+        "median {}, longest {}",
+        median.both(N, typical),
+        max.in_time(N, longest)
+    );
+    if let Some((_, share)) = of("delayed", Figure::Share) {
+        text.push_str(&format!(", {} in delays > 400 cycles", N.percent(share)));
+    }
+    Ok(text)
 }

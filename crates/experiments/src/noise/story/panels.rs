@@ -1,192 +1,207 @@
-//! Which combinations belong into one picture: those that differ only in their target.
+//! Which cases belong into one picture: those that differ only in their target.
 //!
-//! Targets stand in the order of their groups. A picture overlays at most [`OVERLAID`] of them; with
-//! more, it is drawn several times with the same axes, a few groups in each.
+//! Targets stand in the order of their groups.
 
+use tare_report::analysis::Run;
+use tare_report::cases::Case;
+use tare_report::rows::{Figure, Row};
+use tare_results::model::CellPlan;
 use tare_results::target::Group;
+use tare_stats::OverRuns;
 
-use crate::analysis::{Combination, CombinedFigures};
+use super::collect::Pictures;
+use super::{ABOVE, NAME};
 
-/// Is the number of targets up to which each is named in sentences and headings.
-pub(crate) const MANY: usize = 4;
-
-/// Is how many targets are overlaid in one picture: as many as there are colours which everybody can
-/// tell apart.
-pub(crate) const OVERLAID: usize = 6;
-
-/// Holds combinations that differ only in their target, so that they can be compared.
+/// A case with what its pictures are drawn from.
 #[derive(Clone, Debug)]
-pub(crate) struct Panel<'a> {
-    /// The combinations with their places in the summary, in the order of their groups.
-    pub members: Vec<(usize, &'a Combination)>,
+pub(super) struct Member<'a> {
+    pub case: Case<'a>,
+    pub pictures: &'a Pictures,
 }
 
-/// Groups combinations, `gap` first, then by workload and size.
-pub(crate) fn panels(combinations: &[Combination]) -> Vec<Panel<'_>> {
-    let mut panels: Vec<Panel<'_>> = Vec::new();
-    for (place, combination) in combinations.iter().enumerate() {
-        match panels.iter_mut().find(|panel| panel.takes(combination)) {
-            Some(panel) => panel.members.push((place, combination)),
-            None => panels.push(Panel {
-                members: vec![(place, combination)],
-            }),
+/// Cases that differ only in their target, so that they can be compared; at least one.
+#[derive(Clone, Debug)]
+pub(super) struct Panel<'a> {
+    pub members: Vec<Member<'a>>,
+}
+
+/// A row that has a figure.
+pub(super) type Known<'a> = (&'a Row, &'a OverRuns);
+
+impl<'a> Member<'a> {
+    /// Returns the row of a figure if it has one.
+    pub fn known(
+        &self,
+        measure: &str,
+        figure: Figure,
+        labels: &[(&str, &str)],
+    ) -> Option<Known<'a>> {
+        let row = self.case.row(measure, figure, labels)?;
+        Some((row, row.over.as_ref().ok()?))
+    }
+
+    /// Returns the share of time that stands for it: lost to gaps, or in delays.
+    pub fn share(&self) -> Option<Known<'a>> {
+        match self.is_gap() {
+            true => self.known("lost", Figure::Share, &[]),
+            false => self.known("delayed", Figure::Share, &[ABOVE]),
         }
     }
-    // The order of the plan is drawn at random, and a target should have the same colour in every
-    // report.
-    for panel in &mut panels {
-        panel
-            .members
-            .sort_by_key(|(_, member)| (member.group, member.target.clone()));
+
+    /// Returns the longest of its gaps or repetitions.
+    pub fn longest(&self) -> Option<Known<'a>> {
+        let measure = if self.is_gap() { "gap" } else { "duration" };
+        self.known(measure, Figure::Max, &[])
     }
-    panels.sort_by_key(|panel| {
-        let first = panel.first();
-        (
-            rank(first),
-            first.workload.clone(),
-            first.load != "idle",
-            first.load.clone(),
-            first.size,
-        )
-    });
-    panels
+
+    pub fn is_gap(&self) -> bool {
+        self.case.plan.workload == "gap"
+    }
+
+    pub fn group(&self) -> Group {
+        self.case.plan.target.group
+    }
+
+    /// Returns the number of its runs.
+    pub fn runs(&self) -> usize {
+        self.case.cells.len()
+    }
+
+    /// Returns the time from first to last stamp of all its runs, in cycles.
+    pub fn wall(&self) -> f64 {
+        let heads = self.case.records().filter_map(|record| record.sets.first());
+        heads.map(|head| head.length() as f64).sum()
+    }
+
+    /// Returns the step of its timer in cycles, the largest of its cells.
+    pub fn step(&self) -> u64 {
+        step(&self.case)
+    }
 }
 
-/// Groups panels that differ only in their size, in the order in which they come.
-pub(crate) fn series<'p, 'a>(panels: &'p [Panel<'a>]) -> Vec<&'p [Panel<'a>]> {
-    panels
-        .chunk_by(|a, b| {
-            let (a, b) = (a.first(), b.first());
-            a.workload == b.workload && a.load == b.load && a.timing == b.timing
-        })
-        .collect()
+/// Returns the step of a timer in cycles, the largest of the cells.
+pub(super) fn step(case: &Case<'_>) -> u64 {
+    let programs = case.records().filter_map(|record| record.program());
+    let steps = programs.map(|program| program.calibration.step_cycles);
+    steps.max().unwrap_or(1)
 }
 
 impl<'a> Panel<'a> {
-    /// Returns the combination that stands for what all have in common.
-    pub fn first(&self) -> &'a Combination {
+    /// Groups the cases of a run, `gap` first, then by workload, load and size.
+    pub fn all(run: &'a Run, pictures: &'a [(CellPlan, Pictures)]) -> Vec<Self> {
+        let mut panels: Vec<Self> = Vec::new();
+        for case in Case::all(run, NAME) {
+            let Some((_, pictures)) = pictures.iter().find(|(plan, _)| plan.repeats(case.plan))
+            else {
+                continue;
+            };
+            let plan = case.plan;
+            let takes = |panel: &&mut Self| {
+                let first = panel.plan();
+                let is_alike = first.labels == plan.labels && first.load == plan.load;
+                // Cases that differ in something else (threshold, repetitions) stay apart.
+                let mut members = panel.members.iter();
+                is_alike && members.all(|member| member.case.plan.target != plan.target)
+            };
+            let known = panels.iter_mut().find(takes);
+            let member = Member { case, pictures };
+            match known {
+                Some(panel) => panel.members.push(member),
+                None => panels.push(Self {
+                    members: vec![member],
+                }),
+            }
+        }
+        panels.sort_by_cached_key(|panel| {
+            let plan = panel.plan();
+            let load = (plan.load != "idle", plan.load.clone());
+            (rank(&plan.workload), plan.timing.clone(), load, plan.size)
+        });
+        panels
+    }
+
+    /// Returns what stands for what all have in common.
+    pub fn plan(&self) -> &'a CellPlan {
         // A panel is made with its first member.
-        self.members[0].1
+        self.members[0].case.plan
     }
 
     /// Says whether it is about `gap`.
     pub fn is_gap(&self) -> bool {
-        matches!(self.first().figures, CombinedFigures::Gap(_))
+        self.members[0].is_gap()
     }
 
-    /// Names what the combinations have in common: `prime 22 under dd`.
+    /// Names what its members have in common: `prime 22 under dd`.
     pub fn title(&self) -> String {
-        title(self.first())
+        title(self.plan())
     }
 
     /// Returns the groups of its targets, each once.
     pub fn groups(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.members.iter().map(|(_, c)| c.group).collect();
+        let mut groups: Vec<Group> = self.members.iter().map(Member::group).collect();
         groups.dedup();
         groups
     }
 
-    /// Divides it into parts that can be overlaid in one picture: whole groups as far as they fit, and of
-    /// a group that does not fit, pieces of about equal size. A part is never empty.
-    pub fn parts(&self) -> Vec<Self> {
-        let mut parts: Vec<Self> = Vec::new();
-        for group in self.members.chunk_by(|a, b| a.1.group == b.1.group) {
-            let pieces = group.len().div_ceil(OVERLAID).max(1);
-            for piece in group.chunks(group.len().div_ceil(pieces).max(1)) {
-                match parts.last_mut() {
-                    Some(part) if part.members.len() + piece.len() <= OVERLAID => {
-                        part.members.extend_from_slice(piece);
-                    }
-                    _ => parts.push(Self {
-                        members: piece.to_vec(),
-                    }),
-                }
-            }
-        }
-        parts
+    /// Returns its members that a machine executed.
+    pub fn native(&self) -> impl Iterator<Item = &Member<'a>> {
+        let members = self.members.iter();
+        members.filter(|member| !member.case.is_emulated())
     }
 
-    /// Returns each target of several panels once, by the first combination that it has.
-    pub fn of_targets(panels: &[Self]) -> Self {
-        let mut members: Vec<(usize, &'a Combination)> = Vec::new();
-        for member in panels.iter().flat_map(|panel| &panel.members) {
-            if members.iter().all(|(_, c)| c.target != member.1.target) {
-                members.push(*member);
-            }
-        }
-        members.sort_by_key(|(_, c)| (c.group, c.target.clone()));
-        Self { members }
+    /// Returns the frequency of the TSC of all its targets; `None` if it is not known, or they differ so much that one axis
+    /// of time would be wrong for some.
+    pub fn hz(&self) -> Option<f64> {
+        const SAME: f64 = 1e-3;
+        let all: Option<Vec<f64>> = self.members.iter().map(|member| member.case.hz()).collect();
+        let all = all?;
+        let first = *all.first()?;
+        let same = |hz: &f64| (hz / first - 1.0).abs() <= SAME;
+        all.iter().all(same).then_some(first)
     }
 
-    /// Returns only the members of a part, by target.
-    pub fn restricted_to(&self, part: &Self) -> Self {
-        let is_in = |c: &Combination| part.members.iter().any(|(_, p)| p.target == c.target);
-        Self {
-            members: self
-                .members
-                .iter()
-                .filter(|(_, c)| is_in(c))
-                .copied()
-                .collect(),
-        }
-    }
-
-    /// Names the part of a whole by its groups: `Process, Containers`; `None` if it is the whole.
-    pub fn name_in(&self, whole: &Self) -> Option<String> {
-        if self.members.len() == whole.members.len() {
-            return None;
-        }
-        let names: Vec<String> = self.groups().iter().map(|g| g.name().to_owned()).collect();
-        Some(names.join(" · "))
-    }
-
-    fn takes(&self, other: &Combination) -> bool {
-        let first = self.first();
-        first.workload == other.workload
-            && first.size == other.size
-            && first.load == other.load
-            && first.timing == other.timing
-            // Combinations that differ in something else (threshold, repetitions) stay apart.
-            && self.members.iter().all(|(_, member)| member.target != other.target)
+    /// Returns the names of its targets.
+    pub fn names(&self) -> Vec<String> {
+        let members = self.members.iter();
+        members.map(|member| member.case.target()).collect()
     }
 }
 
-/// Returns a target's name, marked if an emulator executed the measured code.
-pub(crate) fn target_name(combination: &Combination) -> String {
-    if combination.emulated {
-        format!("{} (emulated)", combination.target)
-    } else {
-        combination.target.clone()
-    }
+/// Divides panels into those that differ only in their size.
+pub(super) fn series<'p, 'a>(panels: &'p [Panel<'a>]) -> Vec<&'p [Panel<'a>]> {
+    let same = |a: &Panel<'_>, b: &Panel<'_>| {
+        let (a, b) = (a.plan(), b.plan());
+        a.workload == b.workload && a.load == b.load && a.timing == b.timing
+    };
+    panels.chunk_by(same).collect()
 }
 
-/// Names what a combination has in common with those of other targets: `prime 22 under dd`.
-pub(crate) fn title(combination: &Combination) -> String {
-    let mut title = combination.workload.clone();
-    if let Some(size) = combination.size {
+/// Returns the place of a workload in reports.
+pub(super) fn rank(workload: &str) -> usize {
+    let order = ["gap", "prime", "copy"];
+    order
+        .iter()
+        .position(|known| *known == workload)
+        .unwrap_or(order.len())
+}
+
+/// Names what a case has in common with those of other targets: `prime 22 under dd`.
+pub(super) fn title(plan: &CellPlan) -> String {
+    let mut title = plan.workload.clone();
+    if let Some(size) = plan.size {
         title.push_str(&format!(" {size}"));
     }
-    title.push_str(&under(combination));
-    let is_gap = combination.figures.gap().is_some();
-    if combination.timing == "published" && !is_gap {
+    title.push_str(&under(&plan.load));
+    if plan.timing == "published" && plan.workload != "gap" {
         title.push_str(", published timing");
     }
     title
 }
 
 /// Names the load as the end of a sentence does: ` under dd`, nothing for `idle`.
-pub(crate) fn under(combination: &Combination) -> String {
-    match combination.load.as_str() {
+pub(super) fn under(load: &str) -> String {
+    match load {
         "idle" => String::new(),
         load => format!(" under {load}"),
-    }
-}
-
-fn rank(combination: &Combination) -> u8 {
-    match (&combination.figures, combination.workload.as_str()) {
-        (CombinedFigures::Gap(_), _) => 0,
-        (CombinedFigures::Timed(_), "prime") => 1,
-        (CombinedFigures::Timed(_), "copy") => 2,
-        (CombinedFigures::Timed(_), _) => 3,
     }
 }

@@ -1,72 +1,76 @@
 //! Raw samples, one after the other.
 
 use maud::Markup;
+use tare_report::analysis::Time;
+use tare_report::html::parts::{Figure, N, legend_of};
+use tare_report::svg::{Axis, COLOURS, Plot, Scale, Side, colour, scatter};
+use tare_report::words;
 
-use crate::analysis::Pictures;
-use crate::panels::Panel;
-use crate::svg::{Axis, Plot, Scale, Side, colour, scatter};
-use crate::words;
+use super::super::panels::{Member, Panel};
+use super::{MARKS, upright};
 
-use super::axes::{common_hz, upright_with};
-use super::parts::{Figure, N, View, legend};
-
-/// Is how far apart targets with the same durations are drawn, in pixels.
+/// How far apart targets with the same durations are drawn, in pixels.
 const APART: f64 = 3.4;
 
-/// Renders the raw samples from the middle of the first run; `None` if none were kept.
-pub(super) fn window(view: &View<'_>, pictures: &[Pictures]) -> Option<Markup> {
-    let panel = view.whole;
-    let windows_of = |panel: &Panel<'_>| -> Vec<_> {
-        let members = panel.members.iter();
-        members.map(|(place, _)| &pictures[*place].window).collect()
+/// Renders the raw samples from the middle of the first run; of more targets than colours, several times.
+pub(super) fn windows(panel: &Panel<'_>) -> Vec<Markup> {
+    let parts = panel.members.chunks(COLOURS);
+    parts.filter_map(|part| window(panel, part)).collect()
+}
+
+fn window(panel: &Panel<'_>, part: &[Member<'_>]) -> Option<Markup> {
+    let all = || {
+        panel
+            .members
+            .iter()
+            .flat_map(|member| &member.pictures.window)
     };
-    let whole = windows_of(panel);
-    let windows = windows_of(&view.part);
-    let all = || whole.iter().flat_map(|window| window.iter());
-    let low = all().map(|sample| sample.value).min()?;
-    let high = all().map(|sample| sample.value).max()?;
-    let length = windows.iter().map(|window| window.len()).max()?;
-    let title = panel.title();
-    let description = format!("{length} consecutive repetitions of {title}");
-    let mut plot = Plot::new(260.0, description).with_right_axis();
+    let (low, high) = (*all().min()?, *all().max()?);
+    let length = part
+        .iter()
+        .map(|member| member.pictures.window.len())
+        .max()?;
+    let title = format!("{}, {} in a row", panel.title(), N.count(length as u64));
+    let mut plot = Plot::new(260.0, title.clone()).with_right_axis();
     let scale = Scale::fitting(low as f64, high as f64, plot.upwards());
     let across = Scale::linear((0.0, length as f64), plot.across());
-    // Targets with the same durations would hide each other.
-    let shift = |series: usize| (series as f64 - (windows.len() - 1) as f64 / 2.0) * APART;
-    for (series, window) in windows.iter().enumerate() {
-        let dots = window.iter().enumerate().map(|(place, sample)| {
-            let y = scale.at(sample.value as f64) + shift(series);
-            (across.at(place as f64), y)
-        });
+    for (series, member) in part.iter().enumerate() {
+        // Targets with the same durations would hide each other.
+        let shift = (series as f64 - (part.len() - 1) as f64 / 2.0) * APART;
+        let samples = member.pictures.window.iter().enumerate();
+        let dots =
+            samples.map(|(at, value)| (across.at(at as f64), scale.at(*value as f64) + shift));
         let path = scatter(dots.collect(), usize::MAX);
         plot.path(&format!("dots fine {}", colour(series)), &path);
     }
-    // Marks between two steps of the timer would promise what it cannot show.
-    let steps = (high - low) as f64 / panel.first().timer_step.cycles.max(1.0);
-    upright_with(&mut plot, scale, common_hz(panel), steps as usize + 2);
+    let step = panel.members[0].step();
+    // Marks between two steps of the timer would promise what it can't show.
+    let marks = (high - low) / step.max(1) + 2;
+    upright(&mut plot, scale, panel.hz(), MARKS.min(marks as usize));
     let ticks = across.ticks(10);
-    let axis = Axis::new(Side::Bottom, across, "repetition", ticks, |v| N.tick(v));
-    plot.axis(axis);
+    plot.axis(Axis::new(Side::Bottom, across, "repetition", ticks, |v| {
+        N.tick(v)
+    }));
     let mut read = format!(
         "{} repetitions, one after the other, from the middle of the first run: every one is here.",
         N.count(length as u64)
     );
-    if windows.len() > 1 {
+    if part.len() > 1 {
         read.push_str(" Targets are drawn a little below each other, so that none hides another.");
     }
-    let step = panel.first().timer_step;
-    if step.cycles > 1.0 {
+    if step > 1 {
+        let step = words::step(N, Time::new(step as f64, panel.hz()));
         read.push_str(&format!(
-            " Rows are at least {} apart, which is the timer's step.",
-            words::step(N, step)
+            " Rows are at least {step} apart, which is the timer's step."
         ));
     }
+    let names = part.iter().enumerate();
     let figure = Figure {
-        title: view.title(&format!("{title}, {} in a row", N.count(length as u64))),
-        read: view.read(read),
-        legend: legend(&view.part),
+        title,
+        read,
+        legend: legend_of(names.map(|(place, member)| (colour(place), member.case.target()))),
         plot: &plot,
         table: None,
     };
-    Some(figure.render())
+    (length > 0).then(|| figure.render())
 }

@@ -1,0 +1,190 @@
+//! The pictures of the page.
+
+mod curves;
+mod runs;
+mod sweep;
+mod time;
+mod window;
+
+use maud::{Markup, html};
+use tare_report::html::overview::overview;
+use tare_report::html::parts::N;
+use tare_report::html::{Detail, Section};
+use tare_report::plain::MANY;
+use tare_report::rows::Row;
+use tare_report::svg::{Axis, Plot, Scale, Side};
+
+use super::ABOVE_WORDS;
+use super::panels::{Panel, series, under};
+
+/// Renders the picture that goes with the verdict.
+pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
+    let sizes = *series(panels).first()?;
+    match sizes {
+        [panel] if is_at_a_glance(panels, panel) => at_a_glance(panels, panel),
+        [panel] => time::over_time(panel, detail.bytes / 3),
+        _ => sweep::shares(sizes),
+    }
+}
+
+/// Renders a section for each workload: a single size in full, several sizes as a sweep with some in full.
+pub(super) fn sections(panels: &[Panel<'_>], detail: Detail) -> Vec<Section> {
+    let all = series(panels);
+    let pictures = panels
+        .len()
+        .clamp(1, all.len().max(1) * detail.pictures.max(1));
+    let bytes = detail.bytes * 2 / 3 / pictures;
+    let sections = all.iter().enumerate().map(|(place, sizes)| {
+        let plan = sizes[0].plan();
+        let (name, content) = match sizes {
+            [panel] => {
+                let is_glanced = is_at_a_glance(panels, panel);
+                // That of the first stands beside the verdict, and all loads of a workload have one in common.
+                let is_new = place > 0 && plan.load == first_load(panels, panel);
+                let glance = (is_glanced && is_new)
+                    .then(|| at_a_glance(panels, panel))
+                    .flatten();
+                let content = html! {
+                    @if let Some(picture) = glance { (picture) }
+                    (in_full(panel, place > 0 || is_glanced, detail, bytes))
+                };
+                (panel.title(), content)
+            }
+            sizes => {
+                let name = format!("{} by size{}", plan.workload, under(&plan.load));
+                (name, by_size(sizes, place == 0, detail, bytes))
+            }
+        };
+        Section::new(&format!("workload-{}", place + 1), &name, content)
+    });
+    sections.collect()
+}
+
+/// Returns whether a panel has too much to be laid over each other: many targets, or several loads.
+fn is_at_a_glance(panels: &[Panel<'_>], panel: &Panel<'_>) -> bool {
+    panel.members.len() > MANY || alike(panels, panel).count() > 1
+}
+
+/// Returns the panels that differ from one in their load at most.
+fn alike<'p, 'a>(
+    panels: &'p [Panel<'a>],
+    panel: &'p Panel<'a>,
+) -> impl Iterator<Item = &'p Panel<'a>> {
+    let labels = &panel.plan().labels;
+    panels
+        .iter()
+        .filter(move |other| other.plan().labels == *labels)
+}
+
+fn first_load<'a>(panels: &[Panel<'a>], panel: &Panel<'a>) -> &'a str {
+    let first = alike(panels, panel).next();
+    first.map_or("", |first| first.plan().load.as_str())
+}
+
+/// Renders the shares of all targets under all loads.
+fn at_a_glance(panels: &[Panel<'_>], panel: &Panel<'_>) -> Option<Markup> {
+    let members = alike(panels, panel).flat_map(|panel| &panel.members);
+    let rows: Vec<&Row> = members
+        .filter_map(|member| Some(member.share()?.0))
+        .collect();
+    let plan = panel.plan();
+    let size = plan
+        .size
+        .map_or_else(String::new, |size| format!(" {size}"));
+    let title = format!("{}{size} by target", plan.workload);
+    let time_in_delays = format!("time in {ABOVE_WORDS}");
+    let what = if panel.is_gap() {
+        "time lost"
+    } else {
+        &time_in_delays
+    };
+    overview(&rows, title, what)
+}
+
+fn by_size(sizes: &[Panel<'_>], is_first: bool, detail: Detail, bytes: usize) -> Markup {
+    let shown = spread_out(sizes.len(), detail.pictures);
+    let left_out = sizes.len() - shown.len();
+    html! {
+        @if !is_first { @if let Some(shares) = sweep::shares(sizes) { (shares) } }
+        @for picture in sweep::durations_and_classes(sizes) { (picture) }
+        h3 { "Each size" }
+        @if left_out > 0 {
+            p.note {
+                (N.count(left_out as u64)) " of " (N.count(sizes.len() as u64)) " sizes have no pictures of their own here, to \
+                 keep the page small; their figures are in the tables."
+            }
+        }
+        @for place in shown {
+            details.size {
+                summary { (sizes[place].title()) }
+                (in_full(&sizes[place], true, detail, bytes))
+            }
+        }
+    }
+}
+
+/// Chooses `shown` of `all` places, evenly and with both ends.
+fn spread_out(all: usize, shown: usize) -> Vec<usize> {
+    match shown {
+        _ if all <= shown => (0..all).collect(),
+        0 => Vec::new(),
+        1 => vec![0],
+        _ => (0..shown).map(|n| n * (all - 1) / (shown - 1)).collect(),
+    }
+}
+
+/// Renders all pictures of the cases that differ only in their target, that over time in about so many bytes.
+fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> Markup {
+    let mut pictures = Vec::new();
+    if with_time {
+        pictures.extend(time::over_time(panel, bytes));
+    }
+    match panel.is_gap() {
+        true => pictures.extend(curves::of_gaps(panel, detail.coarseness())),
+        false => {
+            pictures.extend(window::windows(panel));
+            pictures.extend(curves::histograms(panel, detail.coarseness()));
+        }
+    }
+    // Of many targets the overview shows how far the runs lie apart.
+    if panel.members.len() <= MANY {
+        pictures.extend(runs::by_run(panel));
+    }
+    let is_empty = panel
+        .members
+        .iter()
+        .all(|member| member.pictures.counts.is_empty());
+    html! {
+        @for picture in pictures { (picture) }
+        @if is_empty { p { "There was no gap at all, so there is nothing to draw." } }
+    }
+}
+
+/// Adds the vertical axes of a plot of durations, with at most about so many marks: cycles left, time right. Both are the
+/// same scale with marks at round figures of different units.
+fn upright(plot: &mut Plot, scale: Scale, hz: Option<f64>, marks: usize) {
+    let ticks = scale.ticks(marks);
+    plot.axis(Axis::new(Side::Left, scale, "cycles", ticks, |v| N.tick(v)));
+    if let Some(hz) = hz {
+        let unit = hz / 1e9;
+        let ticks = scale.ticks_in(unit, marks);
+        let label = |cycles| N.ns_tick(cycles / unit);
+        plot.axis(Axis::new(Side::Right, scale, "time", ticks, label));
+    }
+}
+
+/// Is about how many marks an upright axis has.
+const MARKS: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_of_many_sizes_are_shown_with_both_ends() {
+        assert_eq!(spread_out(3, 12), [0, 1, 2]);
+        assert_eq!(spread_out(10, 4), [0, 3, 6, 9]);
+        assert_eq!(spread_out(200, 2), [0, 199]);
+        assert_eq!(spread_out(200, 0), Vec::<usize>::new());
+    }
+}

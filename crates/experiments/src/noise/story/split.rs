@@ -1,0 +1,625 @@
+//! What is lost below any operating system, and what the operating system adds.
+//!
+//! A unikernel that does not take interrupts loses only what is taken from below it: by the firmware, by a hypervisor. A
+//! process on the same core loses that too, and besides what its operating system takes. The difference is the operating
+//! system's part.
+//!
+//! Blocks hold both, one soon after the other, so they are paired by block, and the interval is that of the mean difference
+//! over blocks by Student's t. Nothing is concluded from a difference whose interval holds 0 or lies below it.
+//!
+//! A unikernel that runs as a guest of this machine's own kernel has that kernel below it: its ticks and interrupts stop
+//! the guest too, for longer than they would stop a process, since each costs an exit. For a process the split then is a
+//! bound: *at most* so much is lost below any operating system, and the operating system adds *at least* the difference.
+//! For a Linux guest beside it the same lies below both, and the difference is what the guest's own kernel adds.
+
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_report::analysis::{Interval, Run};
+use tare_report::cases::Case;
+use tare_report::format::Numbers;
+use tare_report::html::parts::Table;
+use tare_report::rows::Figure;
+use tare_report::words::{self, NONE};
+use tare_results::model::{Cell, Labels, Program, Record};
+use tare_results::target::{Group, TargetSpec};
+use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
+
+use super::NAME;
+use super::panels::{rank, title};
+
+/// How the time that is lost divides, or why that can't be told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Attribution {
+    /// The splits, one for each load and target with an operating system.
+    splits: Vec<Split>,
+    /// Why there is none, where there might have been.
+    refused: Vec<Refused>,
+}
+
+/// What a target loses, divided into what is lost below any operating system and what its own adds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct Split {
+    /// The load as it is written on the command line.
+    load: String,
+    /// The workload with its size: `gap` where both targets have it.
+    workload: String,
+    /// The target with an operating system: `process`.
+    target: String,
+    /// The group that it belongs to.
+    group: Group,
+    /// The target without one: `unikernel,irq=off`.
+    reference: String,
+    /// Whether the kernel of this machine is below the reference but not below the target: then `below` is an upper bound,
+    /// and `difference` a lower one.
+    is_bound: bool,
+    /// The blocks that hold both.
+    blocks: Vec<u32>,
+    /// What is divided, a row of figures each; the first is the one that the verdict speaks of.
+    parts: Vec<Part>,
+}
+
+/// A figure, divided.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct Part {
+    /// What is measured, as in rows: `lost`.
+    measure: &'static str,
+    /// The figure of it: `share`, `rate`.
+    figure: String,
+    /// What else distinguishes the row: the class of delays, the limit.
+    labels: Labels,
+    /// Mean over the blocks on the target.
+    all: f64,
+    /// Mean over the blocks on the reference: what is lost below.
+    below: f64,
+    /// Mean over blocks of target less reference, with its interval at 95 % by itself; null with too few blocks, or if none
+    /// differs. It is a finding only if `finding` says so.
+    difference: Option<Interval>,
+    /// What the difference says.
+    finding: Finding,
+}
+
+/// What a difference tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Finding {
+    /// The whole interval lies above 0: the operating system adds that.
+    Added,
+    /// It does not: whether the operating system adds anything is not told.
+    NotDistinguishable,
+    /// There is no interval, since too few blocks hold both.
+    TooFewBlocks,
+}
+
+/// The reason why a split was refused.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct Refused {
+    /// The load as it is written on the command line; null if it concerns all.
+    load: Option<String>,
+    /// Why.
+    reason: Refusal,
+}
+
+/// A reason for which time lost is not divided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Refusal {
+    /// Not both targets were asked for.
+    NoPair,
+    /// Both were asked for, and no block has figures of both.
+    NotMeasured,
+    /// An emulator executed one of them.
+    Emulated {
+        /// Which.
+        target: String,
+    },
+    /// They did not run on the same CPU of this machine.
+    OtherCpu {
+        /// The one that did not run on the run's CPU.
+        target: String,
+        /// The CPU that it ran on; null if it was not pinned.
+        cpu: Option<u32>,
+        /// The run's CPU.
+        expected: u32,
+    },
+    /// One counts shorter gaps than the other.
+    Thresholds {
+        /// The lower threshold, in cycles.
+        low_cycles: u64,
+        /// The higher one.
+        high_cycles: u64,
+    },
+}
+
+/// The figures that are divided: of a spin, and of timed work.
+const OF_GAP: &[(&str, Figure, &[(&str, &str)])] = &[
+    ("lost", Figure::Share, &[]),
+    ("gaps", Figure::Rate, &[]),
+    ("gap-class", Figure::Rate, &[("class", "A")]),
+    ("gap-class", Figure::Rate, &[("class", "B")]),
+    ("gap-class", Figure::Rate, &[("class", "C")]),
+    ("gap-class", Figure::Rate, &[("class", "D")]),
+];
+const OF_TIMED: &[(&str, Figure, &[(&str, &str)])] = &[
+    ("delayed", Figure::Share, &[("above", "400cycles")]),
+    ("delayed", Figure::Share, &[("above", "2000cycles")]),
+    ("delays", Figure::Share, &[("class", "A")]),
+    ("delays", Figure::Share, &[("class", "B")]),
+    ("delays", Figure::Share, &[("class", "C")]),
+    ("delays", Figure::Share, &[("class", "D")]),
+];
+
+fn is_process(target: &TargetSpec) -> bool {
+    target.group == Group::Process
+}
+
+/// Says whether a target loses only what is taken from below any operating system.
+fn is_reference(target: &TargetSpec) -> bool {
+    target.group == Group::Unikernel && target.option("irq") == Some("off")
+}
+
+/// Says whether the time that a target loses is divided. A load inside of a guest disturbs something else than one beside
+/// the reference.
+fn is_divided(target: &TargetSpec, load: &str) -> bool {
+    is_process(target) || target.group.is_linux_guest() && load == "idle"
+}
+
+impl Attribution {
+    /// Divides what was lost, for each load by the first workload that both targets have.
+    pub(super) fn of(run: &Run) -> Self {
+        let mut found = Self::default();
+        let planned = || run.plan.cells.iter().filter(|cell| cell.experiment == NAME);
+        let asked = |is: fn(&TargetSpec) -> bool| planned().any(|cell| is(&cell.target));
+        if !asked(is_process) || !asked(is_reference) {
+            found.refuse(None, Refusal::NoPair);
+        }
+        let mut cases = Case::all(run, NAME);
+        cases.sort_by_cached_key(|case| (rank(&case.plan.workload), case.plan.size));
+        let mut loads: Vec<&str> = Vec::new();
+        for cell in planned() {
+            if !loads.contains(&cell.load.as_str()) {
+                loads.push(&cell.load);
+            }
+        }
+        loads.sort_by_key(|load| *load != "idle");
+        for load in loads {
+            let is_asked = |is: fn(&TargetSpec) -> bool| {
+                planned().any(|cell| cell.load == load && is(&cell.target))
+            };
+            if !is_asked(is_reference) {
+                continue;
+            }
+            let under: Vec<&Case<'_>> = cases.iter().filter(|c| c.plan.load == load).collect();
+            let process = found.divide(load, &under);
+            if is_asked(is_process) && !process {
+                found.refuse(Some(load), Refusal::NotMeasured);
+            }
+        }
+        found
+    }
+
+    /// Divides what each target lost under one load; says whether a process is among them.
+    fn divide(&mut self, load: &str, cases: &[&Case<'_>]) -> bool {
+        let mut targets: Vec<&TargetSpec> = Vec::new();
+        for case in cases {
+            let target = &case.plan.target;
+            if !targets.contains(&target) && is_divided(target, load) {
+                targets.push(target);
+            }
+        }
+        targets.sort_by_key(|target| (target.group, &target.text));
+        for target in &targets {
+            let mut pairs = cases.iter().filter_map(|measured| {
+                // A reference that was not emulated if there is one, then the plainest.
+                let references = cases.iter().filter(|case| {
+                    is_reference(&case.plan.target) && case.plan.labels == measured.plan.labels
+                });
+                let plainest =
+                    |case: &&&Case<'_>| (case.is_emulated(), case.plan.target.text.len());
+                let reference = references.min_by_key(plainest)?;
+                (measured.plan.target == **target).then_some((measured, reference))
+            });
+            let split = match pairs.next() {
+                Some((measured, reference)) => split(measured, reference),
+                None => Err(Refusal::NotMeasured),
+            };
+            match split {
+                Ok(split) => self.splits.push(split),
+                // What a guest can't be compared with is no news beside the process.
+                Err(reason) if is_process(target) => self.refuse(Some(load), reason),
+                Err(_) => {}
+            }
+        }
+        targets.into_iter().any(is_process)
+    }
+
+    fn refuse(&mut self, load: Option<&str>, reason: Refusal) {
+        let load = load.map(str::to_owned);
+        let refused = Refused { load, reason };
+        if !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+    }
+}
+
+fn program(cell: &Cell) -> Option<&Program> {
+    cell.outcome.record().and_then(Record::program)
+}
+
+fn accelerator(cell: &Cell) -> Option<&str> {
+    program(cell)?.agent.accelerator.as_deref()
+}
+
+fn split(target: &Case<'_>, reference: &Case<'_>) -> Result<Split, Refusal> {
+    for case in [reference, target] {
+        if case.is_emulated() {
+            let target = case.plan.target.text.clone();
+            return Err(Refusal::Emulated { target });
+        }
+    }
+    let firsts = target.cells.iter().copied();
+    let pairs = firsts.filter_map(|first| {
+        let mut seconds = reference.cells.iter().copied();
+        let second = seconds.find(|second| second.plan.block == first.plan.block)?;
+        Some((first, second))
+    });
+    let mut pairs: Vec<(&Cell, &Cell)> = pairs.collect();
+    pairs.sort_by_key(|(first, _)| first.plan.block);
+    let (first, second) = pairs.first().ok_or(Refusal::NotMeasured)?;
+    let below = accelerator(second);
+    let is_guest = target.plan.target.group.is_guest();
+    if is_guest && accelerator(first) != below {
+        return Err(Refusal::NotMeasured);
+    }
+    for (first, second) in &pairs {
+        same_cpu(first, target.run.plan.cpu)?;
+        same_cpu(second, target.run.plan.cpu)?;
+        same_threshold(first, second)?;
+    }
+    let figures = match target.plan.workload.as_str() {
+        "gap" => OF_GAP,
+        _ => OF_TIMED,
+    };
+    let figures = figures.iter();
+    Ok(Split {
+        load: target.plan.load.clone(),
+        workload: title(target.plan),
+        target: target.plan.target.text.clone(),
+        group: target.plan.target.group,
+        reference: reference.plan.target.text.clone(),
+        is_bound: below.is_some() && !is_guest,
+        blocks: pairs.iter().map(|(first, _)| first.plan.block).collect(),
+        parts: figures
+            .filter_map(|(measure, figure, labels)| {
+                part((target, reference), &pairs, measure, *figure, labels)
+            })
+            .collect(),
+    })
+}
+
+/// Checks that a cell ran on the run's CPU. The CPU that a guest names is its own; the one that executes it was pinned
+/// before it ran.
+fn same_cpu(cell: &Cell, expected: u32) -> Result<(), Refusal> {
+    let here = program(cell).filter(|program| program.agent.accelerator.is_none());
+    match here.map(|program| program.preparation.cpu) {
+        Some(cpu) if cpu != Some(expected) => Err(Refusal::OtherCpu {
+            target: cell.plan.target.text.clone(),
+            cpu,
+            expected,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that two cells of `gap` count gaps from the same length on. Each converts the same duration by its own reading of
+/// the TSC's frequency.
+fn same_threshold(first: &Cell, second: &Cell) -> Result<(), Refusal> {
+    const SAME: f64 = 1.01;
+    let of = |cell: &Cell| Some(cell.outcome.record()?.sets_of("gap").next()?.1.threshold);
+    let (Some(a), Some(b)) = (of(first), of(second)) else {
+        return Ok(());
+    };
+    let (low_cycles, high_cycles) = (a.min(b), a.max(b));
+    match high_cycles as f64 <= low_cycles as f64 * SAME {
+        true => Ok(()),
+        false => Err(Refusal::Thresholds {
+            low_cycles,
+            high_cycles,
+        }),
+    }
+}
+
+/// Divides a figure that all blocks have on both targets.
+fn part(
+    (target, reference): (&Case<'_>, &Case<'_>),
+    pairs: &[(&Cell, &Cell)],
+    measure: &'static str,
+    figure: Figure,
+    labels: &[(&str, &str)],
+) -> Option<Part> {
+    let (all, below) = (
+        target.row(measure, figure, labels)?,
+        reference.row(measure, figure, labels)?,
+    );
+    let value = |row: &tare_report::rows::Row, cell: &Cell| {
+        let mut each = row.each.iter();
+        each.find(|run| run.cell == cell.plan.id)?.carried.value()
+    };
+    let both = pairs.iter();
+    let both = both.map(|(first, second)| Some((value(all, first)?, value(below, second)?)));
+    let both: Vec<(f64, f64)> = both.collect::<Option<_>>()?;
+    let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
+    let differences: Vec<f64> = both.iter().map(|(all, below)| all - below).collect();
+    let difference = over_runs(Kind::Mean, &differences, Level::P95)
+        .ok()?
+        .interval;
+    let labels = labels.iter();
+    Some(Part {
+        measure,
+        figure: figure.to_string(),
+        labels: labels.fold(Labels::default(), |all, (key, value)| all.with(key, value)),
+        all: mean(|both| both.0),
+        below: mean(|both| both.1),
+        difference: difference.as_ref().ok().map(Interval::of),
+        finding: match &difference {
+            Ok(interval) if interval.low > 0.0 => Finding::Added,
+            Ok(_) | Err(NoInterval::Alike { .. }) => Finding::NotDistinguishable,
+            Err(NoInterval::TooFew { .. }) => Finding::TooFewBlocks,
+        },
+    })
+}
+
+impl Attribution {
+    /// Says how the time lost divides, or why that can't be told. Guests are left to the table, unless they are all there is.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let processes = self.splits.iter().filter(|split| split.target == "process");
+        let mut told: Vec<String> = processes
+            .enumerate()
+            .filter_map(|(place, split)| split.sentence(place == 0))
+            .collect();
+        if told.is_empty() {
+            told.extend(self.splits.first().and_then(|split| split.sentence(true)));
+        }
+        told.extend(self.refused.iter().map(Refused::sentence));
+        told
+    }
+
+    /// Renders the tables of all splits; `None` if there are none.
+    pub(super) fn markup(&self) -> Option<Markup> {
+        let (guests, own): (Vec<&Split>, Vec<&Split>) =
+            self.splits.iter().partition(|split| split.group.is_guest());
+        let mut of_guests = Table::new([
+            "target",
+            "",
+            "target",
+            "below any\noperating system",
+            "its kernel\nadds (mean)",
+            "95 % interval",
+        ]);
+        for split in guests {
+            // The classes are in summary.json.
+            for (place, part) in split.parts.iter().take(2).enumerate() {
+                let target = [&split.target, ""][place].to_owned();
+                let cells = std::iter::once(target).chain(part.cells());
+                of_guests.rows.push(cells.collect());
+            }
+        }
+        (!self.splits.is_empty()).then(|| html! {
+            p.read {
+                "A unikernel that takes no interrupts loses only what is taken from below it: by the firmware, by a \
+                 hypervisor. What another target loses beyond that, on the same CPU and in the same blocks, its operating \
+                 system adds. Means over the blocks; the interval is that of the paired differences over blocks at 95 %, \
+                 for each row by itself."
+            }
+            @if self.splits.iter().any(|split| split.is_bound) {
+                p.read {
+                    "The unikernel is a guest of this machine's kernel, which can interrupt it too. So what stands as lost \
+                     below is at most that, and what the operating system adds is at least that."
+                }
+            }
+            @for split in own {
+                h3 { (split.title()) }
+                (split.table().render())
+            }
+            @if !of_guests.rows.is_empty() {
+                h3 { "What each guest's own kernel adds" }
+                p.read { "Against the unikernel as a guest beside it: the same lies below both, so this is no bound." }
+                (of_guests.render())
+            }
+        })
+    }
+}
+
+impl Split {
+    /// Says how it divides. What is the same for all loads is explained once.
+    fn sentence(&self, is_first: bool) -> Option<String> {
+        const N: Numbers = Numbers::PLAIN;
+        let part = self.parts.first()?;
+        let begin = begin(Some(&self.load));
+        let (target, reference) = (&self.target, &self.reference);
+        let (all, below) = (N.percent(part.all), N.percent(part.below));
+        let what = match part.labels.get("above") {
+            Some(_) => format!(" in {}", super::ABOVE_WORDS),
+            None => String::new(),
+        };
+        let over = words::counted(N, self.blocks.len() as u64, "block", "blocks");
+        let over = format!("(95 % CI, {over}, paired)");
+        Some(match (part.finding, part.difference) {
+            (Finding::Added, Some(difference)) => {
+                let (at_most, at_least) = match self.is_bound {
+                    true => ("at most ", "at least "),
+                    false => ("", ""),
+                };
+                let added = words::share_range(N, &difference);
+                let why = match (is_first, self.is_bound) {
+                    (false, _) => String::new(),
+                    (true, false) => format!(" (firmware, hypervisor: what {reference} loses)"),
+                    (true, true) => format!(
+                        " (firmware, hypervisor: what {reference} loses here as a guest, which this machine's kernel can \
+                         still interrupt)"
+                    ),
+                };
+                format!(
+                    "{begin}: of the {all} of its time that {target} loses{what}, {at_most}{below} is lost below any \
+                     operating system{why}; the operating system adds {at_least}{added} {over}."
+                )
+            }
+            (Finding::Added | Finding::TooFewBlocks, _) => format!(
+                "{begin}: {target} loses {all} of its time{what} and {reference} {below}; that takes {STUDENT_RUNS} \
+                 blocks to tell what of it the operating system adds. Measure more with --runs."
+            ),
+            (Finding::NotDistinguishable, difference) => {
+                let blocks = self.blocks.len();
+                let difference = match difference {
+                    Some(difference) => {
+                        format!("is {} {over}", words::signed_share_range(N, &difference))
+                    }
+                    None => format!("is the same in {blocks} blocks"),
+                };
+                let mut text = format!(
+                    "{begin}: what the operating system adds is not distinguishable from what is lost below any (firmware, \
+                     hypervisor): {target} loses {all} of its time{what} and {reference} {below}; the difference {difference}."
+                );
+                if self.is_bound && is_first {
+                    text.push_str(&format!(
+                        " {reference} is a guest here, and this machine's kernel interrupts it too: an isolated, tickless \
+                         CPU leaves less of that (isolcpus, nohz_full)."
+                    ));
+                }
+                text
+            }
+        })
+    }
+
+    fn title(&self) -> String {
+        let blocks = words::counted(
+            Numbers::TYPESET,
+            self.blocks.len() as u64,
+            "block",
+            "blocks",
+        );
+        format!(
+            "{} against {}, {} ({blocks})",
+            self.target, self.reference, self.workload
+        )
+    }
+
+    fn table(&self) -> Table {
+        let (at_most, at_least) = match self.is_bound {
+            true => ("at most ", "at least "),
+            false => ("", ""),
+        };
+        let mut table = Table::new([
+            "",
+            &self.target,
+            &format!("{at_most}below any\noperating system"),
+            &format!("the operating system\nadds {at_least}(mean)"),
+            "95 % interval",
+        ]);
+        table
+            .rows
+            .extend(self.parts.iter().map(|part| part.cells().into()));
+        table
+    }
+}
+
+impl Part {
+    /// Writes its row: what it is, on the target, below it, the difference, and its interval.
+    fn cells(&self) -> [String; 5] {
+        const N: Numbers = Numbers::TYPESET;
+        let class = self.labels.get("class").map(|class| match class {
+            "A" => "class A, 150 to 400 cycles",
+            "B" => "class B, 400 to 2,000 cycles",
+            "C" => "class C, 2,000 to 6,000 cycles",
+            _ => "class D, above 6,000 cycles",
+        });
+        let above = self
+            .labels
+            .get("above")
+            .map(|above| above.replace("cycles", " cycles"));
+        let name = match (self.measure, class) {
+            ("lost", _) => "time lost".to_owned(),
+            ("gaps", _) => "gaps per second".to_owned(),
+            ("delays", Some(class)) => format!("{class}, of a million"),
+            (_, Some(class)) => format!("{class}, per second"),
+            _ => format!("time in delays above {}", above.unwrap_or_default()),
+        };
+        let is_percent = matches!(self.measure, "lost" | "delayed");
+        // Of a million repetitions.
+        let factor = if self.measure == "delays" { 1e6 } else { 1.0 };
+        let figure = |value: f64| match is_percent {
+            true => N.percent(value),
+            false => N.short(value * factor),
+        };
+        let interval = self.difference.map_or_else(
+            || NONE.to_owned(),
+            |difference| match is_percent {
+                true => words::signed_share_range(N, &difference),
+                false => words::signed_range(
+                    N,
+                    &Interval {
+                        low: difference.low * factor,
+                        high: difference.high * factor,
+                        ..difference
+                    },
+                ),
+            },
+        );
+        let added = match (self.finding, self.difference) {
+            (Finding::Added, Some(difference)) => figure(difference.estimate),
+            (Finding::NotDistinguishable, _) => "not\ndistinguishable".to_owned(),
+            (Finding::Added | Finding::TooFewBlocks, _) => "too few\nblocks".to_owned(),
+        };
+        [name, figure(self.all), figure(self.below), added, interval]
+    }
+}
+
+impl Refused {
+    fn sentence(&self) -> String {
+        let begin = begin(self.load.as_deref());
+        match &self.reason {
+            Refusal::NoPair => "To separate the operating system from the hypervisor and firmware, run `--target process \
+                                --target unikernel,irq=off`, where KVM works."
+                .to_owned(),
+            Refusal::NotMeasured => format!(
+                "{begin}: no block has figures of both process and unikernel,irq=off, so what the operating system adds is \
+                 not told."
+            ),
+            Refusal::Emulated { target } => format!(
+                "{begin}: this run can't split what is lost below any operating system (firmware, hypervisor) from what the \
+                 operating system adds: QEMU's TCG executed {target}, and the emulator's own delays are in its figures. \
+                 Measure where KVM works."
+            ),
+            Refusal::OtherCpu {
+                target,
+                cpu,
+                expected,
+            } => {
+                let cpu = cpu.map_or_else(
+                    || "was not pinned".to_owned(),
+                    |cpu| format!("ran on CPU {cpu}"),
+                );
+                format!(
+                    "{begin}: what the operating system adds is not told, since {target} {cpu} instead of CPU {expected}: \
+                     what is lost below differs from CPU to CPU. Measure both on one CPU."
+                )
+            }
+            Refusal::Thresholds {
+                low_cycles,
+                high_cycles,
+            } => format!(
+                "{begin}: what the operating system adds is not told, since gaps count from {} cycles on one target and from \
+                 {} on the other. Give both the same with --threshold.",
+                Numbers::PLAIN.count(*low_cycles),
+                Numbers::PLAIN.count(*high_cycles)
+            ),
+        }
+    }
+}
+
+fn begin(load: Option<&str>) -> String {
+    match load {
+        Some(load) if load != "idle" => format!("Split under {load}"),
+        _ => "Split".to_owned(),
+    }
+}

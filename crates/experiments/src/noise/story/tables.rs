@@ -1,0 +1,184 @@
+//! The tables of figures, as data.
+
+use tare_report::analysis::Run;
+use tare_report::plain::MANY;
+use tare_report::rows::Figure;
+use tare_report::tables::{Column, Line, Tabled};
+use tare_results::target::Group;
+
+use super::NAME;
+use super::panels::{rank as rank_of, under};
+
+/// Returns all tables.
+pub(super) fn all(_run: &Run) -> Vec<Tabled> {
+    use Figure as F;
+    let share = |limit, head| {
+        Column::new(head, "delayed", F::Share)
+            .of("above", limit)
+            .beside()
+    };
+    let (above_400, above_2000) = (
+        share("400cycles", "time\n> 400"),
+        share("2000cycles", "time\n> 2,000"),
+    );
+    let titled = |title: &str, read: &str, columns: Vec<Column>| Tabled {
+        title: title.to_owned(),
+        read: read.to_owned(),
+        columns,
+    };
+    let mut delays: Vec<Column> = Vec::new();
+    let mut gaps: Vec<Column> = Vec::new();
+    for (letter, bounds) in [
+        ("A", "A\n150–400"),
+        ("B", "B\n400–2,000"),
+        ("C", "C\n2,000–6,000"),
+        ("D", "D\n> 6,000"),
+    ] {
+        let of = |head, measure, figure| Column::new(head, measure, figure).of("class", letter);
+        let mean = of("cycles, mean", "delay", F::Mean).beside().below();
+        delays.extend([
+            of(bounds, "delays", F::Share).per_million(),
+            of("in all", "delays", F::Total).counted().below(),
+            mean,
+        ]);
+        gaps.extend([
+            of(bounds, "gap-class", F::Total).counted().page_only(),
+            of("per second", "gap-class", F::Rate).below(),
+            mean,
+        ]);
+    }
+    delays.extend([above_400, above_2000]);
+    gaps.extend([above_400.page_only(), above_2000.page_only()]);
+    vec![
+        titled(
+            "Interruptions",
+            "",
+            vec![
+                Column::new("lost", "lost", F::Share),
+                Column::new("95 % interval", "lost", F::Share).interval(),
+                Column::new("gaps/s", "gaps", F::Rate),
+                Column::new("counted\nfrom", "threshold", F::Max)
+                    .highest()
+                    .page_only(),
+                Column::new("median", "gap", F::MEDIAN),
+                Column::new("p99", "gap", F::P99),
+                Column::new("p99.9", "gap", F::P99_9).page_only(),
+                Column::new("longest", "gap", F::Max).highest(),
+                Column::new("in\ncycles", "gap", F::Max)
+                    .highest()
+                    .in_cycles()
+                    .terminal_only(),
+                Column::new("every", "period", F::MEDIAN).page_only(),
+                Column::new("of them", "periodic", F::Share).below(),
+                Column::new("gaps", "gaps", F::Total)
+                    .counted()
+                    .every_run_only(),
+                Column::new("quiet\niteration", "quiet", F::Mean).every_run_only(),
+                Column::new("mean\niteration", "iteration", F::Mean).every_run_only(),
+                Column::new("sd", "iteration", F::Sd).every_run_only(),
+            ],
+        ),
+        titled(
+            "The strongest clock among the gaps",
+            "",
+            vec![
+                Column::new("period", "period", F::MEDIAN).page_only(),
+                Column::new("of the gaps", "periodic", F::Share).page_only(),
+                Column::new("of its ticks\npresent", "ticks", F::Share).page_only(),
+                Column::new("mean length", "tick", F::Mean).page_only(),
+            ],
+        ),
+        titled(
+            "Gaps by class",
+            "The classes of kot-2019, in cycles above the mean iteration: how many gaps, and how long they are. A dash: the \
+             class lies below the threshold in part or as a whole, or the list was full.",
+            gaps,
+        ),
+        titled(
+            "Durations",
+            "",
+            vec![
+                Column::new("shortest", "duration", F::Min).lowest(),
+                Column::new("median", "duration", F::MEDIAN),
+                Column::new("net\nmedian", "net", F::MEDIAN).page_only(),
+                Column::new("mean,\ncycles", "duration", F::Mean)
+                    .in_cycles()
+                    .plus_minus()
+                    .terminal_only(),
+                Column::new("mean\nat 95 %", "duration", F::Mean)
+                    .with_interval()
+                    .page_only(),
+                Column::new("p99", "duration", F::P99).page_only(),
+                Column::new("p99.9", "duration", F::P99_9),
+                Column::new("p99.99", "duration", F::P99_99).page_only(),
+                Column::new("longest", "duration", F::Max).highest(),
+                Column::new("in\ncycles", "duration", F::Max)
+                    .highest()
+                    .in_cycles()
+                    .terminal_only(),
+                Column::new("sd", "duration", F::Sd).every_run_only(),
+                Column::new("net mean", "net", F::Mean).every_run_only(),
+                Column::new("net, each\nstep", "step", F::Mean).page_only(),
+                Column::new("between\nthem", "dead", F::Mean).page_only(),
+            ],
+        ),
+        titled(
+            "Delays per million repetitions, by cycles above the mean",
+            "",
+            delays,
+        ),
+        titled(
+            "Counted on the measured CPU by the measured system itself",
+            "From first to last stamp. As many a second as gaps: each was seen. Fewer: something from below took the CPU as \
+             well. More: some were shorter than the threshold.",
+            vec![
+                Column::new("count", "interrupts", F::Total).counted(),
+                Column::new("per second", "interrupts", F::Rate),
+            ],
+        ),
+    ]
+}
+
+/// Names a line: `prime 22 · process`. With many targets the heading has what those of a group have in common.
+pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+    let label = |key| line.labels.get(key);
+    let mut title = label("workload").unwrap_or_default().to_owned();
+    if let Some(size) = label("size") {
+        title.push_str(&format!(" {size}"));
+    }
+    title.push_str(&under(&line.of.load));
+    if label("timing").is_some() && title != "gap" {
+        title.push_str(", published timing");
+    }
+    let counter = label("counter").map_or_else(String::new, |name| format!(" · {name}"));
+    let target = format!("{}{counter}", line.target());
+    match is_crowded(run) {
+        true => (Some(format!("{title} · {}", line.of.group.name())), target),
+        false => (None, format!("{title} · {target}")),
+    }
+}
+
+/// Returns whether there are many targets, of several groups.
+fn is_crowded(run: &Run) -> bool {
+    let mut targets: Vec<(Group, &str)> = Vec::new();
+    for cell in run.plan.cells.iter().filter(|cell| cell.experiment == NAME) {
+        let target = (cell.target.group, cell.target.text.as_str());
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    targets.len() > MANY && targets.iter().any(|(group, _)| *group != targets[0].0)
+}
+
+/// Returns the place of a line: by workload, load and size, and then in the order of rows.
+pub(super) fn rank(line: &Line<'_>) -> (usize, bool, String, u64) {
+    let label = |key| line.labels.get(key).unwrap_or_default();
+    let load = &line.of.load;
+    let size = label("size").parse().unwrap_or_default();
+    (
+        rank_of(label("workload")),
+        load != "idle",
+        load.clone(),
+        size,
+    )
+}
