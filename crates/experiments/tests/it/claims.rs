@@ -1,9 +1,10 @@
 //! What a run tells of the study that it reproduces.
 
-use crate::synthetic::{self, Fold, Run, measured, timed};
-use tare_report::published::{Answer, Reproduction};
+use tare_report::claims::{Answer, Reproduction};
 use tare_report::{html, terminal};
 use tare_results::model::Cell;
+
+use crate::synthetic::{self, Fold, Run, measured, timed};
 
 /// Is how a system of a run behaves.
 #[derive(Clone, Copy)]
@@ -83,7 +84,7 @@ fn place(cell: &mut Cell, system: System) {
 }
 
 fn told(run: Run) -> Reproduction {
-    let analysis = run.data().analyse();
+    let analysis = run.analyse();
     analysis
         .summary()
         .reproduction
@@ -204,7 +205,7 @@ fn work_that_does_not_grow_in_a_line_is_told() {
 
 #[test]
 fn claims_stand_in_report_terminal_and_summary() {
-    let analysis = run(&[LINUX, UNIKERNEL, QUIET], false, 1).data().analyse();
+    let analysis = run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse();
     let page = html::render(&analysis);
     assert!(page.contains("Against kot-2019") && page.contains("cannot be told here"));
     assert!(
@@ -223,7 +224,7 @@ fn claims_stand_in_report_terminal_and_summary() {
 
     let mut other = run(&[LINUX], false, 1);
     other.reproduces = None;
-    let analysis = other.data().analyse();
+    let analysis = other.analyse();
     assert!(analysis.summary().reproduction.is_none());
     assert!(!html::render(&analysis).contains("Against kot-2019"));
 }

@@ -1,11 +1,12 @@
 //! Sides of a comparison against each other.
 
-use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Fold, Run, timed};
 use tare_report::compare::{
     CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, compare, side, sides_by,
 };
 use tare_report::{Analysis, terminal};
+
+use crate::synthetic::wakeups::Schedule;
+use crate::synthetic::{Fold, Run, timed};
 
 /// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
 fn run(target: &str, runs: u32, median: u64, seed: u64) -> Analysis {
@@ -24,7 +25,7 @@ fn run(target: &str, runs: u32, median: u64, seed: u64) -> Analysis {
             (phase, n) => median + offset + 500 * phase as u64 + n % 200,
         });
     }
-    run.data().analyse()
+    run.analyse()
 }
 
 /// Compares runs, each of which is one invocation.
@@ -206,7 +207,7 @@ fn counted_instructions_leave_nothing_to_chance() {
             ..Schedule::default()
         };
         run.woken(1, schedule, |_, _, n| median + n % 20);
-        run.data().analyse()
+        run.analyse()
     };
     let compared = between(&[counted(4_000)], &[counted(4_001)]).unwrap();
     assert!(is_worse(&compared) && compared.can_tell);
@@ -226,12 +227,12 @@ fn runs_with_nothing_in_common_are_refused() {
     let mut noise = Run::new(1);
     let folded = timed(&[100; 1_000], Fold::default());
     noise.done(1, "process", "prime", Some(22), folded);
-    let error = between(std::slice::from_ref(&woken), &[noise.data().analyse()]).unwrap_err();
+    let error = between(std::slice::from_ref(&woken), &[noise.analyse()]).unwrap_err();
     assert!(
         matches!(error, CompareError::NothingInCommon { .. }),
         "{error}"
     );
-    let nothing = Run::new(1).data().analyse();
+    let nothing = Run::new(1).analyse();
     let error = between(&[woken], &[nothing]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -272,7 +273,7 @@ fn figures_of_which_one_side_has_fewer_repetitions_are_compared_too() {
                 run.done(block, target, "prime", Some(22), folded);
             }
         }
-        run.data().analyse()
+        run.analyse()
     };
     let compared = between(&[two(0, false)], &[two(500, true)]).unwrap();
     let medians: Vec<&ComparedRow> = (compared.rows.iter())

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use crate::synthetic::{Fold, Run, spin, timed};
 use serde_json::Value;
+use tare_experiments::catalogue;
 use tare_host::{Machine, Source};
 use tare_report::{RunData, analyse, write_all};
 use tare_results::{CellState, MachineRecord, RunFolder};
+
+use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
 
 fn write(path: &Path, data: &RunData) -> RunFolder {
     let nowhere = tempfile::tempdir().unwrap();
@@ -58,8 +60,9 @@ fn all_files_are_written_and_say_the_same() {
     let path = folder.path().join("run");
     let data = small();
     let run = write(&path, &data);
-    let analysis = analyse(&run).unwrap();
-    assert_eq!(analysis.summary().cells, data.analyse().summary().cells);
+    let analysis = analyse(&run, catalogue()).unwrap();
+    let in_memory = synthetic::analyse(data);
+    assert_eq!(analysis.rows(), in_memory.rows());
 
     let written = write_all(&run, &analysis).unwrap();
     assert_eq!(written.report, path.join("report.html"));
@@ -72,19 +75,25 @@ fn all_files_are_written_and_say_the_same() {
     let page = fs::read_to_string(&written.report).unwrap();
     let summary: Value = serde_json::from_slice(&fs::read(&written.summary).unwrap()).unwrap();
     assert_eq!(summary["schema"], 2);
-    assert_eq!(summary["cells"][0]["figures"]["kind"], "timed");
+    let figures = summary["figures"].as_array().unwrap();
+    let figure = |measure: &str, figure: &str| {
+        let mut rows = figures.iter();
+        let row = rows.find(|row| row["measure"] == measure && row["figure"] == figure);
+        row.unwrap()["value"].as_f64().unwrap()
+    };
+    assert_eq!(figure("gaps", "total"), 2.0);
+    assert!((figure("duration", "max") - 9_000.0 / HZ * 1e9).abs() < 1e-6);
     assert_eq!(
-        summary["cells"][0]["figures"]["raw"]["max"]["cycles"],
-        9_000.0
+        summary["stories"]["noise"]["refused"][0]["reason"]["kind"],
+        "no_pair"
     );
-    assert_eq!(summary["cells"][1]["figures"]["gaps"], 2);
     assert_eq!(summary["not_measured"][0]["state"], "failed");
     let headline = summary["verdict"]["headline"].as_str().unwrap();
     let words = |text: &str| text.replace(['\u{202f}', '\u{a0}', ',', ' '], "");
     assert!(words(&page).contains(&words(headline)), "{headline}");
 
     // Making them again changes nothing.
-    let again = write_all(&run, &analyse(&run).unwrap()).unwrap();
+    let again = write_all(&run, &analyse(&run, catalogue()).unwrap()).unwrap();
     assert_eq!(again, written);
     assert_eq!(fs::read_to_string(&written.report).unwrap(), page);
 }
@@ -99,7 +108,7 @@ fn a_damaged_cell_is_named_and_the_others_are_reported() {
     content[10] ^= 1;
     fs::write(&damaged, content).unwrap();
 
-    let analysis = analyse(&run).unwrap();
+    let analysis = analyse(&run, catalogue()).unwrap();
     let summary = analysis.summary();
     assert_eq!(summary.done, 3);
     let cell = &summary.not_measured[0];

@@ -1,7 +1,15 @@
 //! The integration tests of this crate as one program: each program of its own would be linked with
 //! everything that the crate needs.
 
+mod attribution;
+mod claims;
+mod compare;
+mod figures;
+mod folder;
+mod html;
 mod landolfi;
+mod places;
 mod schema;
 mod synthetic;
+mod terminal;
 mod wakeups;

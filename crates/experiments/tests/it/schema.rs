@@ -1,4 +1,4 @@
-//! The documented schemas of `summary.json` and of comparisons are those of the types.
+//! The documented schemas of `summary.json`, of what stories add to it, and of comparisons are those of the types.
 //!
 //! `UPDATE_SCHEMA=1 cargo test -p tare-experiments --test it schema` writes them anew.
 
@@ -11,6 +11,7 @@ fn the_documented_schemas_are_up_to_date() {
     for (name, schema) in [
         ("summary.schema.json", tare_report::json::schema()),
         ("comparison.schema.json", tare_report::compare::schema()),
+        ("noise.schema.json", tare_experiments::noise::schema()),
         (
             "wakeup.schema.json",
             schemars::schema_for!(tare_experiments::wakeup::WakeupStory),

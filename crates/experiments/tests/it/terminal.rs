@@ -1,8 +1,10 @@
 //! What a person sees at the end of a run.
 
-use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
-use tare_report::{live, terminal};
+use tare_experiments::catalogue;
+use tare_report::terminal;
 use tare_results::CellState;
+
+use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
 
 const TICK: u64 = (HZ / 250.0) as u64;
 
@@ -56,7 +58,7 @@ fn repetitions(base: u64, block: u64, delayed: bool) -> synthetic::Folded {
 }
 
 fn text(run: Run) -> String {
-    terminal::render(&run.data().analyse(), 100, false)
+    terminal::render(&run.analyse(), 100, false)
 }
 
 #[test]
@@ -146,7 +148,7 @@ fn no_line_is_wider_than_the_terminal() {
         run.done(1, "process", "gap", None, ticking(1));
         let long = "linux,kernel=debian-rt,preempt=full,isolcpus=1";
         run.done(1, long, "prime", Some(22), repetitions(1_040, 1, true));
-        let text = terminal::render(&run.data().analyse(), width, false);
+        let text = terminal::render(&run.analyse(), width, false);
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
@@ -157,7 +159,7 @@ fn no_line_is_wider_than_the_terminal() {
 fn colour_changes_nothing_but_colour() {
     let mut run = Run::new(26);
     run.done(1, "process", "gap", None, ticking(1));
-    let analysis = run.data().analyse();
+    let analysis = run.analyse();
     let plain = terminal::render(&analysis, 100, false);
     let coloured = terminal::render(&analysis, 100, true);
     assert!(!plain.contains('\x1b'));
@@ -185,7 +187,7 @@ fn the_current_result_fits_in_a_line() {
         .cells
         .iter()
         .map(|(state, samples)| match state {
-            CellState::Done(cell) | CellState::Failed(cell) => live(cell, samples),
+            CellState::Done(cell) | CellState::Failed(cell) => catalogue().live(cell, samples),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -8,7 +8,7 @@ use tare_stats::{
     Unkept,
 };
 
-use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_report::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
 
 /// The figures of a distribution of durations.
 const DISTRIBUTION: &[Figure] = &[
@@ -177,14 +177,7 @@ pub(super) const MEASURES: &[Measure] = &[
         figures: &[Figure::Mean],
         from: |data| classes(data, |tally| tally.mean_cycles().map(Sample::Number)),
     },
-    Measure {
-        id: "interrupts",
-        title: "interrupts counted beneath",
-        unit: "",
-        better: Better::Neither,
-        figures: &[Figure::Rate, Figure::Total],
-        from: counters,
-    },
+    INTERRUPTS,
     Measure {
         id: "work",
         title: "elementary steps of a repetition",
@@ -495,21 +488,6 @@ fn gap_classes(data: &CellData<'_>) -> Samples {
     classes(data, |tally| {
         Some(Sample::Ratio(tally.count as f64, seconds))
     })
-}
-
-/// Takes what was counted beneath the measured code, from first to last stamp.
-fn counters(data: &CellData<'_>) -> Samples {
-    let Some((program, head)) = data.program().zip(data.record.sets.first()) else {
-        return Ok(Vec::new());
-    };
-    let counters = program.counters.iter().map(|counter| {
-        let labels = Labels::default().with("counter", &counter.name);
-        (
-            labels,
-            Sample::Ratio(counter.count as f64, seconds(data, head)),
-        )
-    });
-    Ok(counters.collect())
 }
 
 fn value(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {

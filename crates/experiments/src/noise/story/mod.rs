@@ -80,7 +80,7 @@ impl Story for Told {
         tables::name(run, line)
     }
 
-    fn sort(&self, lines: &mut [Line<'_>]) {
+    fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
         lines.sort_by_cached_key(tables::rank);
     }
 

@@ -131,8 +131,15 @@ enum Refusal {
     },
 }
 
-/// The figures that are divided: of a spin, and of timed work.
-const OF_GAP: &[(&str, Figure, &[(&str, &str)])] = &[
+/// A figure that is divided: measure, figure and label.
+type Divided = (
+    &'static str,
+    Figure,
+    &'static [(&'static str, &'static str)],
+);
+
+/// Those of a spin, and of timed work.
+const OF_GAP: &[Divided] = &[
     ("lost", Figure::Share, &[]),
     ("gaps", Figure::Rate, &[]),
     ("gap-class", Figure::Rate, &[("class", "A")]),
@@ -140,7 +147,7 @@ const OF_GAP: &[(&str, Figure, &[(&str, &str)])] = &[
     ("gap-class", Figure::Rate, &[("class", "C")]),
     ("gap-class", Figure::Rate, &[("class", "D")]),
 ];
-const OF_TIMED: &[(&str, Figure, &[(&str, &str)])] = &[
+const OF_TIMED: &[Divided] = &[
     ("delayed", Figure::Share, &[("above", "400cycles")]),
     ("delayed", Figure::Share, &[("above", "2000cycles")]),
     ("delays", Figure::Share, &[("class", "A")]),

@@ -64,7 +64,7 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
                 Column::new("p99", "gap", F::P99),
                 Column::new("p99.9", "gap", F::P99_9).page_only(),
                 Column::new("longest", "gap", F::Max).highest(),
-                Column::new("in\ncycles", "gap", F::Max)
+                Column::new("in cycles", "gap", F::Max)
                     .highest()
                     .in_cycles()
                     .terminal_only(),
@@ -112,7 +112,7 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
                 Column::new("p99.9", "duration", F::P99_9),
                 Column::new("p99.99", "duration", F::P99_99).page_only(),
                 Column::new("longest", "duration", F::Max).highest(),
-                Column::new("in\ncycles", "duration", F::Max)
+                Column::new("in cycles", "duration", F::Max)
                     .highest()
                     .in_cycles()
                     .terminal_only(),

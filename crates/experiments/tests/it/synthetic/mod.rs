@@ -1,16 +1,16 @@
-//! Makes runs whose figures are known, for tests and for the example.
+//! Makes runs whose figures are known.
 //!
 //! Raw durations are folded here in the plainest way, so that what the crate derives from the
 //! folded samples can be compared with what anybody would compute from the raw ones.
-
-#![allow(dead_code, reason = "the example uses a part of it")]
 
 pub mod wakeups;
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tare_report::RunData;
+use tare_experiments::catalogue;
+use tare_report::rows::{Row, Selector};
+use tare_report::{Analysis, RunData};
 use tare_results::CellState;
 use tare_results::model::{
     Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
@@ -213,6 +213,33 @@ impl Folded {
     }
 }
 
+/// Derives the figures of a run.
+pub fn analyse(data: RunData) -> Analysis {
+    data.analyse(catalogue()).unwrap()
+}
+
+/// Returns the row of a figure, such as `delays.total{class=A}`; the first if there are several.
+pub fn row<'a>(analysis: &'a Analysis, figure: &str) -> Option<&'a Row> {
+    let selector = Selector::parse(figure).unwrap();
+    let mut rows = analysis.rows().0.iter();
+    rows.find(|row| selector.matches(row))
+}
+
+/// Returns a figure over runs, in cycles if it is a duration; `None` if there is none.
+pub fn figure(analysis: &Analysis, name: &str) -> Option<f64> {
+    let row = row(analysis, name)?;
+    let estimate = row.over.as_ref().ok()?.estimate;
+    let hz = row.tsc_hz.filter(|_| row.unit == "ns");
+    Some(hz.map_or(estimate, |hz| estimate * hz / 1e9))
+}
+
+/// Removes what only typesets: kinds of blanks, and where a line may be broken.
+pub fn plain(text: &str) -> String {
+    let text = text.replace(['\u{a0}', '\u{202f}'], " ");
+    let text = text.replace("<wbr>", "");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Makes the target that a text names.
 pub fn spec(text: &str) -> TargetSpec {
     let (kind, options) = target::split(text);
@@ -299,20 +326,6 @@ impl Run {
         }
     }
 
-    /// Returns how many cells there are.
-    pub fn len(&self) -> usize {
-        self.cells.len()
-    }
-
-    /// Returns the cells that are done from a place on.
-    pub fn done_from(&mut self, place: usize) -> impl Iterator<Item = &mut Cell> {
-        let cells = self.cells.iter_mut().skip(place);
-        cells.filter_map(|(state, _)| match state {
-            CellState::Done(cell) => Some(&mut **cell),
-            _ => None,
-        })
-    }
-
     /// Adds a cell that failed.
     pub fn failed(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
         let plan = self.plan(block, target, workload, Some(22), 1_000);
@@ -334,6 +347,11 @@ impl Run {
     pub fn missing(&mut self, block: u32, target: &str, workload: &str) {
         self.plan(block, target, workload, Some(22), 1_000);
         self.cells.push((CellState::Missing, Samples::default()));
+    }
+
+    /// Ends the run and derives its figures.
+    pub fn analyse(self) -> Analysis {
+        analyse(self.data())
     }
 
     /// Ends the run.
@@ -372,6 +390,7 @@ impl Run {
         size: Option<u64>,
         repetitions: u64,
     ) -> CellPlan {
+        let workload_label = Labels::default().with("workload", workload);
         let plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
@@ -388,7 +407,10 @@ impl Run {
             size,
             repetitions,
             timing: "fenced".to_owned(),
-            labels: Labels::default(),
+            labels: match size {
+                Some(size) => workload_label.with("size", size),
+                None => workload_label,
+            },
             work: Work::new(workload, &format!("size={size:?}")),
             estimate_seconds: 1.0,
             limit_seconds: 60.0,

@@ -80,7 +80,11 @@ pub(super) fn durations_and_classes(sizes: &[Panel<'_>]) -> Vec<Markup> {
     let classes = classes.into_iter().filter_map(|(letter, cycles)| {
         let sweep = Sweep {
             title: format!("Delays of {cycles} cycles (class {letter}) by size"),
-            read: "Longer repetitions meet more of what comes with time.",
+            read: if letter == "B" {
+                "How many repetitions were delayed by so much, over all runs. Longer ones meet more of what comes with time."
+            } else {
+                ""
+            },
             upward: Some("per million repetitions".to_owned()),
             drawn: |_, share| share * 1e6,
             written: |rate| N.short(rate),
