@@ -90,18 +90,6 @@ impl Run {
         cell
     }
 
-    /// Returns the worst wake-up of the last cell, with the place of its set.
-    pub fn last_worst(&self) -> (u32, Event) {
-        let (_, samples) = self.cells.last().expect("there is a cell");
-        let sets = (0..).zip(&samples.sets);
-        let all = sets.flat_map(|(place, set)| {
-            let known = set.events.iter().chain(&set.raw);
-            known.map(move |event| (place, *event))
-        });
-        all.max_by_key(|(_, event)| event.value)
-            .expect("it has wake-ups")
-    }
-
     fn wakeup_plan(&mut self, block: u32, schedule: Schedule<'_>) -> CellPlan {
         let loads = schedule.loads;
         let seconds = (schedule.activations * schedule.interval_ns) as f64 / 1e9;
