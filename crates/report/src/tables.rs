@@ -313,7 +313,8 @@ impl Column {
         if row.unit == "1" && self.form == Form::Own {
             return words::share_range(numbers, interval);
         }
-        let end = |value| self.value(row, value, numbers);
+        // What is measured is never below 0, as an interval by Student's t may be.
+        let end = |value: f64| self.value(row, value.max(0.0), numbers);
         // Columns of mere numbers are many and narrow.
         let between = match self.form {
             Form::Microseconds => "to\n",

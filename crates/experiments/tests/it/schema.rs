@@ -1,4 +1,4 @@
-//! The documented schemas of `summary.json`, of what noise adds to it, and of comparisons are those of the types.
+//! The documented schemas of `summary.json`, of what stories add to it, and of comparisons are those of the types.
 //!
 //! `UPDATE_SCHEMA=1 cargo test -p tare-experiments --test it schema` writes them anew.
 

@@ -129,6 +129,7 @@ struct Extent {
 
 impl Distributions<'_> {
     /// Draws how often values are longer than others, on logarithmic axes. `upward` is the title of the axis at the left.
+    /// Behind it stands `table`, or else a table of how many values are longer than some.
     #[must_use]
     pub fn exceedance(
         &self,
@@ -139,7 +140,8 @@ impl Distributions<'_> {
     ) -> Option<Markup> {
         let extent = self.extent()?;
         let kind = if self.has_second() { "" } else { " dashed" };
-        self.figure((title, read), kind, table, |panel, plot| {
+        let table = table.unwrap_or_else(|| self.longer(&extent));
+        self.figure((title, read), kind, Some(table), |panel, plot| {
             let across = Scale::fitting(extent.low, extent.high, plot.across());
             let scale = Scale::log((extent.least * 0.7, extent.most * 1.4), plot.upwards());
             for series in panel {
@@ -201,6 +203,49 @@ impl Distributions<'_> {
             }));
             self.axis(plot, across);
         })
+    }
+
+    /// Makes a table of how many values, or how many per second, are longer than some; below that the same counted
+    /// otherwise.
+    fn longer(&self, extent: &Extent) -> Table {
+        let scale = Scale::fitting(extent.low, extent.high, (0.0, 1.0));
+        let ns = match self.unit {
+            Unit::Cycles(Some(hz)) => hz / 1e9,
+            Unit::Ns | Unit::Cycles(None) => 1.0,
+        };
+        let bounds: Vec<f64> = scale.ticks_in(ns, 9);
+        let mut table = Table::new(["", "all"]);
+        table
+            .head
+            .extend(bounds.iter().map(|bound| match self.unit {
+                Unit::Cycles(None) => format!("> {} cycles", N.tick(*bound)),
+                _ => format!("> {}", N.ns_tick(bound / ns)),
+            }));
+        for (panel, series) in (self.panels.iter())
+            .flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
+        {
+            let both = |of: &dyn Fn(&dyn Tail) -> u64| {
+                let tails = [Some(series.tail), series.second].into_iter().flatten();
+                let each = tails.map(|tail| match series.seconds {
+                    Some(seconds) => N.rate(of(tail) as f64 / seconds),
+                    None => N.count(of(tail)),
+                });
+                each.collect::<Vec<_>>().join("\n")
+            };
+            let name = &self.names[series.place];
+            let mut row = vec![match panel.name.as_str() {
+                "" => name.clone(),
+                panel => format!("{panel} · {name}"),
+            }];
+            row.push(both(&|tail| tail.total()));
+            row.extend(
+                bounds
+                    .iter()
+                    .map(|bound| both(&|tail| tail.above(*bound as u64))),
+            );
+            table.rows.push(row);
+        }
+        table
     }
 
     fn has_second(&self) -> bool {

@@ -293,7 +293,7 @@ impl Page<'_> {
             html! {
                 @for (title, read, table) in tables {
                     h3 { (title) }
-                    @if !read.is_empty() { p.read { (read) } }
+                    @if !read.is_empty() { p.read { (typeset(&read)) } }
                     (table)
                 }
             }

@@ -36,7 +36,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         if !loads.contains(&row.load.as_str()) {
             loads.push(&row.load);
         }
-        let name = name(row);
+        let name = name(row, &rows);
         if names.iter().all(|(_, known)| *known != name) {
             names.push((row, name));
         }
@@ -85,7 +85,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         for (series, load) in loads.iter().enumerate() {
             let found = rows
                 .iter()
-                .find(|row| row.load == *load && self::name(row) == *name);
+                .find(|row| row.load == *load && self::name(row, &rows) == *name);
             cells.push(found.map_or_else(|| NONE.to_owned(), |row| ranged(row)));
             // Further loads are in the table.
             if let Some(row) = found.filter(|_| series < COLOURS) {
@@ -105,9 +105,14 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     plot.axis(Axis::new(Side::Bottom, across, what, ticks, label));
     let shown = loads.iter().take(COLOURS).enumerate();
     let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
-    let mut read = "Each mark is the figure over all runs, the line through it reaches from the lowest run to the highest. \
-                    Hollow marks were executed by an emulator: they say nothing of a machine's speed."
+    let mut read = "Each mark is the figure over all runs, each stroke a run: how far these lie apart is how sure the \
+                    figure is."
         .to_owned();
+    if rows.iter().any(|row| row.emulated) {
+        read.push_str(
+            " Hollow marks were executed by an emulator: they say nothing of a machine's speed.",
+        );
+    }
     if loads.len() > COLOURS {
         read.push_str(" The first six loads are drawn; the table has all.");
     }
@@ -122,11 +127,14 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     Some(figure.render())
 }
 
-fn name(row: &Row) -> String {
-    let labels = row
-        .labels
-        .iter()
-        .map(|(key, value)| format!(",{key}={value}"));
+/// Names a row among others: by its target, and by labels that not all of them have.
+fn name(row: &Row, rows: &[&Row]) -> String {
+    let is_own = |(key, value): &(&str, &str)| {
+        let mut rows = rows.iter();
+        rows.any(|other| other.labels.get(key) != Some(value))
+    };
+    let labels = row.labels.iter().filter(is_own);
+    let labels = labels.map(|(key, value)| format!(",{key}={value}"));
     format!("{}{}", row.marked_target(), labels.collect::<String>())
 }
 
@@ -171,7 +179,12 @@ fn draw(plot: &mut Plot, series: usize, row: &Row, x: impl Fn(f64) -> f64, y: f6
     let mut line = Path::default();
     line.move_to(x(over.lowest), y);
     line.line_to(x(over.highest), y);
-    plot.path(&format!("line {}", colour(series)), &line);
+    plot.path(&format!("line thin {}", colour(series)), &line);
+    let mut runs = Path::default();
+    for run in row.each.iter().filter_map(|run| run.carried.value()) {
+        runs.stroke(x(run), y - 3.0, 6.0);
+    }
+    plot.path(&format!("line {}", colour(series)), &runs);
     let hollow = if row.emulated { " hollow" } else { "" };
     let said = format!("{}: {}", row.place(), ranged(row).replace('\n', ", "));
     let classes = format!("mark{hollow} {}", colour(series));

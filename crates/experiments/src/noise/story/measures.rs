@@ -25,29 +25,43 @@ const DISTRIBUTION: &[Figure] = &[
 /// Limits above which the share of time in delays is given, in cycles above the mean: kot-2019's.
 const SHARE_LIMITS: [u64; 2] = [400, 2_000];
 
+/// A time of which less is better.
+const TIME: Measure = Measure {
+    id: "",
+    title: "",
+    unit: "ns",
+    better: Better::Less,
+    figures: &[],
+    from: |_| Ok(Vec::new()),
+};
+
+/// A number that says what was done.
+const NUMBER: Measure = Measure {
+    unit: "",
+    better: Better::Neither,
+    ..TIME
+};
+
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
     Measure {
         id: "lost",
         title: "time lost to gaps",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Share],
         from: lost,
+        ..TIME
     },
     Measure {
         id: "gaps",
         title: "gaps",
         unit: "",
-        better: Better::Less,
         figures: &[Figure::Rate, Figure::Total],
         from: gaps,
+        ..TIME
     },
     Measure {
         id: "gap",
         title: "length of a gap",
-        unit: "ns",
-        better: Better::Less,
         figures: &[
             Figure::Max,
             Figure::MEDIAN,
@@ -56,118 +70,110 @@ pub(super) const MEASURES: &[Measure] = &[
             Figure::P99_99,
         ],
         from: gap,
+        ..TIME
     },
     Measure {
         id: "gap-class",
         title: "gaps of a class",
         unit: "",
-        better: Better::Less,
         figures: &[Figure::Rate, Figure::Total],
         from: gap_classes,
+        ..TIME
     },
     Measure {
         id: "threshold",
         title: "least length of a gap",
-        unit: "ns",
         better: Better::Neither,
         figures: &[Figure::Max],
         from: threshold,
+        ..TIME
     },
     Measure {
         id: "quiet",
         title: "iteration without a gap",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Mean],
         from: quiet,
+        ..TIME
     },
     Measure {
         id: "iteration",
         title: "iteration, gaps included",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Mean, Figure::Sd],
         from: iteration,
+        ..TIME
     },
     Measure {
         id: "period",
         title: "time between the ticks of the strongest clock among the gaps",
-        unit: "ns",
         better: Better::Neither,
         figures: &[Figure::MEDIAN],
         from: |data| clock(data, |period, ns| mean(period.period_cycles, ns)),
+        ..TIME
     },
     Measure {
         id: "periodic",
         title: "gaps that come at its ticks",
-        unit: "",
-        better: Better::Neither,
         figures: &[Figure::Share],
         from: |data| clock(data, |period, _| of_grid(period, period.share)),
+        ..NUMBER
     },
     Measure {
         id: "ticks",
         title: "its ticks at which a gap comes",
-        unit: "",
-        better: Better::Neither,
         figures: &[Figure::Share],
         from: |data| clock(data, |period, _| of_grid(period, period.present)),
+        ..NUMBER
     },
     Measure {
         id: "tick",
         title: "length of a gap at its ticks",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Mean],
         from: |data| clock(data, |period, ns| mean(period.mean_length_cycles, ns)),
+        ..TIME
     },
     Measure {
         id: "duration",
         title: "duration of a repetition",
-        unit: "ns",
-        better: Better::Less,
         figures: DISTRIBUTION,
         from: |data| durations(data, |_| 0),
+        ..TIME
     },
     Measure {
         id: "net",
         title: "duration less the least empty region",
-        unit: "ns",
-        better: Better::Less,
         figures: DISTRIBUTION,
         from: |data| durations(data, region),
+        ..TIME
     },
     Measure {
         id: "step",
         title: "net mean duration of an elementary step",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Mean],
         from: step,
+        ..TIME
     },
     Measure {
         id: "dead",
         title: "time between two repetitions",
-        unit: "ns",
         better: Better::Neither,
         figures: &[Figure::Mean],
         from: dead,
+        ..TIME
     },
     Measure {
         id: "delayed",
         title: "time in delays",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Share],
         from: delayed,
+        ..TIME
     },
     Measure {
         id: "delays",
         title: "repetitions delayed by a class",
         unit: "",
-        better: Better::Less,
         figures: &[Figure::Share, Figure::Total],
         from: delays,
+        ..TIME
     },
     Measure {
         id: "delay",
@@ -181,18 +187,16 @@ pub(super) const MEASURES: &[Measure] = &[
     Measure {
         id: "work",
         title: "elementary steps of a repetition",
-        unit: "",
-        better: Better::Neither,
         figures: &[Figure::Value],
         from: |data| Ok(value(data, "work")),
+        ..NUMBER
     },
     Measure {
         id: "result",
         title: "what the work yielded",
-        unit: "",
-        better: Better::Neither,
         figures: &[Figure::Value],
         from: |data| Ok(value(data, "result")),
+        ..NUMBER
     },
 ];
 

@@ -19,14 +19,14 @@ use tare_report::analysis::{Interval, Run};
 use tare_report::cases::Case;
 use tare_report::format::Numbers;
 use tare_report::html::parts::Table;
-use tare_report::rows::Figure;
+use tare_report::rows::{Figure, Row};
 use tare_report::words::{self, NONE};
 use tare_results::model::{Cell, Labels, Program, Record};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
 
 use super::NAME;
-use super::panels::{rank, title};
+use super::panels::{rank, title, under};
 
 /// How the time that is lost divides, or why that can't be told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -92,43 +92,15 @@ enum Finding {
 }
 
 /// The reason why a split was refused.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct Refused {
+    /// A short name that stays the same between versions: `no-pair` if not both targets were asked for, `not-measured` if no
+    /// block has figures of both, `emulated`, `other-cpu`, `thresholds`.
+    id: &'static str,
     /// The load as it is written on the command line; null if it concerns all.
     load: Option<String>,
-    /// Why.
-    reason: Refusal,
-}
-
-/// A reason for which time lost is not divided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Refusal {
-    /// Not both targets were asked for.
-    NoPair,
-    /// Both were asked for, and no block has figures of both.
-    NotMeasured,
-    /// An emulator executed one of them.
-    Emulated {
-        /// Which.
-        target: String,
-    },
-    /// They did not run on the same CPU of this machine.
-    OtherCpu {
-        /// The one that did not run on the run's CPU.
-        target: String,
-        /// The CPU that it ran on; null if it was not pinned.
-        cpu: Option<u32>,
-        /// The run's CPU.
-        expected: u32,
-    },
-    /// One counts shorter gaps than the other.
-    Thresholds {
-        /// The lower threshold, in cycles.
-        low_cycles: u64,
-        /// The higher one.
-        high_cycles: u64,
-    },
+    /// The reason in words, and what to do.
+    text: String,
 }
 
 /// A figure that is divided: measure, figure and label.
@@ -178,75 +150,36 @@ impl Attribution {
         let planned = || run.plan.cells.iter().filter(|cell| cell.experiment == NAME);
         let asked = |is: fn(&TargetSpec) -> bool| planned().any(|cell| is(&cell.target));
         if !asked(is_process) || !asked(is_reference) {
-            found.refuse(None, Refusal::NoPair);
+            found.refused.push(Refused {
+                id: "no-pair",
+                load: None,
+                text: "To separate the operating system from the hypervisor and firmware, run `--target process --target \
+                       unikernel,irq=off`, where KVM works."
+                    .to_owned(),
+            });
         }
         let mut cases = Case::all(run, NAME);
         cases
             .sort_by_cached_key(|case| (rank(&case.plan.work.id), case.plan.labels.number("size")));
-        let mut loads: Vec<&str> = Vec::new();
-        for cell in planned() {
-            if !loads.contains(&cell.load.as_str()) {
-                loads.push(&cell.load);
-            }
-        }
-        loads.sort_by_key(|load| *load != "idle");
-        for load in loads {
-            let is_asked = |is: fn(&TargetSpec) -> bool| {
-                planned().any(|cell| cell.load == load && is(&cell.target))
-            };
-            if !is_asked(is_reference) {
-                continue;
-            }
-            let under: Vec<&Case<'_>> = cases.iter().filter(|c| c.plan.load == load).collect();
-            let process = found.divide(load, &under);
-            if is_asked(is_process) && !process {
-                found.refuse(Some(load), Refusal::NotMeasured);
-            }
-        }
-        found
-    }
-
-    /// Divides what each target lost under one load; says whether a process is among them.
-    fn divide(&mut self, load: &str, cases: &[&Case<'_>]) -> bool {
-        let mut targets: Vec<&TargetSpec> = Vec::new();
-        for case in cases {
-            let target = &case.plan.target;
-            if !targets.contains(&target) && is_divided(target, load) {
-                targets.push(target);
-            }
-        }
-        targets.sort_by_key(|target| (target.group, &target.text));
-        for target in &targets {
-            let mut pairs = cases.iter().filter_map(|measured| {
-                // A reference that was not emulated if there is one, then the plainest.
-                let references = cases.iter().filter(|case| {
-                    is_reference(&case.plan.target) && case.plan.labels == measured.plan.labels
-                });
-                let plainest =
-                    |case: &&&Case<'_>| (case.is_emulated(), case.plan.target.text.len());
-                let reference = references.min_by_key(plainest)?;
-                (measured.plan.target == **target).then_some((measured, reference))
-            });
-            let split = match pairs.next() {
-                Some((measured, reference)) => split(measured, reference),
-                None => Err(Refusal::NotMeasured),
-            };
-            match split {
-                Ok(split) => self.splits.push(split),
+        let mut divided: Vec<(&str, &TargetSpec)> = planned()
+            .filter(|cell| {
+                let mut others = planned().filter(|other| other.load == cell.load);
+                is_divided(&cell.target, &cell.load)
+                    && others.any(|other| is_reference(&other.target))
+            })
+            .map(|cell| (cell.load.as_str(), &cell.target))
+            .collect();
+        divided.sort_by_key(|(load, target)| (*load != "idle", *load, target.group, &target.text));
+        divided.dedup();
+        for (load, target) in divided {
+            match split(target, load, &cases) {
+                Ok(split) => found.splits.push(split),
                 // What a guest can't be compared with is no news beside the process.
-                Err(reason) if is_process(target) => self.refuse(Some(load), reason),
+                Err(refused) if is_process(target) => found.refused.push(refused),
                 Err(_) => {}
             }
         }
-        targets.into_iter().any(is_process)
-    }
-
-    fn refuse(&mut self, load: Option<&str>, reason: Refusal) {
-        let load = load.map(str::to_owned);
-        let refused = Refused { load, reason };
-        if !self.refused.contains(&refused) {
-            self.refused.push(refused);
-        }
+        found
     }
 }
 
@@ -258,102 +191,122 @@ fn accelerator(cell: &Cell) -> Option<&str> {
     program(cell)?.agent.accelerator.as_deref()
 }
 
-fn split(target: &Case<'_>, reference: &Case<'_>) -> Result<Split, Refusal> {
-    for case in [reference, target] {
-        if case.is_emulated() {
-            let target = case.plan.target.text.clone();
-            return Err(Refusal::Emulated { target });
-        }
+/// Divides what a target lost under a load.
+fn split(target: &TargetSpec, load: &str, cases: &[Case<'_>]) -> Result<Split, Refused> {
+    let refused = |id, text: &str| Refused {
+        id,
+        load: Some(load.to_owned()),
+        text: format!("{}: {text}", begin(load)),
+    };
+    let not_measured = || {
+        let text = "no block has figures of both process and unikernel,irq=off, so what the operating system adds is not told.";
+        refused("not-measured", text)
+    };
+    let of_load = || cases.iter().filter(|case| case.plan.load == load);
+    let mut pairs = of_load()
+        .filter(|case| case.plan.target == *target)
+        .filter_map(|measured| {
+            // A reference that was not emulated if there is one, then the plainest.
+            let references = of_load().filter(|case| {
+                is_reference(&case.plan.target) && case.plan.labels == measured.plan.labels
+            });
+            let plainest = |case: &&Case<'_>| (case.is_emulated(), case.plan.target.text.len());
+            Some((measured, references.min_by_key(plainest)?))
+        });
+    let (measured, reference) = pairs.next().ok_or_else(not_measured)?;
+    if let Some(case) = [reference, measured]
+        .into_iter()
+        .find(|case| case.is_emulated())
+    {
+        let text = format!(
+            "this run can't split what is lost below any operating system (firmware, hypervisor) from what the operating \
+             system adds: QEMU's TCG executed {}, and the emulator's own delays are in its figures. Measure where KVM works.",
+            case.plan.target
+        );
+        return Err(refused("emulated", &text));
     }
-    let firsts = target.cells.iter().copied();
-    let pairs = firsts.filter_map(|first| {
+    let blocks = measured.cells.iter().copied().filter_map(|first| {
         let mut seconds = reference.cells.iter().copied();
         let second = seconds.find(|second| second.plan.block == first.plan.block)?;
         Some((first, second))
     });
-    let mut pairs: Vec<(&Cell, &Cell)> = pairs.collect();
-    pairs.sort_by_key(|(first, _)| first.plan.block);
-    let (first, second) = pairs.first().ok_or(Refusal::NotMeasured)?;
+    let mut blocks: Vec<(&Cell, &Cell)> = blocks.collect();
+    blocks.sort_by_key(|(first, _)| first.plan.block);
+    let (first, second) = blocks.first().ok_or_else(not_measured)?;
     let below = accelerator(second);
-    let is_guest = target.plan.target.group.is_guest();
+    let is_guest = target.group.is_guest();
     if is_guest && accelerator(first) != below {
-        return Err(Refusal::NotMeasured);
+        return Err(not_measured());
     }
-    for (first, second) in &pairs {
-        same_cpu(first, target.run.plan.cpu)?;
-        same_cpu(second, target.run.plan.cpu)?;
-        same_threshold(first, second)?;
+    let expected = measured.run.plan.cpu;
+    for cell in blocks.iter().flat_map(|(first, second)| [first, second]) {
+        // The CPU that a guest names is its own; the one that executes it was pinned before it ran.
+        let here = program(cell).filter(|program| program.agent.accelerator.is_none());
+        if let Some(cpu) = here
+            .map(|program| program.preparation.cpu)
+            .filter(|cpu| *cpu != Some(expected))
+        {
+            let ran = cpu.map_or_else(
+                || "was not pinned".to_owned(),
+                |cpu| format!("ran on CPU {cpu}"),
+            );
+            let text = format!(
+                "what the operating system adds is not told, since {} {ran} instead of CPU {expected}: what is lost below \
+                 differs from CPU to CPU. Measure both on one CPU.",
+                cell.plan.target
+            );
+            return Err(refused("other-cpu", &text));
+        }
     }
-    let figures = match target.plan.work.id.as_str() {
-        "gap" => OF_GAP,
-        _ => OF_TIMED,
+    for (first, second) in &blocks {
+        // Each converts the same duration by its own reading of the TSC's frequency.
+        const SAME: f64 = 1.01;
+        let of = |cell: &Cell| Some(cell.outcome.record()?.sets_of("gap").next()?.1.threshold);
+        let (Some(a), Some(b)) = (of(first), of(second)) else {
+            continue;
+        };
+        if a.max(b) as f64 > a.min(b) as f64 * SAME {
+            let [low, high] = [a.min(b), a.max(b)].map(|cycles| Numbers::PLAIN.count(cycles));
+            let text = format!(
+                "what the operating system adds is not told, since gaps count from {low} cycles on one target and from {high} \
+                 on the other. Give both the same with --threshold."
+            );
+            return Err(refused("thresholds", &text));
+        }
+    }
+    let figures = if measured.plan.work.id == "gap" {
+        OF_GAP
+    } else {
+        OF_TIMED
     };
-    let figures = figures.iter();
+    let parts = figures
+        .iter()
+        .filter_map(|figure| part((measured, reference), &blocks, figure));
     Ok(Split {
-        load: target.plan.load.clone(),
-        workload: title(target.plan),
-        target: target.plan.target.text.clone(),
-        group: target.plan.target.group,
+        load: load.to_owned(),
+        workload: title(measured.plan),
+        target: target.text.clone(),
+        group: target.group,
         reference: reference.plan.target.text.clone(),
         is_bound: below.is_some() && !is_guest,
-        blocks: pairs.iter().map(|(first, _)| first.plan.block).collect(),
-        parts: figures
-            .filter_map(|(measure, figure, labels)| {
-                part((target, reference), &pairs, measure, *figure, labels)
-            })
-            .collect(),
+        blocks: blocks.iter().map(|(first, _)| first.plan.block).collect(),
+        parts: parts.collect(),
     })
-}
-
-/// Checks that a cell ran on the run's CPU. The CPU that a guest names is its own; the one that executes it was pinned
-/// before it ran.
-fn same_cpu(cell: &Cell, expected: u32) -> Result<(), Refusal> {
-    let here = program(cell).filter(|program| program.agent.accelerator.is_none());
-    match here.map(|program| program.preparation.cpu) {
-        Some(cpu) if cpu != Some(expected) => Err(Refusal::OtherCpu {
-            target: cell.plan.target.text.clone(),
-            cpu,
-            expected,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Checks that two cells of `gap` count gaps from the same length on. Each converts the same duration by its own reading of
-/// the TSC's frequency.
-fn same_threshold(first: &Cell, second: &Cell) -> Result<(), Refusal> {
-    const SAME: f64 = 1.01;
-    let of = |cell: &Cell| Some(cell.outcome.record()?.sets_of("gap").next()?.1.threshold);
-    let (Some(a), Some(b)) = (of(first), of(second)) else {
-        return Ok(());
-    };
-    let (low_cycles, high_cycles) = (a.min(b), a.max(b));
-    match high_cycles as f64 <= low_cycles as f64 * SAME {
-        true => Ok(()),
-        false => Err(Refusal::Thresholds {
-            low_cycles,
-            high_cycles,
-        }),
-    }
 }
 
 /// Divides a figure that all blocks have on both targets.
 fn part(
     (target, reference): (&Case<'_>, &Case<'_>),
-    pairs: &[(&Cell, &Cell)],
-    measure: &'static str,
-    figure: Figure,
-    labels: &[(&str, &str)],
+    blocks: &[(&Cell, &Cell)],
+    (measure, figure, labels): &Divided,
 ) -> Option<Part> {
-    let (all, below) = (
-        target.row(measure, figure, labels)?,
-        reference.row(measure, figure, labels)?,
-    );
-    let value = |row: &tare_report::rows::Row, cell: &Cell| {
+    let all = target.row(measure, *figure, labels)?;
+    let below = reference.row(measure, *figure, labels)?;
+    let value = |row: &Row, cell: &Cell| {
         let mut each = row.each.iter();
         each.find(|run| run.cell == cell.plan.id)?.carried.value()
     };
-    let both = pairs.iter();
+    let both = blocks.iter();
     let both = both.map(|(first, second)| Some((value(all, first)?, value(below, second)?)));
     let both: Vec<(f64, f64)> = both.collect::<Option<_>>()?;
     let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
@@ -388,51 +341,55 @@ impl Attribution {
         if told.is_empty() {
             told.extend(self.splits.first().and_then(|split| split.sentence(true)));
         }
-        told.extend(self.refused.iter().map(Refused::sentence));
+        told.extend(self.refused.iter().map(|refused| refused.text.clone()));
         told
     }
 
-    /// Renders the tables of all splits; `None` if there are none.
+    /// Renders the table of all splits; `None` if there are none.
     pub(super) fn markup(&self) -> Option<Markup> {
-        let (guests, own): (Vec<&Split>, Vec<&Split>) =
-            self.splits.iter().partition(|split| split.group.is_guest());
-        let mut of_guests = Table::new([
-            "target",
+        let mut table = Table::new([
             "",
-            "target",
+            "on the\ntarget",
             "below any\noperating system",
-            "its kernel\nadds (mean)",
+            "its operating system\nadds (mean)",
             "95 % interval",
         ]);
-        for split in guests {
-            // The classes are in summary.json.
-            for (place, part) in split.parts.iter().take(2).enumerate() {
-                let target = [&split.target, ""][place].to_owned();
-                let cells = std::iter::once(target).chain(part.cells());
-                of_guests.rows.push(cells.collect());
-            }
+        for split in &self.splits {
+            let blocks = words::counted(
+                Numbers::TYPESET,
+                split.blocks.len() as u64,
+                "block",
+                "blocks",
+            );
+            let (target, reference, workload) = (&split.target, &split.reference, &split.workload);
+            let bound = if split.is_bound {
+                ": at most lost below, at least added"
+            } else {
+                ""
+            };
+            table.heading(&format!(
+                "{target} against {reference}, {workload} ({blocks}){bound}"
+            ));
+            table
+                .rows
+                .extend(split.parts.iter().map(|part| part.cells().into()));
         }
-        (!self.splits.is_empty()).then(|| html! {
-            p.read {
-                "A unikernel that takes no interrupts loses only what is taken from below it: by the firmware, by a \
-                 hypervisor. What another target loses beyond that, on the same CPU and in the same blocks, its operating \
-                 system adds. Means over the blocks; the interval is that of the paired differences over blocks at 95 %, \
-                 for each row by itself."
-            }
-            @if self.splits.iter().any(|split| split.is_bound) {
+        (!self.splits.is_empty()).then(|| {
+            html! {
                 p.read {
-                    "The unikernel is a guest of this machine's kernel, which can interrupt it too. So what stands as lost \
-                     below is at most that, and what the operating system adds is at least that."
+                    "A unikernel that takes no interrupts loses only what is taken from below it: by the firmware, by a \
+                     hypervisor. What another target loses beyond that, on the same CPU and in the same blocks, its operating \
+                     system adds. Means over the blocks; the interval is that of the paired differences over blocks at 95 %, \
+                     for each row by itself."
                 }
-            }
-            @for split in own {
-                h3 { (split.title()) }
-                (split.table().render())
-            }
-            @if !of_guests.rows.is_empty() {
-                h3 { "What each guest's own kernel adds" }
-                p.read { "Against the unikernel as a guest beside it: the same lies below both, so this is no bound." }
-                (of_guests.render())
+                @if self.splits.iter().any(|split| split.is_bound) {
+                    p.read {
+                        "The unikernel is a guest of this machine's kernel, which can interrupt it too. So what a process loses \
+                         below is at most that, and what its operating system adds is at least that. For a Linux guest the \
+                         same lies below both, so this is no bound."
+                    }
+                }
+                (table.render())
             }
         })
     }
@@ -443,7 +400,7 @@ impl Split {
     fn sentence(&self, is_first: bool) -> Option<String> {
         const N: Numbers = Numbers::PLAIN;
         let part = self.parts.first()?;
-        let begin = begin(Some(&self.load));
+        let begin = begin(&self.load);
         let (target, reference) = (&self.target, &self.reference);
         let (all, below) = (N.percent(part.all), N.percent(part.below));
         let what = match part.labels.get("above") {
@@ -498,37 +455,6 @@ impl Split {
             }
         })
     }
-
-    fn title(&self) -> String {
-        let blocks = words::counted(
-            Numbers::TYPESET,
-            self.blocks.len() as u64,
-            "block",
-            "blocks",
-        );
-        format!(
-            "{} against {}, {} ({blocks})",
-            self.target, self.reference, self.workload
-        )
-    }
-
-    fn table(&self) -> Table {
-        let (at_most, at_least) = match self.is_bound {
-            true => ("at most ", "at least "),
-            false => ("", ""),
-        };
-        let mut table = Table::new([
-            "",
-            &self.target,
-            &format!("{at_most}below any\noperating system"),
-            &format!("the operating system\nadds {at_least}(mean)"),
-            "95 % interval",
-        ]);
-        table
-            .rows
-            .extend(self.parts.iter().map(|part| part.cells().into()));
-        table
-    }
 }
 
 impl Part {
@@ -582,52 +508,6 @@ impl Part {
     }
 }
 
-impl Refused {
-    fn sentence(&self) -> String {
-        let begin = begin(self.load.as_deref());
-        match &self.reason {
-            Refusal::NoPair => "To separate the operating system from the hypervisor and firmware, run `--target process \
-                                --target unikernel,irq=off`, where KVM works."
-                .to_owned(),
-            Refusal::NotMeasured => format!(
-                "{begin}: no block has figures of both process and unikernel,irq=off, so what the operating system adds is \
-                 not told."
-            ),
-            Refusal::Emulated { target } => format!(
-                "{begin}: this run can't split what is lost below any operating system (firmware, hypervisor) from what the \
-                 operating system adds: QEMU's TCG executed {target}, and the emulator's own delays are in its figures. \
-                 Measure where KVM works."
-            ),
-            Refusal::OtherCpu {
-                target,
-                cpu,
-                expected,
-            } => {
-                let cpu = cpu.map_or_else(
-                    || "was not pinned".to_owned(),
-                    |cpu| format!("ran on CPU {cpu}"),
-                );
-                format!(
-                    "{begin}: what the operating system adds is not told, since {target} {cpu} instead of CPU {expected}: \
-                     what is lost below differs from CPU to CPU. Measure both on one CPU."
-                )
-            }
-            Refusal::Thresholds {
-                low_cycles,
-                high_cycles,
-            } => format!(
-                "{begin}: what the operating system adds is not told, since gaps count from {} cycles on one target and from \
-                 {} on the other. Give both the same with --threshold.",
-                Numbers::PLAIN.count(*low_cycles),
-                Numbers::PLAIN.count(*high_cycles)
-            ),
-        }
-    }
-}
-
-fn begin(load: Option<&str>) -> String {
-    match load {
-        Some(load) if load != "idle" => format!("Split under {load}"),
-        _ => "Split".to_owned(),
-    }
+fn begin(load: &str) -> String {
+    format!("Split{}", under(load))
 }

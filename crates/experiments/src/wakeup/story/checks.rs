@@ -3,11 +3,10 @@
 use tare_report::Run;
 use tare_report::analysis::{Alarm, name_cells, name_some};
 use tare_report::cases::Case;
-use tare_report::rows::Figure;
 use tare_trace::blame::Culprit;
 
 use super::words::{N, cases, fact_of};
-use super::{NAME, Woken, late, sums, total};
+use super::{NAME, Woken, late, recording, sums, total};
 
 /// The share of an interval from which on recording costs much.
 const COSTLY: f64 = 0.02;
@@ -39,21 +38,17 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
             ),
         ));
     }
-    let highest = |case: &Case<'_>, measure, figure| {
-        case.over(measure, figure, &[])
-            .map_or(0.0, |over| over.highest)
-    };
-    let share = |case: &Case<'_>| highest(case, "recording share", Figure::Share);
-    let costly = cases.iter().filter(|case| share(case) > COSTLY);
-    if let Some(worst) = costly.max_by(|a, b| share(a).total_cmp(&share(b))) {
+    let is_costly = |case: &Case<'_>| recording(case).0 > COSTLY;
+    let costly = cases.iter().filter(|case| is_costly(case)).map(recording);
+    if let Some((share, ns)) = costly.max_by(|a, b| a.0.total_cmp(&b.0)) {
         alarms.push(Alarm::warning(
             "recording-cost",
             format!(
                 "Recording a wake-up takes {} of the interval ({}) on {}: the measured CPU is busier than the measurement \
                  claims. Choose a longer interval.",
-                N.percent(share(worst)),
-                N.ns(highest(worst, "recording", Figure::Value), None),
-                name_some(&labels(&|case| share(case) > COSTLY))
+                N.percent(share),
+                N.ns(ns, None),
+                name_some(&labels(&is_costly))
             ),
         ));
     }

@@ -52,11 +52,7 @@ pub(super) fn file(run: &Run) -> Option<String> {
 
 fn row(case: &Case<'_>, cell: &Cell, phase: Phase<'_>) -> Vec<String> {
     let plan = case.plan;
-    let value = |measure: &str, figure| {
-        let row = phase.row(case, measure, figure)?;
-        let each = row.each.iter().find(|each| each.cell == cell.plan.id)?;
-        each.carried.value()
-    };
+    let value = |measure: &str, figure| phase.value(case, cell, measure, figure);
     let us = |measure: &str, figure| {
         let ns = value(measure, figure);
         ns.map_or_else(String::new, |ns| format!("{:.3}", ns / 1e3))

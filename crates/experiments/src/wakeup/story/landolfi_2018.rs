@@ -60,48 +60,22 @@ const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
     }
 }
 
-/// The load of a phase of the study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Load {
-    Idle,
-    Ping,
-    SecondIdle,
-    Dd,
-    Du,
-    Io,
-    Net,
-}
-
-impl Load {
-    /// Returns the phase of the study that a load is; `before` says whether an idle phase came before.
-    fn of(load: &str, before: bool) -> Option<Self> {
-        let bare = match load.split_once(':') {
-            Some((cpus, load)) if cpus.starts_with("cpus=") => load,
-            _ => load,
-        };
-        Some(match bare {
-            "idle" if before => Self::SecondIdle,
-            "idle" => Self::Idle,
-            "ping" => Self::Ping,
-            "dd+hackbench" => Self::Dd,
-            "du" => Self::Du,
-            "tar" => Self::Io,
-            "nc" => Self::Net,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "IDLE",
-            Self::Ping => "PING",
-            Self::SecondIdle => "IDLE2",
-            Self::Dd => "DD",
-            Self::Du => "DU",
-            Self::Io => "IO",
-            Self::Net => "NET",
-        }
-    }
+/// Returns the phase of the study that a load is; `before` are those that came before.
+fn of_study(load: &str, before: &[(&str, Phase<'_>)]) -> Option<&'static str> {
+    let bare = match load.split_once(':') {
+        Some((cpus, load)) if cpus.starts_with("cpus=") => load,
+        _ => load,
+    };
+    Some(match bare {
+        "idle" if before.iter().any(|(name, _)| *name == "IDLE") => "IDLE2",
+        "idle" => "IDLE",
+        "ping" => "PING",
+        "dd+hackbench" => "DD",
+        "du" => "DU",
+        "tar" => "IO",
+        "nc" => "NET",
+        _ => return None,
+    })
 }
 
 /// A kernel under which wake-ups were measured, undisturbed by tracing.
@@ -129,61 +103,32 @@ fn kernels(run: &Run) -> Vec<Kernel<'_>> {
 }
 
 impl Kernel<'_> {
-    /// Returns its phases that the study has.
-    fn phases(&self) -> Vec<(Load, Phase<'_>)> {
-        let mut idle_before = false;
-        let phases = Phase::all(self.case.plan).filter_map(|phase| {
-            let load = Load::of(phase.load, idle_before)?;
-            idle_before |= load == Load::Idle;
-            Some((load, phase))
-        });
-        phases.collect()
+    /// Returns its phases that the study has, by the study's names.
+    fn phases(&self) -> Vec<(&'static str, Phase<'_>)> {
+        let mut phases = Vec::new();
+        for phase in Phase::all(self.case.plan) {
+            phases.extend(of_study(phase.load, &phases).map(|name| (name, phase)));
+        }
+        phases
     }
 
     /// Returns a figure of each phase that the study has, run by run.
-    fn runs(&self, figure: Figure) -> Vec<Vec<(Load, Option<f64>)>> {
+    fn runs(&self, figure: Figure) -> Vec<Vec<(&'static str, Option<f64>)>> {
         let phases = self.phases();
-        let rows: Vec<_> = phases
-            .iter()
-            .map(|(load, phase)| (*load, phase.row(&self.case, "latency", figure)))
-            .collect();
         let cells = self.case.cells.iter().map(|cell| {
-            let of = |(load, row): &(Load, Option<&tare_report::rows::Row>)| {
-                let mut each = row.iter().flat_map(|row| &row.each);
-                let own = each.find(|each| each.cell == cell.plan.id);
-                (*load, own.and_then(|own| own.carried.value()))
+            let of = |(name, phase): &(&'static str, Phase<'_>)| {
+                (*name, phase.value(&self.case, cell, "latency", figure))
             };
-            rows.iter().map(of).collect()
+            phases.iter().map(of).collect()
         });
         cells.collect()
-    }
-
-    /// Returns the longest latency of each run under the study's loads.
-    fn longest(&self) -> Vec<f64> {
-        let runs = self.runs(Figure::Max).into_iter();
-        let longest = runs.map(|run| {
-            run.into_iter()
-                .filter_map(|(_, ns)| ns)
-                .max_by(f64::total_cmp)
-        });
-        longest.flatten().collect()
-    }
-
-    /// Returns the average over the study's phases of the longest latency, of each run that has all of them.
-    fn average_longest(&self) -> Vec<f64> {
-        let runs = self.runs(Figure::Max).into_iter();
-        let complete = runs.filter_map(|run| run.into_iter().map(|(_, ns)| ns).collect());
-        complete
-            .filter(|run: &Vec<f64>| !run.is_empty())
-            .map(|run| run.iter().sum::<f64>() / run.len() as f64)
-            .collect()
     }
 
     /// Writes maximum, mean and standard deviation of a phase of the study: the longest of all runs, the mean and the
     /// median of the runs' own.
     fn here(&self, name: &str) -> Option<String> {
         let phases = self.phases();
-        let (_, phase) = phases.iter().find(|(load, _)| load.name() == name)?;
+        let (_, phase) = phases.iter().find(|(known, _)| *known == name)?;
         let over = |figure| phase.row(&self.case, "latency", figure)?.over.as_ref().ok();
         Some(format!(
             "{} / {} / {}",
@@ -217,24 +162,11 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, String> {
     })
 }
 
-/// What one kernel says of a claim, over its runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
-    Yes,
-    No,
-    /// Its runs disagree.
-    Both,
-}
-
-impl Says {
-    fn of(runs: impl Iterator<Item = bool>) -> Option<Self> {
-        runs.map(|yes| if yes { Self::Yes } else { Self::No })
-            .reduce(|a, b| if a == b { a } else { Self::Both })
-    }
-}
+/// What one kernel says of a claim: whether it holds in each of its runs, or pairs of runs, and the figures.
+type Said = (Vec<bool>, String);
 
 /// Puts together what several kernels say.
-fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
+fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
     let figures: Vec<&str> = each.iter().map(|(_, figures)| figures.as_str()).collect();
     let is_counted = |kernel: &Kernel<'_>| kernel.case.plan.target.clock == Clock::Instructions;
     let note = match kernels.iter().any(is_counted) {
@@ -242,9 +174,9 @@ fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
         false => "",
     };
     let figures = format!("{}{note}", figures.join("; "));
-    if each.iter().any(|(says, _)| *says == Says::No) {
+    if each.iter().any(|(holds, _)| !holds.contains(&true)) {
         not_reproduced(figures)
-    } else if each.iter().all(|(says, _)| *says == Says::Yes) {
+    } else if each.iter().all(|(holds, _)| !holds.contains(&false)) {
         reproduced(figures)
     } else {
         cannot(format!(
@@ -253,124 +185,118 @@ fn told(each: &[(Says, String)], kernels: &[Kernel<'_>]) -> Finding {
     }
 }
 
-/// Asks each kernel without real-time preemption whether a phase has the greatest figure.
-fn greatest(run: &Run, wanted: Load, what: &str, figure: Figure) -> Finding {
-    let kernels = match comparable(run) {
-        Ok(kernels) => kernels,
-        Err(why) => return cannot(why),
-    };
-    let by_figure = |a: &(Load, f64), b: &(Load, f64)| a.1.total_cmp(&b.1);
-    let mut each = Vec::new();
+/// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none can tell.
+fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, String> {
+    let kernels = comparable(run)?;
+    let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
+    let mut each: Vec<Said> = Vec::new();
     for kernel in kernels.iter().filter(|kernel| kernel.model != "rt") {
         let runs = kernel.runs(figure).into_iter().map(|run| {
-            let all = run.into_iter().filter_map(|(load, ns)| Some((load, ns?)));
-            let (own, others): (Vec<_>, Vec<_>) = all.partition(|(load, _)| *load == wanted);
+            let all = run.into_iter().filter_map(|(name, ns)| Some((name, ns?)));
+            let (own, others): (Vec<_>, Vec<_>) = all.partition(|(name, _)| *name == wanted);
             Some((*own.first()?, others.into_iter().max_by(by_figure)?))
         });
         // A run that lacks the phase can't be compared, and so can't its kernel.
         let Some(runs) = runs.collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let says = Says::of(runs.iter().map(|((_, own), (_, other))| own > other));
         let own = runs.iter().map(|(own, _)| *own).max_by(by_figure);
         let other = runs.iter().map(|(_, other)| *other).max_by(by_figure);
-        if let (Some(says), Some((_, own)), Some((load, other))) = (says, own, other) {
+        if let Some(((_, own), (load, other))) = own.zip(other) {
+            let (own, other) = (microseconds(N, own), microseconds(N, other));
             let text = format!(
-                "{}: {what} {} µs under {}, {} µs under {}",
-                kernel.name,
-                microseconds(N, own),
-                wanted.name(),
-                microseconds(N, other),
-                load.name()
+                "{}: {what} {own} µs under {wanted}, {other} µs under {load}",
+                kernel.name
             );
-            each.push((says, text));
+            each.push((
+                runs.iter().map(|(own, other)| own.1 > other.1).collect(),
+                text,
+            ));
         }
     }
     if each.is_empty() {
-        return cannot(format!(
-            "no kernel that is not real-time was measured under {} and under another of the study's loads",
-            wanted.name()
+        return Err(format!(
+            "no kernel that is not real-time was measured under {wanted} and under another of the study's loads"
         ));
     }
-    told(&each, &kernels)
+    Ok(told(&each, &kernels))
 }
 
 fn du_is_worst(run: &Run) -> Finding {
-    greatest(run, Load::Du, "longest", Figure::Max)
+    greatest(run, "DU", "longest", Figure::Max).unwrap_or_else(cannot)
 }
 
 fn ping_has_highest_mean(run: &Run) -> Finding {
-    greatest(run, Load::Ping, "mean", Figure::Mean)
+    greatest(run, "PING", "mean", Figure::Mean).unwrap_or_else(cannot)
 }
 
-/// Asks whether one model's figure is below those of others: in all runs of both, in none, or in some.
+/// Asks whether a figure of one model, made of the longest latencies of a run's phases, is below those of others. Says
+/// which model is missing.
 fn below_others(
     run: &Run,
     model: &str,
     others: &[&str],
     what: &str,
-    figure: fn(&Kernel<'_>) -> Vec<f64>,
-) -> Finding {
-    let kernels = match comparable(run) {
-        Ok(kernels) => kernels,
-        Err(why) => return cannot(why),
-    };
-    let of_model = |model| {
-        kernels
-            .iter()
-            .filter(move |kernel: &&Kernel<'_>| kernel.model == model)
+    figure: fn(Vec<Option<f64>>) -> Option<f64>,
+) -> Result<Finding, String> {
+    let kernels = comparable(run)?;
+    let of = |kernel: &Kernel<'_>| -> Vec<f64> {
+        let runs = kernel.runs(Figure::Max).into_iter();
+        let longest = runs.map(|run| run.into_iter().map(|(_, ns)| ns).collect());
+        longest.filter_map(figure).collect()
     };
     let worst = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let own: Vec<f64> = of_model(model).flat_map(figure).collect();
-    let mut each = vec![(
-        Says::Yes,
-        format!("{what}: {model} {} µs", microseconds(N, worst(&own))),
-    )];
-    let mut missing = Vec::new();
-    if own.is_empty() {
-        missing.push(format!("preemption {model}"));
+    let own = kernels.iter().filter(|kernel| kernel.model == model);
+    let own: Vec<f64> = own.flat_map(of).collect();
+    let most = format!("{what}: {model} {} µs", microseconds(N, worst(&own)));
+    let mut each: Vec<Said> = vec![(vec![true], most)];
+    for kernel in kernels
+        .iter()
+        .filter(|kernel| others.contains(&kernel.model))
+    {
+        let values = of(kernel);
+        let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
+        let pairs: Vec<bool> = pairs.collect();
+        let (us, times) = (
+            microseconds(N, worst(&values)),
+            worst(&values) / worst(&own).max(1.0),
+        );
+        let text = format!("{} {us} µs ({} times)", kernel.name, N.short(times));
+        each.extend((!pairs.is_empty()).then_some((pairs, text)));
     }
-    for other in others {
-        for kernel in of_model(other) {
-            let values = figure(kernel);
-            let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
-            if let Some(says) = Says::of(pairs) {
-                let more = worst(&values);
-                let times = N.short(more / worst(&own).max(1.0));
-                let text = format!(
-                    "{} {} µs ({times} times)",
-                    kernel.name,
-                    microseconds(N, more)
-                );
-                each.push((says, text));
-            }
-        }
-        if of_model(other).next().is_none() {
-            missing.push(format!("preemption {other}"));
+    let mut missing: Vec<String> = Vec::new();
+    for wanted in [model].iter().chain(others) {
+        let has_figures = |kernel: &Kernel<'_>| kernel.model == *wanted && !of(kernel).is_empty();
+        if !kernels.iter().any(has_figures) {
+            missing.push(format!("preemption {wanted}"));
         }
     }
-    if !missing.is_empty() {
-        return cannot(format!(
+    match missing.as_slice() {
+        [] => Ok(told(&each, &kernels)),
+        missing => Err(format!(
             "the run has no kernel with {} to compare",
-            words::list(&missing)
-        ));
+            words::list(missing)
+        )),
     }
-    told(&each, &kernels)
 }
 
 /// No measurement can show a bound: what is told is whether the real-time kernel's longest is below every other's.
 fn only_real_time_bounds(run: &Run) -> Finding {
+    let longest = |run: Vec<Option<f64>>| run.into_iter().flatten().max_by(f64::total_cmp);
     let others = ["none", "voluntary", "full"];
-    below_others(run, "rt", &others, "longest under any load", |kernel| {
-        kernel.longest()
-    })
+    let finding = below_others(run, "rt", &others, "longest under any load", longest);
+    finding.unwrap_or_else(cannot)
 }
 
 fn full_beats_others(run: &Run) -> Finding {
+    let average = |run: Vec<Option<f64>>| {
+        let phases = run.len() as f64;
+        let sum: f64 = run.into_iter().sum::<Option<f64>>()?;
+        (phases > 0.0).then_some(sum / phases)
+    };
     let what = "longest, averaged over the phases";
-    below_others(run, "full", &["none", "voluntary"], what, |kernel| {
-        kernel.average_longest()
-    })
+    let finding = below_others(run, "full", &["none", "voluntary"], what, average);
+    finding.unwrap_or_else(cannot)
 }
 
 /// Puts the published maximum, mean and standard deviation beside those of the run.

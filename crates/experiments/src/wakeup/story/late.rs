@@ -2,16 +2,13 @@
 
 use std::cmp::Reverse;
 
-use tare_results::model::{Cell, CellPlan, LeftTool, Load, LoadPhase};
+use tare_results::model::{CellPlan, LeftTool, Load, LoadPhase};
 
 use tare_report::Run;
 use tare_report::analysis::{Alarm, name_cells};
 
 use super::words::{N, cases};
 use super::{NAME, total};
-
-/// A phase whose load began late or never, with its cell.
-type Late<'a> = (&'a Cell, &'a Load, &'a LoadPhase);
 
 /// Finds phases whose loads began late or never, and tools that were left running.
 pub(super) fn find(run: &Run) -> Vec<Alarm> {
@@ -25,76 +22,72 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
                 .iter()
                 .map(|left| left_running(cell.plan.id, left)),
         );
-        let Some(phase_ns) = cell.plan.phase_ns() else {
-            continue;
-        };
-        for phase in &load.phases {
-            if phase.is_skipped(phase_ns) {
-                skipped.push((cell, load, phase));
-            } else if phase.is_late(phase_ns) {
-                late.push((cell, load, phase));
+        let length = cell.plan.phase_ns();
+        for (phase, length) in load
+            .phases
+            .iter()
+            .filter_map(|phase| Some((phase, length?)))
+        {
+            if phase.is_skipped(length) {
+                skipped.push((cell.plan.id, load, phase));
+            } else if phase.is_late(length) {
+                late.push((cell.plan.id, load, phase));
             }
         }
     }
-    let mut alarms = Vec::new();
-    if !late.is_empty() {
-        let between: f64 = cases(run).iter().map(|case| total(case, "between")).sum();
-        alarms.push(Alarm::warning(
+    let between: f64 = cases(run).iter().map(|case| total(case, "between")).sum();
+    let late = latest(late).map(|late| {
+        Alarm::warning(
             "load-late",
             format!(
-                "Loads began late in their phases: {}. {} wake-ups from before that are counted apart (between phases) and are \
-                 in no figure of a phase. Make the phases longer.",
-                latest(late),
+                "Loads began late in their phases: {late}. {} wake-ups from before that are counted apart (between phases) and \
+                 are in no figure of a phase. Make the phases longer.",
                 N.count(between as u64)
             ),
-        ));
-    }
-    if !skipped.is_empty() {
-        alarms.push(Alarm::warning(
+        )
+    });
+    let skipped = latest(skipped).map(|skipped| {
+        Alarm::warning(
             "load-skipped",
             format!(
-                "Loads were skipped, since more than half of their phase had passed before they could begin: {}. These phases \
-                 are absent. Make the phases longer.",
-                latest(skipped)
+                "Loads were skipped, since more than half of their phase had passed before they could begin: {skipped}. These \
+                 phases are absent. Make the phases longer."
             ),
-        ));
-    }
-    if !tools.is_empty() {
-        alarms.push(Alarm::warning(
+        )
+    });
+    let left = (!tools.is_empty()).then(|| {
+        Alarm::warning(
             "load-left-running",
             format!(
                 "The kernel did not let tools of loads be killed (a device or a frozen control group holds them): {}. Figures \
                  of those phases hold what it did there.",
                 tools.join("; ")
             ),
-        ));
-    }
-    alarms
+        )
+    });
+    late.into_iter().chain(skipped).chain(left).collect()
 }
 
-/// Names the latest of several phases.
-fn latest(mut phases: Vec<Late<'_>>) -> String {
+/// Names the latest of several phases, each with its cell.
+fn latest(mut phases: Vec<(u32, &Load, &LoadPhase)>) -> Option<String> {
     phases.sort_by_key(|(.., phase)| Reverse(phase.late_ns()));
-    let Some(((cell, load, phase), rest)) = phases.split_first() else {
-        return String::new();
-    };
+    let ((cell, load, phase), rest) = phases.split_first()?;
     let mut text = format!(
-        "phase {} ({}) of cell {} by {}, because {}",
+        "phase {} ({}) of cell {cell} by {}, because {}",
         phase.number,
         phase.load,
-        cell.plan.id,
         N.ns(phase.late_ns() as f64, None),
         because(load, phase)
     );
     if !rest.is_empty() {
-        let cells: Vec<u32> = rest.iter().map(|(cell, ..)| cell.plan.id).collect();
+        let cells: Vec<u32> = rest.iter().map(|(cell, ..)| *cell).collect();
         text.push_str(&format!(
             ", and {} more in {}",
             rest.len(),
             name_cells(&cells)
         ));
     }
-    text
+    Some(text)
 }
 
 /// Says beside what a tool ran on.

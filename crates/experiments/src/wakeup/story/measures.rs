@@ -7,182 +7,158 @@ use tare_stats::{Counts, Response};
 
 use tare_report::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
 
-/// The figures of a distribution of latencies.
-const DISTRIBUTION: &[Figure] = &[
-    Figure::Max,
-    Figure::MEDIAN,
-    Figure::P99,
-    Figure::P99_9,
-    Figure::P99_99,
-    Figure::Mean,
-    Figure::Sd,
-    Figure::Min,
-];
-
-const TOTAL: &[Figure] = &[Figure::Total];
-
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
-    Measure {
-        id: "latency",
-        title: "wake-up latency",
-        unit: "ns",
-        better: Better::Less,
-        figures: DISTRIBUTION,
-        from: |data| {
-            let sets = latencies(data)?.into_iter();
-            let merged = sets.map(|(labels, threads)| {
-                let counts = Counts::merge_all(threads.iter().map(|(counts, _)| counts));
-                let counts = counts.map_err(|error| error.to_string())?;
-                Ok((labels, Sample::Counts(counts, Some(1.0))))
-            });
-            merged.collect()
-        },
-    },
+    LATENCY,
     Measure {
         id: "response",
         title: "response latency, including missed activations",
-        unit: "ns",
-        better: Better::Less,
-        figures: DISTRIBUTION,
         from: |data| {
-            let sets = latencies(data)?.into_iter();
-            Ok(sets
-                .map(|(labels, threads)| (labels, Sample::Response(threads)))
-                .collect())
+            each(latencies(data)?, |threads| {
+                Ok(Some(Sample::Response(threads)))
+            })
         },
+        ..LATENCY
     },
     Measure {
         id: "missed",
         title: "missed activations",
-        unit: "",
         better: Better::Less,
-        figures: &[Figure::Share, Figure::Total],
+        figures: SHARE,
         from: |data| {
-            let sets = latencies(data)?.into_iter();
-            let some = sets.filter(|(_, threads)| woken(threads) > 0);
-            let shares = some.map(|(labels, threads)| {
+            each(latencies(data)?, |threads| {
                 let (missed, all) = missed(&threads)?;
-                Ok((labels, Sample::ratio(missed, all)))
-            });
-            shares.collect()
+                Ok((all > 0).then(|| Sample::ratio(missed, all)))
+            })
         },
+        ..WOKEN
     },
     Measure {
         id: "average maximum",
         title: "maximum, averaged over the phases",
-        unit: "ns",
-        better: Better::Less,
         figures: &[Figure::Value],
         from: average_maximum,
+        ..LATENCY
     },
-    Measure {
-        id: "wake-ups",
-        title: "wake-ups",
-        unit: "",
-        better: Better::Neither,
-        figures: TOTAL,
-        from: |data| {
-            let some = |threads: &Threads| Some(woken(threads)).filter(|woken| *woken > 0);
-            Ok(numbers(latencies(data)?, some))
-        },
-    },
+    WOKEN,
     Measure {
         id: "absent",
         title: "phases without a wake-up",
-        unit: "",
-        better: Better::Neither,
-        figures: TOTAL,
         from: |data| {
-            let phases = latencies(data)?.into_iter();
-            let together = phases.filter(|(labels, _)| labels.get("thread").is_none());
-            Ok(numbers(together, |threads| {
-                (woken(threads) == 0).then_some(1)
-            }))
+            each(phases(data, false)?, |threads| {
+                Ok(number(u64::from(woken(&threads) == 0)))
+            })
         },
+        ..WOKEN
     },
     Measure {
         id: "between",
         title: "wake-ups before the load of their phase began",
-        unit: "",
-        better: Better::Neither,
-        figures: TOTAL,
-        from: |data| Ok(numbers(between(data)?, |threads| Some(woken(threads)))),
+        from: |data| {
+            each(between(data)?, |threads| {
+                Ok(Some(Sample::Number(woken(&threads) as f64)))
+            })
+        },
+        ..WOKEN
     },
     Measure {
         id: "missed between",
         title: "activations that these wake-ups missed",
-        unit: "",
-        better: Better::Neither,
-        figures: TOTAL,
         from: |data| {
-            let phases = between(data)?.into_iter();
-            let missed = phases.map(|(labels, threads)| {
-                let (missed, _) = missed(&threads)?;
-                Ok((labels, Sample::Number(missed as f64)))
-            });
-            missed.collect()
+            each(between(data)?, |threads| {
+                Ok(Some(Sample::Number(missed(&threads)?.0 as f64)))
+            })
         },
+        ..WOKEN
     },
     Measure {
         id: "skipped",
         title: "activations that the threads skipped until the end",
-        unit: "",
-        better: Better::Neither,
-        figures: &[Figure::Share, Figure::Total],
+        figures: SHARE,
         from: |data| {
-            let missed: f64 = told(data, "missed").map(|(_, missed)| missed).sum();
+            let missed = all_missed(data);
             Ok(one(Sample::Ratio(missed, missed + all_woken(data))))
         },
+        ..WOKEN
     },
     Measure {
         id: "uncounted",
         title: "wake-ups that there was no room to count",
-        unit: "",
-        better: Better::Neither,
-        figures: &[Figure::Share, Figure::Total],
+        figures: SHARE,
         from: |data| {
             let uncounted: u64 = data.record.sets.iter().map(|head| head.uncounted).sum();
             Ok(one(Sample::Ratio(uncounted as f64, all_woken(data))))
         },
+        ..WOKEN
     },
     Measure {
         id: "recording",
-        title: "time that recording a wake-up takes",
+        title: "time that recording a wake-up takes, of the interval",
         unit: "ns",
-        better: Better::Neither,
-        figures: &[Figure::Value],
-        from: |data| Ok(recording(data).map_or_else(Vec::new, |(ns, _)| one(Sample::Number(ns)))),
-    },
-    Measure {
-        id: "recording share",
-        title: "share of the interval that recording takes",
-        unit: "",
-        better: Better::Neither,
-        figures: &[Figure::Share],
-        from: |data| {
-            let slowest = recording(data);
-            Ok(slowest.map_or_else(Vec::new, |(ns, interval)| one(Sample::Ratio(ns, interval))))
-        },
+        figures: SHARE,
+        from: recording,
+        ..WOKEN
     },
     INTERRUPTS,
 ];
 
+const LATENCY: Measure = Measure {
+    id: "latency",
+    title: "wake-up latency",
+    unit: "ns",
+    better: Better::Less,
+    figures: &[
+        Figure::Max,
+        Figure::MEDIAN,
+        Figure::P99,
+        Figure::P99_9,
+        Figure::P99_99,
+        Figure::Mean,
+        Figure::Sd,
+        Figure::Min,
+    ],
+    from: |data| {
+        each(latencies(data)?, |threads| {
+            let counts = Counts::merge_all(threads.iter().map(|(counts, _)| counts));
+            let counts = counts.map_err(|error| error.to_string())?;
+            Ok(Some(Sample::Counts(counts, Some(1.0))))
+        })
+    },
+};
+
+const WOKEN: Measure = Measure {
+    id: "wake-ups",
+    title: "wake-ups",
+    unit: "",
+    better: Better::Neither,
+    figures: &[Figure::Total],
+    from: |data| each(latencies(data)?, |threads| Ok(number(woken(&threads)))),
+};
+
+const SHARE: &[Figure] = &[Figure::Share, Figure::Total];
+
 /// Latencies of threads with their intervals.
 pub(super) type Threads = Vec<(Counts, u64)>;
 
-fn one(sample: Sample) -> Vec<(Labels, Sample)> {
-    vec![(Labels::default(), sample)]
+/// Takes a sample of each choice of labels that has one.
+fn each(
+    sets: Vec<(Labels, Threads)>,
+    of: fn(Threads) -> Result<Option<Sample>, String>,
+) -> Samples {
+    let mut samples = Vec::new();
+    for (labels, threads) in sets {
+        samples.extend(of(threads)?.map(|sample| (labels, sample)));
+    }
+    Ok(samples)
 }
 
-fn numbers(
-    sets: impl IntoIterator<Item = (Labels, Threads)>,
-    of: fn(&Threads) -> Option<u64>,
-) -> Vec<(Labels, Sample)> {
-    let numbers = sets
-        .into_iter()
-        .filter_map(|(labels, threads)| Some((labels, Sample::Number(of(&threads)? as f64))));
-    numbers.collect()
+/// Takes a number above 0.
+fn number(number: u64) -> Option<Sample> {
+    (number > 0).then_some(Sample::Number(number as f64))
+}
+
+fn one(sample: Sample) -> Vec<(Labels, Sample)> {
+    vec![(Labels::default(), sample)]
 }
 
 fn woken(threads: &Threads) -> u64 {
@@ -198,19 +174,14 @@ pub(super) fn missed(threads: &Threads) -> Result<(u64, u64), String> {
 
 /// Returns the latencies of all threads together, once for each phase, and then of each thread where there are
 /// several. What fell between two phases belongs to none.
-pub(super) fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
-    let mut together = phases(data, false)?;
-    let mut each = Vec::new();
-    let mut seen = Vec::new();
-    for (head, set) in sets(data, false) {
-        if !seen.contains(&head.labels.get("thread")) {
-            seen.push(head.labels.get("thread"));
-        }
-        each.push((head.labels.clone(), vec![(counts(set)?, head.period)]));
+fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
+    let mut all = phases(data, false)?;
+    let thread = |head: &SetHead| head.labels.number("thread");
+    let several = sets(data, false).any(|(head, _)| thread(head) > Some(0));
+    for (head, set) in sets(data, false).filter(|_| several) {
+        all.push((head.labels.clone(), vec![(counts(set)?, head.period)]));
     }
-    each.retain(|_| seen.len() > 1);
-    together.append(&mut each);
-    Ok(together)
+    Ok(all)
 }
 
 /// Returns what was woken before the load of its phase began, of all threads together; nothing if the loads were no phases.
@@ -234,23 +205,24 @@ fn sets<'a>(
 }
 
 /// Puts the threads together, once for each phase of the plan, and once for any other that the samples name.
-fn phases(data: &CellData<'_>, is_between: bool) -> Result<Vec<(Labels, Threads)>, String> {
-    let planned = match data.plan().phases.len() {
-        0 | 1 => 0..0,
-        several => 0..several as u64,
-    };
-    let phases = planned.map(|phase| (Some(phase), Vec::new()));
-    let mut phases: BTreeMap<Option<u64>, Threads> = phases.collect();
-    for (head, set) in sets(data, is_between) {
-        let phase = phases.entry(head.labels.number("phase")).or_default();
-        phase.push((counts(set)?, head.period));
+pub(super) fn phases(
+    data: &CellData<'_>,
+    is_between: bool,
+) -> Result<Vec<(Labels, Threads)>, String> {
+    let label = |phase| Labels::default().with("phase", phase);
+    let mut phases: BTreeMap<Option<u64>, (Labels, Threads)> = BTreeMap::new();
+    let planned = data.plan().phases.len() as u64;
+    for phase in (0..planned).filter(|_| planned > 1) {
+        phases.insert(Some(phase), (label(phase), Vec::new()));
     }
-    let labelled = phases.into_iter().map(|(phase, threads)| {
-        let labels = Labels::default();
-        let labels = phase.map_or(labels.clone(), |phase| labels.with("phase", phase));
-        (labels, threads)
-    });
-    Ok(labelled.collect())
+    for (head, set) in sets(data, is_between) {
+        let phase = head.labels.number("phase");
+        let (_, threads) = phases
+            .entry(phase)
+            .or_insert_with(|| (phase.map(label).unwrap_or_default(), Vec::new()));
+        threads.push((counts(set)?, head.period));
+    }
+    Ok(phases.into_values().collect())
 }
 
 /// Averages the maxima of the phases of a run, as landolfi-2018 gives it.
@@ -266,28 +238,28 @@ fn average_maximum(data: &CellData<'_>) -> Samples {
 }
 
 /// Returns the number of all wake-ups, counted or not.
-fn all_woken(data: &CellData<'_>) -> f64 {
-    let sets = data.record.sets_of("latency");
-    sets.map(|(_, head)| head.n as f64).sum()
+pub(super) fn all_woken(data: &CellData<'_>) -> f64 {
+    data.record.sets.iter().map(|head| head.n as f64).sum()
 }
 
-/// Returns what each thread tells of itself.
-pub(super) fn told<'a>(
-    data: &CellData<'a>,
-    measure: &'static str,
-) -> impl Iterator<Item = (&'a Labels, f64)> {
+/// Returns the number of activations that the threads skipped.
+pub(super) fn all_missed(data: &CellData<'_>) -> f64 {
     let values = data.record.values.iter();
-    let own = values.filter(move |value| value.measure == measure);
-    own.map(|value| (&value.labels, value.value))
+    let missed = values.filter(|value| value.measure == "missed");
+    missed.map(|value| value.value).sum()
 }
 
-/// Returns the time that recording one wake-up takes, and the interval, of the thread that it costs most.
-fn recording(data: &CellData<'_>) -> Option<(f64, f64)> {
-    let each = told(data, "recording time").filter_map(|(labels, ns)| {
-        let mut sets = data.record.sets_of("latency");
-        let is_own = |head: &SetHead| head.labels.get("thread") == labels.get("thread");
-        let (_, head) = sets.find(|(_, head)| is_own(head))?;
-        Some((ns, head.period.max(1) as f64))
-    });
-    each.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
+/// Takes the time that recording one wake-up takes, of the thread that it costs most.
+fn recording(data: &CellData<'_>) -> Samples {
+    let mut slowest = None;
+    for value in (data.record.values.iter()).filter(|value| value.measure == "recording time") {
+        let thread = value.labels.get("thread");
+        let mut sets = data.record.sets.iter();
+        let own = sets.find(|head| head.labels.get("thread") == thread);
+        let interval = own.map_or(1, |head| head.period.max(1)) as f64;
+        if slowest.is_none_or(|(ns, of)| value.value / interval > ns / of) {
+            slowest = Some((value.value, interval));
+        }
+    }
+    Ok(slowest.map_or_else(Vec::new, |(ns, interval)| one(Sample::Ratio(ns, interval))))
 }

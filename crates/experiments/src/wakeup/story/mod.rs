@@ -24,12 +24,12 @@ use tare_report::cases::Case;
 use tare_report::claims::Published;
 use tare_report::html::places::counters;
 use tare_report::html::{Detail, Section};
-use tare_report::rows::{Carried, CellData, Figure, Measure};
+use tare_report::rows::{Carried, CellData, Figure, Measure, Sample};
 use tare_report::tables::{Line, Tabled};
 use tare_report::terminal::Page;
 use tare_report::verdict::Verdict;
 use tare_report::{Collect, Run, Story, View};
-use tare_results::model::{CellPlan, Plan};
+use tare_results::model::{CellPlan, Plan, SetHead};
 
 use super::{NAME, Wakeup};
 use pictures::Pictures;
@@ -140,12 +140,11 @@ impl Story for Woken {
     }
 
     fn json(&self) -> Value {
-        let worst = self
-            .kept
-            .iter()
-            .flat_map(|kept| kept.worst.clone())
-            .collect();
-        serde_json::to_value(WakeupStory { worst }).unwrap_or_default()
+        let worst = self.kept.iter().flat_map(|kept| kept.worst.clone());
+        serde_json::to_value(WakeupStory {
+            worst: worst.collect(),
+        })
+        .unwrap_or_default()
     }
 
     fn alarms(&self, run: &Run) -> Vec<Alarm> {
@@ -175,6 +174,10 @@ impl Story for Woken {
             let late = ["late wake-up", "late wake-ups"];
             (case.plan.label(), counted.as_slice(), late)
         });
+        let most = cases
+            .iter()
+            .map(recording)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
         let content = html! {
             (pictures::distributions(self, run, detail))
             (worst::page(&plain))
@@ -187,7 +190,12 @@ impl Story for Woken {
                 (worst::page(&traced))
             }
             @if let Some(counters) = counters(counted) { (counters) }
-            @if let Some(cost) = recording(&cases) { p.note { (cost) } }
+            @if let Some((share, ns)) = most {
+                p.note {
+                    "Recording a wake-up takes " (N.ns(ns, None)) " at most, " (N.percent(share)) " of the interval, after the \
+                     clock was read: nothing of it is in a latency."
+                }
+            }
         };
         vec![Section::new("wakeups", "Wake-up latency", content)]
     }
@@ -219,92 +227,81 @@ impl Story for Woken {
     }
 
     fn csv(&self, run: &Run) -> Vec<(String, String)> {
-        csv::file(run)
-            .map(|text| (csv::FILE.to_owned(), text))
-            .into_iter()
-            .collect()
+        Vec::from_iter(csv::file(run).map(|text| (csv::FILE.to_owned(), text)))
     }
 }
 
 /// Refuses a cell whose record contradicts itself.
 fn check(data: &CellData<'_>) -> Result<(), String> {
-    let phases = data.plan().phases.len().max(1) as u64;
-    let mut derived = std::collections::BTreeMap::<u64, u64>::new();
-    let (mut woken, mut uncounted) = (0, 0);
-    for (head, set) in data.sets("latency") {
-        let labels = &head.labels;
-        let (thread, phase) = (labels.number("thread"), labels.number("phase"));
-        let is_known = labels
-            .get("phase")
-            .is_none_or(|text| phase.is_some() || text == "unknown");
-        let Some(thread) = thread.filter(|_| is_known) else {
-            return Err(format!(
-                "it has a set labelled '{labels}'; measure it again"
-            ));
-        };
-        if let Some(phase) = phase.filter(|phase| *phase >= phases) {
-            return Err(format!(
-                "it has latencies of phase {phase}, counted from 0, but only {phases} phases; measure it again"
-            ));
-        }
-        woken += head.n;
-        uncounted += head.uncounted;
-        let (missed, _) = measures::missed(&vec![(tare_report::rows::counts(set)?, head.period)])?;
-        *derived.entry(thread).or_default() += missed;
-    }
-    if woken == 0 {
+    let sum = |of: fn(&SetHead) -> u64| data.record.sets.iter().map(of).sum::<u64>();
+    if sum(|head| head.n) == 0 {
         return Err("no thread of it was ever woken; measure it longer".to_owned());
     }
-    for (labels, missed) in measures::told(data, "missed").filter(|_| uncounted == 0) {
-        let thread = labels.number("thread").unwrap_or(0);
-        let derived = derived.get(&thread).copied().unwrap_or(0);
-        if derived < missed as u64 {
-            return Err(format!(
-                "its thread {thread} missed {missed} activations, but its latencies account for {derived} only; measure it \
-                 again"
-            ));
+    let phases = data.plan().phases.len().max(1);
+    let mut derived = 0;
+    for is_between in [false, true] {
+        for (labels, threads) in measures::phases(data, is_between)? {
+            if labels
+                .number("phase")
+                .is_some_and(|phase| phase >= phases as u64)
+            {
+                return Err(format!(
+                    "it has latencies of '{labels}', counted from 0, but only {phases} phases; measure it again"
+                ));
+            }
+            derived += measures::missed(&threads)?.0;
         }
+    }
+    let told = measures::all_missed(data) as u64;
+    if derived < told && sum(|head| head.uncounted) == 0 {
+        return Err(format!(
+            "its threads missed {told} activations, but its latencies account for {derived} only; measure it again"
+        ));
     }
     Ok(())
 }
 
 /// Says in one short line what a cell has shown.
 fn live(data: &CellData<'_>) -> Result<String, String> {
-    let of = |measure: &str, figure| -> Result<Vec<(Option<u64>, f64)>, String> {
-        let mut measures = measures::MEASURES.iter();
-        let measure = measures.find(|known| known.id == measure);
-        let samples = measure.map_or(Ok(Vec::new()), |measure| (measure.from)(data))?;
-        let together = samples
-            .iter()
-            .filter(|(labels, _)| labels.get("thread").is_none());
-        let figures = together.filter_map(|(labels, sample)| {
-            Some((labels.number("phase"), sample.figure(figure)?.value()?))
-        });
-        Ok(figures.collect())
-    };
-    let longest = of("response", Figure::Max)?;
-    let longest = longest.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let (phase, longest) = longest.ok_or("no thread was woken")?;
-    let load = phase.and_then(|phase| Phase::all(data.plan()).nth(phase as usize));
-    let load = load.map_or_else(String::new, |phase| under(phase.load));
-    let mut text = format!("worst {}{load}", time(longest));
-    let (median, p99) = (
-        of("response", Figure::MEDIAN)?,
-        of("response", Figure::P99)?,
-    );
-    if let ([(None, median)], [(None, p99)]) = (median.as_slice(), p99.as_slice()) {
-        text = format!("median {}, p99 {}, {text}", time(*median), time(*p99));
+    let mut longest: Option<(f64, String)> = None;
+    for ((_, threads), phase) in measures::phases(data, false)?
+        .into_iter()
+        .zip(Phase::all(data.plan()))
+    {
+        let response = Sample::Response(threads);
+        let of = |figure| response.figure(figure)?.value();
+        let Some(max) = of(Figure::Max) else {
+            continue;
+        };
+        let text = match (
+            data.plan().phases.len(),
+            of(Figure::MEDIAN),
+            of(Figure::P99),
+        ) {
+            (2.., ..) => format!("worst {}{}", time(max), under(phase.load)),
+            (_, Some(median), Some(p99)) => {
+                format!(
+                    "median {}, p99 {}, worst {}",
+                    time(median),
+                    time(p99),
+                    time(max)
+                )
+            }
+            _ => format!("worst {}", time(max)),
+        };
+        if longest.as_ref().is_none_or(|(known, _)| max > *known) {
+            longest = Some((max, text));
+        }
     }
-    let missed: f64 = measures::told(data, "missed")
-        .map(|(_, missed)| missed)
-        .sum();
-    let woken: u64 = data.sets("latency").map(|(head, _)| head.n).sum();
+    let (_, text) = longest.ok_or("no thread was woken")?;
+    let missed = measures::all_missed(data);
+    let all = missed + measures::all_woken(data);
     Ok(match missed as u64 {
         0 => text + ", none missed",
         missed => format!(
             "{text}, {} of {} missed",
             N.count(missed),
-            N.count(missed + woken)
+            N.count(all as u64)
         ),
     })
 }
@@ -333,15 +330,11 @@ fn sums(case: &Case<'_>, measure: &str) -> (f64, f64) {
         })
 }
 
-/// Says what recording costs at most.
-fn recording(cases: &[Case<'_>]) -> Option<String> {
-    let cost = |case: &Case<'_>| Some(case.over("recording share", Figure::Share, &[])?.highest);
-    let most = cases.iter().filter_map(|case| Some((case, cost(case)?)));
-    let (case, share) = most.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let ns = case.over("recording", Figure::Value, &[])?.highest;
-    Some(format!(
-        "Recording a wake-up takes {} at most, {} of the interval, after the clock was read: nothing of it is in a latency.",
-        N.ns(ns, None),
-        N.percent(share)
-    ))
+/// Returns what recording a wake-up costs at most, as a share of the interval and in ns.
+fn recording(case: &Case<'_>) -> (f64, f64) {
+    let of = |figure| {
+        case.over("recording", figure, &[])
+            .map_or(0.0, |over| over.highest)
+    };
+    (of(Figure::Share), of(Figure::Total))
 }

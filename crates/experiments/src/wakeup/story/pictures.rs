@@ -14,11 +14,9 @@ use tare_report::html::parts::{Figure, N, Table, legend_of};
 use tare_report::rows::CellData;
 use tare_report::svg::band::{self, COLUMNS, Column};
 use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour};
-use tare_report::words::NONE;
 
-use super::Woken;
-use super::measures::{latencies, told};
-use super::words::{Phase, cases, intervals, name_among, place, time, undisturbed};
+use super::words::{Phase, cases, intervals, name_among, place, time, under, undisturbed};
+use super::{Woken, measures};
 
 /// The height of what is drawn of one strip, and of its name with the phases above it, in pixels.
 const DRAWN: f64 = 88.0;
@@ -44,8 +42,6 @@ struct OverTime {
     block: u32,
     length_ns: u64,
     columns: Vec<Column>,
-    /// The longest latency with its planned time.
-    longest: Option<(u64, u64)>,
 }
 
 /// One run of a case, or all of them over each other.
@@ -59,22 +55,16 @@ impl Pictures {
     /// Takes the samples of a cell.
     pub(super) fn take(&mut self, data: &CellData<'_>) -> Result<(), String> {
         self.runs.push(OverTime::new(data));
-        for (labels, threads) in latencies(data)? {
-            if labels.get("thread").is_some() {
-                continue;
-            }
-            let phase = labels.number("phase").unwrap_or(0) as usize;
-            let length = self.phases.len().max(phase + 1);
-            self.phases.resize(length, Vec::new());
+        for (phase, (_, threads)) in measures::phases(data, false)?.into_iter().enumerate() {
+            self.phases
+                .resize(self.phases.len().max(phase + 1), Vec::new());
+            let known = &mut self.phases[phase];
             for (counts, interval) in threads {
-                let known = self.phases[phase]
-                    .iter_mut()
-                    .find(|(of, _)| *of == interval);
-                match known {
-                    Some((_, known)) => {
-                        *known = known.merge(&counts).map_err(|error| error.to_string())?;
+                match known.iter_mut().find(|(of, _)| *of == interval) {
+                    Some((_, all)) => {
+                        *all = all.merge(&counts).map_err(|error| error.to_string())?
                     }
-                    None => self.phases[phase].push((interval, counts)),
+                    None => known.push((interval, counts)),
                 }
             }
         }
@@ -85,74 +75,51 @@ impl Pictures {
 impl OverTime {
     fn new(data: &CellData<'_>) -> Self {
         let sets = || data.sets("latency");
-        let mut length_ns = 1;
-        for (labels, missed) in told(data, "missed") {
-            let own =
-                || sets().filter(|(head, _)| head.labels.get("thread") == labels.get("thread"));
-            let woken: u64 = own().map(|(head, _)| head.n).sum();
-            let interval = own().next().map_or(0, |(head, _)| head.period);
-            length_ns = length_ns.max((woken + missed as u64).saturating_mul(interval));
-        }
-        let bins = || {
-            sets().flat_map(|(head, set)| {
-                let middle = |bin: u32| u64::from(bin) * head.bin + head.bin / 2;
-                set.envelope.iter().map(move |bin| (middle(bin.bin), bin))
+        let length_ns = sets().map(|(head, _)| head.length()).max();
+        let length_ns = length_ns.unwrap_or(0).max(1);
+        let columns = sets().flat_map(|(head, set)| {
+            set.envelope.iter().map(move |bin| {
+                let middle_ns = u64::from(bin.bin) * head.bin + head.bin / 2;
+                let place = middle_ns as f64 / length_ns as f64 * COLUMNS as f64;
+                Column {
+                    place: (place as usize).min(COLUMNS - 1),
+                    n: bin.n,
+                    low: bin.min,
+                    mean: bin.sum as f64 / bin.n.max(1) as f64,
+                    high: bin.max,
+                }
             })
-        };
-        let column = |at_ns: u64| {
-            let place = u128::from(at_ns) * COLUMNS as u128 / u128::from(length_ns);
-            usize::try_from(place).map_or(COLUMNS - 1, |place| place.min(COLUMNS - 1))
-        };
+        });
         Self {
             block: data.plan().block,
             length_ns,
-            columns: band::joined(bins().map(|(at, bin)| Column {
-                place: column(at),
-                n: bin.n,
-                low: bin.min,
-                mean: bin.sum as f64 / bin.n.max(1) as f64,
-                high: bin.max,
-            })),
-            longest: bins()
-                .map(|(at, bin)| (at, bin.max))
-                .max_by_key(|(_, ns)| *ns),
+            columns: band::joined(columns),
         }
     }
 
-    /// Lays several runs over each other: of each column the whole range of all.
-    fn merged(runs: &[Self]) -> Self {
-        let longest = runs.iter().filter_map(|run| run.longest);
-        Self {
-            block: 0,
-            length_ns: runs.iter().map(|run| run.length_ns).max().unwrap_or(1),
-            columns: band::joined(runs.iter().flat_map(|run| run.columns.clone())),
-            longest: longest.max_by_key(|(_, ns)| *ns),
-        }
+    /// Returns when about the longest latency was, and how long it was.
+    fn longest(&self) -> Option<(f64, f64)> {
+        let longest = self.columns.iter().max_by_key(|column| column.high)?;
+        let at = (longest.place as f64 + 0.5) / COLUMNS as f64;
+        Some((at * self.length_ns as f64, longest.high as f64))
     }
 }
 
-/// Returns the targets in the order of the report: the place of each gives it its colour.
-fn targets<'a>(cases: &[Case<'a>]) -> Vec<&'a str> {
-    let mut targets: Vec<&str> = Vec::new();
-    for case in cases {
-        if !targets.contains(&case.plan.target.text.as_str()) {
-            targets.push(&case.plan.target.text);
+/// Names the targets: the place of each gives it its colour.
+fn names(cases: &[Case<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in cases.iter().map(|case| name_among(case, cases)) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    targets
-}
-
-fn place_of(targets: &[&str], case: &Case<'_>) -> usize {
-    let mut targets = targets.iter();
-    targets
-        .position(|target| *target == case.plan.target.text)
-        .unwrap_or(0)
+    names
 }
 
 /// Renders all latencies over time; `None` if there is nothing to draw.
 pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
     let cases = undisturbed(cases(run));
-    let targets = targets(&cases);
+    let names = names(&cases);
     let strips = strips(story, &cases);
     let columns = || strips.iter().flat_map(|strip| &strip.run.columns);
     let low = columns().map(|column| column.low).min()?.max(1) as f64;
@@ -168,7 +135,10 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
     for (number, Strip { case, name, run }) in strips.iter().enumerate() {
         let upwards = (y + NAMES + DRAWN, y + NAMES);
         let scale = Scale::log((low / 1.2, high * 1.6), upwards);
-        let series = place_of(&targets, case);
+        let series = names
+            .iter()
+            .position(|name| *name == name_among(case, &cases));
+        let series = series.unwrap_or(0);
         plot.text("row", (plot.across().0, y + 20.0), name);
         phases(&mut plot, case.plan, across, upwards);
         let intervals = intervals(case);
@@ -195,9 +165,9 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
             |column| across.at(column * width),
             |ns| scale.at(ns.max(1.0)),
         );
-        if let Some((at_ns, ns)) = run.longest {
-            let at = (across.at(at_ns as f64), scale.at((ns as f64).max(1.0)));
-            let text = N.ns(ns as f64, Some(1.0));
+        if let Some((at_ns, ns)) = run.longest() {
+            let at = (across.at(at_ns), scale.at(ns.max(1.0)));
+            let text = N.ns(ns, Some(1.0));
             plot.circle(&format!("ring {}", colour(series)), at, 4.0, &text);
             plot.label("peak", at, &text);
         }
@@ -232,33 +202,35 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
 }
 
 fn strips<'a>(story: &Woken, cases: &'a [Case<'a>]) -> Vec<Strip<'a>> {
-    let kept = cases
-        .iter()
-        .filter_map(|case| Some((case, &story.kept(case)?.pictures.runs)));
-    let kept: Vec<_> = kept.collect();
-    let all: usize = kept.iter().map(|(_, runs)| runs.len()).sum();
+    let runs = |case| story.kept(case).map_or(&[][..], |kept| &kept.pictures.runs);
+    let are_many = cases.iter().map(|case| runs(case).len()).sum::<usize>() > STRIPS;
     let mut strips = Vec::new();
-    for (case, runs) in kept {
-        let mut name = place(case);
-        if case.plan.phases.len() <= 1 && case.plan.load != "idle" {
-            name.push_str(&format!(" under {}", case.plan.load));
-        }
-        if all > STRIPS && runs.len() > 1 {
-            strips.push(Strip {
-                case,
-                name: format!("{name}, {} runs over each other", runs.len()),
-                run: OverTime::merged(runs),
-            });
+    for case in cases {
+        let runs = runs(case);
+        let under = match case.plan.load.as_str() {
+            load if case.plan.phases.len() <= 1 && load != "idle" => under(load),
+            _ => String::new(),
+        };
+        let mut add = |which: String, run: OverTime| {
+            let name = format!("{}{under}{which}", place(case));
+            strips.push(Strip { case, name, run });
+        };
+        if are_many && runs.len() > 1 {
+            let all = OverTime {
+                block: 0,
+                length_ns: runs.iter().map(|run| run.length_ns).max().unwrap_or(1),
+                columns: band::joined(runs.iter().flat_map(|run| run.columns.clone())),
+            };
+            add(format!(", {} runs over each other", runs.len()), all);
             continue;
         }
-        strips.extend(runs.iter().map(|run| Strip {
-            case,
-            name: match runs.len() {
-                1 => name.clone(),
-                _ => format!("{name}, run {}", run.block),
-            },
-            run: run.clone(),
-        }));
+        for run in runs {
+            let which = match runs.len() {
+                1 => String::new(),
+                _ => format!(", run {}", run.block),
+            };
+            add(which, run.clone());
+        }
     }
     strips
 }
@@ -289,95 +261,72 @@ fn phases(plot: &mut Plot, plan: &CellPlan, across: Scale, (bottom, top): (f64, 
 }
 
 fn table_of(strips: &[Strip<'_>]) -> Table {
-    let mut table = Table::new(["place and run", "longest", "after", "wake-ups"]);
+    let mut table = Table::new(["place and run", "longest", "after about", "wake-ups"]);
     for Strip { name, run, .. } in strips {
         let woken: u64 = run.columns.iter().map(|column| column.n).sum();
-        let none = || (NONE.to_owned(), NONE.to_owned());
-        let (after, longest) = run.longest.map_or_else(none, |(at, ns)| {
-            let seconds = N.with_unit(&N.fixed(at as f64 / 1e9, 2), "s");
-            (seconds, N.ns(ns as f64, Some(1.0)))
-        });
-        table.row([name.clone(), longest, after, N.count(woken)]);
+        if let Some((at_ns, ns)) = run.longest() {
+            let after = N.with_unit(&N.fixed(at_ns / 1e9, 2), "s");
+            table.row([name.clone(), N.ns(ns, Some(1.0)), after, N.count(woken)]);
+        }
     }
     table
-}
-
-/// The latencies of a case in one phase.
-struct Distribution<'a> {
-    case: &'a Case<'a>,
-    phase: Phase<'a>,
-    service: Counts,
-    response: Response<'a>,
 }
 
 /// Renders how often latencies are how long: a panel for each load or phase.
 pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup {
     let cases = undisturbed(cases(run));
-    let targets = targets(&cases);
-    let mut panels: Vec<(String, Vec<Distribution<'_>>)> = Vec::new();
+    let mut all = Vec::new();
     for case in &cases {
         let kept = story
             .kept(case)
-            .map_or(&[][..], |kept| kept.pictures.phases.as_slice());
+            .map_or(&[][..], |kept| &kept.pictures.phases);
         for (phase, parts) in Phase::all(case.plan).zip(kept) {
             let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
             let response = Response::of(parts.iter().map(|(interval, counts)| (counts, *interval)));
             // Both were computed before, or the cell would have no figures.
-            let (Ok(service), Ok(response)) = (service, response) else {
-                continue;
-            };
-            if service.is_empty() {
-                continue;
-            }
-            let name = phase.name();
-            let own = Distribution {
-                case,
-                phase,
-                service,
-                response,
-            };
-            match panels.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, panel)) => panel.push(own),
-                None => panels.push((name, vec![own])),
+            if let (Ok(service), Ok(response)) = (service, response) {
+                all.push((case, phase, service, response));
             }
         }
     }
-    let series = |own: &Distribution<'_>| -> usize { place_of(&targets, own.case) };
+    all.retain(|(_, _, service, _)| !service.is_empty());
+    let names = names(&cases);
+    let mut panels: Vec<Panel<'_>> = Vec::new();
+    for (case, phase, service, response) in &all {
+        let place = names
+            .iter()
+            .position(|name| *name == name_among(case, &cases));
+        let series = Series {
+            place: place.unwrap_or(0),
+            tail: service,
+            second: (response.missed() > 0).then_some(response as &dyn Tail),
+            seconds: None,
+        };
+        match panels.iter_mut().find(|panel| panel.name == phase.name()) {
+            Some(panel) => panel.series.push(series),
+            None => panels.push(Panel {
+                name: phase.name(),
+                series: vec![series],
+            }),
+        }
+    }
     let drawn = Distributions {
         of: "wake-up latencies",
         across: "latency",
         unit: Unit::Ns,
         step: 1,
         coarse: detail.coarseness(),
-        names: targets
-            .iter()
-            .filter_map(|target| cases.iter().find(|case| case.plan.target.text == *target))
-            .map(|case| name_among(case, &cases))
-            .collect(),
-        panels: panels
-            .iter()
-            .map(|(name, panel)| Panel {
-                name: name.clone(),
-                series: panel
-                    .iter()
-                    .map(|own| Series {
-                        place: series(own),
-                        tail: &own.service,
-                        second: (own.response.missed() > 0).then_some(&own.response as &dyn Tail),
-                        seconds: None,
-                    })
-                    .collect(),
-            })
-            .collect(),
+        names,
+        panels,
     };
     let exceedance = drawn.exceedance(
         "How often, and how late",
         "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line counts \
          the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with what it \
          waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not say that \
-         longer ones don't happen.",
+         longer ones don't happen. Behind it: of wake-ups above, of all activations below.",
         "longer than that",
-        Some(longer(&panels)),
+        None,
     );
     let histogram = drawn.histogram(
         "Histogram",
@@ -390,43 +339,4 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
         @if let Some(exceedance) = exceedance { (exceedance) }
         @if let Some(histogram) = histogram { (histogram) }
     }
-}
-
-/// Makes the table behind the curves: how many latencies are longer than some lengths, of wake-ups above, of all activations
-/// below.
-fn longer(panels: &[(String, Vec<Distribution<'_>>)]) -> Table {
-    const BOUNDS: [u64; 9] = [
-        10_000,
-        20_000,
-        50_000,
-        100_000,
-        200_000,
-        500_000,
-        1_000_000,
-        10_000_000,
-        100_000_000,
-    ];
-    let all = || panels.iter().flat_map(|(_, panel)| panel);
-    let longest = all().filter_map(|own| own.service.max()).max().unwrap_or(0);
-    let bounds = || BOUNDS.into_iter().filter(|bound| *bound < longest);
-    let mut table = Table::new(["phase · place", "wake-ups\nactivations"]);
-    table
-        .head
-        .extend(bounds().map(|bound| format!("> {}", N.ns_tick(bound as f64))));
-    for own in all() {
-        let both =
-            |service: u64, response: u64| format!("{}\n{}", N.count(service), N.count(response));
-        let mut row = vec![
-            format!("{} · {}", own.phase.name(), place(own.case)),
-            both(own.service.total(), own.response.total()),
-        ];
-        row.extend(bounds().map(|bound| {
-            both(
-                own.service.count_above(bound),
-                own.response.count_above(bound),
-            )
-        }));
-        table.rows.push(row);
-    }
-    table
 }

@@ -1,6 +1,6 @@
 //! How cases of wake-ups, their phases and loads are named.
 
-use tare_results::model::{CellPlan, Labels, Record, SetHead};
+use tare_results::model::{Cell, CellPlan, Labels, Record, SetHead};
 use tare_results::target::Clock;
 
 use tare_report::Run;
@@ -38,6 +38,13 @@ impl<'a> Phase<'a> {
             0 | 1 => case.row(measure, figure, &[]),
             _ => case.row(measure, figure, &[("phase", &number)]),
         }
+    }
+
+    /// Returns a figure of one run.
+    pub fn value(self, case: &Case<'_>, cell: &Cell, measure: &str, figure: Figure) -> Option<f64> {
+        let row = self.row(case, measure, figure)?;
+        let own = row.each.iter().find(|each| each.cell == cell.plan.id)?;
+        own.carried.value()
     }
 
     /// Names it; several with one load are told apart by how often it came before.

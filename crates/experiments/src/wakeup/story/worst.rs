@@ -22,7 +22,7 @@ use tare_report::words::NONE;
 
 use super::late::ending;
 use super::tables::WIDE;
-use super::words::{Phase, place};
+use super::words::{Phase, place, under};
 
 /// How many of the worst wake-ups are named.
 const WORST: usize = 10;
@@ -91,7 +91,7 @@ pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
         let traces: Vec<_> = own.collect();
         let interval = sets.first().map_or(0, |(_, head, _)| head.period);
         let worst = |activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
-            let (phase, load) = under(data, at_ns);
+            let (phase, load) = phase_at(data, at_ns);
             let trace = traces.iter().find(|trace| Some(trace.index) == activation);
             Worst {
                 target: plan.target.text.clone(),
@@ -141,7 +141,7 @@ pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
 }
 
 /// Returns the phase that a time is in, and its load.
-fn under(data: &CellData<'_>, at_ns: u64) -> (u32, String) {
+fn phase_at(data: &CellData<'_>, at_ns: u64) -> (u32, String) {
     let plan = data.plan();
     let phases = plan.phases.len().max(1) as u64;
     let phase = plan
@@ -177,13 +177,36 @@ pub(super) fn keep(found: &mut Vec<Worst>) {
 /// The worst wake-ups of a case.
 pub(super) type OfCase<'a> = (&'a Case<'a>, &'a [Worst]);
 
-fn has_blame(all: &[OfCase<'_>]) -> bool {
-    all.iter()
-        .any(|(_, worst)| worst.iter().any(|w| w.blame.is_some()))
+/// Makes the table, each place below a heading: without the columns of the parts if nothing is known of them.
+fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) -> parts::Table {
+    let mut worst = all.iter().flat_map(|(_, worst)| *worst);
+    let is_blamed = worst.any(|worst| worst.blame.is_some());
+    let columns = if is_blamed { HEAD.len() } else { UNTRACED };
+    let mut table = parts::Table {
+        head: HEAD[..columns]
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
+        ends_in_prose: is_blamed,
+        ..parts::Table::default()
+    };
+    for (case, worst) in all.iter().filter(|(_, worst)| !worst.is_empty()) {
+        let load = match (case.plan.phases.len(), case.plan.load.as_str()) {
+            (2.., _) | (_, "idle") => String::new(),
+            (_, load) => under(load),
+        };
+        table.heading(&format!("{}{load}", place(case)));
+        for worst in worst.iter().take(shown(is_blamed)) {
+            let mut cells = row(numbers, case, worst);
+            cells.truncate(columns);
+            table.rows.push(cells);
+        }
+    }
+    table
 }
 
 /// Makes a row of the table; its last five cells are dashes if it was not traced.
-fn row(numbers: Numbers, (case, _): OfCase<'_>, worst: &Worst) -> Vec<String> {
+fn row(numbers: Numbers, case: &Case<'_>, worst: &Worst) -> Vec<String> {
     let time = |ns: u64| numbers.ns(ns as f64, Some(1.0));
     let run = match case.cells.len() {
         0 | 1 => String::new(),
@@ -224,61 +247,40 @@ fn row(numbers: Numbers, (case, _): OfCase<'_>, worst: &Worst) -> Vec<String> {
 /// Writes the worst wake-ups onto a terminal: of each place if their reasons are known, else only a few.
 pub(super) fn terminal(all: &[OfCase<'_>], page: &mut Page) {
     const FEW: usize = 3;
-    let blamed = has_blame(all);
+    let made = table(
+        Numbers::PLAIN,
+        all,
+        |is_blamed| if is_blamed { WORST } else { FEW },
+    );
     // The culprit takes more room than all figures together.
-    let columns = match (blamed, page.width() >= WIDE) {
-        (false, _) => UNTRACED,
-        (true, false) => HEAD.len() - 1,
-        (true, true) => HEAD.len(),
-    };
-    let mut table = Table::new(&HEAD[..columns]).left(&[UNTRACED - 1, HEAD.len() - 1]);
-    for of in all.iter().filter(|(_, worst)| !worst.is_empty()) {
-        table.heading(place(of.0));
-        let shown = if blamed { WORST } else { FEW };
-        for worst in of.1.iter().take(shown) {
-            let mut cells = row(Numbers::PLAIN, *of, worst);
-            let culprit = cells.split_off(columns).pop();
-            table.row(cells);
-            if let Some(culprit) = culprit.filter(|_| worst.blame.is_some()) {
-                table.below(culprit);
-            }
+    let is_below = made.ends_in_prose && page.width() < WIDE;
+    let columns = made.head.len() - usize::from(is_below);
+    let mut shown = Table::new(&made.head[..columns]).left(&[UNTRACED - 1, HEAD.len() - 1]);
+    for mut row in made.rows {
+        if row.len() == 1 {
+            shown.heading(row.remove(0));
+            continue;
+        }
+        let culprit = row.split_off(columns).pop();
+        shown.row(row);
+        if let Some(culprit) = culprit.filter(|culprit| culprit != NONE) {
+            shown.below(culprit);
         }
     }
-    if !table.is_empty() {
+    if !shown.is_empty() {
         page.heading("Worst wake-ups");
-        page.table(&table);
+        page.table(&shown);
     }
 }
 
 /// Renders the worst wake-ups of each place.
 pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
-    let blamed = has_blame(all);
-    let columns = if blamed { HEAD.len() } else { UNTRACED };
-    let mut table = parts::Table {
-        head: HEAD[..columns]
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect(),
-        ends_in_prose: blamed,
-        ..parts::Table::default()
-    };
-    for of in all.iter().filter(|(_, worst)| !worst.is_empty()) {
-        let (case, worst) = of;
-        let load = match (case.plan.phases.len(), case.plan.load.as_str()) {
-            (2.., _) | (_, "idle") => String::new(),
-            (_, load) => format!(" under {load}"),
-        };
-        table.heading(&format!("{}{load}", place(case)));
-        table.rows.extend(worst.iter().map(|worst| {
-            let mut cells = row(N, *of, worst);
-            cells.truncate(columns);
-            cells
-        }));
-    }
+    let table = table(N, all, |_| WORST);
+    let is_blamed = table.ends_in_prose;
     let shown = html! {
         p.read {
             "The ten worst of each place: when after the start, how late, how many activations that missed."
-            @if blamed {
+            @if is_blamed {
                 " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, \
                  L3 threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was \
                  not recorded any more. The culprit is whose share is the greatest. What its kernel's events cannot explain \
@@ -288,13 +290,11 @@ pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
         (table.render())
     };
     html! {
-        @if !table.rows.is_empty() {
-            @if blamed {
-                h3 { "The worst wake-ups, and who is to blame" }
-                (shown)
-            } @else {
-                details { summary { "The worst wake-ups, one by one" } (shown) }
-            }
+        @if is_blamed {
+            h3 { "The worst wake-ups, and who is to blame" }
+            (shown)
+        } @else if !table.rows.is_empty() {
+            details { summary { "The worst wake-ups, one by one" } (shown) }
         }
     }
 }

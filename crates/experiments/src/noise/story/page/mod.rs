@@ -1,7 +1,6 @@
 //! The pictures of the page.
 
 mod curves;
-mod runs;
 mod sweep;
 mod time;
 mod window;
@@ -10,7 +9,6 @@ use maud::{Markup, html};
 use tare_report::html::overview::overview;
 use tare_report::html::parts::N;
 use tare_report::html::{Detail, Section};
-use tare_report::plain::MANY;
 use tare_report::rows::Row;
 use tare_report::svg::{Axis, Plot, Scale, Side};
 
@@ -19,34 +17,33 @@ use super::panels::{Panel, series, under};
 
 /// Renders the picture that goes with the verdict.
 pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
-    let sizes = *series(panels).first()?;
-    match sizes {
-        [panel] if is_at_a_glance(panels, panel) => at_a_glance(panels, panel),
-        [panel] => time::over_time(panel, detail.bytes / 3),
-        _ => sweep::shares(sizes),
+    match *series(panels).first()? {
+        [panel] if panel.members.len() == 1 && alike(panels, panel).count() == 1 => {
+            time::over_time(panel, detail.bytes / 3)
+        }
+        [panel] => at_a_glance(panels, panel),
+        sizes => sweep::shares(sizes),
     }
 }
 
-/// Renders a section for each workload: a single size in full, several sizes as a sweep with some in full.
+/// Renders a section for each workload and load: a single size in full, several sizes as a sweep with some in full.
 pub(super) fn sections(panels: &[Panel<'_>], detail: Detail) -> Vec<Section> {
     let all = series(panels);
-    let pictures = panels
-        .len()
-        .clamp(1, all.len().max(1) * detail.pictures.max(1));
-    let bytes = detail.bytes * 2 / 3 / pictures;
+    let pictures = all
+        .iter()
+        .map(|sizes| sizes.len().min(detail.pictures.max(1)));
+    let bytes = detail.bytes * 2 / 3 / pictures.sum::<usize>().max(1);
     let sections = all.iter().enumerate().map(|(place, sizes)| {
         let plan = sizes[0].plan();
         let (name, content) = match sizes {
             [panel] => {
-                let is_glanced = is_at_a_glance(panels, panel);
+                let is_shared = panel.members.len() > 1 || alike(panels, panel).count() > 1;
                 // That of the first stands beside the verdict, and all loads of a workload have one in common.
-                let is_new = place > 0 && plan.load == first_load(panels, panel);
-                let glance = (is_glanced && is_new)
-                    .then(|| at_a_glance(panels, panel))
-                    .flatten();
+                let is_shown = place == 0 && is_shared || !is_first_load(panels, panel);
+                let glance = (!is_shown).then(|| at_a_glance(panels, panel)).flatten();
                 let content = html! {
+                    (in_full(panel, place > 0 || is_shared, detail, bytes))
                     @if let Some(picture) = glance { (picture) }
-                    (in_full(panel, place > 0 || is_glanced, detail, bytes))
                 };
                 (panel.title(), content)
             }
@@ -60,11 +57,6 @@ pub(super) fn sections(panels: &[Panel<'_>], detail: Detail) -> Vec<Section> {
     sections.collect()
 }
 
-/// Returns whether a panel has too much to be laid over each other: many targets, or several loads.
-fn is_at_a_glance(panels: &[Panel<'_>], panel: &Panel<'_>) -> bool {
-    panel.members.len() > MANY || alike(panels, panel).count() > 1
-}
-
 /// Returns the panels that differ from one in their load at most.
 fn alike<'p, 'a>(
     panels: &'p [Panel<'a>],
@@ -76,12 +68,12 @@ fn alike<'p, 'a>(
         .filter(move |other| other.plan().labels == *labels)
 }
 
-fn first_load<'a>(panels: &[Panel<'a>], panel: &Panel<'a>) -> &'a str {
+fn is_first_load(panels: &[Panel<'_>], panel: &Panel<'_>) -> bool {
     let first = alike(panels, panel).next();
-    first.map_or("", |first| first.plan().load.as_str())
+    first.is_some_and(|first| first.plan().load == panel.plan().load)
 }
 
-/// Renders the shares of all targets under all loads.
+/// Renders the shares of all targets under all loads, with those of each run.
 fn at_a_glance(panels: &[Panel<'_>], panel: &Panel<'_>) -> Option<Markup> {
     let members = alike(panels, panel).flat_map(|panel| &panel.members);
     let rows: Vec<&Row> = members
@@ -93,13 +85,11 @@ fn at_a_glance(panels: &[Panel<'_>], panel: &Panel<'_>) -> Option<Markup> {
         .number("size")
         .map_or_else(String::new, |size| format!(" {size}"));
     let title = format!("{}{size} by target", plan.work.id);
-    let time_in_delays = format!("time in {ABOVE_WORDS}");
-    let what = if panel.is_gap() {
-        "time lost"
-    } else {
-        &time_in_delays
+    let what = match panel.is_gap() {
+        true => "time lost".to_owned(),
+        false => format!("time in {ABOVE_WORDS}"),
     };
-    overview(&rows, title, what)
+    overview(&rows, title, &what)
 }
 
 fn by_size(sizes: &[Panel<'_>], is_first: bool, detail: Detail, bytes: usize) -> Markup {
@@ -147,19 +137,16 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
             pictures.extend(curves::histograms(panel, detail.coarseness()));
         }
     }
-    // Of many targets the overview shows how far the runs lie apart.
-    if panel.members.len() <= MANY {
-        pictures.extend(runs::by_run(panel));
-    }
-    let is_empty = panel
-        .members
-        .iter()
-        .all(|member| member.pictures.counts.is_empty());
+    let mut members = panel.members.iter();
+    let is_empty = members.all(|member| member.pictures.counts.is_empty());
     html! {
         @for picture in pictures { (picture) }
         @if is_empty { p { "There was no gap at all, so there is nothing to draw." } }
     }
 }
+
+/// About how many marks an upright axis has.
+const MARKS: usize = 9;
 
 /// Adds the vertical axes of a plot of durations, with at most about so many marks: cycles left, time right. Both are the
 /// same scale with marks at round figures of different units.
@@ -173,9 +160,6 @@ fn upright(plot: &mut Plot, scale: Scale, hz: Option<f64>, marks: usize) {
         plot.axis(Axis::new(Side::Right, scale, "time", ticks, label));
     }
 }
-
-/// Is about how many marks an upright axis has.
-const MARKS: usize = 9;
 
 #[cfg(test)]
 mod tests {

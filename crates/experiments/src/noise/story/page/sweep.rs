@@ -1,150 +1,135 @@
 //! Sweeps: the same workload over several sizes.
 
-use maud::Markup;
+use maud::{Markup, html};
 use tare_report::html::parts::{Figure, N, Table, legend_of};
 use tare_report::rows::{Figure as Of, Row};
 use tare_report::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 use tare_report::words::NONE;
 
-use super::super::panels::{Member, Panel};
+use super::super::panels::Panel;
 use super::{MARKS, upright};
 
 /// One figure of one target over all sizes.
-struct Line<'a> {
+struct Line {
     series: usize,
     name: String,
     /// Whether it is the second of its target.
     hollow: bool,
-    /// The size, the work of one repetition, and the row.
-    points: Vec<(u64, f64, &'a Row)>,
+    /// The size, the work of one repetition, and the figure as it is drawn.
+    points: Vec<(u64, f64, f64)>,
 }
 
 /// A picture of figures by size.
 struct Sweep<'s> {
-    title: String,
+    title: &'s str,
     read: &'s str,
-    /// The title of the axis at the left; of durations in cycles there are axes of their own.
-    upward: Option<String>,
+    /// The title of the axis at the left.
+    upward: &'s str,
     /// What is drawn of a figure.
     drawn: fn(&Row, f64) -> f64,
-    /// How it is written.
-    written: fn(f64) -> String,
     height: f64,
 }
 
 /// Renders the share of time in delays over the sizes; `None` if no size has figures.
 pub(super) fn shares(sizes: &[Panel<'_>]) -> Option<Markup> {
-    let lines = |limit: &str, words: &str, hollow| {
-        lines(
-            sizes,
-            ("delayed", Of::Share),
-            &[("above", limit)],
-            words,
-            hollow,
-        )
-    };
-    let mut both = lines("400cycles", ", above 400 cycles", false);
-    both.extend(lines("2000cycles", ", above 2,000 cycles", true));
-    both.sort_by_key(|line| line.series);
     let sweep = Sweep {
-        title: "Share of the time in delays".to_owned(),
+        title: "Share of the time in delays",
         read: "The sum of all delays above a limit over the sum of all cycles, of all runs together. A periodic disturbance of \
                fixed length costs the same share whatever the size.",
-        upward: Some("share of the time in delays".to_owned()),
+        upward: "% of the time in delays",
         drawn: |_, share| share * 100.0,
-        written: |percent| N.percent(percent / 100.0),
         height: 300.0,
     };
-    sweep.render(sizes, &both)
+    let limits = [
+        ("400cycles", ", above 400 cycles"),
+        ("2000cycles", ", above 2,000 cycles"),
+    ];
+    let lines = limits.into_iter().flat_map(|(limit, words)| {
+        let mut lines = sweep.lines(sizes, ("delayed", Of::Share, &[("above", limit)]));
+        for line in &mut lines {
+            line.name.push_str(words);
+            line.hollow = limit == "2000cycles";
+        }
+        lines
+    });
+    let mut lines: Vec<Line> = lines.collect();
+    lines.sort_by_key(|line| line.series);
+    sweep.render(sizes, &lines)
 }
 
 /// Renders mean durations and classes of delays over the sizes.
 pub(super) fn durations_and_classes(sizes: &[Panel<'_>]) -> Vec<Markup> {
     let durations = Sweep {
-        title: "Duration by size".to_owned(),
+        title: "Duration by size",
         read: "The mean duration of a repetition over all runs. A straight line means that each step costs the same; its slope \
                is the cost of a step.",
-        upward: None,
+        upward: "cycles",
         drawn: |row, mean| row.time(mean).cycles,
-        written: |cycles| N.rounded(cycles),
         height: 300.0,
     };
-    let means = lines(sizes, ("duration", Of::Mean), &[], "", false);
-    let durations = durations.render(sizes, &means);
+    let lines = durations.lines(sizes, ("duration", Of::Mean, &[]));
+    let mut pictures = vec![durations.render(sizes, &lines)];
     // The study shows B, C and D; A is close to what the timer and the caches do by themselves.
-    let classes = [
-        ("B", "400 to 2,000"),
-        ("C", "2,000 to 6,000"),
-        ("D", "over 6,000"),
-    ];
-    let classes = classes.into_iter().filter_map(|(letter, cycles)| {
+    for (class, title, read) in [
+        (
+            "B",
+            "Delays of 400 to 2,000 cycles (class B)",
+            "How many repetitions were delayed by so much, over all runs. Longer ones meet more of what comes with time.",
+        ),
+        ("C", "Delays of 2,000 to 6,000 cycles (class C)", ""),
+        ("D", "Delays of more than 6,000 cycles (class D)", ""),
+    ] {
         let sweep = Sweep {
-            title: format!("Delays of {cycles} cycles (class {letter}) by size"),
-            read: if letter == "B" {
-                "How many repetitions were delayed by so much, over all runs. Longer ones meet more of what comes with time."
-            } else {
-                ""
-            },
-            upward: Some("per million repetitions".to_owned()),
+            title,
+            read,
+            upward: "per million repetitions",
             drawn: |_, share| share * 1e6,
-            written: |rate| N.short(rate),
             height: 200.0,
         };
-        let lines = lines(
-            sizes,
-            ("delays", Of::Share),
-            &[("class", letter)],
-            "",
-            false,
-        );
-        sweep.render(sizes, &lines)
-    });
-    durations.into_iter().chain(classes).collect()
-}
-
-/// Returns a line for each target.
-fn lines<'a>(
-    sizes: &[Panel<'a>],
-    (measure, figure): (&str, Of),
-    labels: &[(&str, &str)],
-    words: &str,
-    hollow: bool,
-) -> Vec<Line<'a>> {
-    let mut lines: Vec<Line<'a>> = Vec::new();
-    for member in sizes.iter().flat_map(|panel| &panel.members) {
-        let point = || {
-            let work = member.known("work", Of::Value, &[])?.1.estimate;
-            Some((
-                member.case.plan.labels.number("size")?,
-                work,
-                member.known(measure, figure, labels)?.0,
-            ))
-        };
-        let Some(point) = point() else { continue };
-        let name = format!("{}{words}", target(member));
-        match lines.iter_mut().find(|line| line.name == name) {
-            Some(line) => line.points.push(point),
-            None => lines.push(Line {
-                series: lines.len(),
-                name,
-                hollow,
-                points: vec![point],
-            }),
-        }
+        let lines = sweep.lines(sizes, ("delays", Of::Share, &[("class", class)]));
+        pictures.push(sweep.render(sizes, &lines));
     }
-    lines
-}
-
-fn target(member: &Member<'_>) -> String {
-    member.case.target()
+    pictures.into_iter().flatten().collect()
 }
 
 impl Sweep<'_> {
+    /// Returns a line for each target.
+    fn lines(
+        &self,
+        sizes: &[Panel<'_>],
+        (measure, figure, labels): (&str, Of, &[(&str, &str)]),
+    ) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for member in sizes.iter().flat_map(|panel| &panel.members) {
+            let point = || {
+                let work = member.known("work", Of::Value, &[])?.1.estimate;
+                let (row, over) = member.known(measure, figure, labels)?;
+                Some((
+                    member.case.plan.labels.number("size")?,
+                    work,
+                    (self.drawn)(row, over.estimate),
+                ))
+            };
+            let Some(point) = point() else { continue };
+            let name = member.case.target();
+            match lines.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.points.push(point),
+                None => lines.push(Line {
+                    series: lines.len(),
+                    name,
+                    hollow: false,
+                    points: vec![point],
+                }),
+            }
+        }
+        lines
+    }
+
     /// Renders it; of more targets than colours, several times on the same axes.
-    fn render(&self, sizes: &[Panel<'_>], lines: &[Line<'_>]) -> Option<Markup> {
+    fn render(&self, sizes: &[Panel<'_>], lines: &[Line]) -> Option<Markup> {
         let most = lines.iter().map(|line| line.series).max()?;
-        let parts = (0..=most).step_by(COLOURS).filter_map(|first| {
-            let is_in = |line: &&Line<'_>| (first..first + COLOURS).contains(&line.series);
+        let parts = (0..=most).step_by(COLOURS).map(|first| {
+            let is_in = |line: &&Line| (first..first + COLOURS).contains(&line.series);
             self.part(
                 sizes,
                 lines,
@@ -152,124 +137,108 @@ impl Sweep<'_> {
             )
         });
         let parts: Vec<Markup> = parts.collect();
-        Some(maud::html! { @for part in parts { (part) } })
+        Some(html! { @for part in parts { (part) } })
     }
 
-    fn part(&self, sizes: &[Panel<'_>], all: &[Line<'_>], lines: &[&Line<'_>]) -> Option<Markup> {
-        let mut plot = Plot::new(self.height, self.title.clone());
-        if self.upward.is_none() {
+    /// Renders some lines on axes that fit all.
+    fn part(&self, sizes: &[Panel<'_>], all: &[Line], lines: &[&Line]) -> Markup {
+        let is_time = self.upward == "cycles";
+        let mut plot = Plot::new(self.height, self.title);
+        if is_time {
             plot = plot.with_right_axis();
         }
-        let value = |row: &Row| Some((self.drawn)(row, row.over.as_ref().ok()?.estimate));
         let points = || all.iter().flat_map(|line| &line.points);
-        let values: Vec<f64> = points().filter_map(|(.., row)| value(row)).collect();
-        let low = values.iter().copied().min_by(f64::total_cmp)?;
-        let high = values.iter().copied().max_by(f64::total_cmp)?;
-        let across = self.across(&mut plot, sizes, points().map(|point| point.1))?;
-        let is_prime = sizes[0].plan().work.id == "prime";
-        let upward = match &self.upward {
-            Some(_) => Scale::with_a_place_for_zero(&values, plot.upwards()),
-            None if is_prime => Scale::linear((0.0, high * 1.05), plot.upwards()),
-            None => Scale::log((low / 1.3, high * 1.3), plot.upwards()),
+        let values: Vec<f64> = points().map(|point| point.2).collect();
+        let mut works: Vec<f64> = points().map(|point| point.1).collect();
+        works.sort_by(f64::total_cmp);
+        works.dedup();
+        let ends = |all: &[f64]| {
+            let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+            (low, all.iter().copied().fold(0.0, f64::max))
         };
+        let ((low, high), (least, most)) = (ends(&values), ends(&works));
+        let is_prime = sizes[0].plan().work.id == "prime";
+        let (across, title) = match is_prime {
+            true => (
+                Scale::linear((0.0, most * 1.04), plot.across()),
+                "integer divisions in one repetition",
+            ),
+            false => (
+                Scale::log((least / 1.15, most * 1.15), plot.across()),
+                "array elements of 8 bytes",
+            ),
+        };
+        // Sizes that double have their own marks.
+        let ticks = if is_prime { across.ticks(10) } else { works };
+        plot.axis(Axis::new(Side::Bottom, across, title, ticks, |v| N.tick(v)));
+        let upward = match (is_time, is_prime) {
+            (false, _) => Scale::with_a_place_for_zero(&values, plot.upwards()),
+            (true, true) => Scale::linear((0.0, high * 1.05), plot.upwards()),
+            (true, false) => Scale::log((low / 1.3, high * 1.3), plot.upwards()),
+        };
+        if is_time {
+            upright(&mut plot, upward, sizes[0].hz(), MARKS);
+        } else {
+            let ticks = upward.ticks(6);
+            plot.axis(Axis::new(Side::Left, upward, self.upward, ticks, |v| {
+                N.tick(v)
+            }));
+        }
         for line in lines {
-            let (second, mark) = match line.hollow {
-                true => (" second", "mark hollow"),
-                false => ("", "mark"),
+            let (second, hollow) = if line.hollow {
+                (" second", " hollow")
+            } else {
+                ("", "")
             };
             let colour = colour(line.series);
             let mut path = Path::default();
-            let drawn = line.points.iter().filter_map(|(size, work, row)| {
-                let value = value(row)?;
-                let said = format!("{}, {size}: {}", line.name, (self.written)(value));
-                Some(((across.at(*work), upward.at(value)), said))
-            });
-            let drawn: Vec<_> = drawn.collect();
-            for (at, _) in &drawn {
-                path.go_to(at.0, at.1);
+            for (_, work, value) in &line.points {
+                path.go_to(across.at(*work), upward.at(*value));
             }
             plot.path(&format!("line{second} {colour}"), &path);
-            for (at, said) in &drawn {
-                plot.circle(&format!("{mark} {colour}"), *at, 3.5, said);
+            for (size, work, value) in &line.points {
+                let at = (across.at(*work), upward.at(*value));
+                let said = format!("{}, {size}: {}", line.name, N.short(*value));
+                plot.circle(&format!("mark{hollow} {colour}"), at, 3.5, &said);
             }
         }
-        match &self.upward {
-            None => upright(&mut plot, upward, sizes[0].hz(), MARKS),
-            Some(title) if title.starts_with("share") => {
-                let label = |v: f64| N.with_unit(&N.tick(v), "%");
-                plot.axis(Axis::new(Side::Left, upward, title, upward.ticks(6), label));
-            }
-            Some(title) => {
-                plot.axis(Axis::new(Side::Left, upward, title, upward.ticks(4), |v| {
-                    N.tick(v)
-                }));
-            }
-        }
+        let legend = lines.iter().map(|line| {
+            let hollow = if line.hollow { " hollow" } else { "" };
+            (
+                format!("{}{hollow}", colour(line.series)),
+                line.name.clone(),
+            )
+        });
         let figure = Figure {
-            title: self.title.clone(),
+            title: self.title.to_owned(),
             read: self.read.to_owned(),
-            legend: legend_of(lines.iter().map(|line| {
-                let hollow = if line.hollow { " hollow" } else { "" };
-                (
-                    format!("{}{hollow}", colour(line.series)),
-                    line.name.clone(),
-                )
-            })),
+            legend: legend_of(legend),
             plot: &plot,
-            table: Some(self.table(lines, value)),
+            table: Some(table(lines)),
         };
-        Some(figure.render())
+        figure.render()
     }
+}
 
-    /// Adds the axis of the work in one repetition.
-    fn across(
-        &self,
-        plot: &mut Plot,
-        sizes: &[Panel<'_>],
-        works: impl Iterator<Item = f64>,
-    ) -> Option<Scale> {
-        let mut works: Vec<f64> = works.collect();
-        works.sort_by(f64::total_cmp);
-        works.dedup();
-        let (low, high) = (works.first()?, works.last()?);
-        let (scale, title, ticks) = match sizes[0].plan().work.id.as_str() {
-            "prime" => {
-                let scale = Scale::linear((0.0, high * 1.04), plot.across());
-                let title = "integer divisions in one repetition";
-                (scale, title, scale.ticks(10))
-            }
-            // Sizes that double have their own marks.
-            _ => {
-                let scale = Scale::log((low / 1.15, high * 1.15), plot.across());
-                (scale, "array elements of 8 bytes", works)
-            }
-        };
-        plot.axis(Axis::new(Side::Bottom, scale, title, ticks, |v| N.tick(v)));
-        Some(scale)
-    }
-
-    fn table(&self, lines: &[&Line<'_>], value: impl Fn(&Row) -> Option<f64>) -> Table {
-        let mut table = Table::new(["size"]);
+fn table(lines: &[&Line]) -> Table {
+    let mut table = Table::new(["size"]);
+    table
+        .head
+        .extend(lines.iter().map(|line| line.name.clone()));
+    let sizes = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|point| point.0));
+    let mut sizes: Vec<u64> = sizes.collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for size in sizes {
+        let cells = lines.iter().map(|line| {
+            let point = line.points.iter().find(|point| point.0 == size);
+            point.map_or_else(|| NONE.to_owned(), |point| N.short(point.2))
+        });
         table
-            .head
-            .extend(lines.iter().map(|line| line.name.clone()));
-        let sizes = lines
-            .iter()
-            .flat_map(|line| line.points.iter().map(|point| point.0));
-        let mut sizes: Vec<u64> = sizes.collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        for size in sizes {
-            let cell = |line: &&Line<'_>| {
-                let point = line.points.iter().find(|point| point.0 == size);
-                let value = point.and_then(|(.., row)| value(row));
-                value.map_or_else(|| NONE.to_owned(), self.written)
-            };
-            let cells = lines.iter().map(cell);
-            table
-                .rows
-                .push(std::iter::once(N.count(size)).chain(cells).collect());
-        }
-        table
+            .rows
+            .push(std::iter::once(N.count(size)).chain(cells).collect());
     }
+    table
 }

@@ -4,6 +4,7 @@
 //! never ranked.
 
 use tare_report::plain::MANY;
+use tare_report::words;
 use tare_stats::OverRuns;
 
 use super::super::ABOVE_WORDS;
@@ -11,56 +12,82 @@ use super::super::panels::{Member, Panel, under};
 use super::N;
 use super::comparison::Sure;
 
-/// Says between which ends the targets of a panel lie.
-pub(super) fn about_many(panel: &Panel<'_>, cpu: u32) -> String {
+/// Says between which ends the shares of many targets lie, or those of several sizes.
+pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
+    let (panel, plan) = (&sizes[0], sizes[0].plan());
+    let count = words::counted(N, sizes.len() as u64, "size", "sizes");
+    let (title, name): (_, fn(&Member<'_>) -> String) =
+        match (plan.labels.number("size"), sizes.last()) {
+            (Some(from), Some(last)) if sizes.len() > 1 => {
+                let to = last.plan().labels.number("size").unwrap_or(from);
+                let under = under(&plan.load);
+                let range = format!(
+                    "{}, {count} from {} to {}{under},",
+                    plan.work.id,
+                    N.count(from),
+                    N.count(to)
+                );
+                (range, |member| {
+                    let size = member.case.plan.labels.number("size").unwrap_or_default();
+                    format!("{} {}", member.case.target(), N.count(size))
+                })
+            }
+            _ => (panel.title(), |member| member.case.target()),
+        };
     let (subject, of_what, longest) = match panel.is_gap() {
         true => (
-            format!("CPU {cpu} lost{}", under(&panel.plan().load)),
+            format!("CPU {cpu} lost{}", under(&plan.load)),
             " of its time".to_owned(),
             "interruption",
         ),
         false => (
-            format!("{} spent", panel.title()),
+            format!("{title} spent"),
             format!(" of the time in {ABOVE_WORDS}"),
             "repetition",
         ),
     };
-    let ranked = ranked(panel);
-    let emulated = panel.members.len() - panel.native().count();
+    let mut ranked: Vec<_> = sizes.iter().flat_map(ranked).collect();
+    ranked.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let mut text = match ranked.as_slice() {
-        [] if emulated == panel.members.len() => {
+        [] => {
+            let title = title.trim_end_matches(',');
             return format!(
-                "{}: an emulator executed all {emulated} targets, so none is ranked; the tables have their figures.",
-                panel.title(),
+                "{title}: an emulator executed all of it, so nothing is ranked; the tables have the figures."
             );
         }
-        [] => format!(
-            "{}: no target has figures that can be ranked.",
-            panel.title()
-        ),
         [(only, share)] => {
-            let share = N.percent(share.estimate);
-            format!("{subject} {share}{of_what} on {}.", only.case.target())
+            format!(
+                "{subject} {}{of_what} on {}",
+                N.percent(share.estimate),
+                name(only)
+            )
         }
         [(least, low), .., (most, high)] => format!(
-            "{subject} from {}{of_what} on {} to {} on {}, of {} targets; {}.",
+            "{subject} from {}{of_what} on {} to {} on {}",
             N.percent(low.estimate),
-            least.case.target(),
+            name(least),
             N.percent(high.estimate),
-            most.case.target(),
-            ranked.len(),
-            Sure::of(low, high).text("the two ends'")
+            name(most),
         ),
     };
-    let all = panel
-        .native()
-        .filter_map(|member| Some((member, member.longest()?)));
+    if let ([panel], [(_, low), .., (_, high)]) = (sizes, ranked.as_slice()) {
+        let (targets, sure) = (
+            panel.native().count(),
+            Sure::of(low, high).text("the two ends'"),
+        );
+        text.push_str(&format!(", of {targets} targets; {sure}"));
+    }
+    let all = sizes.iter().flat_map(Panel::native);
+    let all = all.filter_map(|member| Some((member, member.longest()?)));
     let last = all.max_by(|a, b| a.1.1.highest.total_cmp(&b.1.1.highest));
     if let Some((member, (row, over))) = last {
-        let (took, target) = (row.in_time(N, over.highest), member.case.target());
-        text.push_str(&format!(" The longest {longest} took {took} ({target})."));
+        let took = row.in_time(N, over.highest);
+        text.push_str(&format!(
+            ". The longest {longest} took {took} ({})",
+            name(member)
+        ));
     }
-    text
+    text + "."
 }
 
 /// Says what each group of a panel with many targets loses, as a range; `None` if nothing is ranked.

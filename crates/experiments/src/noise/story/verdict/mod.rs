@@ -19,7 +19,7 @@ use super::ABOVE_WORDS;
 use super::panels::{Member, Panel, series, under};
 use super::split::Attribution;
 use comparison::comparison;
-use many::{about_many, by_group, told};
+use many::{about_range, by_group, told};
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -63,11 +63,10 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
 fn about(sizes: &[Panel<'_>], run: &Run) -> String {
     // Series have at least one panel, and panels at least one member.
     let panel = &sizes[0];
-    match (sizes.len(), panel.members.as_slice()) {
-        (1, members) if members.len() > MANY => about_many(panel, run.plan.cpu),
-        (1, [only]) if only.is_gap() => about_gap(only, run),
-        (1, [only]) => about_one(panel, only),
-        (1, members) if panel.is_gap() => {
+    match panel.members.as_slice() {
+        members if sizes.len() > 1 || members.len() > MANY => about_range(sizes, run.plan.cpu),
+        [only] if only.is_gap() => about_gap(only, run),
+        members if panel.is_gap() => {
             let mut explained = false;
             let each = members.iter().enumerate();
             let each: Vec<String> = each
@@ -76,11 +75,14 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
             let under = under(&panel.plan().load);
             format!("CPU {} lost {}{under}.", run.plan.cpu, words::list(&each))
         }
-        (1, members) => {
-            let each: Vec<String> = members.iter().map(about_timed).collect();
+        members => {
+            let each = members.iter().map(|member| match members.len() {
+                1 => format!("{}{}", about_timed(member), place_of(member)),
+                _ => format!("on {} {}", member.case.target(), about_timed(member)),
+            });
+            let each: Vec<String> = each.collect();
             format!("{}: {}.", panel.title(), each.join("; "))
         }
-        _ => about_sweep(sizes),
     }
 }
 
@@ -134,97 +136,19 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
     )
 }
 
-/// Says what the only target of a panel says.
-fn about_one(panel: &Panel<'_>, member: &Member<'_>) -> String {
-    let (median, longest) = durations(member);
-    let place = place_of(member);
-    let mut text = format!(
-        "{} takes {median} in the median and {longest} at worst{place}",
-        panel.title()
-    );
-    if let Some((_, share)) = member.share() {
-        let share = N.percent(share.estimate);
-        text.push_str(&format!("; {share} of the time went into {ABOVE_WORDS}"));
-    }
-    text.push('.');
-    text
-}
-
 fn about_timed(member: &Member<'_>) -> String {
-    let (median, longest) = durations(member);
-    let target = member.case.target();
-    let mut text = format!("on {target} {median} in the median, {longest} at worst");
+    let mut parts = Vec::new();
+    if let Some((row, median)) = member.known("duration", Figure::MEDIAN, &[]) {
+        parts.push(format!("{} in the median", row.both(N, median.estimate)));
+    }
+    if let Some((row, longest)) = member.longest() {
+        parts.push(format!("{} at worst", row.in_time(N, longest.highest)));
+    }
     if let Some((_, share)) = member.share() {
         let share = N.percent(share.estimate);
-        text.push_str(&format!(", {share} of the time in {ABOVE_WORDS}"));
+        parts.push(format!("{share} of the time in {ABOVE_WORDS}"));
     }
-    text
-}
-
-/// Writes median and longest duration.
-fn durations(member: &Member<'_>) -> (String, String) {
-    let median = member.known("duration", Figure::MEDIAN, &[]);
-    let median = median.map(|(row, over)| row.both(N, over.estimate));
-    let longest = member
-        .longest()
-        .map(|(row, over)| row.in_time(N, over.highest));
-    (median.unwrap_or_default(), longest.unwrap_or_default())
-}
-
-fn about_sweep(sizes: &[Panel<'_>]) -> String {
-    let plan = sizes[0].plan();
-    let range = match (
-        plan.labels.number("size"),
-        sizes
-            .last()
-            .and_then(|last| last.plan().labels.number("size")),
-    ) {
-        (Some(from), Some(to)) => format!(" from {} to {}", N.count(from), N.count(to)),
-        _ => String::new(),
-    };
-    let count = words::counted(N, sizes.len() as u64, "size", "sizes");
-    let mut text = format!("{}, {count}{range}{}: ", plan.work.id, under(&plan.load));
-    // What an emulator took is not ranked among what a machine took.
-    let mut ranked: Vec<&Member<'_>> = sizes.iter().flat_map(Panel::native).collect();
-    if ranked.is_empty() {
-        ranked = sizes.iter().flat_map(|panel| &panel.members).collect();
-    }
-    let name = |member: &Member<'_>| {
-        let size = member
-            .case
-            .plan
-            .labels
-            .number("size")
-            .map(|size| format!(" {}", N.count(size)));
-        format!("{}{}", member.case.target(), size.unwrap_or_default())
-    };
-    let mut shares: Vec<(String, f64)> = ranked
-        .iter()
-        .filter_map(|member| Some((name(member), member.share()?.1.estimate)))
-        .collect();
-    shares.sort_by(|a, b| a.1.total_cmp(&b.1));
-    if let (Some(least), Some(most)) = (shares.first(), shares.last()) {
-        text.push_str(&format!(
-            "{} ({}) to {} ({}) of the time went into {ABOVE_WORDS}",
-            N.percent(least.1),
-            least.0,
-            N.percent(most.1),
-            most.0,
-        ));
-    }
-    let longest = ranked
-        .iter()
-        .filter_map(|member| Some((member, member.longest()?)));
-    let longest = longest.max_by(|a, b| a.1.1.highest.total_cmp(&b.1.1.highest));
-    if let Some((member, (row, over))) = longest {
-        text.push_str(&format!(
-            "; the longest repetition took {} ({})",
-            row.in_time(N, over.highest),
-            name(member)
-        ));
-    }
-    text.push('.');
-    text
+    parts.join(", ")
 }
 
 /// Names the target unless it is the usual one.
