@@ -146,6 +146,6 @@ fn a_limit_at_once_says_what_exceeded_what_and_lists_only_that() {
     assert!(!ran.out.contains("Worst wake-ups"), "{}", ran.out);
     assert!(!ran.out.contains("Limit exceeded"), "{}", ran.out);
     let summary = json(&bench.work().join("none/summary.json"));
-    let worst = summary["wakeups"][0]["worst"].as_array();
+    let worst = summary["stories"]["wakeup"]["worst"].as_array();
     assert_eq!(worst.map(Vec::len), Some(0), "{summary}");
 }

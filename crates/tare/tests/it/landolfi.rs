@@ -1,5 +1,6 @@
 //! Repeats landolfi-2018 with short phases: with the machine's clock, and in guests that count instructions.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::common::{Bench, files, is_root, skip};
@@ -31,25 +32,59 @@ fn can_measure(bench: &Bench, words: &str) -> bool {
     true
 }
 
+/// Returns the figures over all runs of some measures of all threads together.
+fn rows<'a>(
+    summary: &'a Value,
+    measures: &'a [&str],
+    figure: &'a str,
+) -> impl Iterator<Item = &'a Value> {
+    let rows = list(summary, "figures").iter();
+    rows.filter(move |row| {
+        let measure = row["measure"].as_str().unwrap();
+        row["figure"] == figure && measures.contains(&measure) && row["labels"]["thread"].is_null()
+    })
+}
+
+fn targets(summary: &Value) -> BTreeSet<&str> {
+    let rows = rows(summary, &["latency"], "max");
+    rows.map(|row| row["target"].as_str().unwrap()).collect()
+}
+
+/// Returns the preemption model of the kernel of each target that tells it.
+fn models(summary: &Value, group: &str) -> BTreeMap<String, String> {
+    let places = list(summary, "places").iter();
+    let of_group = places.filter(|place| place["group"] == group);
+    let models = of_group.filter_map(|place| {
+        let mut facts = list(place, "facts").iter();
+        let fact = facts.find(|fact| fact["name"] == "preemption model")?;
+        let model = fact["values"][0]["value"].as_str()?;
+        Some((place["target"].as_str()?.to_owned(), model.to_owned()))
+    });
+    models.collect()
+}
+
 /// Asserts that each target has figures of each phase, and that every activation is accounted for.
-fn assert_complete(summary: &Value, loads: &[&str], targets: usize, activations: u64) {
-    assert_eq!(list(summary, "wakeups").len(), targets);
-    for target in list(summary, "wakeups") {
-        let phases = list(target, "phases");
-        let names: Vec<&str> = phases
-            .iter()
-            .map(|phase| phase["load"].as_str().unwrap())
+fn assert_complete(summary: &Value, loads: &[&str], number: usize, activations: u64) {
+    assert_eq!(targets(summary).len(), number);
+    for target in targets(summary) {
+        let own = |measures, figure| {
+            let rows = rows(summary, measures, figure);
+            rows.filter(|row| row["target"] == target)
+        };
+        let phases: BTreeMap<u64, &str> = own(&["wake-ups", "absent"], "total")
+            .map(|row| {
+                let phase = row["labels"]["phase"].as_str().unwrap();
+                (phase.parse().unwrap(), row["load"].as_str().unwrap())
+            })
             .collect();
-        assert_eq!(names, loads, "{}", target["label"]);
+        assert!(phases.into_values().eq(loads.iter().copied()), "{target}");
         // What falls between two phases, where a load took long to end, is counted apart.
-        const COUNTED: [&str; 4] = ["woken", "missed", "between_woken", "between_missed"];
-        let counted = phases
-            .iter()
-            .flat_map(|phase| COUNTED.map(|name| &phase[name]));
-        let due: u64 = counted.map(|count| count.as_u64().unwrap()).sum();
+        const COUNTED: [&str; 4] = ["wake-ups", "missed", "between", "missed between"];
+        let due = own(&COUNTED, "total").map(|row| row["value"].as_f64().unwrap() as u64);
+        let due: u64 = due.sum();
         // A late wake-up at the very end answers for what would have been due until it ran: up to 1 s here.
         let allowed = activations..activations + 10_000;
-        assert!(allowed.contains(&due), "{due}: {}", target["label"]);
+        assert!(allowed.contains(&due), "{due}: {target}");
     }
     let reproduction = &summary["reproduction"];
     assert_eq!(reproduction["study"], "landolfi-2018");
@@ -68,12 +103,11 @@ fn the_study_runs_from_one_command_on_four_kernels_and_this_one() {
         .expect(0, &["Claims of landolfi-2018", "Missed activations"]);
     let summary = summary(&bench.work().join("run"));
     assert_complete(&summary, &PHASES, 5, 70_000);
-    let models: Vec<&str> = list(&summary, "wakeups")
-        .iter()
-        .filter(|target| target["group"] == "linux_guest")
-        .map(|target| target["preemption"].as_str().unwrap())
-        .collect();
-    assert_eq!(models, MODELS);
+    let models = models(&summary, "linux_guest").into_values();
+    assert_eq!(
+        models.collect::<BTreeSet<_>>(),
+        MODELS.map(String::from).into()
+    );
 }
 
 /// Freezes itself 3 s beyond the time that its killing is waited for at most, which SIGKILL can't shorten in a freezer of
@@ -146,15 +180,11 @@ fn the_study_goes_on_beside_tools_that_can_t_be_ended() {
         ],
     );
     let summary = summary(&work.join("run"));
-    let [target] = list(&summary, "wakeups").as_slice() else {
-        panic!("{summary}");
-    };
-    assert_eq!(list(target, "phases").len(), loads.len());
-    let between = list(target, "phases").iter();
-    let between: u64 = between
-        .map(|phase| phase["between_woken"].as_u64().unwrap())
-        .sum();
-    assert!(between >= 10_000, "{between}");
+    let phases = rows(&summary, &["wake-ups", "absent"], "total");
+    assert_eq!(phases.count(), loads.len());
+    let between = rows(&summary, &["between"], "total");
+    let between: f64 = between.map(|row| row["value"].as_f64().unwrap()).sum();
+    assert!(between >= 10_000.0, "{between}");
     assert!(!Path::new(&group).exists());
     assert_eq!(files(&bench.scratch()), Vec::<String>::new());
     assert_eq!(files(&bench.state().join("runs")), Vec::<String>::new());
@@ -171,24 +201,21 @@ fn where_instructions_are_time_only_the_real_time_kernel_bounds_the_maximum() {
         .expect(0, &["+ Only the real-time kernel bounds the maximum."]);
     let summary = summary(&bench.work().join("run"));
     assert_complete(&summary, &PHASES, 4, 7_000);
-    let maxima: Vec<(String, f64)> = list(&summary, "wakeups")
-        .iter()
-        .map(|target| {
-            let under_load = list(target, "phases")
-                .iter()
-                .filter(|phase| phase["load"] != "idle");
-            // In phases as short as these, hackbench may take that long to end that the next one is absent.
-            let longest_ns = under_load
-                .filter_map(|phase| phase["service"]["max"]["highest"].as_f64())
-                .fold(0.0, f64::max);
-            let model = target["preemption"].as_str().unwrap();
-            (model.to_owned(), longest_ns)
-        })
-        .collect();
-    let models: Vec<&str> = maxima.iter().map(|(model, _)| model.as_str()).collect();
-    assert_eq!(models, MODELS);
-    let (_, real_time_ns) = maxima[3];
-    for (model, longest_ns) in &maxima[..3] {
-        assert!(real_time_ns < *longest_ns, "{model}: {maxima:?}");
+    let models = models(&summary, "linux_guest");
+    let mut maxima: BTreeMap<&str, f64> = BTreeMap::new();
+    // In phases as short as these, hackbench may take that long to end that the next one is absent.
+    for row in rows(&summary, &["latency"], "max").filter(|row| row["load"] != "idle") {
+        let model = models[row["target"].as_str().unwrap()].as_str();
+        let longest_ns = maxima.entry(model).or_default();
+        *longest_ns = longest_ns.max(row["value"].as_f64().unwrap());
+    }
+    assert!(
+        maxima
+            .keys()
+            .copied()
+            .eq(["full", "none", "rt", "voluntary"])
+    );
+    for (model, longest_ns) in &maxima {
+        assert!(*model == "rt" || maxima["rt"] < *longest_ns, "{maxima:?}");
     }
 }
