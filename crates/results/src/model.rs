@@ -26,7 +26,7 @@ pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// Is the version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// Is `plan.json`: what the run was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -173,9 +173,7 @@ fn a_spin_with_regular_gaps() {
         ("gaps.rate", 100.0 / (22e6 / HZ)),
         ("gap.max", 10_021.0),
         ("gap.p50", 10_021.0),
-        ("tick.mean", 10_021.0),
         ("periodic.share", 1.0),
-        ("ticks.share", 1.0),
     ] {
         near(figure(&analysis, name), expected);
     }

@@ -19,15 +19,14 @@ pub fn describe(plan: &Plan, host: &Host) -> String {
     for setting in &plan.settings {
         lines.push(format!("set {} to {}", setting.path, setting.value));
     }
-    lines.extend(plan.cells.iter().map(|cell| {
-        format!(
-            "{:>4}  block {:<3} {:<30} {}",
-            cell.id,
-            cell.block,
-            cell.label(),
-            cell.work.words
-        )
-    }));
+    lines.extend(
+        plan.cells
+            .iter()
+            .map(|cell| format!("{:>4}  block {:<3} {}", cell.id, cell.block, cell.label())),
+    );
+    let words = |cell: &CellPlan| format!("{}: {}", cell.name, cell.work.words);
+    let words: BTreeSet<String> = plan.cells.iter().map(words).collect();
+    lines.extend(words);
     lines.push(format!(
         "{}, {} in all; seed {}",
         counted(plan.cells.len(), "cell", "cells"),

@@ -57,10 +57,10 @@ fn half_of_all_places_stand_in_one_report_by_group() {
     preemption.sort();
     assert_eq!(preemption, ["full", "rt", "voluntary", "voluntary"]);
     let summary = read("summary.json");
-    let combinations = summary["combinations"].as_array().unwrap();
-    let groups: BTreeSet<&str> = combinations
+    let figures = summary["figures"].as_array().unwrap();
+    let groups: BTreeSet<&str> = figures
         .iter()
-        .map(|combination| combination["group"].as_str().unwrap())
+        .map(|figure| figure["group"].as_str().unwrap())
         .collect();
     let all = ["container", "linux_guest", "process", "unikernel"];
     assert_eq!(groups, BTreeSet::from(all));

@@ -231,11 +231,8 @@ fn a_study_tells_which_claims_it_reproduces() {
     let summary: serde_json::Value = serde_json::from_str(&again.out).unwrap();
     let claims = summary["reproduction"]["claims"].as_array().unwrap();
     assert_eq!(claims.len(), 7);
-    let emulated = summary["combinations"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .any(|combination| combination["emulated"] == true);
+    let mut figures = summary["figures"].as_array().unwrap().iter();
+    let emulated = figures.any(|figure| figure["emulated"] == true);
     if emulated {
         assert_eq!(claims[0]["answer"], "cannot_be_told");
     }

@@ -118,20 +118,6 @@ pub(super) const MEASURES: &[Measure] = &[
         ..NUMBER
     },
     Measure {
-        id: "ticks",
-        title: "its ticks at which a gap comes",
-        figures: &[Figure::Share],
-        from: |data| clock(data, |period, _| of_grid(period, period.present)),
-        ..NUMBER
-    },
-    Measure {
-        id: "tick",
-        title: "length of a gap at its ticks",
-        figures: &[Figure::Mean],
-        from: |data| clock(data, |period, ns| mean(period.mean_length_cycles, ns)),
-        ..TIME
-    },
-    Measure {
         id: "duration",
         title: "duration of a repetition",
         figures: DISTRIBUTION,

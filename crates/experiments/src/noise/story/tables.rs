@@ -79,16 +79,6 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
             ],
         ),
         titled(
-            "The strongest clock among the gaps",
-            "",
-            vec![
-                Column::new("period", "period", F::MEDIAN).page_only(),
-                Column::new("of the gaps", "periodic", F::Share).page_only(),
-                Column::new("of its ticks\npresent", "ticks", F::Share).page_only(),
-                Column::new("mean length", "tick", F::Mean).page_only(),
-            ],
-        ),
-        titled(
             "Gaps by class",
             "The classes of kot-2019, in cycles above the mean iteration: how many gaps, and how long they are. A dash: the \
              class lies below the threshold in part or as a whole, or the list was full.",

@@ -159,7 +159,7 @@ fn place_of(member: &Member<'_>) -> String {
     }
 }
 
-/// A clock among the gaps that at least half of the runs show.
+/// A clock among the gaps that at least half of the runs show, and no run another one.
 pub(in super::super) struct Clock {
     /// Time from tick to tick, with its unit.
     pub every: String,
@@ -176,22 +176,16 @@ impl Clock {
         let row = case.row("period", Figure::MEDIAN, &[])?;
         let over = row.over.as_ref().ok()?;
         let is_same = |value: f64| (value / over.estimate - 1.0).abs() <= 0.01;
-        let same = row
-            .each
-            .iter()
-            .filter(|run| run.carried.value().is_some_and(is_same));
-        let same: Vec<u32> = same.map(|run| run.cell).collect();
-        if same.is_empty() || same.len() * 2 < case.cells.len() {
+        let mut found = row.each.iter().filter_map(|run| run.carried.value());
+        if row.each.len() * 2 < case.cells.len() || !found.all(is_same) {
             return None;
         }
-        let shares = case.row("periodic", Figure::Share, &[])?;
-        let shares = shares.each.iter().filter(|run| same.contains(&run.cell));
-        let share: f64 = shares.filter_map(|run| run.carried.value()).sum();
+        let share = case.over("periodic", Figure::Share, &[])?;
         Some(Self {
             every: row.in_time(N, over.estimate),
             ns: row.time(over.estimate).ns,
-            share: share / same.len() as f64,
-            runs: same.len(),
+            share: share.estimate,
+            runs: row.each.len(),
         })
     }
 
