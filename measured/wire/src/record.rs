@@ -234,7 +234,7 @@ pub enum Unit {
 pub struct Set<'a> {
     /// Number of the set, from 0: by it, lists say to which set a row belongs.
     pub number: u32,
-    /// What a sample is of: `duration`, `gap`.
+    /// What a sample is of: `duration`, for example.
     pub measure: &'a str,
     /// What distinguishes the set from others of its measure: words `key=value`, separated by a blank. May be empty.
     pub labels: &'a str,
