@@ -48,75 +48,6 @@ const DEFAULT_TRACE: u32 = 10;
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup;
 
-/// Says what is to be measured in each run.
-#[derive(Clone, Debug)]
-struct Options {
-    /// Time between two activations of the first thread.
-    interval_ns: u64,
-    /// How much longer the interval of each further thread is; [`DEFAULT_DISTANCE_NS`] or 0 if None.
-    distance_ns: Option<u64>,
-    /// Number of threads; one for each CPU if None.
-    threads: Option<u32>,
-    /// CPUs that they are pinned to in turn; that of the run if None.
-    cpus: Option<Cpus>,
-    /// CPUs of the thread that starts and watches them, where this machine's kernel schedules it.
-    main: Option<Cpus>,
-    /// Under which policy they are scheduled.
-    policy: Policy,
-    /// Real-time priority; [`DEFAULT_PRIORITY`] if None and the policy has one.
-    priority: Option<u32>,
-    /// How long each run measures; [`DEFAULT_DURATION_NS`] if neither this nor another end is given.
-    duration_ns: Option<u64>,
-    /// After how many wake-ups each thread ends.
-    loops: Option<u64>,
-    /// Length of a phase; None if each load has cells of its own.
-    phase_ns: Option<u64>,
-    /// From which latency on wake-ups are listed; the interval if None.
-    threshold_ns: Option<u64>,
-    /// Whether and how the worst wake-ups are traced.
-    trace: Trace,
-    /// Above which latency a thread says so at once.
-    above_ns: Option<u64>,
-    /// Whether measuring goes on after that.
-    go_on: bool,
-    /// How often the state of each thread is told meanwhile, where that disturbs nothing.
-    live_ns: Option<u64>,
-}
-
-/// Says whether and how the worst wake-ups are traced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Trace {
-    /// Not at all.
-    #[default]
-    Off,
-    /// So many, in one more run of each combination: tracing costs time, which the others are not to pay.
-    Extra(u32),
-    /// So many, in every run: for whoever waits for one late wake-up.
-    Every(u32),
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            interval_ns: DEFAULT_INTERVAL_NS,
-            distance_ns: None,
-            threads: None,
-            cpus: None,
-            main: None,
-            policy: Policy::default(),
-            priority: None,
-            duration_ns: None,
-            loops: None,
-            phase_ns: None,
-            threshold_ns: None,
-            trace: Trace::Off,
-            above_ns: None,
-            go_on: false,
-            live_ns: None,
-        }
-    }
-}
-
 impl Experiment for Wakeup {
     fn name(&self) -> &'static str {
         NAME
@@ -153,7 +84,7 @@ impl Experiment for Wakeup {
         place: &Place,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        combinations(&Options::of(values, place)?, place)
+        combinations(values, place)
     }
 
     fn runs_of(&self, cell: &CellPlan, asked: u32) -> u32 {
@@ -253,9 +184,11 @@ fn listed(plan: &services::Plan) -> String {
     )
 }
 
-/// Returns one cell for each combination, not yet numbered, and the traced ones after them.
-fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
-    let under: Vec<Under> = match options.phase_ns {
+/// Returns one cell for each combination, not yet numbered, and the traced ones after them: tracing costs time, which the
+/// others are not to pay. Whoever waits for one late wake-up has all cells traced.
+fn combinations(values: &Values, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
+    parameters::check(values)?;
+    let under: Vec<Under> = match values.number(parameters::PHASE) {
         Some(phase_ns) => vec![Under::phases(&place.loads, phase_ns)?],
         None => place
             .loads
@@ -264,18 +197,17 @@ fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, Exper
             .collect::<Result<_, _>>()?,
     };
     at_most((place.targets.len() as u64).saturating_mul(2 * under.len() as u64))?;
+    let trace = values.small("trace");
+    let (every, extra) = match values.has("trace-above") {
+        true => (trace.unwrap_or(DEFAULT_TRACE), 0),
+        false => (0, trace.unwrap_or(0)),
+    };
     let (mut cells, mut traced) = (Vec::new(), Vec::new());
     for target in &place.targets {
         for under in &under {
-            let own = match options.trace {
-                Trace::Every(trace) => trace,
-                Trace::Off | Trace::Extra(_) => 0,
-            };
-            cells.push(cell(options, place, target, under, own)?);
-            if let Trace::Extra(trace @ 1..) = options.trace
-                && can_trace(target)
-            {
-                traced.push(cell(options, place, target, under, trace)?);
+            cells.push(cell(values, place, target, under, every)?);
+            if extra > 0 && can_trace(target) {
+                traced.push(cell(values, place, target, under, extra)?);
             }
         }
     }
@@ -342,13 +274,13 @@ fn place_of(target: &TargetSpec) -> estimate::Where {
 }
 
 fn cell(
-    options: &Options,
+    values: &Values,
     place: &Place,
     target: &TargetSpec,
     under: &Under,
     trace: u32,
 ) -> Result<CellPlan, ExperimentError> {
-    let plan = words(options, place, target, under, trace)?;
+    let plan = plan(values, place, target, under, trace)?;
     check(&plan)?;
     let seconds = plan.expected_ns() as f64 / 1e9;
     let loads = match under.phases.len() {
@@ -371,17 +303,21 @@ fn cell(
     })
 }
 
-/// Puts together what the measuring threads are asked to do.
-fn words(
-    options: &Options,
+/// Puts together what the measuring threads are asked to do: what is given, and the defaults for the rest. Words and forms
+/// were checked by what the parameters say.
+fn plan(
+    values: &Values,
     place: &Place,
     target: &TargetSpec,
     under: &Under,
     trace: u32,
 ) -> Result<services::Plan, ExperimentError> {
-    let cpus = options.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
-    keep_main_alive(options, &cpus)?;
-    let threads = options.threads.unwrap_or(cpus.count());
+    let cpus = place.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
+    let policy = parameters::policy(values);
+    let main = values.text("mainaffinity").and_then(Cpus::parse);
+    keep_main_alive(main, policy, &cpus)?;
+    let threads = values.small("threads").filter(|threads| *threads > 0);
+    let threads = threads.unwrap_or(cpus.count());
     if let Some(has) = guest_cpus(target)
         && cpus.count() > has
     {
@@ -389,49 +325,51 @@ fn words(
             "'{target}' has fewer CPUs ({has}) than are to be measured ({cpus}): give it more with cpus="
         )));
     }
-    let distance_ns = options.distance_ns.unwrap_or(if threads > cpus.count() {
-        DEFAULT_DISTANCE_NS
-    } else {
-        0
-    });
-    let duration_ns = match (under.phase_ns, options.duration_ns, options.loops) {
+    // On CPUs of their own all have the same interval.
+    let distance_ns = match threads > cpus.count() && !values.has("smp") {
+        true => DEFAULT_DISTANCE_NS,
+        false => 0,
+    };
+    let (duration_ns, loops) = (values.number("duration"), values.number("loops"));
+    let waits = values.has("trace-above");
+    let duration_ns = match (under.phase_ns, duration_ns, loops) {
         (Some(phase_ns), None, None) => Some(phase_ns.saturating_mul(under.phases.len() as u64)),
         (Some(_), _, _) => {
             return Err(contradiction(
                 "phases last as long as they are long: leave duration and loops out".to_owned(),
             ));
         }
+        (None, None, None) if waits => Some(WAITING_NS),
         (None, None, None) => Some(DEFAULT_DURATION_NS),
         (None, duration_ns, _) => duration_ns,
     };
-    let priority = match options.priority {
-        Some(priority) => priority,
-        None if options.policy.has_priority() => DEFAULT_PRIORITY,
-        None => 0,
+    let default_priority = if policy.has_priority() {
+        DEFAULT_PRIORITY
+    } else {
+        0
     };
+    let interval_ns = values.number("interval").unwrap_or(DEFAULT_INTERVAL_NS);
     Ok(services::Plan {
-        distance_ns,
+        distance_ns: values.number("distance").unwrap_or(distance_ns),
         threads,
         // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
         // one that is pinned to some of these.
-        cpu: options
-            .cpus
-            .or((options.policy != Policy::Deadline).then_some(cpus)),
-        main: options.main.filter(|_| target.group.is_here()),
-        policy: options.policy,
-        priority,
+        cpu: place.cpus.or((policy != Policy::Deadline).then_some(cpus)),
+        main: main.filter(|_| target.group.is_here()),
+        policy,
+        priority: values.small("priority").unwrap_or(default_priority),
         duration_ns,
-        loops: options.loops,
+        loops,
         phases: u32::try_from(under.phases.len().max(1)).unwrap_or(u32::MAX),
-        threshold_ns: options.threshold_ns,
+        threshold_ns: values.number("threshold"),
         // Many threads share what one has alone.
         raw: services::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
-        above_ns: options.above_ns,
-        go_on: options.go_on,
+        above_ns: values.number("trace-above"),
+        go_on: values.texts("on-threshold").contains(&"continue"),
         // In a guest, a line on its way out is work for the measured CPU.
-        live_ns: options.live_ns.filter(|_| target.group.is_here()),
+        live_ns: (place.is_watched && target.group.is_here()).then_some(LIVE_NS),
         trace,
-        ..services::Plan::new(options.interval_ns, 0)
+        ..services::Plan::new(interval_ns, 0)
     })
 }
 
@@ -480,19 +418,20 @@ fn check(plan: &services::Plan) -> Result<(), ExperimentError> {
 }
 
 /// Refuses to put the thread that watches where measuring ones of real-time priority come first.
-fn keep_main_alive(options: &Options, measured: &Cpus) -> Result<(), ExperimentError> {
-    let Some(main) = options.main else {
+fn keep_main_alive(
+    main: Option<Cpus>,
+    policy: Policy,
+    measured: &Cpus,
+) -> Result<(), ExperimentError> {
+    let taken = main.filter(|main| main.iter().all(|cpu| measured.contains(cpu)));
+    let Some(main) = taken.filter(|_| policy != Policy::Other) else {
         return Ok(());
     };
-    let is_free = main.iter().any(|cpu| !measured.contains(cpu));
-    if options.policy == Policy::Other || is_free {
-        return Ok(());
-    }
     Err(contradiction(format!(
         "mainaffinity {main} leaves the thread that starts and watches the measurement no CPU but a measured one: \
          threads under SCHED_{} come first there, and if they never got to sleep, nobody could end them; choose \
          another CPU with mainaffinity or affinity",
-        options.policy.name().to_uppercase(),
+        policy.name().to_uppercase(),
     )))
 }
 

@@ -5,11 +5,8 @@ use tare_wire::cpus::Cpus;
 use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;
 
-use super::{
-    DEFAULT_INTERVAL_NS, DEFAULT_TRACE, LIVE_NS, Options, Trace, WAITING_NS, contradiction,
-};
+use super::contradiction;
 use tare_lab::ExperimentError;
-use tare_lab::experiment::Place;
 use tare_lab::parameter::{Parameter, Takes, Values};
 
 /// Is the parameter that makes the loads phases of one measurement, each so long.
@@ -200,53 +197,20 @@ pub(super) fn cpus(values: &Values, allowed: &Cpus) -> Option<Cpus> {
     }
 }
 
-impl Options {
-    /// Takes what is given, and the defaults for the rest. Words and forms were checked by what [`ALL`] says.
-    pub(super) fn of(values: &Values, place: &Place) -> Result<Self, ExperimentError> {
-        let smp = values.has("smp");
-        if smp && (values.has("threads") || values.has("affinity")) {
-            let why = "smp puts a thread on each CPU: leave threads and affinity out";
-            return Err(contradiction(why.to_owned()));
-        }
-        let waits = values.has("trace-above");
-        let actions = values.texts("on-threshold");
-        if !actions.is_empty() && !waits {
-            let why =
-                "on-threshold says what to do when a limit is exceeded: give one by --trace-above";
-            return Err(contradiction(why.to_owned()));
-        }
-        let ends = ["duration", "loops", PHASE]
-            .iter()
-            .any(|name| values.has(name));
-        Ok(Self {
-            interval_ns: values.number("interval").unwrap_or(DEFAULT_INTERVAL_NS),
-            distance_ns: values.number("distance").or(smp.then_some(0)),
-            threads: values.small("threads").filter(|threads| *threads > 0),
-            cpus: place.cpus,
-            main: values.text("mainaffinity").and_then(Cpus::parse),
-            policy: policy(values),
-            priority: values.small("priority"),
-            duration_ns: values
-                .number("duration")
-                .or((waits && !ends).then_some(WAITING_NS)),
-            loops: values.number("loops"),
-            phase_ns: values.number(PHASE),
-            threshold_ns: values.number("threshold"),
-            trace: match values.small("trace") {
-                trace if waits => Trace::Every(trace.unwrap_or(DEFAULT_TRACE)),
-                Some(trace) => Trace::Extra(trace),
-                None => Trace::Off,
-            },
-            above_ns: values.number("trace-above"),
-            go_on: actions.contains(&"continue"),
-            live_ns: place.is_watched.then_some(LIVE_NS),
-        })
-    }
+/// Refuses values that contradict each other.
+pub(super) fn check(values: &Values) -> Result<(), ExperimentError> {
+    let why = if values.has("smp") && (values.has("threads") || values.has("affinity")) {
+        "smp puts a thread on each CPU: leave threads and affinity out"
+    } else if values.has("on-threshold") && !values.has("trace-above") {
+        "on-threshold says what to do when a limit is exceeded: give one by --trace-above"
+    } else {
+        return Ok(());
+    };
+    Err(contradiction(why.to_owned()))
 }
 
-fn policy(values: &Values) -> Policy {
-    values
-        .text("policy")
-        .and_then(Policy::parse)
-        .unwrap_or_default()
+/// Returns the policy that is given, or the default.
+pub(super) fn policy(values: &Values) -> Policy {
+    let given = values.text("policy").and_then(Policy::parse);
+    given.unwrap_or_default()
 }

@@ -2,7 +2,7 @@ use tare_targets::spec;
 
 use super::*;
 use tare_lab::experiment::DEFAULT_RUNS;
-use tare_lab::parameter::Value;
+use tare_lab::parameter::Value::{Number, Text};
 use tare_lab::plan::{Frame, of_one};
 
 fn place(targets: &[&str], loads: &[&str]) -> Place {
@@ -36,19 +36,28 @@ fn frame() -> Frame {
     }
 }
 
-fn cells(options: &Options, place: &Place) -> Vec<CellPlan> {
-    combinations(options, place).unwrap_or_else(|error| panic!("{error}"))
+/// Gives parameters values: numbers (times in ns) or words.
+fn given(given: &[(&'static str, &str)]) -> Values {
+    let mut values = Values::default();
+    for (name, text) in given {
+        let number = text.parse().map(Number);
+        values.give(
+            name,
+            vec![number.unwrap_or_else(|_| Text((*text).to_owned()))],
+        );
+    }
+    values
 }
 
-fn refusal(options: &Options) -> String {
-    combinations(options, &here()).unwrap_err().to_string()
+fn cells(values: &[(&'static str, &str)], place: &Place) -> Vec<CellPlan> {
+    combinations(&given(values), place).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const PHASES: [&str; 4] = ["idle", "ping", "idle", "dd+command:sh -c 'sync; :'"];
 
 #[test]
 fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
-    let cells = cells(&Options::default(), &here());
+    let cells = cells(&[], &here());
     assert_eq!(cells.len(), 1);
     let cell = &cells[0];
     assert_eq!(
@@ -83,15 +92,11 @@ fn a_place_is_told_what_the_threads_need() {
 #[test]
 fn loads_are_cells_of_their_own_or_phases_of_one() {
     let place = place(&["process", "linux"], &PHASES);
-    let apart = cells(&Options::default(), &place);
+    let apart = cells(&[], &place);
     assert_eq!(apart.len(), 8);
     assert!(apart.iter().all(|cell| cell.phases.is_empty()));
 
-    let options = Options {
-        phase_ns: Some(500_000_000),
-        ..Options::default()
-    };
-    let together = cells(&options, &place);
+    let together = cells(&[("phase", "500000000")], &place);
     assert_eq!(together.len(), 2);
     let cell = &together[0];
     assert_eq!(
@@ -112,15 +117,11 @@ fn loads_are_cells_of_their_own_or_phases_of_one() {
 
 #[test]
 fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
-    let planned = |place: &Place, given: &[(&'static str, u64)], runs| {
-        let mut values = Values::default();
-        for (name, number) in given {
-            values.give(name, vec![Value::Number(*number)]);
-        }
-        of_one(&Wakeup, place, &values, runs, frame()).unwrap()
+    let planned = |place: &Place, values: &[(&'static str, &str)], runs| {
+        of_one(&Wakeup, place, &given(values), runs, frame()).unwrap()
     };
     let place = place(&["process", "unikernel"], &["idle", "dd"]);
-    let plan = planned(&place, &[("trace", 10)], 3);
+    let plan = planned(&place, &[("trace", "10")], 3);
     let (extra, plain): (Vec<&CellPlan>, Vec<&CellPlan>) = plan
         .cells
         .iter()
@@ -133,7 +134,7 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
         assert!(!plain.iter().any(|other| other.repeats(cell)));
     }
 
-    let plan = planned(&here(), &[("trace-above", 50_000)], 2);
+    let plan = planned(&here(), &[("trace-above", "50000")], 2);
     assert_eq!(plan.cells.len(), 2);
     assert!(plan.cells[0].repeats(&plan.cells[1]));
     assert!(
@@ -146,30 +147,27 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
 
 #[test]
 fn threads_that_share_a_cpu_are_not_woken_at_once() {
-    let words = |threads, cpus| {
-        let options = Options {
-            threads,
-            cpus: Cpus::parse(cpus),
-            ..Options::default()
+    let words = |values: &[(&'static str, &str)]| {
+        let place = Place {
+            cpus: Cpus::parse("0-2"),
+            ..here()
         };
-        let cell = cells(&options, &here()).remove(0);
-        plan_of(&cell).unwrap()
+        plan_of(&cells(values, &place)[0]).unwrap()
     };
-    let apart = words(None, "0-2");
+    let apart = words(&[]);
     assert_eq!((apart.threads, apart.distance_ns), (3, 0));
-    let sharing = words(Some(4), "0-2");
+    let sharing = words(&[("threads", "4")]);
     assert_eq!((sharing.threads, sharing.distance_ns), (4, 500_000));
     assert_eq!(sharing.raw, 1_000_000);
 }
 
 #[test]
 fn what_only_this_machine_has_is_not_asked_of_a_guest() {
-    let options = Options {
-        main: Cpus::parse("0"),
-        live_ns: Some(500_000_000),
-        ..Options::default()
+    let watched = Place {
+        is_watched: true,
+        ..place(&["process", "linux"], &["idle"])
     };
-    let cells = cells(&options, &place(&["process", "linux"], &["idle"]));
+    let cells = cells(&[("mainaffinity", "0-0")], &watched);
     assert!(
         cells[0]
             .work
@@ -182,124 +180,86 @@ fn what_only_this_machine_has_is_not_asked_of_a_guest() {
             .to_string()
             .ends_with("duration=2000000000ns cpu=1")
     );
-    let several = Options {
-        cpus: Cpus::parse("0-1"),
-        ..Options::default()
+    let several = |target| {
+        let place = Place {
+            cpus: Cpus::parse("0-1"),
+            ..place(&[target], &["idle"])
+        };
+        combinations(&Values::default(), &place)
     };
-    let error = combinations(&several, &place(&["linux"], &["idle"])).unwrap_err();
+    let error = several("linux").unwrap_err();
     assert_eq!(
         error.to_string(),
         "wakeup: 'linux' has fewer CPUs (1) than are to be measured (0-1): give it more with cpus="
     );
     for target in ["linux,cpus=2", "unikernel,cpus=3", "process"] {
-        combinations(&several, &place(&[target], &["idle"])).unwrap();
+        several(target).unwrap();
     }
 }
 
 #[test]
 fn values_that_can_not_be_are_told_with_their_units() {
-    let default = Options::default;
-    for (options, message) in [
+    for (values, message) in [
         (
-            Options {
-                interval_ns: 999,
-                ..default()
-            },
-            "wakeup: interval must be from 1 µs to 60 s, not 999 ns",
+            &[("interval", "999")][..],
+            "interval must be from 1 µs to 60 s, not 999 ns",
         ),
         (
-            Options {
-                priority: Some(100),
-                ..default()
-            },
-            "wakeup: priority must be from 1 to 99, not 100",
+            &[("priority", "100")],
+            "priority must be from 1 to 99, not 100",
         ),
         (
-            Options {
-                policy: Policy::Other,
-                priority: Some(5),
-                ..default()
-            },
-            "wakeup: SCHED_OTHER has no priority: leave it out",
+            &[("policy", "other"), ("priority", "5")],
+            "SCHED_OTHER has no priority: leave it out",
         ),
         (
-            Options {
-                threads: Some(0),
-                ..default()
-            },
-            "wakeup: threads must be from 1 to 1024, not 0",
+            &[("threads", "1025")],
+            "threads must be from 1 to 1024, not 1025",
         ),
         (
-            Options {
-                duration_ns: Some(u64::MAX),
-                ..default()
-            },
-            "wakeup: duration must be from 1 µs to 2678400 s, not 18446744073709551615 ns",
+            &[("duration", "18446744073709551615")],
+            "duration must be from 1 µs to 2678400 s, not 18446744073709551615 ns",
         ),
         (
-            Options {
-                duration_ns: Some(50_000),
-                ..default()
-            },
-            "wakeup: nothing would be woken within 50 µs: the interval is 100 µs",
+            &[("duration", "50000")],
+            "nothing would be woken within 50 µs: the interval is 100 µs",
         ),
         (
-            Options {
-                threshold_ns: Some(0),
-                ..default()
-            },
-            "wakeup: a threshold of 0 would list every wake-up",
+            &[("threshold", "0")],
+            "a threshold of 0 would list every wake-up",
         ),
         (
-            Options {
-                above_ns: Some(0),
-                ..default()
-            },
-            "wakeup: a limit of 0 would list every wake-up",
+            &[("trace-above", "0")],
+            "a limit of 0 would list every wake-up",
         ),
         (
-            Options {
-                phase_ns: Some(1_000_000_000),
-                loops: Some(1),
-                ..default()
-            },
-            "wakeup: phases last as long as they are long: leave duration and loops out",
+            &[("phase", "1000000000"), ("loops", "1")],
+            "phases last as long as they are long: leave duration and loops out",
         ),
         (
-            Options {
-                trace: Trace::Every(101),
-                ..default()
-            },
-            "wakeup: trace must be from 0 to 100, not 101",
+            &[("trace-above", "1000"), ("trace", "101")],
+            "trace must be from 0 to 100, not 101",
         ),
     ] {
-        assert_eq!(refusal(&options), message);
+        let refusal = combinations(&given(values), &here()).unwrap_err();
+        assert_eq!(refusal.to_string(), format!("wakeup: {message}"));
     }
 }
 
 #[test]
 fn without_values_the_defaults_hold() {
     let defaults = Wakeup.combinations(&here(), &Values::default()).unwrap();
-    assert_eq!(defaults, cells(&Options::default(), &here()));
+    assert_eq!(defaults, cells(&[], &here()));
     assert_eq!(Wakeup.default_runs(&Values::default()), DEFAULT_RUNS);
 }
 
 #[test]
 fn threads_and_cpus_are_named_as_for_cyclictest() {
-    let cpus = |given: &[(&'static str, &str)]| {
-        let mut values = Values::default();
-        for (name, text) in given {
-            let parameter = parameters::ALL.iter().find(|known| known.name == *name);
-            let value = match parameter.unwrap().read(text) {
-                Ok(value) => value,
-                Err(_) => Value::Number(1),
-            };
-            values.give(name, vec![value]);
-        }
-        let cpus = Wakeup.cpus(&values, &Cpus::parse("0-3").unwrap());
+    let cpus = |values: &[(&'static str, &str)]| {
+        let cpus = Wakeup.cpus(&given(values), &Cpus::parse("0-3").unwrap());
         cpus.map(|cpus| cpus.to_string())
     };
-    for (given, expected) in [
+    for (values, expected) in [
         (&[][..], None),
         (&[("smp", "")], Some("0-3")),
         (&[("affinity", "all")], Some("0-3")),
@@ -309,6 +269,6 @@ fn threads_and_cpus_are_named_as_for_cyclictest() {
         (&[("threads", "2")], Some("2-3")),
         (&[("threads", "2"), ("affinity", "0-2")], Some("0-1")),
     ] {
-        assert_eq!(cpus(given).as_deref(), expected, "{given:?}");
+        assert_eq!(cpus(values).as_deref(), expected, "{values:?}");
     }
 }

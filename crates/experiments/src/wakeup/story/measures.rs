@@ -55,7 +55,7 @@ pub(super) const MEASURES: &[Measure] = &[
         id: "between",
         title: "wake-ups before the load of their phase began",
         from: |data| {
-            each(between(data)?, |threads| {
+            each(phases(data, true)?, |threads| {
                 Ok(Some(Sample::Number(woken(&threads) as f64)))
             })
         },
@@ -65,7 +65,7 @@ pub(super) const MEASURES: &[Measure] = &[
         id: "missed between",
         title: "activations that these wake-ups missed",
         from: |data| {
-            each(between(data)?, |threads| {
+            each(phases(data, true)?, |threads| {
                 Ok(Some(Sample::Number(missed(&threads)?.0 as f64)))
             })
         },
@@ -184,14 +184,6 @@ fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
     Ok(all)
 }
 
-/// Returns what was woken before the load of its phase began, of all threads together; nothing if the loads were no phases.
-fn between(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
-    match data.plan().phases.len() {
-        0 | 1 => Ok(Vec::new()),
-        _ => phases(data, true),
-    }
-}
-
 /// Returns the sets of threads in phases.
 fn sets<'a>(
     data: &CellData<'a>,
@@ -204,7 +196,8 @@ fn sets<'a>(
     })
 }
 
-/// Puts the threads together, once for each phase of the plan, and once for any other that the samples name.
+/// Puts the threads together, once for each phase of the plan, and once for any other that the samples name: what was
+/// woken after the load of the phase began, or before.
 pub(super) fn phases(
     data: &CellData<'_>,
     is_between: bool,

@@ -116,6 +116,11 @@ fn names(cases: &[Case<'_>]) -> Vec<String> {
     names
 }
 
+fn place_of(names: &[String], case: &Case<'_>, all: &[Case<'_>]) -> usize {
+    let own = name_among(case, all);
+    names.iter().position(|name| *name == own).unwrap_or(0)
+}
+
 /// Renders all latencies over time; `None` if there is nothing to draw.
 pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
     let cases = undisturbed(cases(run));
@@ -135,10 +140,7 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
     for (number, Strip { case, name, run }) in strips.iter().enumerate() {
         let upwards = (y + NAMES + DRAWN, y + NAMES);
         let scale = Scale::log((low / 1.2, high * 1.6), upwards);
-        let series = names
-            .iter()
-            .position(|name| *name == name_among(case, &cases));
-        let series = series.unwrap_or(0);
+        let series = place_of(&names, case, &cases);
         plot.text("row", (plot.across().0, y + 20.0), name);
         phases(&mut plot, case.plan, across, upwards);
         let intervals = intervals(case);
@@ -293,11 +295,8 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
     let names = names(&cases);
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for (case, phase, service, response) in &all {
-        let place = names
-            .iter()
-            .position(|name| *name == name_among(case, &cases));
         let series = Series {
-            place: place.unwrap_or(0),
+            place: place_of(&names, case, &cases),
             tail: service,
             second: (response.missed() > 0).then_some(response as &dyn Tail),
             seconds: None,

@@ -55,17 +55,15 @@ const COLUMNS: &[Column] = &[
     Column::new("absent", "absent", Figure::Total).hidden(),
 ];
 
+const fn average(head: &'static str) -> Column {
+    Column::new(head, "average maximum", Figure::Value).in_microseconds()
+}
+
 const AVERAGE: &[Column] = &[
-    Column::new("mean of\nthe runs", "average maximum", Figure::Value).in_microseconds(),
-    Column::new("95 % interval", "average maximum", Figure::Value)
-        .in_microseconds()
-        .interval(),
-    Column::new("lowest", "average maximum", Figure::Value)
-        .in_microseconds()
-        .lowest(),
-    Column::new("highest", "average maximum", Figure::Value)
-        .in_microseconds()
-        .highest(),
+    average("mean of\nthe runs"),
+    average("95 % interval").interval(),
+    average("lowest").lowest(),
+    average("highest").highest(),
 ];
 
 /// Returns the tables.

@@ -1,6 +1,8 @@
 //! How cases of wake-ups, their phases and loads are named.
 
-use tare_results::model::{Cell, CellPlan, Labels, Record, SetHead};
+use std::collections::BTreeMap;
+
+use tare_results::model::{Cell, CellPlan, Labels};
 use tare_results::target::Clock;
 
 use tare_report::Run;
@@ -138,23 +140,11 @@ pub(super) fn name_among(case: &Case<'_>, all: &[Case<'_>]) -> String {
     }
 }
 
-/// Returns the head of a set of each thread.
-pub(super) fn threads(record: &Record) -> Vec<(u64, &SetHead)> {
-    let mut threads: Vec<(u64, &SetHead)> = Vec::new();
-    for (_, head) in record.sets_of("latency") {
-        let number = head.labels.number("thread").unwrap_or(0);
-        if threads.iter().all(|(known, _)| *known != number) {
-            threads.push((number, head));
-        }
-    }
-    threads
-}
-
 /// Returns the intervals of the threads of a case.
 pub(super) fn intervals(case: &Case<'_>) -> Vec<u64> {
-    let record = case.records().next();
-    let threads = record.map(threads).unwrap_or_default();
-    threads.iter().map(|(_, head)| head.period).collect()
+    let heads = case.records().take(1).flat_map(|record| &record.sets);
+    let threads = heads.map(|head| (head.labels.number("thread"), head.period));
+    threads.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 /// Returns what a thread of a case tells of itself.
@@ -182,7 +172,8 @@ pub(super) fn schedule(case: &Case<'_>) -> String {
         false => format!("{first} to {last}"),
     };
     match intervals.len() {
-        0 | 1 => format!("{policy} every {every}"),
+        // A run that was imported tells no policy.
+        0 | 1 => format!("{policy} every {every}").trim_start().to_owned(),
         threads => format!("{threads} threads, {policy} every {every}"),
     }
 }
