@@ -57,11 +57,8 @@ fn half_of_all_places_stand_in_one_report_by_group() {
     preemption.sort();
     assert_eq!(preemption, ["full", "rt", "voluntary", "voluntary"]);
     let summary = read("summary.json");
-    let combinations = summary["combinations"].as_array().unwrap();
-    let groups: BTreeSet<&str> = combinations
-        .iter()
-        .map(|combination| combination["group"].as_str().unwrap())
-        .collect();
+    let figures = summary["figures"].as_array().unwrap().iter();
+    let groups: BTreeSet<&str> = figures.map(|row| row["group"].as_str().unwrap()).collect();
     let all = ["container", "linux_guest", "process", "unikernel"];
     assert_eq!(groups, BTreeSet::from(all));
     let page = fs::read_to_string(run.join("report.html")).unwrap();
