@@ -73,7 +73,6 @@ pub fn both(numbers: Numbers, duration: Time, step: Option<Time>) -> String {
 pub fn over(interval: &Interval) -> String {
     let unit = match interval.over {
         Over::Samples => "samples",
-        Over::Blocks => "blocks of one run",
         Over::Runs | Over::RunsInOrder | Over::RunsOfBoth => "runs",
     };
     format!("{} {unit}", Numbers::PLAIN.count(interval.repetitions))

@@ -3,15 +3,15 @@
 use tare_lab::estimate::OVERHEAD_SECONDS;
 use tare_services::noise::{Plan, Workload};
 
-/// Is the time of one 32-bit division with the loop around it.
+/// The time of one 32-bit division with the loop around it.
 const DIVISION_NS: f64 = 3.0;
-/// Is the time to copy and increment one element.
+/// The time to copy and increment one element.
 const ELEMENT_NS: f64 = 0.5;
-/// Is the time of the two stamps around a repetition and its store.
+/// The time of the two stamps around a repetition and its store.
 const STAMPS_NS: f64 = 45.0;
-/// Is the time of one bare timer read.
+/// The time of one bare timer read.
 const READ_NS: f64 = 9.0;
-/// Is the time to fold one sample.
+/// The time to fold one sample.
 const FOLD_NS: f64 = 10.0;
 
 /// Returns the estimated duration of a cell in seconds.

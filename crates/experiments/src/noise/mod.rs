@@ -20,22 +20,22 @@ use tare_lab::experiment::{Experiment, Place};
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::plan::at_most;
 
-/// Is the name of the experiment.
+/// The name of the experiment.
 pub const NAME: &str = "noise";
-/// Is the limit of `prime` unless said otherwise: the study's single run.
+/// The limit of `prime` unless said otherwise: the study's single run.
 pub const DEFAULT_LIMIT: u32 = 22;
-/// Is the number of elements of `copy` unless said otherwise: the study's single run, 800 bytes.
+/// The number of elements of `copy` unless said otherwise: the study's single run, 800 bytes.
 pub const DEFAULT_SIZE: u64 = 100;
-/// Is the number of repetitions of `prime` and `copy` unless said otherwise: the study's.
+/// The number of repetitions of `prime` and `copy` unless said otherwise: the study's.
 pub const DEFAULT_REPETITIONS: u64 = 1_000_000;
-/// Is the number of timer reads of `gap` unless said otherwise: less than a second.
+/// The number of timer reads of `gap` unless said otherwise: less than a second.
 pub const DEFAULT_READS: u64 = 80_000_000;
 
-/// Is the experiment, as studies name it.
+/// The experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise;
 
-/// Says what is to be measured in each run.
+/// What is to be measured in each run.
 #[derive(Clone, Debug)]
 struct Options {
     /// Workloads with their sizes.
@@ -52,8 +52,8 @@ struct Options {
     pub window: u32,
 }
 
-/// Returns the workloads of these names, each with every size; the default size where none is
-/// given, and all workloads if none is named.
+/// Returns the workloads of these names, each with every size; the default size where none is given, and all workloads if
+/// none is named.
 ///
 /// # Errors
 ///
@@ -63,10 +63,7 @@ fn workloads(
     limits: &[u64],
     sizes: &[u64],
 ) -> Result<Vec<Workload>, ExperimentError> {
-    let names = match names {
-        [] => WORKLOADS,
-        names => names,
-    };
+    let names = if names.is_empty() { WORKLOADS } else { names };
     for (parameter, given, workload) in [("limit", limits, "prime"), ("size", sizes, "copy")] {
         if !given.is_empty() && !names.contains(&workload) {
             return Err(ExperimentError::Misfit {
@@ -79,25 +76,20 @@ fn workloads(
         [] => vec![default],
         given => given.to_vec(),
     };
-    let mut workloads = Vec::new();
-    for name in names {
-        match *name {
-            "prime" => workloads.extend(
-                or_default(limits, DEFAULT_LIMIT.into())
-                    .into_iter()
-                    // What is too large for the type is out of bounds, and told as such.
-                    .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX))
-                    .map(|limit| Workload::Prime { limit }),
-            ),
-            "copy" => workloads.extend(
-                or_default(sizes, DEFAULT_SIZE)
-                    .into_iter()
-                    .map(|size| Workload::Copy { size }),
-            ),
-            _ => workloads.push(Workload::Gap),
+    let of = |name: &&str| match *name {
+        "prime" => {
+            let limits = or_default(limits, DEFAULT_LIMIT.into()).into_iter();
+            // What is too large for the type is out of bounds, and told as such.
+            let limits = limits.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+            limits.map(|limit| Workload::Prime { limit }).collect()
         }
-    }
-    Ok(workloads)
+        "copy" => {
+            let sizes = or_default(sizes, DEFAULT_SIZE).into_iter();
+            sizes.map(|size| Workload::Copy { size }).collect()
+        }
+        _ => vec![Workload::Gap],
+    };
+    Ok(names.iter().flat_map(of).collect())
 }
 
 /// Lists the workloads by name.
@@ -191,7 +183,7 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// Is the greatest number of repetitions of any workload.
+/// The greatest number of repetitions of any workload.
 const MOST_REPETITIONS: u64 = bounds::MAX_GAP_READS;
 
 impl Experiment for Noise {
@@ -257,13 +249,13 @@ impl Options {
     }
 }
 
-/// Says whether a workload is among those that values name.
+/// Returns whether a workload is among those that values name.
 fn names(values: &Values, workload: &str) -> bool {
     let named = values.texts("workload");
     named.is_empty() || named.contains(&workload)
 }
 
-/// Says whether there is a workload whose every repetition is timed.
+/// Returns whether there is a workload whose every repetition is timed.
 fn is_timed(values: &Values) -> bool {
     names(values, "prime") || names(values, "copy")
 }
@@ -275,10 +267,12 @@ fn is_threshold(text: &str) -> bool {
 
 /// Returns one cell for each combination, not yet numbered.
 fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
-    let dimensions = [place.targets.len(), place.loads.len()];
-    let all = dimensions
-        .iter()
-        .fold(options.workloads.len(), |all, n| all.saturating_mul(*n));
+    let dimensions = [
+        place.targets.len(),
+        place.loads.len(),
+        options.workloads.len(),
+    ];
+    let all = dimensions.into_iter().fold(1, usize::saturating_mul);
     at_most(all as u64)?;
     let mut cells = Vec::new();
     for target in &place.targets {

@@ -44,8 +44,6 @@ pub enum Over {
     /// Single samples, by the normal approximation, as kot-2019 computed it. Samples of one run depend
     /// on each other, so it is too narrow.
     Samples,
-    /// Blocks of one run in time order, as runs are. It cannot see what differs from run to run.
-    Blocks,
     /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or rate.
     Runs,
     /// Whole runs, by order statistics: it is the median's.
@@ -63,8 +61,7 @@ pub struct Spread<T> {
     pub lowest: T,
     /// Highest of the runs.
     pub highest: T,
-    /// Its interval over runs at 95 %; with one run over blocks of it where that can be computed; null if
-    /// there are too few, or none differs. Durations in cycles.
+    /// Its interval over runs at 95 %; null if there are too few, or none differs.
     pub interval: Option<Interval>,
 }
 
@@ -80,12 +77,6 @@ impl Time {
 }
 
 impl Interval {
-    /// Returns half the distance of the ends.
-    #[must_use]
-    pub fn half_width(&self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
     /// Takes an interval from the statistics.
     pub fn of(interval: &StatsInterval) -> Self {
         let (over, repetitions) = match interval.method {
@@ -102,12 +93,6 @@ impl Interval {
             over,
             repetitions,
         }
-    }
-
-    /// Says that the repetitions were blocks of one run.
-    pub fn over_blocks(self) -> Self {
-        let over = Over::Blocks;
-        Self { over, ..self }
     }
 }
 
@@ -135,25 +120,5 @@ impl Spread<f64> {
             highest: over.highest,
             interval: over.interval.ok().map(|interval| Interval::of(&interval)),
         })
-    }
-
-    /// Returns it with durations in cycles of a TSC of this frequency.
-    #[must_use]
-    pub fn in_time(self, hz: Option<f64>) -> Spread<Time> {
-        Spread {
-            figure: Time::new(self.figure, hz),
-            lowest: Time::new(self.lowest, hz),
-            highest: Time::new(self.highest, hz),
-            interval: self.interval,
-        }
-    }
-}
-
-impl<T> Spread<T> {
-    /// Takes the interval over blocks if there is none over runs.
-    #[must_use]
-    pub fn or_over_blocks(self, blocks: Option<Interval>) -> Self {
-        let interval = self.interval.or(blocks);
-        Self { interval, ..self }
     }
 }

@@ -472,5 +472,27 @@ mod tests {
         let share = Sample::Ratio(1.0, 4.0).figure(Figure::Share).unwrap();
         assert_eq!(share.value(), Some(0.25));
         assert_eq!(Sample::Ratio(0.0, 0.0).figure(Figure::Share), None);
+        let total = Sample::Ratio(7.0, 0.0).figure(Figure::Total).unwrap();
+        assert_eq!(total.value(), Some(7.0));
+    }
+
+    #[test]
+    fn a_list_knows_the_greatest_of_all_and_a_number_has_no_deviation_of_its_own() {
+        let listed = Sample::Listed {
+            counts: Counts::from_pairs([(10, 30), (20, 1)]).unwrap(),
+            max: 50,
+            factor: None,
+        };
+        let value = |sample: &Sample, figure| sample.figure(figure).and_then(Carried::value);
+        assert_eq!(value(&listed, Figure::Max), Some(50.0));
+        assert_eq!(value(&listed, Figure::MEDIAN), Some(10.0));
+        assert!(listed.is_in_cycles());
+        let mean = Sample::Mean {
+            mean: 1.5,
+            sd: None,
+            factor: Some(2.0),
+        };
+        assert_eq!(value(&mean, Figure::Mean), Some(3.0));
+        assert_eq!(value(&mean, Figure::Sd), None);
     }
 }

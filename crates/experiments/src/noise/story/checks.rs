@@ -25,31 +25,44 @@ const STEP_OF_MEDIAN: f64 = 0.02;
 pub(super) fn find(run: &Run) -> Vec<Alarm> {
     let cases = Case::all(run, NAME);
     let mut alarms = work_differs(&cases);
-    alarms.extend(list_full(
-        &cases,
-        "gap",
-        "Time lost, rate and longest gap include the others; percentiles, classes, \
-                                            period and pictures do not.",
-    ));
-    alarms.extend(list_full(
-        &cases,
-        "duration",
-        "All figures include the others, since they come from exact counts; over \
-                                                 time only the longest of each bin is drawn.",
-    ));
-    alarms.extend(coarse_gaps(&cases));
-    alarms.extend(coarse_spread(&cases));
+    let full = [
+        (
+            "gap",
+            "Time lost, rate and longest gap include the others; percentiles, classes, period and pictures do not.",
+        ),
+        (
+            "duration",
+            "All figures include the others, since they come from exact counts; over time only the longest of each bin is \
+             drawn.",
+        ),
+    ];
+    alarms.extend(
+        full.into_iter()
+            .filter_map(|(measure, lost)| list_full(&cases, measure, lost)),
+    );
+    let near = |threshold, step| threshold < STEPS_OF_GAP * step;
+    alarms.extend(coarse(&cases, ("threshold", Figure::Max), near, |step, labels, threshold| {
+        format!(
+            "The timer advances in steps of {step}, and gaps count from {threshold} on ({labels}): near that length one step \
+             decides whether there is a gap at all. Do not rely on how many are so short; raise --threshold."
+        )
+    }));
+    // A step of one cycle is as fine as the counter.
+    let narrow = |median, step| step > 1.0 && median * STEP_OF_MEDIAN < step;
+    alarms.extend(coarse(&cases, ("duration", Figure::MEDIAN), narrow, |step, labels, median| {
+        format!(
+            "The timer advances in steps of {step}, and {labels} takes only {median} in the median: how common durations \
+             spread is mostly the timer's doing. Means, shares of time and delays of many steps are not affected."
+        )
+    }));
     alarms.extend(page_sizes(&cases, run));
-    let not_held = |cell: &&Cell| {
+    let not_held = |cell: &&&Cell| {
         let program = cell.outcome.record().and_then(Record::program);
         program.is_some_and(|program| {
             !program.preparation.latency_held && program.agent.environment != "unikernel"
         })
     };
-    let not_held = cases
-        .iter()
-        .flat_map(|case| case.cells.iter().copied())
-        .filter(not_held);
+    let not_held = cases.iter().flat_map(|case| &case.cells).filter(not_held);
     let not_held: Vec<u32> = not_held.map(|cell| cell.plan.id).collect();
     if !not_held.is_empty() {
         alarms.push(Alarm::note(
@@ -138,56 +151,39 @@ fn list_full(cases: &[Case<'_>], measure: &str, lost: &str) -> Option<Alarm> {
     })
 }
 
-/// Returns the cases whose figure is too short for the step of their timer, with it: the shortest first.
-fn coarse<'c, 'a>(
-    cases: &'c [Case<'a>],
+/// Warns of cases whose figure is too short for the step of their timer; `say` gets the step and figure of the shortest.
+fn coarse(
+    cases: &[Case<'_>],
     (measure, figure): (&str, Figure),
     is: impl Fn(f64, f64) -> bool,
-) -> Option<(Vec<String>, String, String)> {
-    let cycles = |case: &'c Case<'a>| {
-        let row = case.row(measure, figure, &[])?;
-        let over = row.over.as_ref().ok()?;
+    say: impl Fn(String, String, String) -> String,
+) -> Option<Alarm> {
+    let mut coarse: Vec<(f64, &Case<'_>, String)> = Vec::new();
+    for case in cases {
+        let Some(row) = case.row(measure, figure, &[]) else {
+            continue;
+        };
+        let Ok(over) = &row.over else { continue };
         let value = if figure == Figure::Max {
             over.highest
         } else {
             over.estimate
         };
         let cycles = row.time(value).cycles;
-        is(cycles, step(case) as f64).then(|| (case, cycles, row.in_time(N, value)))
-    };
-    let mut coarse: Vec<_> = cases.iter().filter_map(cycles).collect();
-    coarse.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (worst, _, least) = coarse.first()?;
+        if is(cycles, step(case) as f64) {
+            coarse.push((cycles, case, row.in_time(N, value)));
+        }
+    }
+    coarse.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, worst, least) = coarse.first()?;
     let step = words::step(N, Time::new(step(worst) as f64, worst.hz()));
-    let labels = coarse.iter().map(|(case, ..)| case.plan.label());
-    Some((labels.collect(), step, least.clone()))
-}
-
-/// Finds cases of `gap` whose shortest gaps are only some steps long.
-fn coarse_gaps(cases: &[Case<'_>]) -> Option<Alarm> {
-    let is = |threshold, step| threshold < STEPS_OF_GAP * step;
-    let (labels, step, threshold) = coarse(cases, ("threshold", Figure::Max), is)?;
+    let labels: Vec<String> = coarse
+        .iter()
+        .map(|(_, case, _)| case.plan.label())
+        .collect();
     Some(Alarm::warning(
         "coarse-timer",
-        format!(
-            "The timer advances in steps of {step}, and gaps count from {threshold} on ({}): near that length one step \
-             decides whether there is a gap at all. Do not rely on how many are so short; raise --threshold.",
-            name_some(&labels)
-        ),
-    ))
-}
-
-/// Finds cases of timed workloads whose distribution is only some steps wide. A step of one cycle is as fine as the counter.
-fn coarse_spread(cases: &[Case<'_>]) -> Option<Alarm> {
-    let is = |median, step| step > 1.0 && median * STEP_OF_MEDIAN < step;
-    let (labels, step, median) = coarse(cases, ("duration", Figure::MEDIAN), is)?;
-    Some(Alarm::warning(
-        "coarse-timer",
-        format!(
-            "The timer advances in steps of {step}, and {} takes only {median} in the median: how common durations spread is \
-             mostly the timer's doing. Means, shares of time and delays of many steps are not affected.",
-            name_some(&labels)
-        ),
+        say(step, name_some(&labels), least.clone()),
     ))
 }
 

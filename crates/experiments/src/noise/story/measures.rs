@@ -48,7 +48,7 @@ pub(super) const MEASURES: &[Measure] = &[
         id: "lost",
         title: "time lost to gaps",
         figures: &[Figure::Share],
-        from: lost,
+        from: |data| spun(data, |spin, _| Ok(Some(spin.lost()))),
         ..TIME
     },
     Measure {
@@ -56,7 +56,7 @@ pub(super) const MEASURES: &[Measure] = &[
         title: "gaps",
         unit: "",
         figures: &[Figure::Rate, Figure::Total],
-        from: gaps,
+        from: |data| spun(data, |spin, _| Ok(Some(spin.gaps(data)))),
         ..TIME
     },
     Measure {
@@ -85,14 +85,18 @@ pub(super) const MEASURES: &[Measure] = &[
         title: "least length of a gap",
         better: Better::Neither,
         figures: &[Figure::Max],
-        from: threshold,
+        from: |data| {
+            spun(data, |spin, ns| {
+                Ok(Some(mean(spin.head.threshold as f64, ns)))
+            })
+        },
         ..TIME
     },
     Measure {
         id: "quiet",
         title: "iteration without a gap",
         figures: &[Figure::Mean],
-        from: quiet,
+        from: |data| spun(data, |spin, ns| Ok(Some(mean(spin.quiet, ns)))),
         ..TIME
     },
     Measure {
@@ -229,15 +233,24 @@ impl<'a> Spin<'a> {
         }))
     }
 
-    fn is_complete(&self) -> bool {
-        self.head.kept == self.head.seen
+    fn lost(&self) -> Sample {
+        let lost = self.in_gaps as f64 - self.quiet * self.head.seen as f64;
+        Sample::Ratio(lost.max(0.0), self.head.length() as f64)
+    }
+
+    fn gaps(&self, data: &CellData<'_>) -> Sample {
+        Sample::Ratio(self.head.seen as f64, seconds(data, self.head))
     }
 
     /// Returns its mean iteration, in cycles, and the standard deviation unless the list was full.
     pub fn iteration(&self) -> Result<(f64, Option<f64>), String> {
         let told = |error: StatsError| error.to_string();
         let mean = self.head.length() as f64 / self.head.n as f64;
-        let Some(squares) = self.head.squares_below.filter(|_| self.is_complete()) else {
+        let Some(squares) = self
+            .head
+            .squares_below
+            .filter(|_| self.head.kept == self.head.seen)
+        else {
             return Ok((mean, None));
         };
         let quiet = (
@@ -283,12 +296,13 @@ impl<'a> Spin<'a> {
     }
 }
 
-/// Takes one sample of a spin.
+/// Takes one sample of a spin; `of` gets the factor that turns its cycles into ns.
 fn spun(
     data: &CellData<'_>,
-    of: impl FnOnce(&Spin<'_>) -> Result<Option<Sample>, String>,
+    of: impl FnOnce(&Spin<'_>, Option<f64>) -> Result<Option<Sample>, String>,
 ) -> Samples {
-    let sample = Spin::of(data)?.map(|spin| of(&spin)).transpose()?;
+    let sample = Spin::of(data)?.map(|spin| of(&spin, data.ns(spin.head)));
+    let sample = sample.transpose()?;
     Ok(one(sample.flatten()))
 }
 
@@ -305,62 +319,35 @@ fn mean(mean: f64, factor: Option<f64>) -> Sample {
     }
 }
 
-fn lost(data: &CellData<'_>) -> Samples {
-    spun(data, |spin| {
-        let lost = spin.in_gaps as f64 - spin.quiet * spin.head.seen as f64;
-        let wall = spin.head.length() as f64;
-        Ok(Some(Sample::Ratio(lost.max(0.0), wall)))
-    })
-}
-
 /// Returns for how long a set was measured; 0 where nothing tells the frequency of its TSC.
 fn seconds(data: &CellData<'_>, head: &SetHead) -> f64 {
     let ns = data.ns(head).unwrap_or_default();
     head.length() as f64 * ns / 1e9
 }
 
-fn gaps(data: &CellData<'_>) -> Samples {
-    spun(data, |spin| {
-        let seconds = seconds(data, spin.head);
-        Ok(Some(Sample::Ratio(spin.head.seen as f64, seconds)))
-    })
-}
-
 fn gap(data: &CellData<'_>) -> Samples {
-    spun(data, |spin| {
+    spun(data, |spin, factor| {
         let max = spin.listed.max().unwrap_or(0).max(spin.head.unkept_max);
         Ok(Some(Sample::Listed {
             counts: spin.listed.clone(),
             max,
-            factor: data.ns(spin.head),
+            factor,
         }))
     })
 }
 
-fn threshold(data: &CellData<'_>) -> Samples {
-    spun(data, |spin| {
-        let only = Counts::from_samples(vec![spin.head.threshold]);
-        Ok(Some(Sample::Counts(only, data.ns(spin.head))))
-    })
-}
-
-fn quiet(data: &CellData<'_>) -> Samples {
-    spun(data, |spin| Ok(Some(mean(spin.quiet, data.ns(spin.head)))))
-}
-
 fn iteration(data: &CellData<'_>) -> Samples {
-    spun(data, |spin| {
+    spun(data, |spin, factor| {
         let (mean, sd) = spin.iteration()?;
-        let factor = data.ns(spin.head);
         Ok(Some(Sample::Mean { mean, sd, factor }))
     })
 }
 
 /// Takes something of the strongest clock among the first gaps.
 fn clock(data: &CellData<'_>, of: fn(&Period, Option<f64>) -> Sample) -> Samples {
-    spun(data, |spin| {
+    spun(data, |spin, ns| {
         let period = spin.trace(PERIOD_GAPS)?.period();
-        Ok(period.map(|period| of(&period, data.ns(spin.head))))
+        Ok(period.map(|period| of(&period, ns)))
     })
 }
 

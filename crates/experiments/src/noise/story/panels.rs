@@ -131,7 +131,7 @@ impl<'a> Panel<'a> {
         self.members[0].case.plan
     }
 
-    /// Says whether it is about `gap`.
+    /// Returns whether it is about `gap`.
     pub fn is_gap(&self) -> bool {
         self.members[0].is_gap()
     }

@@ -132,12 +132,12 @@ fn is_process(target: &TargetSpec) -> bool {
     target.group == Group::Process
 }
 
-/// Says whether a target loses only what is taken from below any operating system.
+/// Returns whether a target loses only what is taken from below any operating system.
 fn is_reference(target: &TargetSpec) -> bool {
     target.group == Group::Unikernel && target.option("irq") == Some("off")
 }
 
-/// Says whether the time that a target loses is divided. A load inside of a guest disturbs something else than one beside
+/// Returns whether the time that a target loses is divided. A load inside of a guest disturbs something else than one beside
 /// the reference.
 fn is_divided(target: &TargetSpec, load: &str) -> bool {
     is_process(target) || target.group.is_linux_guest() && load == "idle"
