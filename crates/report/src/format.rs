@@ -4,7 +4,7 @@
 //! then the last digit is the second one of the uncertainty. A duration is never written finer than
 //! the timer's step allows.
 
-/// Is the number of significant digits of a figure of which no uncertainty is known.
+/// The number of significant digits of a figure of which no uncertainty is known.
 const DIGITS: i32 = 3;
 
 /// Writes numbers for one medium.
@@ -17,12 +17,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Is for terminals, logs and JSON: a comma between thousands, as in `1,203`.
+    /// For terminals, logs and JSON: a comma between thousands, as in `1,203`.
     pub const PLAIN: Self = Self {
         group: ',',
         gap: ' ',
     };
-    /// Is for typeset pages: a thin space between thousands that no line is broken at.
+    /// For typeset pages: a thin space between thousands that no line is broken at.
     pub const TYPESET: Self = Self {
         group: '\u{202f}',
         gap: '\u{a0}',
@@ -191,7 +191,7 @@ impl Numbers {
     }
 }
 
-/// Is a unit of time.
+/// A unit of time.
 struct Unit {
     name: &'static str,
     ns: f64,

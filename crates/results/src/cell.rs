@@ -63,7 +63,7 @@ impl Files {
     }
 }
 
-/// Is a cell folder whose record was read.
+/// A cell folder whose record was read.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     folder: PathBuf,

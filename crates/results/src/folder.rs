@@ -35,7 +35,7 @@ pub enum CellState {
     },
 }
 
-/// Is one run on the disk.
+/// One run on the disk.
 ///
 /// Plan and machine are read once; cells and samples are read whenever they are asked for, so that
 /// a run of any length needs the memory of one cell.

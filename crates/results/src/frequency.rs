@@ -17,7 +17,7 @@
 
 use crate::model::{Frequency, FrequencySource};
 
-/// Is up to which difference two sources agree, in parts per million.
+/// The difference up to which two sources agree, in parts per million.
 ///
 /// The crystals from which the sources' clocks come are specified to ±100 ppm at worst, so two that
 /// are both in order differ by 200 at most. What is to be found is larger: a nominal frequency
@@ -25,7 +25,7 @@ use crate::model::{Frequency, FrequencySource};
 /// crystal taken for another one (4 % between 24 and 25 MHz).
 pub const AGREEMENT_PPM: f64 = 200.0;
 
-/// Is up to which difference two figures are taken for the same one, seen twice, in parts per
+/// The difference up to which two figures are taken for the same one, seen twice, in parts per
 /// million.
 ///
 /// The kernel keeps the frequency in whole kHz, which is up to 1 ppm of the slowest TSC, 1 GHz.
@@ -33,7 +33,7 @@ pub const AGREEMENT_PPM: f64 = 200.0;
 /// confirmation is lost, which is the safe side.
 const SAME_FIGURE_PPM: f64 = 1.0;
 
-/// Is the frequency of a TSC as far as it can be known.
+/// The frequency of a TSC as far as it can be known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TscFrequency {
     /// The figure, in Hz.
@@ -101,7 +101,7 @@ pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
     })
 }
 
-/// Is where a figure really comes from.
+/// Where a figure really comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
     /// What the kernel assumes; it may have measured it at boot or taken it from CPUID.

@@ -36,7 +36,7 @@ pub(crate) fn partials(run: &Path, id: u32) -> io::Result<Vec<PathBuf>> {
     Ok(paths.collect())
 }
 
-/// Is why an attempt at a cell was set aside.
+/// Why an attempt at a cell was set aside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aside {
     Failed,

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::disk;
 use crate::error::ResultsError;
 
-/// Is the name of the file in the run folder.
+/// The name of the file in the run folder.
 pub(crate) const NAME: &str = "lock";
 
 /// Holds the lock until it is dropped.

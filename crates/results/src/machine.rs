@@ -6,7 +6,7 @@ use tare_host::{Finding, Machine};
 
 use crate::model::SCHEMA;
 
-/// Is `machine.json`: the machine as it was when the run was created.
+/// `machine.json`: the machine as it was when the run was created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineRecord {
     /// Version of the schema, [`SCHEMA`].

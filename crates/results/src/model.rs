@@ -24,11 +24,11 @@ pub use record::{
 pub use samples::{Bin, Count, Event, Instance, Samples, SetSamples};
 pub use trace::{Trace, TraceEvent, TraceKind};
 
-/// Is the version of the run folder's schema. It is raised when a reader of the old version would
+/// The version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
 pub const SCHEMA: u32 = 3;
 
-/// Is `plan.json`: what the run was asked to do.
+/// `plan.json`: what the run was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Version of the schema, [`SCHEMA`].
@@ -179,7 +179,7 @@ impl CellPlan {
     }
 }
 
-/// Is `cell.json`: what was seen of one cell.
+/// `cell.json`: what was seen of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Version of the schema, [`SCHEMA`].
@@ -258,7 +258,7 @@ pub struct LoadPhase {
     pub achieved: Vec<Achieved>,
 }
 
-/// Is the place of a load, as seen from the measured code.
+/// The place of a load, as seen from the measured code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadPlace {

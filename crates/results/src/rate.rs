@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::Achieved;
 
-/// Is an amount by time.
+/// An amount by time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     /// The figure, in `unit`.

@@ -7,7 +7,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Is the name of the file.
+/// The name of the file.
 pub(crate) const NAME: &str = "SHA256SUMS";
 
 /// Holds the checksums of a folder's files.

@@ -6,7 +6,7 @@ pub mod sshd;
 
 use std::io::Write;
 
-/// Is the environment variable that forbids skipping. CI sets it.
+/// The environment variable that forbids skipping. CI sets it.
 pub const SKIP_NOTHING: &str = "TARE_SKIP_NOTHING";
 
 /// Says by name what can't be tested here, and why. The caller returns.

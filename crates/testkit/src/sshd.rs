@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use crate::skip;
 
-/// Is where Debian's package puts it. It must be called by its absolute path.
+/// Where Debian's package puts it. It must be called by its absolute path.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
 /// Counts the ports that were tried in this process.
 static TRIED: AtomicU16 = AtomicU16::new(0);
 
-/// Is a running sshd. It ends with the value, and its connections with it.
+/// A running sshd. It ends with the value, and its connections with it.
 #[derive(Debug)]
 pub struct Sshd {
     folder: PathBuf,

@@ -20,7 +20,7 @@ use tare_results::model::Trace;
 use crate::parts::{Parts, divide, is_timer};
 use crate::timeline::IDLE;
 
-/// Is who or what kept a thread from running in time.
+/// Who or what kept a thread from running in time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Culprit {
@@ -162,7 +162,7 @@ pub struct Blame {
     pub complete: bool,
 }
 
-/// Is one culprit's share of a latency.
+/// One culprit's share of a latency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Share {
     /// Whose.

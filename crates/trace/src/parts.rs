@@ -191,7 +191,7 @@ fn after_waking(timeline: &Timeline<'_>, thread: Thread<'_>) -> (Part, Culprit) 
     }
 }
 
-/// Is the first priority that is not a real-time one, as the kernel counts (MAX_RT_PRIO).
+/// The first priority that is not a real-time one, as the kernel counts (MAX_RT_PRIO).
 const LOWEST_REAL_TIME: i32 = 100;
 
 /// Names a section of a thread that can't be preempted, with the function where it ended.

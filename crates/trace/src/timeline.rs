@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use tare_results::model::{Trace, TraceEvent, TraceKind};
 
-/// Is the agent's name for the interrupt by which timers expire.
+/// The agent's name for the interrupt by which timers expire.
 pub(crate) const TIMER: &str = "local timer";
-/// Is its name for the interrupt by which another CPU says that a thread is to run here.
+/// Its name for the interrupt by which another CPU says that a thread is to run here.
 const RESCHEDULE: &str = "reschedule";
-/// Is its name for the thread that runs when nothing is to do.
+/// Its name for the thread that runs when nothing is to do.
 pub(crate) const IDLE: &str = "idle";
 
-/// Is a stretch of time in which a CPU did one thing. Times are ns after the planned wake-up.
+/// A stretch of time in which a CPU did one thing. Times are ns after the planned wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch<'a> {
     pub from_ns: u64,
@@ -36,7 +36,7 @@ pub(crate) enum Doing<'a> {
     Unseen { last: Option<&'a str> },
 }
 
-/// Is a thread on the CPU.
+/// A thread on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thread<'a> {
     pub name: &'a str,
@@ -47,7 +47,7 @@ pub(crate) struct Thread<'a> {
     pub since_ns: Option<i64>,
 }
 
-/// Is the course of a late wake-up.
+/// The course of a late wake-up.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<'a> {
     /// What the CPU did, without a gap from the planned time to the reading of the clock.
@@ -247,7 +247,7 @@ fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
     found
 }
 
-/// Is the state of a CPU between two events.
+/// The state of a CPU between two events.
 struct Cpu<'a> {
     /// Handlers of interrupts, the innermost last.
     interrupts: Vec<&'a str>,

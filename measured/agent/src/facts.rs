@@ -6,7 +6,7 @@
 
 use std::fs;
 
-/// Is one thing that was found: its name and its value.
+/// One thing that was found: its name and its value.
 pub type Fact = (&'static str, String);
 
 /// Looks around.
@@ -32,7 +32,7 @@ pub fn facts() -> Vec<Fact> {
         .collect()
 }
 
-/// Is what may tell the preemption model, in the order of its weight.
+/// What may tell the preemption model, in the order of its weight.
 #[derive(Default)]
 struct Witnesses {
     /// `1` on a PREEMPT_RT kernel; the file is nowhere else.

@@ -17,7 +17,7 @@ use crate::facts::{Fact, clock_source, facts};
 use crate::init;
 use crate::threads::clock::read_ns;
 
-/// Is the Linux process that runs the measured code.
+/// The Linux process that runs the measured code.
 #[derive(Debug)]
 pub struct Linux {
     out: BufWriter<Stdout>,

@@ -6,7 +6,7 @@ use std::fs;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-/// Is one measured symbol as it stands in the linked program.
+/// One measured symbol as it stands in the linked program.
 struct Symbol {
     name: &'static str,
     address: u64,

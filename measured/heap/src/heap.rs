@@ -10,7 +10,7 @@ use tare_unikernel::memory;
 
 use crate::lock::SpinLock;
 
-/// Is how much memory is taken at once, in bytes, unless one allocation needs more.
+/// How much memory is taken at once, in bytes, unless one allocation needs more.
 const PIECE: usize = 64 << 10;
 
 /// Allocates from the machine's free memory.

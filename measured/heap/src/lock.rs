@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use lock_api::{GuardSend, RawMutex};
 
-/// Is taken while it is true.
+/// True while somebody holds it.
 pub struct SpinLock(AtomicBool);
 
 // SAFETY: `lock` returns only to who changed false to true, and only `unlock` changes it back.

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use tare_services::wakeup::{Plan, Recorder, arena_bytes};
 
-/// Is the interval, of which recording may take 2 %.
+/// The interval, of which recording may take 2 %.
 const INTERVAL_NS: u64 = 100_000;
-/// Is how many wake-ups are timed one by one.
+/// How many wake-ups are timed one by one.
 const COLD: u64 = 300;
 
 fn main() {

@@ -8,7 +8,7 @@ use core::mem::{align_of, size_of};
 use tare_workloads::gap::Gap;
 use tare_workloads::timing::Stamp;
 
-/// Is the alignment of every piece: a cache line.
+/// The alignment of every piece: a cache line.
 const LINE: usize = 64;
 
 /// Gives out pieces of one block of memory.

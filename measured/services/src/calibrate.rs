@@ -11,14 +11,14 @@ use crate::cpuid;
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
 
-/// Is the number of empty repetitions in one round.
+/// The number of empty repetitions in one round.
 const REPETITIONS: usize = 1_000;
-/// Is the number of rounds; each figure is the median over them, so that an interruption of some
+/// The number of rounds; each figure is the median over them, so that an interruption of some
 /// rounds does not show.
 const ROUNDS: usize = 21;
-/// Is the number of unrolled passes in one round.
+/// The number of unrolled passes in one round.
 const PASSES: u64 = 16;
-/// Is the number of iterations of the empty loop in one round: as in cse221-2022.
+/// The number of iterations of the empty loop in one round: as in cse221-2022.
 const ITERATIONS: u64 = 10_000;
 
 /// Returns how many bytes of the arena [`costs`] takes.
@@ -63,9 +63,9 @@ fn median(mut round: impl FnMut() -> u64) -> f64 {
     rounds[ROUNDS / 2] as f64
 }
 
-/// Is the number of short intervals from which the timer's step is read off.
+/// The number of short intervals from which the timer's step is read off.
 const INTERVALS: usize = 4_000;
-/// Is the longest interval used, in ticks: with a step that is not whole, rounding adds up.
+/// The longest interval used, in ticks: with a step that is not whole, rounding adds up.
 const LONGEST: u64 = 512;
 
 /// Finds the step of the timer from intervals of many lengths.
@@ -114,10 +114,10 @@ fn fits(intervals: &[u16], step: u16) -> bool {
     beside * 200 <= intervals.len() && distinct >= 3
 }
 
-/// Is the shortest time over which the frequency is measured: both ends are known to some tens of
+/// The shortest time over which the frequency is measured: both ends are known to some tens of
 /// ns, so this gives better than 1 ppm.
 const SPAN_NS: u64 = 100_000_000;
-/// Is how many readings are tried at each end; the tightest is used.
+/// How many readings are tried at each end; the tightest is used.
 const BRACKETS: usize = 200;
 
 /// Compares the TSC with the platform's reference clock from the start of a run to its end.
@@ -125,7 +125,7 @@ pub struct Clock {
     start: Option<Bracket>,
 }
 
-/// Is one reading of the reference clock between two of the TSC.
+/// One reading of the reference clock between two of the TSC.
 #[derive(Clone, Copy)]
 struct Bracket {
     /// TSC half-way between the two reads.

@@ -5,7 +5,7 @@
 
 use core::arch::x86_64::__cpuid;
 
-/// Is the uncertainty of the hypervisor's figure: it is given in kHz, so rounding leaves up to
+/// The uncertainty of the hypervisor's figure: it is given in kHz, so rounding leaves up to
 /// half a kHz of a GHz.
 pub const HYPERVISOR_PPM: f64 = 0.5;
 

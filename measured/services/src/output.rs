@@ -11,10 +11,10 @@ use tare_wire::rows::{self, Count, Part, Sample};
 use crate::envelope::Bin;
 use crate::platform::{Platform, WriteError};
 
-/// Is how long a text of a record can be; what is longer is cut.
+/// How long a text of a record can be; what is longer is cut.
 const TEXT: usize = 1_000;
 
-/// Is how long the value of a fact can be: a kernel's command line, as a rule.
+/// How long the value of a fact can be: a kernel's command line, as a rule.
 const FACT: usize = 2_100;
 
 /// Puts a text together without allocation.

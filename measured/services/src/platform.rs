@@ -95,7 +95,7 @@ pub struct Prepared {
     pub notice: Option<&'static str>,
 }
 
-/// Is the memory for all buffers of a batch, for the rest of the program's life.
+/// The memory for all buffers of a batch, for the rest of the program's life.
 #[derive(Debug)]
 pub struct Memory {
     /// The bytes, page-aligned and zeroed.

@@ -33,7 +33,7 @@ pub enum Stop {
     Write(#[from] WriteError),
 }
 
-/// Is what a service wants before it measures.
+/// What a service wants before it measures.
 pub struct Wanted<'a> {
     /// The plan, in words.
     pub plan: &'a dyn fmt::Display,
@@ -45,7 +45,7 @@ pub struct Wanted<'a> {
     pub bytes: usize,
 }
 
-/// Is what it gets.
+/// What it gets.
 pub struct Given {
     /// The buffers.
     pub arena: Arena,

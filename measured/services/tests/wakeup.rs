@@ -123,7 +123,7 @@ fn recorder(plan: &Plan) -> Recorder {
     Recorder::new(plan, NUMBER, memory)
 }
 
-/// Is the interval of the thread.
+/// The interval of the thread.
 const INTERVAL_NS: u64 = 100_000;
 
 /// Makes plans whose lists may be too short for what comes.

@@ -30,14 +30,14 @@ use crate::local::local;
 use crate::rate::{Scale, steps_per_period};
 use crate::timer::TimerError;
 
-/// Is the alarm of the CPU on which it was made.
+/// The alarm of the CPU on which it was made.
 #[derive(Debug)]
 pub struct Alarm {
     by: By,
     tick: Option<Tick>,
 }
 
-/// Is how the timer is set.
+/// How the timer is set.
 #[derive(Debug)]
 enum By {
     /// To a value of the TSC.
@@ -50,7 +50,7 @@ enum By {
     },
 }
 
-/// Is a tick beside the alarm, in ticks of the TSC.
+/// A tick beside the alarm, in ticks of the TSC.
 #[derive(Debug)]
 struct Tick {
     period: u64,

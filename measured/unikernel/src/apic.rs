@@ -5,10 +5,10 @@ use core::ptr::{read_volatile, write_volatile};
 use crate::cpu;
 use crate::interrupts::SPURIOUS;
 
-/// Is where the registers are, unless firmware moved them.
+/// Where the registers are, unless firmware moved them.
 const BASE: u64 = 0xfee0_0000;
 const BASE_REGISTER: u32 = 0x1b;
-/// Is the MSR that holds the TSC at which the timer fires.
+/// The MSR that holds the TSC at which the timer fires.
 pub const TSC_DEADLINE: u32 = 0x6e0;
 
 const TASK_PRIORITY: u64 = 0x80;
@@ -23,7 +23,7 @@ const INITIAL_COUNT: u64 = 0x380;
 const CURRENT_COUNT: u64 = 0x390;
 const DIVIDE: u64 = 0x3e0;
 
-/// Is the register's address in the second mapping (see entry.s), as the 32-bit displacement that
+/// The register's address in the second mapping (see entry.s), as the 32-bit displacement that
 /// the CPU extends to it.
 pub(crate) const HIGH_END_OF_INTERRUPT: i32 = (BASE + END_OF_INTERRUPT) as u32 as i32;
 /// The same for the register that starts the timer's count.
@@ -32,7 +32,7 @@ pub(crate) const HIGH_INITIAL_COUNT: i32 = (BASE + INITIAL_COUNT) as u32 as i32;
 const MASKED: u32 = 1 << 16;
 const DIVIDE_BY_1: u32 = 0b1011;
 
-/// Is how the timer works.
+/// How the timer works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Counts down once.
@@ -93,7 +93,7 @@ pub fn set_deadline(tsc: u64) {
     }
 }
 
-/// Is a message from one CPU to others.
+/// A message from one CPU to others.
 #[derive(Clone, Copy, Debug)]
 pub enum Message {
     /// Resets all other CPUs; they wait for a start-up message.

@@ -9,10 +9,10 @@
 
 use core::ops::Range;
 
-/// Is how many addresses are reported at most: of endless recursion, the innermost.
+/// How many addresses are reported at most: of endless recursion, the innermost.
 pub const LIMIT: usize = 24;
 
-/// Is the length of the longest call instruction that is looked for, without prefixes.
+/// The length of the longest call instruction that is looked for, without prefixes.
 const LONGEST_CALL: usize = 7;
 
 /// Gives what the scan reads.

@@ -22,7 +22,7 @@ global_asm!(
     guard_2 = const GUARDS[2],
 );
 
-/// Is what the image's main function is given.
+/// What the image's main function is given.
 #[derive(Debug)]
 pub struct Boot {
     /// The kernel command line.
@@ -30,14 +30,14 @@ pub struct Boot {
 }
 
 unsafe extern "Rust" {
-    /// Is the image's main function, made by [`crate::image!`].
+    /// The image's main function, made by [`crate::image!`].
     safe fn tare_image_main(boot: &'static Boot) -> !;
 }
 
-/// Is how long a command line can be, in bytes: as on Linux for this architecture.
+/// How long a command line can be, in bytes: as on Linux for this architecture.
 const COMMAND_LINE: usize = 2048;
 
-/// Is what is written once, by the first CPU, before the image's main function.
+/// What is written once, by the first CPU, before the image's main function.
 struct Once<T>(UnsafeCell<T>);
 
 // SAFETY: written before there is a second CPU, then only read.
@@ -78,7 +78,7 @@ pub(crate) fn free_memory() -> (u64, u64) {
 }
 
 unsafe extern "C" {
-    /// Is the copy of the first two pages.
+    /// The copy of the first two pages.
     static low_memory: [u8; 2 * PAGE];
 }
 

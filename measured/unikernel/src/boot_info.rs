@@ -8,11 +8,11 @@ use crate::memory_map::{Kind, Region};
 
 /// Starts every `hvm_start_info`.
 const MAGIC: u32 = 0x336e_c578;
-/// Is the length of the structure from version 1 on, in bytes.
+/// The length of the structure from version 1 on, in bytes.
 const LENGTH: usize = 56;
-/// Is the length of one entry of the memory map, in bytes.
+/// The length of one entry of the memory map, in bytes.
 const ENTRY: usize = 24;
-/// Is how many entries of the memory map are read at most.
+/// How many entries of the memory map are read at most.
 const ENTRIES: u32 = 128;
 
 /// Gives bytes of the physical memory: `bytes(address, count)`, None where it can't be read.
@@ -27,7 +27,7 @@ impl<'a, F: Fn(u64, usize) -> Option<&'a [u8]>> Physical<'a> for F {
     }
 }
 
-/// Is what the loader told.
+/// What the loader told.
 #[derive(Clone, Copy, Debug)]
 pub struct BootInfo<'a> {
     command_line: u64,
@@ -126,7 +126,7 @@ mod tests {
     const LINE: u64 = 0x200;
     const MAP: u64 = 0x300;
 
-    /// Is a memory of 4 KiB with a start_info like QEMU's.
+    /// A memory of 4 KiB with a start_info like QEMU's.
     fn memory(version: u32, line: &[u8]) -> Vec<u8> {
         let mut memory = vec![0; 0x1000];
         let mut put = |at: u64, bytes: &[u8]| {

@@ -8,7 +8,7 @@ use crate::apic;
 use crate::cpu::{self, in8, out8, tsc};
 use crate::rate::{self, PIT_HZ, Rate, Reading};
 
-/// Is the TSC's frequency with its source.
+/// The TSC's frequency with its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frequency {
     /// The frequency.
@@ -17,7 +17,7 @@ pub struct Frequency {
     pub source: Source,
 }
 
-/// Is a source of the TSC's frequency.
+/// A source of the TSC's frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// KVM's paravirtual clock.
@@ -64,7 +64,7 @@ pub fn measure_apic_timer_hz() -> Option<f64> {
 /// many ticks of the TSC one step takes; None if it does not count.
 #[must_use]
 pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
-    /// Is how many readings are tried at each end; the tightest is used.
+    /// How many readings are tried at each end; the tightest is used.
     const READINGS: u32 = 100;
     const PART_OF_A_SECOND: f64 = 10.0;
     let span = (tsc_hz / PART_OF_A_SECOND) as u64;
@@ -92,7 +92,7 @@ pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
     rate::between(start, end, 1.0)
 }
 
-/// Is KVM's page for one CPU (Documentation/virt/kvm/x86/msr.rst, `pvclock_vcpu_time_info`).
+/// KVM's page for one CPU (Documentation/virt/kvm/x86/msr.rst, `pvclock_vcpu_time_info`).
 #[repr(C, align(32))]
 #[derive(Default)]
 struct ParavirtualClock {
@@ -136,12 +136,12 @@ fn paravirtual() -> Option<(Source, Rate)> {
     Some((Source::ParavirtualClock, rate))
 }
 
-/// Is the PIT's channel 2, which counts down from 65,535 without disturbing anybody.
+/// The PIT's channel 2, which counts down from 65,535 without disturbing anybody.
 struct Pit;
 
-/// Is how many steps of the PIT are waited for: 1.5 ms.
+/// How many steps of the PIT are waited for: 1.5 ms.
 const PIT_STEPS: u64 = 1_790;
-/// Is after how many readings without a step there is no PIT.
+/// The number of readings without a step after which there is no PIT.
 const PATIENCE: u32 = 1_000;
 
 impl Pit {

@@ -5,15 +5,15 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cpu::{in8, out8};
 
-/// Is the first register of COM1.
+/// The first register of COM1.
 const PORT: u16 = 0x3f8;
-/// Is how many bytes the transmitter takes at once when it is empty.
+/// How many bytes the transmitter takes at once when it is empty.
 const FIFO: usize = 16;
 /// Says in the line status register that the transmitter takes bytes: its FIFO is empty.
 const EMPTY: u8 = 1 << 5;
 /// Says in the line status register that the last bit has left.
 const IDLE: u8 = 1 << 6;
-/// Is how often that is asked for before the machine ends: at 115,200 baud sixteen bytes take 1.4 ms, a read
+/// How often that is asked for before the machine ends: at 115,200 baud sixteen bytes take 1.4 ms, a read
 /// of a register takes about 1 µs on real hardware.
 const PATIENCE: u32 = 100_000;
 
@@ -67,7 +67,7 @@ pub fn drain() {
     }
 }
 
-/// Is the serial line as a place for formatted text.
+/// The serial line as a place for formatted text.
 #[derive(Clone, Copy, Debug)]
 pub struct Console;
 

@@ -16,14 +16,14 @@ pub enum Status {
     Crashed = 19,
 }
 
-/// Is the port of QEMU's isa-debug-exit device: `-device isa-debug-exit,iobase=0xf4,iosize=0x04`.
+/// The port of QEMU's isa-debug-exit device: `-device isa-debug-exit,iobase=0xf4,iosize=0x04`.
 const DEBUG_EXIT: u16 = 0xf4;
-/// Is the ACPI power management control register of QEMU's `pc` and `q35`.
+/// The ACPI power management control register of QEMU's `pc` and `q35`.
 const POWER: u16 = 0x604;
 /// Asks that register for the state S5, soft off.
 const POWER_OFF: u16 = 0x2000;
 
-/// Is the sleep control register of QEMU's `microvm` (ACPI, generic event device).
+/// The sleep control register of QEMU's `microvm` (ACPI, generic event device).
 const MICROVM_SLEEP: *mut u8 = 0xfea0_0200 as *mut u8;
 /// Asks that register for the same: sleep type 5, sleep enable.
 const MICROVM_POWER_OFF: u8 = 5 << 2 | 1 << 5;

@@ -26,7 +26,7 @@ use crate::local::{Local, local};
 use crate::memory;
 use crate::page_fault::{Layout, describe};
 
-/// Is what the stub of an exception leaves on the stack.
+/// What the stub of an exception leaves on the stack.
 #[repr(C)]
 pub(crate) struct Frame {
     registers: [u64; 15],
@@ -39,7 +39,7 @@ pub(crate) struct Frame {
     ss: u64,
 }
 
-/// Are the names of the exceptions (Intel SDM, volume 3, table 7-1).
+/// The names of the exceptions (Intel SDM, volume 3, table 7-1).
 const NAMES: [&str; 22] = [
     "#DE divide error",
     "#DB debug",
@@ -122,7 +122,7 @@ pub fn panicked(info: &PanicInfo<'_>) -> ! {
     exit(Status::Crashed)
 }
 
-/// Is 0 as long as nobody reports, then the number of the CPU that does, plus one.
+/// 0 as long as nobody reports, then the number of the CPU that does, plus one.
 static REPORTING: AtomicU32 = AtomicU32::new(0);
 
 /// Lets one CPU report: a second one stops, and a report that fails itself ends the machine.
@@ -160,7 +160,7 @@ fn trace(local: &Local, rsp: u64) {
     });
 }
 
-/// Is the running image, for the scan: it asks for addresses on the stack and in the code only.
+/// The running image, for the scan: it asks for addresses on the stack and in the code only.
 struct Image;
 
 impl Source for Image {

@@ -21,20 +21,20 @@ use crate::cpu;
 use crate::fault;
 use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePointer};
 
-/// Is the vector as which the timer's ticks are counted.
+/// The vector as which the timer's ticks are counted.
 pub const TIMER: u8 = 32;
-/// Is the vector by which one CPU wakes another.
+/// The vector by which one CPU wakes another.
 pub const WAKE: u8 = 33;
-/// Is the vector of the timer's tick in deadline mode.
+/// The vector of the timer's tick in deadline mode.
 pub const DEADLINE: u8 = 48;
-/// Is the vector of the timer's tick by its own count.
+/// The vector of the timer's tick by its own count.
 pub const ONE_SHOT: u8 = 49;
-/// Is the vector of spurious interrupts.
+/// The vector of spurious interrupts.
 pub const SPURIOUS: u8 = 255;
 
 const EXCEPTIONS: usize = 32;
 const FIRST_UNCOUNTED: usize = EXCEPTIONS + COUNTED;
-/// Is the distance from one stub to the next.
+/// The distance from one stub to the next.
 const STUB: usize = 16;
 
 global_asm!(
@@ -60,7 +60,7 @@ unsafe extern "C" {
     static spurious_stub: u8;
 }
 
-/// Is one entry of the table (Intel SDM, volume 3, figure 7-8).
+/// One entry of the table (Intel SDM, volume 3, figure 7-8).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Gate {
@@ -83,7 +83,7 @@ impl Gate {
     }
 }
 
-/// Is the table, the same for all CPUs.
+/// The table, the same for all CPUs.
 #[repr(align(16))]
 struct Table(UnsafeCell<[Gate; 256]>);
 

@@ -19,20 +19,20 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::cpu;
 
-/// Is the size of a page.
+/// The size of a page.
 pub const PAGE: usize = 4096;
 
-/// Is how many interrupt vectors are counted one by one, from vector 32 on.
+/// How many interrupt vectors are counted one by one, from vector 32 on.
 pub const COUNTED: usize = 16;
 
-/// Is the size of the main stack, in bytes: `bench` keeps some 20 KiB on it when built for
+/// The size of the main stack, in bytes: `bench` keeps some 20 KiB on it when built for
 /// debugging.
 const STACK: usize = 64 << 10;
 const FAULT_STACK: usize = 16 << 10;
 const LAST_STACK: usize = 8 << 10;
 const INTERRUPT_STACK: usize = 1 << 10;
 
-/// Is the memory of one CPU. It is never made: there is one in the image, others lie in memory
+/// The memory of one CPU. It is never made: there is one in the image, others lie in memory
 /// that was free.
 #[repr(C, align(4096))]
 pub(crate) struct Area {
@@ -46,16 +46,16 @@ pub(crate) struct Area {
     local: Local,
 }
 
-/// Is the end of the main stack in an area.
+/// The end of the main stack in an area.
 pub(crate) const STACK_TOP: usize = offset_of!(Area, guard_1);
-/// Are the places of the guard pages in an area.
+/// The places of the guard pages in an area.
 pub(crate) const GUARDS: [usize; 3] = [
     offset_of!(Area, guard_0),
     offset_of!(Area, guard_1),
     offset_of!(Area, guard_2),
 ];
 
-/// Is the area of the first CPU.
+/// The area of the first CPU.
 #[repr(transparent)]
 pub(crate) struct First(UnsafeCell<core::mem::MaybeUninit<Area>>);
 
@@ -72,7 +72,7 @@ impl First {
     }
 }
 
-/// Is what GS points to. Interrupt handlers reach the fields by their offsets.
+/// What GS points to. Interrupt handlers reach the fields by their offsets.
 #[repr(C)]
 pub struct Local {
     /// Interrupts per vector, from 32 on.
@@ -95,14 +95,14 @@ pub struct Local {
     tables: Tables,
 }
 
-/// Are the tables that the CPU reads.
+/// The tables that the CPU reads.
 #[repr(C)]
 struct Tables {
     gdt: [u64; 6],
     tss: Tss,
 }
 
-/// Is the 64-bit task state segment (Intel SDM, volume 3, figure 9-11), in halves, since its
+/// The 64-bit task state segment (Intel SDM, volume 3, figure 9-11), in halves, since its
 /// addresses are not aligned.
 #[repr(C)]
 struct Tss {
@@ -186,7 +186,7 @@ pub(crate) unsafe fn install(area: usize, number: u32) {
 
 const GS_BASE: u32 = 0xc000_0101;
 
-/// Is what `lgdt` and `lidt` read.
+/// What `lgdt` and `lidt` read.
 #[repr(C, packed)]
 pub(crate) struct TablePointer {
     limit: u16,

@@ -1,6 +1,6 @@
 //! Which part of the physical memory an image may use.
 
-/// Is a piece of the physical address space.
+/// A piece of the physical address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// First byte.
@@ -20,10 +20,10 @@ pub enum Kind {
     Taken,
 }
 
-/// Is the end of what is mapped.
+/// The end of what is mapped.
 const MAPPED_END: u64 = 0xe000_0000;
 
-/// Is the size of a page.
+/// The size of a page.
 const PAGE: u64 = 4096;
 
 /// Returns the largest piece of free memory, in whole pages, that lies behind `image_end` and is

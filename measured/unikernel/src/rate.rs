@@ -1,9 +1,9 @@
 //! The arithmetic of clocks: rates from pairs of readings, and settings from rates.
 
-/// Is the frequency of the PIT, in Hz: a third of the colour carrier of NTSC, 315/88 MHz.
+/// The frequency of the PIT, in Hz: a third of the colour carrier of NTSC, 315/88 MHz.
 pub const PIT_HZ: f64 = 1_193_181.666;
 
-/// Is one reading of a slow counter, between two of the TSC.
+/// One reading of a slow counter, between two of the TSC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// TSC before.
@@ -14,7 +14,7 @@ pub struct Reading {
     pub count: u64,
 }
 
-/// Is a frequency with what is not known of it.
+/// A frequency with what is not known of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// The frequency, in Hz.

@@ -8,10 +8,10 @@ use crate::interrupts::{self, WAKE};
 use crate::local::{self, Area, GUARDS, PAGE};
 use crate::{memory, paging};
 
-/// Is how many CPUs can be used at most: so many can be addressed.
+/// How many CPUs can be used at most: so many can be addressed.
 pub const MOST: u32 = 255;
 
-/// Is the page below 1 MiB in which other CPUs start, in real mode. PC firmware leaves it free.
+/// The page below 1 MiB in which other CPUs start, in real mode. PC firmware leaves it free.
 const PAGE_NUMBER: u8 = 8;
 
 unsafe extern "C" {
@@ -33,11 +33,11 @@ pub enum SmpError {
     Started(u32),
 }
 
-/// Is the address of the areas of all other CPUs, one behind the other.
+/// The address of the areas of all other CPUs, one behind the other.
 static AREAS: AtomicUsize = AtomicUsize::new(0);
-/// Is how many CPUs there are, the first included.
+/// How many CPUs there are, the first included.
 static COUNT: AtomicU32 = AtomicU32::new(1);
-/// Is how many other CPUs wait for their task.
+/// How many other CPUs wait for their task.
 static READY: AtomicU32 = AtomicU32::new(0);
 
 /// Starts CPUs until there are `count`, the first included. To be called once, by the first CPU.
@@ -100,9 +100,9 @@ fn pause() {
 /// Sends the start-up message until so many other CPUs are ready. Running ones ignore it; so there
 /// is no need for the manual's fixed delays between its two messages.
 fn wait(others: u32) -> Result<(), SmpError> {
-    /// Is how long CPUs may take, in pauses: about a second or more.
+    /// How long CPUs may take, in pauses: about a second or more.
     const PATIENCE: u32 = 50_000;
-    /// Is how many pauses lie between two messages.
+    /// How many pauses lie between two messages.
     const REPEAT: u32 = 500;
     for attempt in 0..PATIENCE {
         if attempt % REPEAT == 0 {

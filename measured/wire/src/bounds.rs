@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-/// Is the greatest number of envelope bins.
+/// The greatest number of envelope bins.
 pub const MAX_BINS: u32 = 100_000;
 
 /// Names a value of the plan that is out of bounds.

@@ -5,12 +5,12 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Is how many CPUs a set can name: 0 to 1023, as the C library's mask.
+/// How many CPUs a set can name: 0 to 1023, as the C library's mask.
 pub const MOST: u32 = 1_024;
 
 const WORDS: usize = (MOST / 64) as usize;
 
-/// Is a set of CPUs by number.
+/// A set of CPUs by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cpus {
     words: [u64; WORDS],

@@ -7,46 +7,46 @@
 
 use core::fmt::{self, Write};
 
-/// Is the name of the virtio port that carries the records.
+/// The name of the virtio port that carries the records.
 pub const PORT: &str = "tare";
 
-/// Is the kernel's parameter that holds the text of a load, as [`Encoded`] writes it.
+/// The kernel's parameter that holds the text of a load, as [`Encoded`] writes it.
 pub const LOAD: &str = "tare.load";
 
-/// Is the kernel's parameter that holds the size of a RAM disk on [`SCRATCH`], as tmpfs takes it. Without it a disk
+/// The kernel's parameter that holds the size of a RAM disk on [`SCRATCH`], as tmpfs takes it. Without it a disk
 /// is looked for.
 pub const RAM_SCRATCH: &str = "tare.ram";
 
-/// Is the kernel's parameter that asks init to go on into the root file system on a disk, and the
+/// The kernel's parameter that asks init to go on into the root file system on a disk, and the
 /// word for it.
 pub const ROOT: (&str, &str) = ("tare.root", "debian");
 
-/// Is the serial number by which the disk with the root file system is found.
+/// The serial number by which the disk with the root file system is found.
 pub const ROOT_SERIAL: &str = "tare-root";
 
-/// Is the agent's argument that asks it to execute the plan of the kernel command line in a system
+/// The agent's argument that asks it to execute the plan of the kernel command line in a system
 /// that has booted by itself.
 pub const IN_SYSTEM: &str = "guest";
 
-/// Is the variable that names the descriptor by which a measuring process tells the load in its guest when the first
+/// The variable that names the descriptor by which a measuring process tells the load in its guest when the first
 /// sample is due.
 pub const BEGIN_FD: &str = "TARE_BEGIN_FD";
 
-/// Is the file that lists the modules to load, one file name a line, in order.
+/// The file that lists the modules to load, one file name a line, in order.
 pub const MODULES: &str = "/modules/order";
 
-/// Is the folder on which the scratch disk is mounted.
+/// The folder on which the scratch disk is mounted.
 pub const SCRATCH: &str = "/scratch";
 
-/// Is the tree of files on the scratch disk that loads read.
+/// The tree of files on the scratch disk that loads read.
 pub const TREE: &str = "/scratch/tree";
 
-/// Is the serial number by which the scratch disk is found.
+/// The serial number by which the scratch disk is found.
 pub const SCRATCH_SERIAL: &str = "tare-scratch";
 
 const MARKER: &str = "tare-init: ";
 
-/// Is what init says of itself.
+/// What init says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says<'a> {
     /// The plan was executed by a process that ended with this status. The last line.

@@ -19,13 +19,13 @@ pub struct Settings<'a> {
     pub cpus: u32,
 }
 
-/// Is the rate of the tick unless the words say otherwise: Debian's kernels have the same.
+/// The rate of the tick unless the words say otherwise: Debian's kernels have the same.
 pub const DEFAULT_TIMER_HZ: u32 = 250;
 
-/// Is the greatest rate of the tick.
+/// The greatest rate of the tick.
 pub const MAX_TIMER_HZ: u32 = 100_000;
 
-/// Is the greatest number of CPUs.
+/// The greatest number of CPUs.
 pub const MAX_CPUS: u32 = 255;
 
 impl Default for Settings<'_> {

@@ -38,6 +38,6 @@ pub mod scheduling;
 pub mod trace;
 pub mod words;
 
-/// Is the version of the protocol: the digit in [`line::MARKER`] and a field of
+/// The version of the protocol: the digit in [`line::MARKER`] and a field of
 /// [`record::Hello`].
 pub const PROTOCOL: u16 = 2;

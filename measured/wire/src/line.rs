@@ -15,7 +15,7 @@ pub const MARKER: &str = "tare2:";
 /// Starts every record of a load.
 const LOAD_MARKER: &str = "tare2-load:";
 
-/// Is a sequence of records, numbered on its own. Several may share one line out of a guest.
+/// A sequence of records, numbered on its own. Several may share one line out of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stream {
     /// What the measured code reports.
@@ -36,10 +36,10 @@ impl Stream {
     }
 }
 
-/// Is the length of the longest line in bytes, the newline included.
+/// The length of the longest line in bytes, the newline included.
 pub const MAX_LINE: usize = 4_000;
 
-/// Is the length of the longest payload in bytes, before base64.
+/// The length of the longest payload in bytes, before base64.
 pub const MAX_PAYLOAD: usize = packed::CAPACITY + 200;
 
 const CHECKSUM: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
@@ -121,7 +121,7 @@ impl Write for Cursor<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Is what a line turned out to be.
+/// What a line turned out to be.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is nothing to box with, and one line is looked at at a time"

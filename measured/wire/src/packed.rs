@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Is how many bytes one record carries at most.
+/// How many bytes one record carries at most.
 pub const CAPACITY: usize = 2_700;
 
-/// Is how many bytes one integer takes at most.
+/// How many bytes one integer takes at most.
 const LONGEST: usize = 10;
 
 /// Holds a packed list inside a record.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::packed::Packed;
 
-/// Is one record.
+/// One record.
 ///
 /// New kinds are added at the end: the place of a variant is part of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! An event is a row of numbers in [`crate::record::Record::TraceEvents`]; the names behind the numbers come in
 //! [`crate::record::Name`].
 
-/// Is a kind of trace event.
+/// A kind of trace event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// Is a thread with its priority, as one number.
+/// A thread with its priority, as one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Its id in the kernel; 0 is the idle thread.
@@ -81,7 +81,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Is how far apart the id stands from the priority, which takes 0 to 140 if moved up by one.
+    /// How far apart the id stands from the priority, which takes 0 to 140 if moved up by one.
     const SHIFT: u32 = 8;
 
     /// Packs both into one number.

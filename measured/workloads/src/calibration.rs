@@ -16,7 +16,7 @@ pub const UNROLLED_TIMER_SYMBOL: &str = "tare_unrolled_timer";
 /// Names the symbol of the empty loop.
 pub const LOOP_SYMBOL: &str = "tare_loop";
 
-/// Is the number of `rdtsc` that one pass of [`tare_unrolled_timer`] executes.
+/// The number of `rdtsc` that one pass of [`tare_unrolled_timer`] executes.
 pub const UNROLLED_READS: u64 = 64;
 
 /// Measures nothing `repetitions` times between fenced stamps.

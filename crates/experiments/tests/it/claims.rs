@@ -6,7 +6,7 @@ use tare_results::model::Cell;
 
 use crate::synthetic::{self, Fold, Run, measured, timed};
 
-/// Is how a system of a run behaves.
+/// How a system of a run behaves.
 #[derive(Clone, Copy)]
 struct System {
     target: &'static str,

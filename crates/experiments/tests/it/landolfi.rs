@@ -7,7 +7,7 @@ use tare_report::claims::{Answer, Reproduction};
 
 const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
 
-/// Are the longest latencies of the phases, in ns, as published.
+/// The longest latencies of the phases, in ns, as published.
 const NONE: [u64; 7] = [
     28_000, 105_000, 462_000, 563_000, 6_334_000, 575_000, 1_509_000,
 ];
@@ -15,7 +15,7 @@ const VOLUNTARY: [u64; 7] = [22_000, 140_000, 97_000, 966_000, 1_268_000, 842_00
 const FULL: [u64; 7] = [18_000, 38_000, 14_000, 141_000, 1_126_000, 308_000, 28_000];
 const RT: [u64; 7] = [10_000, 7_000, 5_000, 11_000, 15_000, 17_000, 14_000];
 
-/// Is the number of activations in a phase: so many that the longest hardly moves the mean.
+/// The number of activations in a phase: so many that the longest hardly moves the mean.
 const PHASE: u64 = 30_000;
 
 type Kernel = (&'static str, &'static str, [u64; 7]);

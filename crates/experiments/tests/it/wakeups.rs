@@ -16,7 +16,7 @@ use tare_results::model::{
 };
 use tare_results::{CellState, MachineRecord, RunFolder};
 
-/// Is a thread that is 5 µs late, but for a stall of 10 ms in the midst of the second phase.
+/// A thread that is 5 µs late, but for a stall of 10 ms in the midst of the second phase.
 fn stalled(run: &mut Run, block: u32, loads: &[&str]) {
     let schedule = Schedule {
         loads,

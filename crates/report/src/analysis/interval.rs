@@ -10,7 +10,7 @@ use tare_stats::{
     rate_over_runs, share_over_runs,
 };
 
-/// Is a duration.
+/// A duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Time {
     /// In ticks of the measured CPU's TSC.
@@ -19,7 +19,7 @@ pub struct Time {
     pub ns: Option<f64>,
 }
 
-/// Is an interval that holds the true value with some confidence, if the assumptions of its method
+/// An interval that holds the true value with some confidence, if the assumptions of its method
 /// are met. Its figures have the unit of what it belongs to: cycles, or a share of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {

@@ -67,7 +67,7 @@ struct Collected {
     notices: Vec<Notice>,
 }
 
-/// Is how much a load did of one thing in one block.
+/// How much a load did of one thing in one block.
 #[derive(Debug)]
 struct Done {
     what: String,

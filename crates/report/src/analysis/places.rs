@@ -27,7 +27,7 @@ pub struct Place {
     pub facts: Vec<PlaceFact>,
 }
 
-/// Is one thing about a place.
+/// One thing about a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlaceFact {
     /// What is told: `kernel release`, for example.
@@ -36,7 +36,7 @@ pub struct PlaceFact {
     pub values: Vec<FactValue>,
 }
 
-/// Is a value with the cells in which it was found.
+/// A value with the cells in which it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FactValue {
     /// The value.

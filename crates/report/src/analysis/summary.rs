@@ -17,11 +17,11 @@ use crate::claims::Reproduction;
 use crate::rows::FlatRow;
 use crate::verdict::Verdict;
 
-/// Is the version of the schema of `summary.json`. It is raised when a reader of the old version
+/// The version of the schema of `summary.json`. It is raised when a reader of the old version
 /// would misread the new one; fields that are only added do not raise it.
 pub const SCHEMA: u32 = 2;
 
-/// Is `summary.json`: the figures of a run, derived from its facts.
+/// `summary.json`: the figures of a run, derived from its facts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Version of the schema.
@@ -92,7 +92,7 @@ pub enum State {
     Contradictory,
 }
 
-/// Is a remark that one or more agents made.
+/// A remark that one or more agents made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Notice {
     /// The remark.

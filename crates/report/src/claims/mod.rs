@@ -16,7 +16,7 @@ pub use table::PublishedTable;
 use crate::analysis::Run;
 use crate::view::Catalogue;
 
-/// Is what published figures are put under that the run has nothing for.
+/// What published figures are put under that the run has nothing for.
 const NO_TARGET: &str = "no target of this run";
 
 /// Describes a published study.
@@ -36,7 +36,7 @@ pub struct Published {
     pub compare: fn(&Run, &[PublishedTable]) -> Vec<Comparison>,
 }
 
-/// Is a finding of a study.
+/// A finding of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// What the study says.
@@ -61,7 +61,7 @@ pub enum Answer {
     CannotBeTold,
 }
 
-/// Is the answer to a claim, with its reason.
+/// The answer to a claim, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// The answer.
@@ -89,7 +89,7 @@ pub struct Reproduction {
     pub tables: Vec<PublishedTable>,
 }
 
-/// Is a claim with its answer.
+/// A claim with its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ClaimFigure {
     /// What the study says.

@@ -12,7 +12,7 @@ use super::parts::{N, Table, facts};
 
 type Cost = fn(&Calibration) -> f64;
 
-/// Are the figures of a calibration with their names.
+/// The figures of a calibration with their names.
 const COSTS: [(&str, Cost); 7] = [
     ("step of\nthe timer", |c| c.step_cycles as f64),
     ("bare rdtsc\namong many", |c| c.bare_read_cycles),

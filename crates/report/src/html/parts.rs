@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use crate::format::Numbers;
 use crate::svg::Plot;
 
-/// Is how the page writes numbers.
+/// How the page writes numbers.
 pub const N: Numbers = Numbers::TYPESET;
 
 /// Adds the groups that a picture shows to its title.
@@ -13,7 +13,7 @@ pub fn entitle(title: &str, part: Option<String>) -> String {
     part.map_or_else(|| title.to_owned(), |part| format!("{title}: {part}"))
 }
 
-/// Is a picture with what is needed to read it.
+/// A picture with what is needed to read it.
 pub struct Figure<'a> {
     /// Its heading.
     pub title: String,
@@ -27,7 +27,7 @@ pub struct Figure<'a> {
     pub table: Option<Table>,
 }
 
-/// Is a table: the first cell of each row names it, and a row of one cell is a heading. A line feed within a
+/// A table: the first cell of each row names it, and a row of one cell is a heading. A line feed within a
 /// cell starts a new line.
 #[derive(Default)]
 pub struct Table {

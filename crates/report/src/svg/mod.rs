@@ -15,7 +15,7 @@ pub use plot::{Axis, Plot, Side};
 pub use scale::Scale;
 pub use scatter::scatter;
 
-/// Is the number of colours; further series take them again.
+/// The number of colours; further series take them again.
 pub const COLOURS: usize = 6;
 
 /// Returns the class that gives a series its colour.

@@ -5,22 +5,22 @@ use std::fmt::Write;
 use super::path::{Path, escape, number};
 use super::scale::Scale;
 
-/// Is the width of a plot in its own pixels; the page scales it.
+/// The width of a plot in its own pixels; the page scales it.
 const WIDTH: f64 = 860.0;
-/// Is the width of one of two plots side by side.
+/// The width of one of two plots side by side.
 const HALF: f64 = 424.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 66.0;
-/// Is the room at the right for the last label of the axis below.
+/// The room at the right for the last label of the axis below.
 const NO_AXIS: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 const TOP: f64 = 28.0;
 const TOP_WITH_AXIS: f64 = 46.0;
 
-/// Is about the width of a character of a tick label, in pixels.
+/// About the width of a character of a tick label, in pixels.
 const CHARACTER: f64 = 6.6;
 
-/// Is a side of the plot that an axis is drawn at.
+/// A side of the plot that an axis is drawn at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Beside it, on the left.
@@ -33,14 +33,14 @@ pub enum Side {
     Top,
 }
 
-/// Is a mark on an axis.
+/// A mark on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
     pub value: f64,
     pub label: String,
 }
 
-/// Is an axis with its marks.
+/// An axis with its marks.
 #[derive(Clone, Debug)]
 pub struct Axis {
     /// Where it stands.
@@ -75,7 +75,7 @@ impl Axis {
     }
 }
 
-/// Is a plot under construction.
+/// A plot under construction.
 #[derive(Debug)]
 pub struct Plot {
     width: f64,

@@ -14,7 +14,7 @@ pub struct Scale {
     rows: Option<f64>,
 }
 
-/// Is the ratio of the ends of a range from which it is easier to read on a logarithmic scale.
+/// The ratio of the ends of a range from which it is easier to read on a logarithmic scale.
 const RATIO: f64 = 12.0;
 
 impl Scale {

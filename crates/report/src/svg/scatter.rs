@@ -6,9 +6,9 @@
 
 use super::path::Path;
 
-/// Is the height of a row of dots in pixels at first: less than a dot, so that neighbours overlap.
+/// The height of a row of dots in pixels at first: less than a dot, so that neighbours overlap.
 const FINEST: f64 = 1.0;
-/// Is the height beyond which rows do not grow: a picture then has some dozens.
+/// The height beyond which rows do not grow: a picture then has some dozens.
 const COARSEST: f64 = 16.0;
 
 /// Draws dots at (x, y) with y growing downwards into at most about `budget` bytes.

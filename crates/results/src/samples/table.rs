@@ -31,10 +31,10 @@ const SET: &str = "set";
 /// that claims more must not fill the memory.
 const MOST_ROWS: i64 = 1 << 28;
 
-/// Is how many values are decoded at a time.
+/// How many values are decoded at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Is the width of a column.
+/// The width of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     U32,

@@ -11,7 +11,7 @@ use crate::common::{RUN, alone, create, done, machine, plan};
 use tare_results::{CellState, ResultsError, RunFolder};
 use tare_testkit::skip;
 
-/// Is the exit code of the shell if nothing can be mounted.
+/// The exit code of the shell if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
 
 #[test]
@@ -48,7 +48,7 @@ fn a_full_disk_costs_one_cell() {
     }
 }
 
-/// Is not a test by itself: works on the disk given by the environment.
+/// No test by itself: works on the disk given by the environment.
 #[test]
 fn on_a_small_disk() {
     let Some(disk) = std::env::var_os(RUN).map(PathBuf::from) else {

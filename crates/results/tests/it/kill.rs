@@ -13,7 +13,7 @@ use tare_results::{CellState, ResultsError, RunFolder};
 const CELLS: u32 = 60;
 const KILLS: u32 = 30;
 
-/// Is not a test by itself: fills the run given by the environment.
+/// No test by itself: fills the run given by the environment.
 #[test]
 fn filler() {
     if let Some(path) = std::env::var_os(RUN) {
@@ -35,7 +35,7 @@ fn fill(path: &Path) {
     }
 }
 
-/// Is not a test by itself: creates runs in the folder given by the environment.
+/// No test by itself: creates runs in the folder given by the environment.
 #[test]
 fn creator() {
     let Some(folder) = std::env::var_os(RUN).map(PathBuf::from) else {

@@ -6,7 +6,7 @@ use tare_wire::trace::{Kind, Task};
 use super::ring;
 use super::tracepoint::{Point, Tracepoint};
 
-/// Is where every event says which thread was running: `common_pid`.
+/// Where every event says which thread was running: `common_pid`.
 const RUNNING_AT: usize = 4;
 
 /// What the kernel did around one sample.
@@ -22,7 +22,7 @@ pub struct Decoded {
     pub waker: Option<u64>,
 }
 
-/// Is one event.
+/// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Time after the sample was due.

@@ -41,7 +41,7 @@ use self::tracefs::Tracefs;
 use self::tracepoint::Tracepoint;
 pub use self::trouble::Trouble;
 
-/// Is how much memory the copies of all threads may take.
+/// How much memory the copies of all threads may take.
 const MOST_BYTES: usize = 512 << 20;
 
 /// Records what the kernel does on some CPUs, from when it is made to when it is dropped.

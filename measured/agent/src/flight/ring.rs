@@ -20,20 +20,20 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::tracepoint::Tracepoint;
 use super::trouble::Trouble;
 
-/// Is the size of a buffer, a power of two; with its first page it is what every user may have by default
+/// The size of a buffer, a power of two; with its first page it is what every user may have by default
 /// (kernel.perf_event_mlock_kb).
 const SIZE: usize = 512 << 10;
 
-/// Is how many functions of a stack are recorded at most. Of an interrupt's, the first three are its own.
+/// How many functions of a stack are recorded at most. Of an interrupt's, the first three are its own.
 const DEPTH: u16 = 8;
 
-/// Is where in a record the parts begin that every event has: header, identifier, time.
+/// Where in a record the parts begin that every event has: header, identifier, time.
 const IDENTIFIER_AT: u64 = 8;
 const TIME_AT: u64 = 16;
-/// Is where the part begins that differs.
+/// Where the part begins that differs.
 pub const BODY_AT: usize = 24;
 
-/// Is the buffer of one CPU, with the events that are written into it.
+/// The buffer of one CPU, with the events that are written into it.
 pub struct Ring {
     cpu: u32,
     /// The first one owns the buffer.
@@ -44,7 +44,7 @@ pub struct Ring {
     size: u64,
 }
 
-/// Is one event of one CPU.
+/// One event of one CPU.
 struct Event {
     file: OwnedFd,
     /// Marks its records.
@@ -62,13 +62,13 @@ struct When {
     with_stack: bool,
 }
 
-/// Is how most events are recorded.
+/// How most events are recorded.
 const ALWAYS: [When; 1] = [When {
     filter: None,
     with_stack: false,
 }];
 
-/// Is how those are recorded whose stack tells something: of the idle thread it is always the same, and a stack costs
+/// How those are recorded whose stack tells something: of the idle thread it is always the same, and a stack costs
 /// more than all the rest.
 const BUSY_OR_IDLE: [When; 2] = [
     When {

@@ -17,7 +17,7 @@ const INTERVAL_NS: u64 = 1_000_000;
 /// The id that the records give the thread.
 const TID: u32 = 4_321;
 
-/// Is what the records of a measurement say.
+/// What the records of a measurement say.
 #[derive(Default)]
 struct Told {
     worst: Vec<(u32, u64, u64, bool)>,

@@ -16,19 +16,19 @@ use std::time::Duration;
 
 use super::tracefs::Tracefs;
 
-/// Is how long it runs. 10,000 wake-ups at 100 µs fill some MB of the kernel's buffer.
+/// How long it runs. 10,000 wake-ups at 100 µs fill some MB of the kernel's buffer.
 const DURATION: Duration = Duration::from_secs(1);
 
-/// Is the size of the kernel's buffer for each CPU meanwhile.
+/// The size of the kernel's buffer for each CPU meanwhile.
 const BUFFER_KIB: &str = "8192";
 
-/// Are the shortest and the longest period that timerlat takes, in µs.
+/// The shortest and the longest period that timerlat takes, in µs.
 const PERIODS_US: (u64, u64) = (100, 1_000_000);
 
-/// Are osnoise's events that are recorded with it; the names of the facts are theirs.
+/// osnoise's events that are recorded with it; the names of the facts are theirs.
 const NOISES: [&str; 4] = ["nmi_noise", "irq_noise", "softirq_noise", "thread_noise"];
 
-/// Is what was found out: names and values.
+/// What was found out: names and values.
 pub type Facts = Vec<(&'static str, String)>;
 
 /// Runs timerlat on a CPU, if this kernel has it and nobody else uses a tracer.
@@ -96,7 +96,7 @@ impl Drop for Settings<'_> {
     }
 }
 
-/// Is what the kernel's trace tells.
+/// What the kernel's trace tells.
 #[derive(Debug, Default)]
 struct Seen {
     /// Latencies of the timer's interrupt.

@@ -10,7 +10,7 @@ use tare_wire::trace::{Kind, zigzag};
 use super::decode::{Decoded, Event};
 use super::symbols;
 
-/// Is how many functions of a stack are told.
+/// How many functions of a stack are told.
 const FRAMES: usize = 5;
 
 /// Begins the names of the kernel's entry points of interrupts. What follows in a stack was interrupted.

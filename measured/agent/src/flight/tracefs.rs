@@ -8,13 +8,13 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Is where it is mounted, if it is.
+/// Where it is mounted, if it is.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Is the room in bytes that a file is read into at first: more than any setting takes.
+/// The room in bytes that a file is read into at first: more than any setting takes.
 const ROOM: usize = 4_096;
 
-/// Is the root folder of tracefs.
+/// The root folder of tracefs.
 pub struct Tracefs {
     root: OwnedFd,
 }

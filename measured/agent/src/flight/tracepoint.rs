@@ -5,7 +5,7 @@ use std::fs;
 use super::tracefs::Tracefs;
 use super::trouble::Trouble;
 
-/// Is the link of the first PID namespace, whose number the kernel has fixed (PROC_PID_INIT_INO).
+/// The link of the first PID namespace, whose number the kernel has fixed (PROC_PID_INIT_INO).
 const FIRST_PIDS: &str = "pid:[4026531836]";
 
 /// Begins the names of the events that the kernel does not let anyone record: recording may raise that interrupt
@@ -72,7 +72,7 @@ impl Point {
     }
 }
 
-/// Is an event of this kernel.
+/// An event of this kernel.
 #[derive(Clone, Debug)]
 pub struct Tracepoint {
     /// Its name with its group: `sched:sched_switch`.

@@ -12,7 +12,7 @@ use tare_wire::guest::{SCRATCH, SCRATCH_SERIAL};
 use super::appears;
 use super::trouble::Trouble;
 
-/// Is how long a disk may take to appear.
+/// How long a disk may take to appear.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Mounts the scratch disk, if the laboratory has made a folder for it: a RAM disk if a size is given.

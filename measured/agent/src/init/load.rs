@@ -21,21 +21,21 @@ use tare_wire::record::Record;
 use super::trouble::Trouble;
 use super::{OURSELVES, Out, children};
 
-/// Is how long a load may take until it disturbs: some fill the disk first, and an emulated guest
+/// How long a load may take until it disturbs: some fill the disk first, and an emulated guest
 /// is slow.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Is how long the load may take to end: the driver waits up to 40 s for its tools and kills those that
+/// How long the load may take to end: the driver waits up to 40 s for its tools and kills those that
 /// are left then, and an emulated CPU that ends the 2,400 processes of hackbench is slow at that.
 const STOP_LIMIT: Duration = Duration::from_secs(180);
 
 /// How long what the driver had to leave may take to end after it: it was killed, and waited for.
 const LEFT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Is where the tools of loads are.
+/// Where the tools of loads are.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Is a load that disturbs, or is ready to.
+/// A load that disturbs, or is ready to.
 pub struct Load {
     group: Pid,
     lines: Lines,

@@ -47,19 +47,19 @@ use self::load::Load;
 use self::order::Order;
 use self::trouble::Trouble;
 
-/// Is the variable that tells the measured process what it runs in.
+/// The variable that tells the measured process what it runs in.
 pub const ENVIRONMENT: &str = "TARE_ENVIRONMENT";
 
-/// Is this program's path in the guest, by which it is also called.
+/// This program's path in the guest, by which it is also called.
 const PROGRAM: &str = "/init";
 
-/// Is this program, wherever it lies.
+/// This program, wherever it lies.
 const OURSELVES: &str = "/proc/self/exe";
 
-/// Is how long the host is given to end the guest. One that was booted by hand powers off then.
+/// How long the host is given to end the guest. One that was booted by hand powers off then.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Is how long a guest with a port waits besides. What the laboratory has not read yet would be lost with the guest, and
+/// How long a guest with a port waits besides. What the laboratory has not read yet would be lost with the guest, and
 /// on a machine with too much to do it may come to that late.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -197,7 +197,7 @@ fn status_of(ended: WaitStatus) -> Result<u8, Trouble> {
     }
 }
 
-/// Is the way out of the guest: its port, or its console if it has none.
+/// The way out of the guest: its port, or its console if it has none.
 struct Out {
     port: Option<File>,
 }

@@ -9,7 +9,7 @@ use tare_wire::guest::{LOAD, RAM_SCRATCH, ROOT, decoded};
 
 use super::trouble::Trouble;
 
-/// Is what is to be done.
+/// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Order {
     /// The words of the plan.

@@ -10,7 +10,7 @@ use super::appears;
 
 const PORTS: &str = "/sys/class/virtio-ports";
 
-/// Is how long a port may take to tell its name: the kernel asks the host for it.
+/// How long a port may take to tell its name: the kernel asks the host for it.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Opens the port; None if there is no driver for it, or no such port.

@@ -13,10 +13,10 @@ use tare_wire::guest::ROOT_SERIAL;
 use super::disk;
 use super::trouble::Trouble;
 
-/// Is where the disk is mounted first.
+/// Where the disk is mounted first.
 const PLACE: &str = "/root";
 
-/// Is the distribution's init.
+/// The distribution's init.
 const INIT: &str = "/sbin/init";
 
 /// Becomes the distribution's init. Returns only if that fails.

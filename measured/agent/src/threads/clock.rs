@@ -57,9 +57,9 @@ impl SleepCost {
     /// interrupted as soon as the timer can, and wakes the thread up. So this is the least that one
     /// period takes of the CPU, apart from recording.
     pub fn measure() -> Self {
-        /// Is the number of sleeps: together less than 10 ms as a rule.
+        /// The number of sleeps: together less than 10 ms as a rule.
         const SLEEPS: usize = 501;
-        /// Is how long it may take where a sleep lasts until the next tick.
+        /// How long it may take where a sleep lasts until the next tick.
         const MOST_NS: u64 = 200_000_000;
         let mut costs = [0; SLEEPS];
         let mut taken = 0;

@@ -7,12 +7,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Is the file with the real-time time of a group in each period, in µs.
+/// The file with the real-time time of a group in each period, in µs.
 const RUNTIME: &str = "cpu.rt_runtime_us";
-/// Is the file with the length of that period, in µs.
+/// The file with the length of that period, in µs.
 const PERIOD: &str = "cpu.rt_period_us";
 
-/// Is the group of the `cpu` controller that this process is in.
+/// The group of the `cpu` controller that this process is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its path from the top of its hierarchy, as far as this process sees it.
@@ -31,7 +31,7 @@ struct Folder {
     group: PathBuf,
 }
 
-/// Is how much real-time time a group has.
+/// How much real-time time a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Time in each period in µs; no limit if negative.

@@ -83,7 +83,7 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Trouble> {
     )
 }
 
-/// Is everything that a measurement needs, ready to begin.
+/// Everything that a measurement needs, ready to begin.
 struct Ready {
     place: Place,
     signals: Signals,

@@ -15,7 +15,7 @@ use tare_wire::scheduling::Policy;
 
 use super::trouble::Trouble;
 
-/// Is the share in percent that real-time threads may at least take of every CPU of the watching thread. Where there is
+/// The share in percent that real-time threads may at least take of every CPU of the watching thread. Where there is
 /// no other CPU it has to do with little; what it does not come to while they measure, it does when they have ended.
 const MOST_PERCENT: u64 = 75;
 

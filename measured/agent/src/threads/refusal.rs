@@ -14,7 +14,7 @@ use tare_wire::scheduling::Policy;
 use super::group::Group;
 use super::scheduling::{Scheduling, name};
 
-/// Is a refused policy, with what tells why.
+/// A refused policy, with what tells why.
 #[derive(Debug)]
 pub struct Refusal {
     errno: Errno,

@@ -7,7 +7,7 @@ use rustix::process::getpriority_process;
 use tare_services::wakeup::Plan;
 use tare_wire::scheduling::Policy;
 
-/// Is the share of its interval that a SCHED_DEADLINE thread reserves at least, as a divisor: the kernel admits
+/// The share of its interval that a SCHED_DEADLINE thread reserves at least, as a divisor: the kernel admits
 /// 95 % of a CPU in all, and a measuring thread needs little.
 const RESERVED_SHARE: u64 = 10;
 
@@ -15,7 +15,7 @@ const RESERVED_SHARE: u64 = 10;
 /// reserved is stopped until the next period, and would measure that.
 const RESERVED_SLEEPS: u64 = 4;
 
-/// Is what a thread asks of the scheduler.
+/// What a thread asks of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
     /// A policy without parameters of its own, or with a priority.
@@ -134,7 +134,7 @@ impl Scheduling {
     }
 }
 
-/// Is `struct sched_attr` as its first version has it (include/uapi/linux/sched/types.h).
+/// `struct sched_attr` as its first version has it (include/uapi/linux/sched/types.h).
 #[derive(Default)]
 #[repr(C)]
 struct Attributes {

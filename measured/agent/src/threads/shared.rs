@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// Is one for all threads.
+/// One for all threads.
 #[derive(Debug)]
 pub struct Shared {
     /// The time of the first sample; the threads wait until it is known. None: there will be no measurement.

@@ -7,7 +7,7 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-/// Is the pair of signals that ask to end, as a descriptor that becomes readable.
+/// The pair of signals that ask to end, as a descriptor that becomes readable.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -66,7 +66,7 @@ impl AsFd for Signals {
     }
 }
 
-/// Is the signal that ends a sleep. Nobody else sends it.
+/// The signal that ends a sleep. Nobody else sends it.
 const NUDGE: libc::c_int = libc::SIGUSR1;
 
 /// Makes the signal one that does nothing but to end a sleep: it must be caught, for an ignored one does not.

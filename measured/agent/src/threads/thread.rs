@@ -22,18 +22,18 @@ use super::shared::{Shared, Voice};
 use super::trouble::Trouble;
 use crate::flight::Keeper;
 
-/// Is the size of a thread's stack. All of it is locked, where memory can be.
+/// The size of a thread's stack. All of it is locked, where memory can be.
 const STACK_BYTES: usize = 128 << 10;
-/// Is how much of it is touched before the measurement: many times what the loop needs.
+/// How much of it is touched before the measurement: many times what the loop needs.
 const TOUCHED_BYTES: usize = 32 << 10;
 
 /// How many values above the limit one thread can tell before they are read.
 const MOST_EXCEEDED: usize = 256;
 
-/// Is how long a thread may take to get ready. Under an emulator some hundred ms are usual.
+/// How long a thread may take to get ready. Under an emulator some hundred ms are usual.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Is a thread that is ready to measure, or measures, or has measured.
+/// A thread that is ready to measure, or measures, or has measured.
 #[derive(Debug)]
 pub struct Thread {
     /// Its number.
@@ -60,7 +60,7 @@ pub struct Thread {
 /// What a thread has in the end: its samples, and the kernel's events around the worst if they were asked for.
 pub type Kept = (Recorder, Option<Keeper>);
 
-/// Is what a thread has found out before it measures.
+/// What a thread has found out before it measures.
 struct Started {
     tid: u32,
     scheduling: Scheduling,
@@ -137,7 +137,7 @@ impl Thread {
     }
 }
 
-/// Is what a thread takes along.
+/// What a thread takes along.
 struct Measuring {
     number: u32,
     plan: Plan,

@@ -9,11 +9,11 @@ use std::fs;
 
 use super::group::Group;
 
-/// Is the part of the limit from which on threads are warned: what else they do, and what wakes up later than usual,
+/// The part of the limit from which on threads are warned: what else they do, and what wakes up later than usual,
 /// comes on top of what was measured when nothing disturbed.
 const CONCERNED: f64 = 0.5;
 
-/// Is a limit of real-time time that is below the whole.
+/// A limit of real-time time that is below the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttling {
     runtime_us: u64,

@@ -14,10 +14,10 @@ use super::signals::{Signals, nudge};
 use super::thread::Thread;
 use super::trouble::Trouble;
 
-/// Is how long a thread may stand still after its end was due before it counts as stuck; twice in a row, since
+/// How long a thread may stand still after its end was due before it counts as stuck; twice in a row, since
 /// this process may have been stopped itself.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// Is how often sleeping threads are taken up that are to end: one may be on its way to its next sleep when the
+/// How often sleeping threads are taken up that are to end: one may be on its way to its next sleep when the
 /// signal comes.
 const NUDGE_NS: u64 = 10_000_000;
 

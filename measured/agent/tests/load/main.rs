@@ -18,7 +18,7 @@ use tare_testkit::records::Told;
 use tare_wire::line::Stream;
 use tare_wire::record::{Achieved, Left, Phase, Record};
 
-/// Is the exit code of the shell if nothing can be mounted.
+/// The exit code of the shell if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
 
 /// What a test wants to know of one load.

@@ -8,7 +8,7 @@ use tare_load_driver::driver::origin_line;
 
 use super::*;
 
-/// Is the length of a phase that is longer than any stall of a busy machine should be.
+/// The length of a phase that is longer than any stall of a busy machine should be.
 const LENGTH_NS: u64 = 5_000_000_000;
 
 fn now_ns() -> u64 {
@@ -16,7 +16,7 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Is a driver that waits to be told when its first phase begins.
+/// A driver that waits to be told when its first phase begins.
 struct Waiting {
     child: Child,
     told: ChildStdin,
@@ -182,7 +182,7 @@ fn a_tool_whose_write_blocks_and_that_ignores_the_request_to_end_is_killed() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
-/// Is a control group that can be frozen. What is frozen can't be killed in version 1.
+/// A control group that can be frozen. What is frozen can't be killed in version 1.
 struct Freezer(std::path::PathBuf);
 
 impl Freezer {

@@ -19,7 +19,7 @@ use super::agent::{Agent, measured, refused};
 /// Needs no rights, and an interval that any machine can hold.
 const EASY: &str = "workload=wakeup policy=other interval=1ms";
 
-/// Is the interval of the tests that look at figures.
+/// The interval of the tests that look at figures.
 const INTERVAL_NS: u64 = 100_000;
 
 /// When the first sample was due, if it was told.
@@ -366,7 +366,7 @@ fn before_exec(command: &mut Command, act: impl FnMut() -> io::Result<()> + Send
     unsafe { command.pre_exec(act) };
 }
 
-/// Is a control group of version 1 without real-time time. Dropping it removes it.
+/// A control group of version 1 without real-time time. Dropping it removes it.
 struct Group {
     path: PathBuf,
 }

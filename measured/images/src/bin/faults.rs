@@ -13,7 +13,7 @@ use tare_unikernel::smp;
 
 tare_unikernel::image!(main);
 
-/// Are the mistakes by name.
+/// The mistakes by name.
 const MISTAKES: &[(&str, fn())] = &[
     ("panic", index_out_of_bounds),
     ("divide", divide),

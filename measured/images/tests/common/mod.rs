@@ -14,19 +14,19 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 const QEMU: &str = "qemu-system-x86_64";
 
-/// Are the machine types on which an image must run.
+/// The machine types on which an image must run.
 pub const MACHINES: [&str; 3] = ["microvm", "q35", "pc"];
 
-/// Is what the host sees if the image says that it is done.
+/// What the host sees if the image says that it is done.
 pub const DONE: Option<i32> = Some(33);
-/// Is what the host sees if the image says that it failed.
+/// What the host sees if the image says that it failed.
 pub const FAILED: Option<i32> = Some(35);
-/// Is what the host sees if the image can't read its command line.
+/// What the host sees if the image can't read its command line.
 pub const MISUSED: Option<i32> = Some(37);
-/// Is what the host sees after a panic or fault.
+/// What the host sees after a panic or fault.
 pub const CRASHED: Option<i32> = Some(39);
 
-/// Is a guest to be booted.
+/// A guest to be booted.
 #[derive(Clone)]
 pub struct Guest {
     pub image: &'static str,
@@ -42,7 +42,7 @@ pub struct Guest {
     pub limit: Duration,
 }
 
-/// Is what came of it.
+/// What came of it.
 pub struct Ended {
     pub text: String,
     /// QEMU's exit status; None if the limit was over.

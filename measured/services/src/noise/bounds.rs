@@ -4,31 +4,31 @@ use tare_wire::bounds::{MAX_BINS, Refusal, within};
 
 use super::plan::{Plan, Threshold, Workload};
 
-/// Is the smallest limit of `prime`: below it nothing is divided.
+/// The smallest limit of `prime`: below it nothing is divided.
 pub const MIN_LIMIT: u32 = 3;
 
-/// Is the largest limit of `prime`: one repetition then takes about a second.
+/// The largest limit of `prime`: one repetition then takes about a second.
 pub const MAX_LIMIT: u32 = 65_536;
 
-/// Is the largest number of elements of `copy`: two arrays of 128 MiB.
+/// The largest number of elements of `copy`: two arrays of 128 MiB.
 pub const MAX_ELEMENTS: u64 = 1 << 24;
 
-/// Is the largest threshold of `gap`, in TSC ticks. The sum of squares below it then fits into 64
+/// The largest threshold of `gap`, in TSC ticks. The sum of squares below it then fits into 64
 /// bits for spins of up to 2^44 ticks, which is more than an hour at 4 GHz.
 pub const MAX_GAP_THRESHOLD: u64 = 1 << 20;
 
-/// Is the greatest number of repetitions of a workload whose every sample is kept: 4 GiB of
+/// The greatest number of repetitions of a workload whose every sample is kept: 4 GiB of
 /// stamps.
 pub const MAX_STAMPED_REPETITIONS: u64 = 1 << 28;
 
-/// Is the greatest number of timer reads of `gap`: about forty minutes. The sum of squares then
+/// The greatest number of timer reads of `gap`: about forty minutes. The sum of squares then
 /// stays within 64 bits.
 pub const MAX_GAP_READS: u64 = 100_000_000_000;
 
-/// Is the greatest number of delays that can be listed.
+/// The greatest number of delays that can be listed.
 pub const MAX_CAPACITY: u64 = 1 << 26;
 
-/// Is the greatest number of raw samples in the window.
+/// The greatest number of raw samples in the window.
 pub const MAX_WINDOW: u32 = 1_000_000;
 
 /// Checks that every value of a plan is within its bounds.

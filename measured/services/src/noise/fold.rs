@@ -10,7 +10,7 @@ use tare_workloads::timing::Stamp;
 use crate::envelope::Envelope;
 use crate::output::runs;
 
-/// Is the number of consecutive values that are counted in a table, from the shortest sample on.
+/// The number of consecutive values that are counted in a table, from the shortest sample on.
 /// Longer samples are sorted; there are few of them.
 pub const TABLE: usize = 1 << 16;
 

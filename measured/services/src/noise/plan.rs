@@ -26,7 +26,7 @@ Words of a batch:
   cpu=N                     CPU to run on
 ";
 
-/// Is what the measured code is asked to do.
+/// What the measured code is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Which work, and how much of it.
@@ -49,7 +49,7 @@ pub struct Plan {
     pub cpu: Option<u32>,
 }
 
-/// Is a workload with its size.
+/// A workload with its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Counts the primes below `limit`.
@@ -78,7 +78,7 @@ impl Workload {
     }
 }
 
-/// Is a way of taking the time stamps around a repetition.
+/// A way of taking the time stamps around a repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
     /// `lfence; rdtsc; lfence` before, `rdtscp; lfence` behind.
@@ -112,13 +112,13 @@ pub enum Threshold {
 }
 
 impl Plan {
-    /// Is how many delays are listed at most, unless the plan says otherwise.
+    /// How many delays are listed at most, unless the plan says otherwise.
     pub const DEFAULT_CAPACITY: u64 = 1 << 20;
-    /// Is how many bins the envelope has, unless the plan says otherwise.
+    /// How many bins the envelope has, unless the plan says otherwise.
     pub const DEFAULT_BINS: u32 = 1_000;
-    /// Is how many raw samples are kept, unless the plan says otherwise: what kot-2019 plots.
+    /// How many raw samples are kept, unless the plan says otherwise: what kot-2019 plots.
     pub const DEFAULT_WINDOW: u32 = 500;
-    /// Is how many repetitions run before, unless the plan says otherwise.
+    /// How many repetitions run before, unless the plan says otherwise.
     pub const DEFAULT_WARMUP: u64 = 1_000;
 
     /// Makes a plan with default settings.

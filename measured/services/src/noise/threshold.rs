@@ -6,15 +6,15 @@ use super::bounds::MAX_GAP_THRESHOLD;
 use super::plan::{Plan, Threshold, Workload};
 use crate::session::Stop;
 
-/// Is the delay above the mean from which samples of `prime` and `copy` are listed, unless the
+/// The delay above the mean from which samples of `prime` and `copy` are listed, unless the
 /// plan says otherwise: the lower of the two bounds T that kot-2019 uses.
 const DEFAULT_DELAY_CYCLES: u64 = 400;
 
-/// Is the length from which gaps are listed, unless the plan says otherwise or the timer is too
+/// The length from which gaps are listed, unless the plan says otherwise or the timer is too
 /// coarse.
 const DEFAULT_GAP_NS: u64 = 500;
 
-/// Is how many steps of the timer the default gap must at least have, so that its length is known
+/// How many steps of the timer the default gap must at least have, so that its length is known
 /// to 5 %.
 const DEFAULT_GAP_STEPS: u64 = 20;
 

@@ -7,17 +7,17 @@
 
 use crate::arena::{Arena, Zeroed};
 
-/// Is the greatest number of entries: 16 MiB.
+/// The greatest number of entries: 16 MiB.
 const MOST_SLOTS: usize = 1 << 20;
-/// Is the least number of entries.
+/// The least number of entries.
 const LEAST_SLOTS: usize = 64;
-/// Is how many bits of a key hold the latency; the slot stands above.
+/// How many bits of a key hold the latency; the slot stands above.
 const LATENCY_BITS: u32 = 52;
 
-/// Is how many bits of a key tell its place within a group of 256 bytes.
+/// How many bits of a key tell its place within a group of 256 bytes.
 const GROUP_BITS: u32 = 4;
 
-/// Is a slot and a latency as one number, in the order of slots and then of latencies; never 0.
+/// A slot and a latency as one number, in the order of slots and then of latencies; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 

@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 
-/// Is an activation that is due.
+/// An activation that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Its number, from 0.

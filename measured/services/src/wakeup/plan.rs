@@ -15,7 +15,7 @@ use tare_wire::words::PlanError;
 
 use crate::words::{self, Form, Put, Slot, Word};
 
-/// Is the word by which the workload is chosen.
+/// The word by which the workload is chosen.
 pub const NAME: &str = "wakeup";
 
 /// The words, for those who type them.
@@ -44,7 +44,7 @@ Words for wake-ups (TIME: a whole number with the unit ns, us, ms or s; CPUS: 0,
 SIGINT or SIGTERM ends the measurement of wake-ups early; what was measured is reported.
 ";
 
-/// Is what the measuring threads are asked to do.
+/// What the measuring threads are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Time between two activations of the first thread.
@@ -100,23 +100,23 @@ pub enum Spread {
     Falling,
 }
 
-/// Is the longest interval: a minute.
+/// The longest interval: a minute.
 pub const MAX_INTERVAL_NS: u64 = 60_000_000_000;
-/// Is the shortest interval that is accepted; whether a machine can hold it is another question.
+/// The shortest interval that is accepted; whether a machine can hold it is another question.
 pub const MIN_INTERVAL_NS: u64 = 1_000;
-/// Is the greatest number of threads.
+/// The greatest number of threads.
 pub const MAX_THREADS: u32 = 1_024;
-/// Is the greatest number of wake-ups that are listed or kept as they were.
+/// The greatest number of wake-ups that are listed or kept as they were.
 pub const MAX_KEPT: u64 = 1 << 26;
-/// Is the greatest number of traced wake-ups.
+/// The greatest number of traced wake-ups.
 pub const MAX_TRACE: u32 = 100;
 
 impl Plan {
-    /// Is how many wake-ups above the threshold are listed, unless the plan says otherwise.
+    /// How many wake-ups above the threshold are listed, unless the plan says otherwise.
     pub const DEFAULT_CAPACITY: u64 = 1 << 18;
-    /// Is how many wake-ups are kept as they were, unless the plan says otherwise: 400 s at 100 µs.
+    /// How many wake-ups are kept as they were, unless the plan says otherwise: 400 s at 100 µs.
     pub const DEFAULT_RAW: u64 = 4_000_000;
-    /// Is how many bins the envelope has, unless the plan says otherwise.
+    /// How many bins the envelope has, unless the plan says otherwise.
     pub const DEFAULT_BINS: u32 = 1_000;
 
     /// Makes a plan with one thread under SCHED_FIFO and default settings.

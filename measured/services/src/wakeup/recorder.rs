@@ -26,7 +26,7 @@ pub struct Recorder {
     pub(super) recording_ns: u64,
 }
 
-/// Is one wake-up.
+/// One wake-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Wakeup {
@@ -184,11 +184,11 @@ impl Recorder {
     ///
     /// `now_ns` reads a clock. Call it on the CPU that will measure, before the first wake-up.
     pub fn calibrate(&mut self, now_ns: impl Fn() -> u64) {
-        /// Is the number of rounds.
+        /// The number of rounds.
         const ROUNDS: u64 = 21;
-        /// Is the number of wake-ups in a round: the clock's own cost vanishes among them.
+        /// The number of wake-ups in a round: the clock's own cost vanishes among them.
         const WAKEUPS: u64 = 1_000;
-        /// Is how far latencies lie apart: their counts share no cache line.
+        /// How far latencies lie apart: their counts share no cache line.
         const APART_NS: u64 = 16;
         let mut rounds = [0; ROUNDS as usize];
         for (round, cost) in (0..).zip(&mut rounds) {

@@ -20,7 +20,7 @@ use tare_results::model::{
 use tare_results::target::{self, Group, TargetSpec};
 use tare_results::work::Work;
 
-/// Is the TSC frequency of the machine that never was.
+/// The TSC frequency of the machine that never was.
 pub const HZ: f64 = 2.6e9;
 
 /// A batch with its samples.

@@ -133,5 +133,5 @@ pub fn alone(test: &str, run: &Path) -> Command {
     command
 }
 
-/// Is the environment variable of [`alone`].
+/// The environment variable of [`alone`].
 pub const RUN: &str = "TARE_RESULTS_TEST_RUN";

@@ -12,7 +12,7 @@ use tare_unikernel::{console, cpu, memory, smp};
 use tare_wire::image::Settings;
 use tare_wire::record::{Frequency, FrequencySource};
 
-/// Is the machine that runs the measured code.
+/// The machine that runs the measured code.
 pub struct Machine {
     settings: Settings<'static>,
     frequency: OnceCell<Option<Frequency<'static>>>,

@@ -99,7 +99,7 @@ fn measure(order: &Order) -> Status {
     }
 }
 
-/// Is the order for the CPU that is not the first: the first one keeps it, and waits for ever.
+/// The order for the CPU that is not the first: the first one keeps it, and waits for ever.
 static ORDER: AtomicPtr<Order> = AtomicPtr::new(core::ptr::null_mut());
 
 fn measure_here() {

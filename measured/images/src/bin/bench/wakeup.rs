@@ -33,10 +33,10 @@ use tare_wire::record::{Begins, Counter, Exceeded, Record};
 
 use crate::machine::{self, Machine};
 
-/// Is how long before the first planned time the counters are read.
+/// How long before the first planned time the counters are read.
 const JUST_BEFORE_NS: u64 = 1_000_000;
 
-/// Is how many latencies above the plan's limit are listed for each CPU.
+/// How many latencies above the plan's limit are listed for each CPU.
 const MOST_EXCEEDED: usize = 64;
 
 impl Place for Machine {
@@ -113,7 +113,7 @@ fn cpu_of(plan: &Plan, thread: u32) -> u32 {
     plan.cpu_of(thread).unwrap_or(thread)
 }
 
-/// Is what all CPUs share while they measure.
+/// What all CPUs share while they measure.
 struct Shared<'a> {
     plan: &'a Plan,
     tick_hz: Option<u32>,
@@ -133,7 +133,7 @@ struct Shared<'a> {
     ends: AtomicBool,
 }
 
-/// Is the work of one CPU.
+/// The work of one CPU.
 struct Job {
     recorder: Option<Recorder>,
     alarm: Result<Alarm, TimerError>,
@@ -143,7 +143,7 @@ struct Job {
     counted: [u64; 3],
 }
 
-/// Is what the CPUs that are started find their work by.
+/// What the CPUs that are started find their work by.
 static SHARED: AtomicPtr<Shared<'static>> = AtomicPtr::new(core::ptr::null_mut());
 
 fn measure(
@@ -238,7 +238,7 @@ fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
     Ok(first)
 }
 
-/// Is what a CPU does that was started for it.
+/// What a CPU does that was started for it.
 fn measure_here() {
     // SAFETY: stored, before this function was handed over, by a function that does not end before
     // this CPU is done.
