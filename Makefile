@@ -82,7 +82,7 @@ kernels: setup-test linted-laboratory
 style: setup-test
 	$(CARGO) fmt --all --check
 	cd measured && $(CARGO) fmt --all --check
-	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/keeper.sh
+	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.
 bench: build

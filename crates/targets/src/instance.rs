@@ -472,12 +472,12 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard {
+    struct Output {
         lines: Vec<String>,
         stop_after_first: Option<Interrupt>,
     }
 
-    impl Watcher for Heard {
+    impl Watcher for Output {
         fn line(&mut self, line: &[u8], _at_ns: u64) {
             self.lines.push(String::from_utf8_lossy(line).into_owned());
             if let Some(interrupt) = &self.stop_after_first {
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn lines_are_passed_on_whole_and_the_status_is_kept() {
-        let mut heard = Heard::default();
+        let mut heard = Output::default();
         let script = "printf 'one\\ntw'; sleep 0.05; printf 'o\\nthree'; echo oops >&2; exit 7";
         let ended = watch(script, LONG, &mut heard, &nobody());
         assert_eq!(heard.lines, ["one", "two", "three"]);
@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn an_instance_that_says_that_it_is_done_is_believed() {
-        let ended = watch("echo hi >&2", LONG, &mut Heard::default(), &nobody());
+        let ended = watch("echo hi >&2", LONG, &mut Output::default(), &nobody());
         assert_eq!(ended.how, Ending::Done);
     }
 
@@ -531,7 +531,7 @@ mod tests {
     fn a_signal_is_told() {
         for (signal, text) in [("KILL", "it was killed (SIGKILL)"), ("SEGV", "signal 11")] {
             let script = format!("kill -{signal} $$");
-            let ended = watch(&script, LONG, &mut Heard::default(), &nobody());
+            let ended = watch(&script, LONG, &mut Output::default(), &nobody());
             let Ending::Failed { why } = ended.how else {
                 panic!("{ended:?}");
             };
@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn an_instance_that_hangs_ends_with_its_limit() {
-        let mut heard = Heard::default();
+        let mut heard = Output::default();
         let limit = Duration::from_millis(200);
         let ended = watch("echo here; exec sleep 1000", limit, &mut heard, &nobody());
         assert_eq!(ended.how, Ending::TimedOut { doing: None });
@@ -552,16 +552,16 @@ mod tests {
     fn an_instance_that_closes_its_output_and_hangs_ends_with_its_limit() {
         let limit = Duration::from_millis(200);
         let script = "exec >&- 2>&-; sleep 1000";
-        let ended = watch(script, limit, &mut Heard::default(), &nobody());
+        let ended = watch(script, limit, &mut Output::default(), &nobody());
         assert_eq!(ended.how, Ending::TimedOut { doing: None });
     }
 
     #[test]
     fn a_request_to_stop_ends_it_at_once() {
         let interrupt = nobody();
-        let mut heard = Heard {
+        let mut heard = Output {
             stop_after_first: Some(interrupt.clone()),
-            ..Heard::default()
+            ..Output::default()
         };
         let ended = watch("echo go; exec sleep 1000", LONG, &mut heard, &interrupt);
         assert_eq!(ended.how, Ending::Stopped);
@@ -585,7 +585,7 @@ mod tests {
 
     #[test]
     fn endless_output_without_newline_does_not_fill_the_memory() {
-        let mut heard = Heard::default();
+        let mut heard = Output::default();
         let script = "head -c 200000 /dev/zero";
         watch(script, LONG, &mut heard, &nobody());
         assert!(

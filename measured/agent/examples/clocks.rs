@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tare_agent::Linux;
 use tare_services::platform::Platform;
-use tare_services::session::{self, Given, Stop, Wanted};
+use tare_services::session::{self, Resources, Stop, Wanted};
 use tare_services::table::{Ended, Failure, Service, Threads};
 use tare_services::words::{self, Form, Put, Slot, Word};
 use tare_wire::record::{Set, Unit};
@@ -84,7 +84,7 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
         cpu: plan.cpu,
         bytes: plan.reads as usize * size_of::<u64>(),
     };
-    session::run(wanted, platform, Ok, |output, mut given: Given| {
+    session::run(wanted, platform, Ok, |output, mut given: Resources| {
         let costs = given.arena.take::<u64>(plan.reads as usize);
         let begin = bare_rdtsc();
         for cost in costs.iter_mut() {

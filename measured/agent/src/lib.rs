@@ -24,7 +24,7 @@ use tare_load_driver::driver;
 use tare_services::table::{self, Failure, Place, Service};
 
 pub use linux::Linux;
-pub use threads::Trouble;
+pub use threads::ThreadsError;
 
 const USAGE: &str = "\
 Measures, and prints wire records. Started by tare.
@@ -81,7 +81,7 @@ fn run(words: &[String], more: &[Service<Linux>]) -> ExitCode {
 }
 
 impl Place for Linux {
-    type Error = Trouble;
+    type Error = ThreadsError;
 
     fn wake(&mut self, plan: &tare_services::wakeup::Plan) -> Result<(), Self::Error> {
         threads::run(plan, self)

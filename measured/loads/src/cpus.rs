@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use tare_wire::cpus::{Cpus as Set, MOST};
 
-use crate::error::Trouble;
+use crate::error::DriverError;
 
 /// Names CPUs for a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,15 +36,15 @@ impl Cpus {
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble`] if none is left, or one of a list may not be used.
-    pub fn choose(&self, allowed: &Set, measured: &Set) -> Result<Set, Trouble> {
+    /// Returns [`DriverError`] if none is left, or one of a list may not be used.
+    pub fn choose(&self, allowed: &Set, measured: &Set) -> Result<Set, DriverError> {
         let chosen = match self {
             Self::All => *allowed,
             Self::Others => allowed.without(measured),
             Self::These(cpus) => *cpus,
         };
         if chosen.count() == 0 || chosen.without(allowed).count() > 0 {
-            return Err(Trouble(format!(
+            return Err(DriverError(format!(
                 "the load can't run on CPU {self}: this process may use {allowed} (its cpuset)"
             )));
         }
@@ -67,9 +67,9 @@ impl fmt::Display for Cpus {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble`] if the kernel does not tell.
-pub fn allowed() -> Result<Set, Trouble> {
-    let failed = |errno| Trouble::system("find out which CPUs it may use", errno);
+/// Returns [`DriverError`] if the kernel does not tell.
+pub fn allowed() -> Result<Set, DriverError> {
+    let failed = |errno| DriverError::system("find out which CPUs it may use", errno);
     let inherited = sched_getaffinity(None).map_err(failed)?;
     // The kernel cuts a mask to the cpuset, so asking for all gives the cpuset.
     let mut all = CpuSet::new();

@@ -10,9 +10,9 @@ pub struct SpecError(pub(crate) String);
 
 /// Why a load can't run, or could not go on, and what to do.
 #[derive(Debug)]
-pub struct Trouble(pub(crate) String);
+pub struct DriverError(pub(crate) String);
 
-impl Trouble {
+impl DriverError {
     /// Says what the system refuses, as in "can't …".
     pub(crate) fn system(what: impl fmt::Display, source: impl Into<io::Error>) -> Self {
         Self(format!("the load can't {what}: {}", source.into()))
@@ -41,11 +41,11 @@ impl fmt::Display for SpecError {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 impl std::error::Error for SpecError {}
-impl std::error::Error for Trouble {}
+impl std::error::Error for DriverError {}

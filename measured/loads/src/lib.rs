@@ -34,7 +34,7 @@ pub mod tools;
 pub mod tree;
 mod words;
 
-pub use error::{SpecError, Trouble};
+pub use error::{DriverError, SpecError};
 pub use schedule::Schedule;
 pub use spec::Load;
 pub use tools::Tool;

@@ -46,7 +46,7 @@ pub struct Wanted<'a> {
 }
 
 /// What it gets.
-pub struct Given {
+pub struct Resources {
     /// The buffers.
     pub arena: Arena,
     /// What the stamps cost.
@@ -65,7 +65,7 @@ pub struct Given {
 pub fn run<P: Platform, T, E: From<Stop> + From<WriteError> + fmt::Display>(
     wanted: Wanted<'_>,
     platform: &mut P,
-    prepare: impl FnOnce(Given) -> Result<T, E>,
+    prepare: impl FnOnce(Resources) -> Result<T, E>,
     measure: impl FnOnce(&mut Output<'_, P>, T) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut output = Output::new(platform);
@@ -82,7 +82,7 @@ pub fn run<P: Platform, T, E: From<Stop> + From<WriteError> + fmt::Display>(
 fn reported<P: Platform, T, E: From<Stop> + From<WriteError>>(
     wanted: Wanted<'_>,
     output: &mut Output<'_, P>,
-    prepare: impl FnOnce(Given) -> Result<T, E>,
+    prepare: impl FnOnce(Resources) -> Result<T, E>,
     measure: impl FnOnce(&mut Output<'_, P>, T) -> Result<(), E>,
 ) -> Result<(), E> {
     let (ready, notice, clock, given) = get_ready(wanted, output)?;
@@ -115,7 +115,7 @@ fn reported<P: Platform, T, E: From<Stop> + From<WriteError>>(
 fn get_ready(
     wanted: Wanted<'_>,
     output: &mut Output<'_, impl Platform>,
-) -> Result<(Ready, Option<&'static str>, Clock, Given), Stop> {
+) -> Result<(Ready, Option<&'static str>, Clock, Resources), Stop> {
     output.put(&Record::Hello(Hello {
         protocol: tare_wire::PROTOCOL,
         version: output.platform.version(),
@@ -141,6 +141,6 @@ fn get_ready(
     let clock = Clock::start(platform);
     let costs = calibrate::costs(&mut arena);
     let hz = clock.estimate_hz(platform);
-    let given = Given { arena, costs, hz };
+    let given = Resources { arena, costs, hz };
     Ok((ready, prepared.notice, clock, given))
 }

@@ -84,7 +84,7 @@ fn time(text: &str) -> Result<u64, &'static str> {
 }
 
 /// The words that were given.
-pub struct Given<'a> {
+pub struct Parsed<'a> {
     /// The service that they choose.
     pub workload: &'a str,
     /// Their keys.
@@ -102,9 +102,9 @@ pub fn read<'a, P>(
     table: &[Word<P>],
     words: impl IntoIterator<Item = &'a str>,
     needed: &[&'static str],
-) -> Result<Given<'a>, PlanError<'a>> {
+) -> Result<Parsed<'a>, PlanError<'a>> {
     let (workload, keys) = ("", Vec::new());
-    let mut given = Given { workload, keys };
+    let mut given = Parsed { workload, keys };
     for word in words {
         let (key, value) = word.split_once('=').ok_or(PlanError::NotAPair(word))?;
         if given.keys.contains(&key) {

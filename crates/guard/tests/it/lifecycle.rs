@@ -103,7 +103,7 @@ fn a_child_that_will_not_stop_is_killed() {
 fn a_grandchild_that_left_the_group_is_killed_with_the_child() {
     let stage = Stage::new();
     let guard = stage.guard();
-    let mut keeper = guard.spawn(&mut stage.command("sleep", &["120"])).unwrap();
+    let mut sleeper = guard.spawn(&mut stage.command("sleep", &["120"])).unwrap();
     let script = "setsid sh -c 'echo $$; exec sleep 120' & wait";
     let mut child = guard.spawn(&mut stage.shell(script)).unwrap();
     let grandchild = read_pid(child.take_stdout().unwrap());
@@ -111,7 +111,7 @@ fn a_grandchild_that_left_the_group_is_killed_with_the_child() {
     drop(child);
     assert!(!is_alive(grandchild));
     assert_eq!(
-        keeper.try_wait().unwrap(),
+        sleeper.try_wait().unwrap(),
         None,
         "another child's processes are not touched"
     );

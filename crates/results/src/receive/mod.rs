@@ -45,7 +45,7 @@ pub struct Receiver {
     traces: Collector,
     notices: Vec<String>,
     other: VecDeque<String>,
-    trouble: Option<Incomplete>,
+    error: Option<Incomplete>,
     ended: bool,
 }
 
@@ -172,7 +172,7 @@ impl Receiver {
                 }
             }
         };
-        self.trouble(Incomplete::Damaged {
+        self.error(Incomplete::Damaged {
             number: self.next - 1,
             what: damage,
         });
@@ -192,8 +192,8 @@ impl Receiver {
     /// Returns [`Incomplete`] with the first thing that was wrong.
     pub fn finish(self) -> Result<Received, Incomplete> {
         let last_words = Vec::from(self.other);
-        if let Some(trouble) = self.trouble {
-            return Err(trouble);
+        if let Some(error) = self.error {
+            return Err(error);
         }
         let Some(last) = self.next.checked_sub(1) else {
             return Err(Incomplete::Silent { last_words });
@@ -229,10 +229,10 @@ impl Receiver {
         let expected = self.next;
         if sequence > expected {
             let (from, to) = (expected, sequence - 1);
-            self.trouble(Incomplete::Lost { from, to });
+            self.error(Incomplete::Lost { from, to });
         } else if sequence < expected {
             let got = sequence;
-            self.trouble(Incomplete::OutOfOrder { expected, got });
+            self.error(Incomplete::OutOfOrder { expected, got });
         }
         self.next = sequence.saturating_add(1);
     }
@@ -242,7 +242,7 @@ impl Receiver {
             Record::Hello(hello) => {
                 if hello.protocol != PROTOCOL {
                     let theirs = hello.protocol;
-                    self.trouble(Incomplete::OtherProtocol { theirs });
+                    self.error(Incomplete::OtherProtocol { theirs });
                 }
                 self.program.agent.version = hello.version.to_owned();
                 self.program.agent.environment = hello.environment.to_owned();
@@ -287,7 +287,7 @@ impl Receiver {
             // A load's, which has a stream of its own.
             Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Left(_) => {
                 let what = format!("a {} record among them", record.kind());
-                self.trouble(Incomplete::Contradiction { what });
+                self.error(Incomplete::Contradiction { what });
             }
             Record::Begins(record::Begins { origin_ns }) => return Ok(Seen::Begins { origin_ns }),
             Record::Live(live) => return Ok(Seen::Live(live)),
@@ -301,7 +301,7 @@ impl Receiver {
             Record::Notice(notice) => self.notices.push(notice.text.to_owned()),
             Record::Failure(failure) => {
                 let text = failure.text.to_owned();
-                self.trouble(Incomplete::Failed { text });
+                self.error(Incomplete::Failed { text });
                 return Ok(Seen::Last);
             }
             Record::End(end) => {
@@ -310,7 +310,7 @@ impl Receiver {
                 if end.records != came {
                     let what =
                         format!("the last one counts {} before it, {came} came", end.records);
-                    self.trouble(Incomplete::Contradiction { what });
+                    self.error(Incomplete::Contradiction { what });
                 }
                 return Ok(Seen::Last);
             }
@@ -319,8 +319,8 @@ impl Receiver {
     }
 
     /// Keeps the first thing that went wrong: what follows is its consequence.
-    fn trouble(&mut self, trouble: Incomplete) {
-        self.trouble.get_or_insert(trouble);
+    fn error(&mut self, error: Incomplete) {
+        self.error.get_or_insert(error);
     }
 
     fn keep(&mut self, line: &[u8]) {

@@ -113,7 +113,7 @@ fn one_connection_and_one_copy_serve_several_cells() {
     let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(bench.kept()).unwrap());
     assert_eq!(mode & 0o777, 0o700);
     drop(target);
-    // The keeper has confirmed: nothing is waited for.
+    // The monitor has confirmed: nothing is waited for.
     assert_eq!(bench.sshd.left(), Vec::<String>::new());
     bench.sshd.wait_until_clean();
 }
@@ -346,7 +346,7 @@ fn an_agent_that_is_killed_there_is_told() {
 }
 
 #[test]
-fn what_a_killed_keeper_left_is_removed_by_the_next_connection() {
+fn what_a_killed_monitor_left_is_removed_by_the_next_connection() {
     let Some(bench) = Bench::new("") else { return };
     let alive = bench.working();
     assert_eq!(alive.availability(), Availability::Usable);

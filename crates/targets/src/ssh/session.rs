@@ -1,10 +1,10 @@
 //! One connection to another machine, and what it keeps there.
 //!
-//! The connection runs one command of its own, the *keeper* (`keeper.sh`): it makes a folder for
+//! The connection runs one command of its own, the *monitor* (`monitor.sh`): it makes a folder for
 //! this user only, whose name ends with our guard's id, and waits for the end of its standard input.
 //! Then it ends what runs in the folder and removes it. That end comes
 //!
-//! * when we close it: the keeper then confirms;
+//! * when we close it: the monitor then confirms;
 //! * when `tare` dies, even by SIGKILL: the kernel ends the client, and closes the pipe;
 //! * when the connection breaks or the other machine's sshd dies: sshd's end of the pipe closes.
 //!
@@ -37,32 +37,32 @@ use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 use crate::programs;
 
-/// What the keeper executes.
-const KEEPER: &str = include_str!("keeper.sh");
+/// What the monitor executes.
+const MONITOR: &str = include_str!("monitor.sh");
 
 /// The line behind it.
-const END_OF_KEEPER: &str = ".END.";
+const END_OF_MONITOR: &str = ".END.";
 
-/// The command that has the other machine's shell read the keeper from standard input, line by line and no further.
+/// The command that has the other machine's shell read the monitor from standard input, line by line and no further.
 /// It is read in the same way by all shells that a user may have there, even fish and csh: one line,
 /// without single quotes within.
 const BOOTSTRAP: &str = "exec /bin/sh -c 'eval \"$(while IFS= read -r line && \
      test \"$line\" != .END.; do printf \"%s\\n\" \"$line\"; done)\"'";
 
-/// The beginning of each line of the keeper: what a login shell prints stands before or between.
-const PREFIX: &str = "tare-keeper: ";
+/// The beginning of each line of the monitor: what a login shell prints stands before or between.
+const PREFIX: &str = "tare-monitor: ";
 
-/// How long it may take until the keeper answers: the client's own limit for connecting, and as
+/// How long it may take until the monitor answers: the client's own limit for connecting, and as
 /// much for authentication and a slow login shell.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long copying the agent may take: six megabytes over a slow line.
 const COPY_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long the keeper may take to clean up.
+/// How long the monitor may take to clean up.
 const CLEAN_LIMIT: Duration = Duration::from_secs(5);
 
-/// What is kept of lines that are not the keeper's, in bytes.
+/// What is kept of lines that are not the monitor's, in bytes.
 const KEPT_CHATTER: usize = 1_000;
 
 /// A connection. When it is dropped, what it kept on the other machine is removed.
@@ -196,12 +196,12 @@ impl Session {
         }
     }
 
-    /// Send the keeper, and read what it says until its folder is there.
+    /// Send the monitor, and read what it says until its folder is there.
     fn greet(&mut self) -> Result<(), TargetError> {
         let name = self.control.path().file_name();
         let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
         let script = format!(
-            "base={}\nname={name}\n{KEEPER}{END_OF_KEEPER}\n",
+            "base={}\nname={name}\n{MONITOR}{END_OF_MONITOR}\n",
             self.settings.dir
         );
         // A client that has ended is told below, with what it said.
@@ -209,8 +209,8 @@ impl Session {
         loop {
             let said = match self.talk.line() {
                 Ok(Some(said)) => said,
-                Ok(None) => return Err(self.no_keeper("the connection ended")?),
-                Err(why) => return Err(self.no_keeper(&why)?),
+                Ok(None) => return Err(self.no_monitor("the connection ended")?),
+                Err(why) => return Err(self.no_monitor(&why)?),
             };
             let (what, text) = said.split_once(' ').unwrap_or((&said, ""));
             match what {
@@ -236,8 +236,8 @@ impl Session {
         }
     }
 
-    /// Make the error of a keeper that does not answer.
-    fn no_keeper(&mut self, why: &str) -> Result<TargetError, GuardError> {
+    /// Make the error of a monitor that does not answer.
+    fn no_monitor(&mut self, why: &str) -> Result<TargetError, GuardError> {
         let output = programs::finish(&mut self.master, Duration::from_secs(1))?;
         // ssh's own failure has this status; others are of the command there.
         if output
@@ -264,7 +264,7 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Have the keeper clean up, and wait for it: who measures next should have the machine alone.
+    /// Have the monitor clean up, and wait for it: who measures next should have the machine alone.
     fn drop(&mut self) {
         if self.folder.is_empty() || self.talk.stream.shutdown(Shutdown::Write).is_err() {
             return;
@@ -292,7 +292,7 @@ impl Drop for Session {
     }
 }
 
-/// The dialogue with the keeper.
+/// The dialogue with the monitor.
 #[derive(Debug)]
 struct Talk {
     stream: UnixStream,
@@ -313,7 +313,7 @@ impl Talk {
         }
     }
 
-    /// Read the next line of the keeper's; None at the end. An error says why there is none.
+    /// Read the next line of the monitor's; None at the end. An error says why there is none.
     fn line(&mut self) -> Result<Option<String>, String> {
         loop {
             while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {

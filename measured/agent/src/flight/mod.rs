@@ -12,16 +12,17 @@
 //!
 //! * [`tracefs`], [`tracepoint`]: which events there are, and what their bytes mean;
 //! * [`ring`]: the kernel's buffer of one CPU;
-//! * [`keeper`]: the copies that one thread keeps;
+//! * `snapshots`: the copies that one thread keeps;
 //! * [`decode`]: from bytes to events;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the records that come of it;
 //! * [`timerlat`]: a second opinion;
-//! * [`trouble`]: what can go wrong.
+//! * `error`: what can go wrong.
 
 mod decode;
-mod keeper;
+mod error;
 mod ring;
+mod snapshots;
 mod symbols;
 #[cfg(test)]
 mod tests;
@@ -29,17 +30,16 @@ pub mod timerlat;
 mod trace;
 mod tracefs;
 mod tracepoint;
-mod trouble;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-pub use self::keeper::Keeper;
+pub use self::error::FlightError;
 use self::ring::Ring;
+pub use self::snapshots::Snapshots;
 pub use self::trace::Trace;
 use self::tracefs::Tracefs;
 use self::tracepoint::Tracepoint;
-pub use self::trouble::Trouble;
 
 /// How much memory the copies of all threads may take.
 const MOST_BYTES: usize = 512 << 20;
@@ -53,28 +53,28 @@ pub struct Flight {
 
 impl Flight {
     /// Starts recording for `threads`, given as their numbers and CPUs, to keep what was around the `worst` samples.
-    /// Also makes each of them its keeper.
+    /// Also makes each of them its snapshots.
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble`] if the kernel does not show its events, or not to this user; if a thread is not pinned; or if
+    /// Returns [`FlightError`] if the kernel does not show its events, or not to this user; if a thread is not pinned; or if
     /// the copies would take too much memory. Nothing is recorded then, and measuring can go on without.
     pub fn open(
         threads: impl ExactSizeIterator<Item = (u32, Option<u32>)>,
         worst: u32,
-    ) -> Result<(Self, Vec<Keeper>), Trouble> {
+    ) -> Result<(Self, Vec<Snapshots>), FlightError> {
         let worst = worst as usize;
-        let bytes = threads.len() * worst * keeper::MOST_COPIED;
+        let bytes = threads.len() * worst * snapshots::MOST_COPIED;
         if bytes > MOST_BYTES {
-            return Err(Trouble::TooMuch { bytes });
+            return Err(FlightError::TooMuch { bytes });
         }
         tracepoint::check_namespace()?;
-        let tracefs = Tracefs::open().map_err(Trouble::Tracefs)?;
+        let tracefs = Tracefs::open().map_err(FlightError::Tracefs)?;
         let tracepoints = tracepoint::find(&tracefs)?;
         let mut rings: Vec<Arc<Ring>> = Vec::new();
-        let mut keepers = Vec::new();
+        let mut snapshots = Vec::new();
         for (thread, cpu) in threads {
-            let cpu = cpu.ok_or(Trouble::Unpinned)?;
+            let cpu = cpu.ok_or(FlightError::Unpinned)?;
             let ring = match rings.iter().find(|ring| ring.cpu() == cpu) {
                 Some(ring) => Arc::clone(ring),
                 None => {
@@ -83,31 +83,31 @@ impl Flight {
                     ring
                 }
             };
-            keepers.push(Keeper::new(thread, ring, worst));
+            snapshots.push(Snapshots::new(thread, ring, worst));
         }
         let flight = Self {
             worst,
             tracepoints,
             rings,
         };
-        Ok((flight, keepers))
+        Ok((flight, snapshots))
     }
 
-    /// Finds out what the keepers hold, each given with its thread's id in the kernel: the worst samples of all
+    /// Finds out what the snapshots hold, each given with its thread's id in the kernel: the worst samples of all
     /// threads. Ends recording.
-    pub fn finish(self, keepers: &[(u32, Keeper)]) -> Trace {
+    pub fn finish(self, snapshots: &[(u32, Snapshots)]) -> Trace {
         for ring in &self.rings {
             ring.stop();
         }
-        let mut kept: Vec<_> = keepers
+        let mut kept: Vec<_> = snapshots
             .iter()
-            .flat_map(|(tid, keeper)| keeper.kept().map(move |kept| (*tid, keeper, kept)))
+            .flat_map(|(tid, snapshots)| snapshots.kept().map(move |kept| (*tid, snapshots, kept)))
             .collect();
         kept.sort_by_key(|(_, _, (kept, _))| (Reverse(kept.value_ns), kept.index));
         kept.truncate(self.worst);
         Trace::new(
             kept.into_iter()
-                .map(|(tid, keeper, kept)| keeper.decode(tid, kept, &self.tracepoints)),
+                .map(|(tid, snapshots, kept)| snapshots.decode(tid, kept, &self.tracepoints)),
         )
     }
 }

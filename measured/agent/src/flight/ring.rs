@@ -17,8 +17,8 @@ use perf_event_open_sys::bindings::{
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::error::FlightError;
 use super::tracepoint::Tracepoint;
-use super::trouble::Trouble;
 
 /// The size of a buffer, a power of two; with its first page it is what every user may have by default
 /// (kernel.perf_event_mlock_kb).
@@ -101,8 +101,8 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble`] with the kernel's reason if it refuses.
-    pub fn open(cpu: u32, tracepoints: &[Tracepoint]) -> Result<Self, Trouble> {
+    /// Returns [`FlightError`] with the kernel's reason if it refuses.
+    pub fn open(cpu: u32, tracepoints: &[Tracepoint]) -> Result<Self, FlightError> {
         let mut events: Vec<Event> = Vec::new();
         let mut mapped = None;
         let all = tracepoints
@@ -123,19 +123,19 @@ impl Ring {
                 }
                 Ok(event)
             });
-            events.push(opened.map_err(|source| Trouble::Refused {
+            events.push(opened.map_err(|source| FlightError::Refused {
                 name: tracepoint.name.clone(),
                 cpu,
                 source,
             })?);
             if mapped.is_none() {
                 let file = &events[0].file;
-                mapped = Some(map(file).map_err(|source| Trouble::Buffer { cpu, source })?);
+                mapped = Some(map(file).map_err(|source| FlightError::Buffer { cpu, source })?);
             }
         }
         let Some((map, map_bytes)) = mapped else {
             let source = io::Error::other("no events");
-            return Err(Trouble::Buffer { cpu, source });
+            return Err(FlightError::Buffer { cpu, source });
         };
         // SAFETY: the mapping begins with this structure, which the kernel has filled in.
         let (offset, size) = unsafe {
@@ -153,7 +153,7 @@ impl Ring {
         };
         ring.touch();
         for event in &ring.events {
-            event.enable().map_err(|source| Trouble::Refused {
+            event.enable().map_err(|source| FlightError::Refused {
                 name: tracepoints[event.place].name.clone(),
                 cpu,
                 source,

@@ -66,43 +66,43 @@ impl Told {
 }
 
 /// Returns the last CPU that this process may use, pins the calling thread to it, and records there.
-fn prepared(worst: u32) -> Option<(Flight, Keeper)> {
+fn prepared(worst: u32) -> Option<(Flight, Snapshots)> {
     let allowed = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu))?;
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).unwrap();
     match Flight::open([(7, Some(cpu as u32))].into_iter(), worst) {
-        Ok((flight, mut keepers)) => Some((flight, keepers.pop()?)),
-        Err(trouble) => {
-            tare_testkit::skip("trace events", &trouble.to_string());
+        Ok((flight, mut snapshots)) => Some((flight, snapshots.pop()?)),
+        Err(error) => {
+            tare_testkit::skip("trace events", &error.to_string());
             None
         }
     }
 }
 
 /// Takes some samples of the calling thread, and returns what was recorded.
-fn measure(flight: Flight, mut keeper: Keeper, samples: u64) -> Told {
+fn measure(flight: Flight, mut snapshots: Snapshots, samples: u64) -> Told {
     let origin = now_ns() + INTERVAL_NS;
     let mut index = 0;
     for _ in 0..samples {
         let due = origin + index * INTERVAL_NS;
         sleep_until(due);
         let value = now_ns() - due;
-        if keeper.is_candidate(value) {
-            keeper.keep(index, due, value);
+        if snapshots.is_candidate(value) {
+            snapshots.keep(index, due, value);
         }
         index = (now_ns() - origin) / INTERVAL_NS + 1;
     }
-    Told::new(&flight.finish(&[(TID, keeper)]))
+    Told::new(&flight.finish(&[(TID, snapshots)]))
 }
 
 #[test]
 fn the_way_of_a_wake_up_is_told() {
-    let Some((flight, keeper)) = prepared(20) else {
+    let Some((flight, snapshots)) = prepared(20) else {
         return;
     };
-    let told = measure(flight, keeper, 300);
+    let told = measure(flight, snapshots, 300);
     assert_eq!(told.worst.len(), 20);
     assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
     for events in &told.events {
@@ -147,24 +147,24 @@ fn usual_way(
 
 #[test]
 fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
-    let Some((flight, mut keeper)) = prepared(2) else {
+    let Some((flight, mut snapshots)) = prepared(2) else {
         return;
     };
     for (index, value) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
-        if keeper.is_candidate(value) {
-            keeper.keep(index, now_ns() - value, value);
+        if snapshots.is_candidate(value) {
+            snapshots.keep(index, now_ns() - value, value);
         }
     }
-    assert!(!keeper.is_candidate(9));
-    assert!(keeper.is_candidate(10));
-    let told = Told::new(&flight.finish(&[(TID, keeper)]));
+    assert!(!snapshots.is_candidate(9));
+    assert!(snapshots.is_candidate(10));
+    let told = Told::new(&flight.finish(&[(TID, snapshots)]));
     let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
     assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
 }
 
 #[test]
 fn what_was_overwritten_is_not_taken_for_complete() {
-    let Some((flight, mut keeper)) = prepared(1) else {
+    let Some((flight, mut snapshots)) = prepared(1) else {
         return;
     };
     let due = now_ns();
@@ -173,8 +173,8 @@ fn what_was_overwritten_is_not_taken_for_complete() {
         thread::sleep(Duration::from_micros(1));
     }
     let value = now_ns() - due;
-    keeper.keep(0, due, value);
-    let told = Told::new(&flight.finish(&[(TID, keeper)]));
+    snapshots.keep(0, due, value);
+    let told = Told::new(&flight.finish(&[(TID, snapshots)]));
     assert!(!told.worst[0].3);
     let events = &told.events[0];
     assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());
@@ -188,5 +188,5 @@ fn threads_anywhere_and_too_many_of_them_are_refused() {
     assert!(anywhere.is_err());
     let many: Vec<_> = (0..1_000).map(|thread| (thread, Some(0))).collect();
     let many = Flight::open(many.into_iter(), 100);
-    assert!(matches!(many, Err(Trouble::TooMuch { .. })));
+    assert!(matches!(many, Err(FlightError::TooMuch { .. })));
 }

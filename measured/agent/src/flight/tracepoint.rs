@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::error::FlightError;
 use super::tracefs::Tracefs;
-use super::trouble::Trouble;
 
 /// The link of the first PID namespace, whose number the kernel has fixed (PROC_PID_INIT_INO).
 const FIRST_PIDS: &str = "pid:[4026531836]";
@@ -125,10 +125,10 @@ fn terminated(bytes: &[u8]) -> Option<String> {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::Namespace`] if not.
-pub fn check_namespace() -> Result<(), Trouble> {
+/// Returns [`FlightError::Namespace`] if not.
+pub fn check_namespace() -> Result<(), FlightError> {
     match fs::read_link("/proc/self/ns/pid") {
-        Ok(link) if link.as_os_str() != FIRST_PIDS => Err(Trouble::Namespace),
+        Ok(link) if link.as_os_str() != FIRST_PIDS => Err(FlightError::Namespace),
         _ => Ok(()),
     }
 }
@@ -137,8 +137,8 @@ pub fn check_namespace() -> Result<(), Trouble> {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble`] if one of those without which nothing can be told is missing.
-pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, Trouble> {
+/// Returns [`FlightError`] if one of those without which nothing can be told is missing.
+pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, FlightError> {
     let mut found = Vec::new();
     for (name, point) in [
         ("irq/irq_handler_entry", Point::InterruptEntry),
@@ -152,7 +152,7 @@ pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, Trouble> {
         found.push(describe(tracefs, name, point)?);
     }
     let vectors = tracefs.list("events/irq_vectors");
-    let vectors = vectors.map_err(|source| Trouble::NoEvent {
+    let vectors = vectors.map_err(|source| FlightError::NoEvent {
         name: "irq_vectors:local_timer_entry".to_owned(),
         source,
     })?;
@@ -176,14 +176,14 @@ pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, Trouble> {
     Ok(found)
 }
 
-fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, Trouble> {
+fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, FlightError> {
     let name = path.replace('/', ":");
     let format = tracefs.read(&format!("events/{path}/format"));
     let format = match format {
         Ok(format) => format,
-        Err(source) => return Err(Trouble::NoEvent { name, source }),
+        Err(source) => return Err(FlightError::NoEvent { name, source }),
     };
-    parse(&name, &format, point).ok_or(Trouble::Format { name })
+    parse(&name, &format, point).ok_or(FlightError::Format { name })
 }
 
 /// Reads the kernel's description of an event (Documentation/trace/events.rst, "Event formats").

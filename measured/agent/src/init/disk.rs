@@ -10,20 +10,20 @@ use rustix::mount::{MountFlags, mount};
 use tare_wire::guest::{SCRATCH, SCRATCH_SERIAL};
 
 use super::appears;
-use super::trouble::Trouble;
+use super::error::InitError;
 
 /// How long a disk may take to appear.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Mounts the scratch disk, if the laboratory has made a folder for it: a RAM disk if a size is given.
-pub fn mount_scratch(ram: Option<&str>) -> Result<(), Trouble> {
+pub fn mount_scratch(ram: Option<&str>) -> Result<(), InitError> {
     if !fs::exists(SCRATCH).unwrap_or(false) {
         return Ok(());
     }
     let Some(size) = ram else {
         return mount_by(SCRATCH_SERIAL, SCRATCH);
     };
-    let failed = |source| Trouble::Mount {
+    let failed = |source| InitError::Mount {
         place: SCRATCH,
         source,
     };
@@ -33,7 +33,7 @@ pub fn mount_scratch(ram: Option<&str>) -> Result<(), Trouble> {
 }
 
 /// Mounts the scratch disk in a system that has booted by itself, if there is one.
-pub fn mount_scratch_if_any() -> Result<(), Trouble> {
+pub fn mount_scratch_if_any() -> Result<(), InitError> {
     if device(SCRATCH_SERIAL).is_none() {
         return Ok(());
     }
@@ -43,12 +43,12 @@ pub fn mount_scratch_if_any() -> Result<(), Trouble> {
 }
 
 /// Mounts the disk with the serial number.
-pub fn mount_by(serial: &str, place: &'static str) -> Result<(), Trouble> {
+pub fn mount_by(serial: &str, place: &'static str) -> Result<(), InitError> {
     let mounted = match appears(LIMIT, || device(serial)) {
         Some(device) => mount(&*device, place, "ext4", MountFlags::empty(), None),
         None => Err(rustix::io::Errno::NODEV),
     };
-    mounted.map_err(|errno| Trouble::Mount {
+    mounted.map_err(|errno| InitError::Mount {
         place,
         source: io::Error::from(errno),
     })

@@ -6,12 +6,12 @@ use std::io;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 
-use super::trouble::Trouble;
+use super::error::InitError;
 
 /// Mounts those without which nothing can be found out.
-pub fn first() -> Result<(), Trouble> {
+pub fn first() -> Result<(), InitError> {
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
-        mount_on(kind, place).map_err(|source| Trouble::Mount { place, source })?;
+        mount_on(kind, place).map_err(|source| InitError::Mount { place, source })?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use tare_wire::guest::{SCRATCH, TREE};
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
 
-use super::trouble::Trouble;
+use super::error::InitError;
 use super::{OURSELVES, Out, children};
 
 /// How long a load may take until it disturbs: some fill the disk first, and an emulated guest
@@ -45,8 +45,8 @@ pub struct Load {
 
 impl Load {
     /// Starts a load beside the measured CPU and waits until it says that it is going, or ready to go if it has phases.
-    pub fn start(spec: &str, measured: Option<&str>, out: &mut Out) -> Result<Self, Trouble> {
-        let failed = |source| Trouble::NotStarted {
+    pub fn start(spec: &str, measured: Option<&str>, out: &mut Out) -> Result<Self, InitError> {
+        let failed = |source| InitError::NotStarted {
             what: "the load",
             source,
         };
@@ -103,7 +103,7 @@ impl Load {
     }
 
     /// Ends the load, and passes on what it did.
-    pub fn stop(mut self, out: &mut Out) -> Result<(), Trouble> {
+    pub fn stop(mut self, out: &mut Out) -> Result<(), InitError> {
         // The driver alone: it ends its tools in order.
         let _ = kill_process(self.group, Signal::TERM);
         let deadline = Instant::now() + STOP_LIMIT;
@@ -118,9 +118,9 @@ impl Load {
         Ok(())
     }
 
-    fn failed(&self, why: &str) -> Trouble {
+    fn failed(&self, why: &str) -> InitError {
         let _ = kill_process_group(self.group, Signal::KILL);
-        Trouble::Load(why.to_owned())
+        InitError::Load(why.to_owned())
     }
 }
 

@@ -19,17 +19,17 @@
 //! * [`order`]: what the kernel command line asks for;
 //! * [`load`]: a load beside the plan;
 //! * [`children`]: waiting for them;
-//! * [`trouble`]: what can go wrong.
+//! * `error`: what can go wrong.
 
 mod children;
 mod disk;
+mod error;
 mod file_systems;
 mod load;
 mod modules;
 mod order;
 mod port;
 mod root;
-mod trouble;
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
@@ -43,9 +43,9 @@ use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
 use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Says};
 
+use self::error::InitError;
 use self::load::Load;
 use self::order::Order;
-use self::trouble::Trouble;
 
 /// The variable that tells the measured process what it runs in.
 pub const ENVIRONMENT: &str = "TARE_ENVIRONMENT";
@@ -100,10 +100,10 @@ pub fn run_in_system() -> ! {
 }
 
 /// Says what came of it, and waits to be ended.
-fn end(said: Result<u8, Trouble>, out: &mut Out) -> ! {
+fn end(said: Result<u8, InitError>, out: &mut Out) -> ! {
     let line = match &said {
         Ok(status) => Says::Ended(*status).to_string(),
-        Err(trouble) => Says::Failed(&trouble.to_string()).to_string(),
+        Err(error) => Says::Failed(&error.to_string()).to_string(),
     };
     out.say(&line);
     thread::sleep(GRACE);
@@ -127,7 +127,7 @@ fn stay_awake(time: Duration) {
 }
 
 /// Makes everything ready and executes the plan. Returns the status of its process.
-fn guest(out: &mut Out) -> Result<u8, Trouble> {
+fn guest(out: &mut Out) -> Result<u8, InitError> {
     file_systems::first()?;
     modules::load()?;
     let order = Order::read()?;
@@ -141,7 +141,7 @@ fn guest(out: &mut Out) -> Result<u8, Trouble> {
 }
 
 /// Executes the plan, beside the load if there is one.
-fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> {
+fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError> {
     let mut load = match &order.load {
         Some(spec) => {
             // A load that needs it and does not find it says so.
@@ -152,7 +152,7 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, Trouble> 
     };
     let begin = match load.as_mut().map_or(Ok(None), Load::take_begin) {
         Ok(begin) => begin,
-        Err(source) => return Err(Trouble::Output(source)),
+        Err(source) => return Err(InitError::Output(source)),
     };
     let ended = execute(&order.plan, environment, begin, out);
     // Also after a failure: what the load did tells more.
@@ -168,7 +168,7 @@ fn execute(
     environment: &str,
     begin: Option<PipeWriter>,
     out: &Out,
-) -> Result<WaitStatus, Trouble> {
+) -> Result<WaitStatus, InitError> {
     let named = begin
         .as_ref()
         .map(|pipe| (BEGIN_FD, pipe.as_raw_fd().to_string()));
@@ -178,22 +178,22 @@ fn execute(
         .env(ENVIRONMENT, environment)
         .envs(named)
         .stdin(Stdio::null())
-        .stdout(out.to_child().map_err(Trouble::Output)?)
+        .stdout(out.to_child().map_err(InitError::Output)?)
         .spawn()
-        .map_err(|source| Trouble::NotStarted {
+        .map_err(|source| InitError::NotStarted {
             what: "the measured process",
             source,
         })?;
     // Else the load would not see it if that process ends without a word.
     drop(begin);
-    children::wait_for(children::pid(&child)).map_err(Trouble::Wait)
+    children::wait_for(children::pid(&child)).map_err(InitError::Wait)
 }
 
-fn status_of(ended: WaitStatus) -> Result<u8, Trouble> {
+fn status_of(ended: WaitStatus) -> Result<u8, InitError> {
     match (ended.exit_status(), ended.terminating_signal()) {
         (Some(status), _) => Ok(u8::try_from(status).unwrap_or(u8::MAX)),
-        (None, Some(libc::SIGKILL)) => Err(Trouble::Killed),
-        (None, signal) => Err(Trouble::Ended(signal.unwrap_or_default())),
+        (None, Some(libc::SIGKILL)) => Err(InitError::Killed),
+        (None, signal) => Err(InitError::Ended(signal.unwrap_or_default())),
     }
 }
 

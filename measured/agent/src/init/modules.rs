@@ -8,15 +8,15 @@ use rustix::io::Errno;
 use rustix::system::finit_module;
 use tare_wire::guest::MODULES;
 
-use super::trouble::Trouble;
+use super::error::InitError;
 
 /// Loads them.
-pub fn load() -> Result<(), Trouble> {
+pub fn load() -> Result<(), InitError> {
     // Without a list there is nothing to load.
     let list = fs::read_to_string(MODULES).unwrap_or_default();
     let folder = Path::new(MODULES).parent().unwrap_or(Path::new("/"));
     for name in list.lines() {
-        insert(&folder.join(name)).map_err(|source| Trouble::Module {
+        insert(&folder.join(name)).map_err(|source| InitError::Module {
             name: name.to_owned(),
             source,
         })?;

@@ -7,7 +7,7 @@ use std::fs;
 
 use tare_wire::guest::{LOAD, RAM_SCRATCH, ROOT, decoded};
 
-use super::trouble::Trouble;
+use super::error::InitError;
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub struct Order {
 
 impl Order {
     /// Reads it.
-    pub fn read() -> Result<Self, Trouble> {
-        let line = fs::read_to_string("/proc/cmdline").map_err(Trouble::Order)?;
-        Self::parse(&line).ok_or(Trouble::NoPlan)
+    pub fn read() -> Result<Self, InitError> {
+        let line = fs::read_to_string("/proc/cmdline").map_err(InitError::Order)?;
+        Self::parse(&line).ok_or(InitError::NoPlan)
     }
 
     /// Returns the CPU on which the plan measures, as it stands there.

@@ -11,7 +11,7 @@ use rustix::process::{chdir, chroot};
 use tare_wire::guest::ROOT_SERIAL;
 
 use super::disk;
-use super::trouble::Trouble;
+use super::error::InitError;
 
 /// Where the disk is mounted first.
 const PLACE: &str = "/root";
@@ -20,10 +20,10 @@ const PLACE: &str = "/root";
 const INIT: &str = "/sbin/init";
 
 /// Becomes the distribution's init. Returns only if that fails.
-pub fn go_on() -> Trouble {
+pub fn go_on() -> InitError {
     let _ = fs::create_dir(PLACE);
-    if let Err(trouble) = disk::mount_by(ROOT_SERIAL, PLACE) {
-        return trouble;
+    if let Err(error) = disk::mount_by(ROOT_SERIAL, PLACE) {
+        return error;
     }
     // It mounts its own, and the memory of the initramfs is its.
     for place in ["/proc", "/sys", "/dev"] {
@@ -36,12 +36,12 @@ pub fn go_on() -> Trouble {
         .and_then(|()| chroot("."))
         .and_then(|()| chdir("/"));
     if let Err(errno) = moved {
-        return Trouble::Mount {
+        return InitError::Mount {
             place: PLACE,
             source: io::Error::from(errno),
         };
     }
-    Trouble::NotStarted {
+    InitError::NotStarted {
         what: "the init of the root file system",
         source: Command::new(INIT).env_clear().exec(),
     }

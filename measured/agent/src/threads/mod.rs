@@ -17,10 +17,11 @@
 //! * [`placing`], [`scheduling`]: where they run, under which policy;
 //! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
 //! * [`facts`]: what a reader of the figures wants to know of the place;
-//! * [`trouble`]: what can keep a measurement from being made.
+//! * `error`: what can keep a measurement from being made.
 
 mod begin;
 pub mod clock;
+mod error;
 mod facts;
 mod group;
 mod placing;
@@ -30,7 +31,6 @@ mod shared;
 mod signals;
 mod thread;
 mod throttling;
-mod trouble;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -40,21 +40,21 @@ use std::sync::atomic::Ordering;
 use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
 use tare_services::platform::Platform;
-use tare_services::session::{self, Given, Wanted};
+use tare_services::session::{self, Resources, Wanted};
 use tare_services::wakeup::{Identity, Plan, Recorder, arena_bytes, buffer_bytes};
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::{Begins, Record};
 
 use self::clock::now_ns;
+pub use self::error::ThreadsError;
 use self::placing::Place;
 use self::shared::Shared;
 use self::signals::Signals;
 use self::thread::Thread;
 use self::throttling::Throttling;
-pub use self::trouble::Trouble;
 use self::watch::Watch;
-use crate::flight::{self, Flight, Keeper};
+use crate::flight::{self, Flight, Snapshots};
 use crate::init;
 
 /// How many times a sleep's cost must fit into the interval so that nothing is remarked.
@@ -65,7 +65,7 @@ const COMFORT: u64 = 2;
 /// # Errors
 ///
 /// Returns why there is no result, as [`session::run`] does.
-pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Trouble> {
+pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
     // Preparing pins this thread to the CPU that is calibrated, which is the first one that measures.
     let allowed_cpus = placing::allowed();
     let allowed = plan.check();
@@ -89,30 +89,30 @@ struct Ready {
     signals: Signals,
     shared: Arc<Shared>,
     /// What records the kernel's events, or why nothing does; None if it was not asked for.
-    flight: Option<Result<Flight, flight::Trouble>>,
+    flight: Option<Result<Flight, flight::FlightError>>,
     threads: Vec<Thread>,
 }
 
 impl Ready {
     /// Starts the threads.
-    fn prepare(plan: &Plan, allowed: &Cpus, given: Given) -> Result<Self, Trouble> {
+    fn prepare(plan: &Plan, allowed: &Cpus, given: Resources) -> Result<Self, ThreadsError> {
         let place = placing::of_main(plan, allowed)?;
         placing::pin(place.cpus)?;
-        let signals = Signals::take_over().map_err(|source| Trouble::System {
+        let signals = Signals::take_over().map_err(|source| ThreadsError::System {
             what: "descriptor for signals",
             source,
         })?;
-        let shared = Shared::new().map_err(|errno| Trouble::System {
+        let shared = Shared::new().map_err(|errno| ThreadsError::System {
             what: "descriptor for events",
             source: errno.into(),
         })?;
         let shared = Arc::new(shared);
-        let (flight, keepers) = match open_flight(plan) {
+        let (flight, snapshots) = match open_flight(plan) {
             None => (None, Vec::new()),
-            Some(Ok((flight, keepers))) => (Some(Ok(flight)), keepers),
-            Some(Err(trouble)) => (Some(Err(trouble)), Vec::new()),
+            Some(Ok((flight, snapshots))) => (Some(Ok(flight)), snapshots),
+            Some(Err(error)) => (Some(Err(error)), Vec::new()),
         };
-        let threads = start(plan, given.arena, keepers, &place, &shared);
+        let threads = start(plan, given.arena, snapshots, &place, &shared);
         if threads.is_err() {
             // Those that wait end; one that hangs is not waited for.
             shared.release(None);
@@ -128,14 +128,18 @@ impl Ready {
     }
 
     /// Lets the threads measure, and writes what they tell meanwhile and afterwards.
-    fn measure(self, plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
+    fn measure(
+        self,
+        plan: &Plan,
+        output: &mut Output<'_, impl Platform>,
+    ) -> Result<(), ThreadsError> {
         for notice in self.notices(plan) {
             output.notice(&output::text(&notice))?;
         }
         let origin_ns = now_ns() + LEAD_NS;
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
-        begin::tell(origin_ns).map_err(|source| Trouble::System {
+        begin::tell(origin_ns).map_err(|source| ThreadsError::System {
             what: "way to tell the load when to begin",
             source,
         })?;
@@ -168,9 +172,9 @@ impl Ready {
                 self.place.cpus
             ));
         }
-        if let Some(Err(trouble)) = &self.flight {
+        if let Some(Err(error)) = &self.flight {
             notices.push(format!(
-                "the kernel's events around the worst samples are not recorded: {trouble}"
+                "the kernel's events around the worst samples are not recorded: {error}"
             ));
         }
         if let Some(throttling) = Throttling::find()
@@ -200,11 +204,11 @@ fn report(
     flight: Option<Flight>,
     origin_ns: u64,
     output: &mut Output<'_, impl Platform>,
-) -> Result<(), Trouble> {
+) -> Result<(), ThreadsError> {
     let facts = facts::facts(&threads);
-    let lost = |thread: &Thread| thread.voice.lost.load(Ordering::Relaxed);
+    let lost = |thread: &Thread| thread.channel.lost.load(Ordering::Relaxed);
     let lost: u64 = threads.iter().map(lost).sum();
-    let mut keepers = Vec::new();
+    let mut of_threads = Vec::new();
     for thread in threads {
         let identity = Identity {
             tid: thread.tid,
@@ -212,12 +216,12 @@ fn report(
             policy: thread.scheduling.policy().name(),
             priority: thread.scheduling.priority(),
         };
-        let (recorder, keeper) = thread.join();
+        let (recorder, snapshots) = thread.join();
         recorder.report(identity, origin_ns, output)?;
-        keepers.extend(keeper.map(|keeper| (identity.tid, keeper)));
+        of_threads.extend(snapshots.map(|snapshots| (identity.tid, snapshots)));
     }
     if let Some(flight) = flight {
-        let trace = flight.finish(&keepers);
+        let trace = flight.finish(&of_threads);
         trace.records(|record| output.put(record))?;
         second_opinion(plan, output)?;
     }
@@ -232,7 +236,7 @@ fn report(
 }
 
 /// Lets the kernel's own tracer measure, too, where it can and nobody else has to do with it.
-fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
+fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), ThreadsError> {
     // After several phases the load is over.
     let Some(cpu) = plan
         .cpu_of(0)
@@ -256,7 +260,7 @@ fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result
 
 /// Begins to record the kernel's events on the CPUs of the threads, if the plan asks for it: not being able to is no
 /// reason not to measure.
-fn open_flight(plan: &Plan) -> Option<Result<(Flight, Vec<Keeper>), flight::Trouble>> {
+fn open_flight(plan: &Plan) -> Option<Result<(Flight, Vec<Snapshots>), flight::FlightError>> {
     let threads = (0..plan.threads).map(|thread| (thread, plan.cpu_of(thread)));
     (plan.trace > 0).then(|| Flight::open(threads, plan.trace))
 }
@@ -266,20 +270,20 @@ fn open_flight(plan: &Plan) -> Option<Result<(Flight, Vec<Keeper>), flight::Trou
 fn start(
     plan: &Plan,
     mut arena: Arena,
-    keepers: Vec<Keeper>,
+    snapshots: Vec<Snapshots>,
     place: &Place,
     shared: &Arc<Shared>,
-) -> Result<Vec<Thread>, Trouble> {
+) -> Result<Vec<Thread>, ThreadsError> {
     let mut threads = Vec::new();
-    let mut keepers = keepers.into_iter();
+    let mut snapshots = snapshots.into_iter();
     for number in 0..plan.threads {
         let memory = arena.take(arena_bytes(plan, number));
         let recorder = Recorder::new(plan, number, memory);
-        let thread = Thread::start(plan, number, (recorder, keepers.next()), shared)?;
+        let thread = Thread::start(plan, number, (recorder, snapshots.next()), shared)?;
         let interval_ns = plan.interval_of(number);
         let (sleep_ns, recording_ns) = (thread.sleep.least_ns, thread.recording_ns);
         if interval_ns <= sleep_ns + recording_ns {
-            return Err(Trouble::TooShort {
+            return Err(ThreadsError::TooShort {
                 interval_ns,
                 sleep_ns,
                 recording_ns,

@@ -13,7 +13,7 @@ use tare_services::wakeup::Plan;
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
-use super::trouble::Trouble;
+use super::error::ThreadsError;
 
 /// The share in percent that real-time threads may at least take of every CPU of the watching thread. Where there is
 /// no other CPU it has to do with little; what it does not come to while they measure, it does when they have ended.
@@ -33,9 +33,9 @@ pub struct Place {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::OnMeasuredCpus`] if the plan wants it only where real-time threads measure, although there
+/// Returns [`ThreadsError::OnMeasuredCpus`] if the plan wants it only where real-time threads measure, although there
 /// are other CPUs.
-pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, Trouble> {
+pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, ThreadsError> {
     let measured = measured(plan);
     let free = allowed.without(&measured);
     let is_real_time = plan.policy != Policy::Other;
@@ -43,7 +43,7 @@ pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, Trouble> {
     let cpus = match plan.main {
         Some(main) if within(&main) && free.count() > 0 => {
             let (main, free) = (Box::new(main), Box::new(free));
-            return Err(Trouble::OnMeasuredCpus { main, free });
+            return Err(ThreadsError::OnMeasuredCpus { main, free });
         }
         Some(main) => main,
         None if free.count() > 0 => free,
@@ -58,12 +58,12 @@ pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, Trouble> {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::Starved`] if they take more than three quarters of every one.
+/// Returns [`ThreadsError::Starved`] if they take more than three quarters of every one.
 pub fn leaves_room(
     plan: &Plan,
     place: &Place,
     taken_ns: impl Fn(u32) -> u64,
-) -> Result<(), Trouble> {
+) -> Result<(), ThreadsError> {
     if !place.shares {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub fn leaves_room(
     let percent = place.cpus.iter().map(percent_of).min().unwrap_or(0);
     let main = Box::new(place.cpus);
     if percent > MOST_PERCENT {
-        return Err(Trouble::Starved { main, percent });
+        return Err(ThreadsError::Starved { main, percent });
     }
     Ok(())
 }
@@ -93,9 +93,9 @@ fn measured(plan: &Plan) -> Cpus {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::System`] if the kernel does not tell.
-pub fn allowed() -> Result<Cpus, Trouble> {
-    current().map_err(|errno| Trouble::System {
+/// Returns [`ThreadsError::System`] if the kernel does not tell.
+pub fn allowed() -> Result<Cpus, ThreadsError> {
+    current().map_err(|errno| ThreadsError::System {
         what: "list of this process's CPUs",
         source: errno.into(),
     })
@@ -105,9 +105,9 @@ pub fn allowed() -> Result<Cpus, Trouble> {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::Pin`] if none of the CPUs can be used.
-pub fn pin(cpus: Cpus) -> Result<(), Trouble> {
-    sched_setaffinity(None, &mask(&cpus)).map_err(|errno: Errno| Trouble::Pin {
+/// Returns [`ThreadsError::Pin`] if none of the CPUs can be used.
+pub fn pin(cpus: Cpus) -> Result<(), ThreadsError> {
+    sched_setaffinity(None, &mask(&cpus)).map_err(|errno: Errno| ThreadsError::Pin {
         cpus: Box::new(cpus),
         errno,
     })
@@ -117,11 +117,11 @@ pub fn pin(cpus: Cpus) -> Result<(), Trouble> {
 ///
 /// # Errors
 ///
-/// Returns [`Trouble::System`] if the kernel refuses that.
-pub fn unpin() -> Result<(), Trouble> {
+/// Returns [`ThreadsError::System`] if the kernel refuses that.
+pub fn unpin() -> Result<(), ThreadsError> {
     let mut set = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
-    sched_setaffinity(None, &set).map_err(|errno| Trouble::System {
+    sched_setaffinity(None, &set).map_err(|errno| ThreadsError::System {
         what: "CPUs of a thread",
         source: errno.into(),
     })
@@ -184,9 +184,9 @@ mod tests {
             "cpu=0-1 threads=2 main=0-1",
             "cpu=1 main=1 policy=rr",
         ] {
-            let trouble = of_main(&plan(words), &cpus("0-2")).unwrap_err();
-            let Trouble::OnMeasuredCpus { free, .. } = trouble else {
-                panic!("{trouble}");
+            let error = of_main(&plan(words), &cpus("0-2")).unwrap_err();
+            let ThreadsError::OnMeasuredCpus { free, .. } = error else {
+                panic!("{error}");
             };
             assert!(free.contains(2));
         }
@@ -201,7 +201,7 @@ mod tests {
         assert!(taken(75_000).is_ok());
         assert!(matches!(
             taken(76_000),
-            Err(Trouble::Starved { percent: 76, .. })
+            Err(ThreadsError::Starved { percent: 76, .. })
         ));
         let free = Place {
             shares: false,

@@ -83,13 +83,13 @@ impl AsFd for Shared {
 
 /// What one thread tells of itself.
 #[derive(Debug, Default)]
-pub struct Voice {
+pub struct Channel {
     /// Values above the limit that came too fast to be told.
     pub lost: AtomicU64,
     ended: AtomicBool,
 }
 
-impl Voice {
+impl Channel {
     /// Says that the thread measures no more.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);

@@ -15,12 +15,12 @@ use tare_wire::record::Exceeded;
 use tare_wire::scheduling::Policy;
 
 use super::clock::{SleepCost, now_ns, sleep_until};
+use super::error::ThreadsError;
 use super::placing;
 use super::refusal::Refusal;
 use super::scheduling::Scheduling;
-use super::shared::{Shared, Voice};
-use super::trouble::Trouble;
-use crate::flight::Keeper;
+use super::shared::{Channel, Shared};
+use crate::flight::Snapshots;
 
 /// The size of a thread's stack. All of it is locked, where memory can be.
 const STACK_BYTES: usize = 128 << 10;
@@ -51,14 +51,14 @@ pub struct Thread {
     /// How far it is.
     pub progress: &'static Progress,
     /// What it tells of itself.
-    pub voice: Arc<Voice>,
+    pub channel: Arc<Channel>,
     /// The values above the limit, as they come.
     pub exceeded: Receiver<Exceeded>,
     handle: JoinHandle<Kept>,
 }
 
 /// What a thread has in the end: its samples, and the kernel's events around the worst if they were asked for.
-pub type Kept = (Recorder, Option<Keeper>);
+pub type Kept = (Recorder, Option<Snapshots>);
 
 /// What a thread has found out before it measures.
 struct Started {
@@ -77,28 +77,28 @@ impl Thread {
     pub fn start(
         plan: &Plan,
         number: u32,
-        (recorder, keeper): Kept,
+        (recorder, snapshots): Kept,
         shared: &Arc<Shared>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ThreadsError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let (plan, cpu) = (*plan, plan.cpu_of(number));
         let progress = recorder.progress();
-        let voice = Arc::new(Voice::default());
+        let channel = Arc::new(Channel::default());
         let (exceeding, exceeded) = mpsc::sync_channel(MOST_EXCEEDED);
         let measuring = Measuring {
             number,
             plan,
             recorder,
-            keeper,
+            snapshots,
             shared: Arc::clone(shared),
-            voice: Arc::clone(&voice),
+            channel: Arc::clone(&channel),
             exceeding,
         };
         let handle = Builder::new()
             .name(format!("tare-measure/{number}"))
             .stack_size(STACK_BYTES)
             .spawn(move || measuring.run(&sender))
-            .map_err(|source| Trouble::System {
+            .map_err(|source| ThreadsError::System {
                 what: "thread (its stack is locked in memory: see `ulimit -l` and `ulimit -u`)",
                 source,
             })?;
@@ -106,12 +106,12 @@ impl Thread {
         let started = receiver
             .recv_timeout(START_LIMIT)
             .map_err(|error| match error {
-                RecvTimeoutError::Timeout => Trouble::NotStarted {
+                RecvTimeoutError::Timeout => ThreadsError::NotStarted {
                     thread: number,
                     cpu,
                     seconds,
                 },
-                RecvTimeoutError::Disconnected => Trouble::System {
+                RecvTimeoutError::Disconnected => ThreadsError::System {
                     what: "word of a thread",
                     source: io::ErrorKind::BrokenPipe.into(),
                 },
@@ -124,7 +124,7 @@ impl Thread {
             sleep: started.sleep,
             recording_ns: started.recording_ns,
             progress,
-            voice,
+            channel,
             exceeded,
             handle,
         })
@@ -142,14 +142,14 @@ struct Measuring {
     number: u32,
     plan: Plan,
     recorder: Recorder,
-    keeper: Option<Keeper>,
+    snapshots: Option<Snapshots>,
     shared: Arc<Shared>,
-    voice: Arc<Voice>,
+    channel: Arc<Channel>,
     exceeding: SyncSender<Exceeded>,
 }
 
 impl Measuring {
-    fn run(mut self, starter: &SyncSender<Result<Started, Trouble>>) -> Kept {
+    fn run(mut self, starter: &SyncSender<Result<Started, ThreadsError>>) -> Kept {
         let started = self.prepare();
         let is_ready = started.is_ok();
         // Nobody listens if it took too long.
@@ -160,13 +160,13 @@ impl Measuring {
         {
             self.measure(origin_ns);
         }
-        self.voice.end();
+        self.channel.end();
         self.shared.tell();
-        (self.recorder, self.keeper)
+        (self.recorder, self.snapshots)
     }
 
     /// Makes everything ready that could otherwise disturb the first samples.
-    fn prepare(&mut self) -> Result<Started, Trouble> {
+    fn prepare(&mut self) -> Result<Started, ThreadsError> {
         let cpu = self.plan.cpu_of(self.number);
         if let Some(cpu) = cpu {
             placing::pin(Cpus::one(cpu))?;
@@ -181,7 +181,8 @@ impl Measuring {
         let before = (self.plan.policy == Policy::Deadline).then(SleepCost::measure);
         let costs = before.map_or(0, |cost| cost.median_ns);
         let asked = Scheduling::of(&self.plan, self.number, costs);
-        let refused = |errno| Trouble::Scheduling(Box::new(Refusal::explain(errno, asked, cpu)));
+        let refused =
+            |errno| ThreadsError::Scheduling(Box::new(Refusal::explain(errno, asked, cpu)));
         asked.apply().map_err(refused)?;
         let scheduling = Scheduling::read().map_err(refused)?;
         let sleep = before.unwrap_or_else(SleepCost::measure);
@@ -213,10 +214,10 @@ impl Measuring {
             self.recorder.record(due.index, value_ns);
             self.recorder
                 .missed(pace.woke(now_ns.saturating_sub(origin_ns)));
-            if let Some(keeper) = &mut self.keeper
-                && keeper.is_candidate(value_ns)
+            if let Some(snapshots) = &mut self.snapshots
+                && snapshots.is_candidate(value_ns)
             {
-                keeper.keep(due.index, due_ns, value_ns);
+                snapshots.keep(due.index, due_ns, value_ns);
             }
             if value_ns > limit_ns {
                 self.exceeded(due.index, value_ns);
@@ -233,7 +234,7 @@ impl Measuring {
         // Neither waits nor takes memory.
         let told = self.exceeding.try_send(Exceeded { set, index, value });
         if told.is_err() {
-            self.voice.lost.fetch_add(1, Ordering::Relaxed);
+            self.channel.lost.fetch_add(1, Ordering::Relaxed);
         }
         self.shared.tell();
     }

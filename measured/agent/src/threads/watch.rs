@@ -9,10 +9,10 @@ use tare_services::wakeup::Plan;
 use tare_wire::record::{Live, Record};
 
 use super::clock::now_ns;
+use super::error::ThreadsError;
 use super::shared::Shared;
 use super::signals::{Signals, nudge};
 use super::thread::Thread;
-use super::trouble::Trouble;
 
 /// How long a thread may stand still after its end was due before it counts as stuck; twice in a row, since
 /// this process may have been stopped itself.
@@ -66,8 +66,11 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble::Stuck`] if a thread does not run any more, [`Trouble::Stop`] if nobody reads.
-    pub fn until_all_end(mut self, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
+    /// Returns [`ThreadsError::Stuck`] if a thread does not run any more, [`ThreadsError::Stop`] if nobody reads.
+    pub fn until_all_end(
+        mut self,
+        output: &mut Output<'_, impl Platform>,
+    ) -> Result<(), ThreadsError> {
         loop {
             self.wait();
             self.shared.clear_news();
@@ -75,7 +78,7 @@ impl<'a> Watch<'a> {
                 self.shared.stop();
             }
             // What they said before they ended is told.
-            let have_ended = self.threads.iter().all(|thread| thread.voice.has_ended());
+            let have_ended = self.threads.iter().all(|thread| thread.channel.has_ended());
             let told = self.tell(output);
             if told.is_err() {
                 self.shared.stop();
@@ -91,7 +94,7 @@ impl<'a> Watch<'a> {
                 self.nudge();
             }
             if let Some(thread) = self.patience.ends_with(self.threads) {
-                return Err(Trouble::Stuck {
+                return Err(ThreadsError::Stuck {
                     thread: thread.number,
                     cpu: thread.cpu,
                     seconds: 2 * self.patience.length_ns / 1_000_000_000,
@@ -123,7 +126,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Writes what there is to tell.
-    fn tell(&mut self, output: &mut Output<'_, impl Platform>) -> Result<(), Trouble> {
+    fn tell(&mut self, output: &mut Output<'_, impl Platform>) -> Result<(), ThreadsError> {
         let mut has_told = false;
         for thread in self.threads {
             while let Ok(exceeded) = thread.exceeded.try_recv() {
@@ -157,7 +160,7 @@ impl<'a> Watch<'a> {
         for thread in self
             .threads
             .iter()
-            .filter(|thread| !thread.voice.has_ended())
+            .filter(|thread| !thread.channel.has_ended())
         {
             nudge(thread.tid);
         }
@@ -185,7 +188,8 @@ impl Patience {
         let taken: Vec<u64> = threads.iter().map(|t| t.progress.snapshot().n).collect();
         let stands_still = self.taken.as_ref().and_then(|before| {
             let mut still = threads.iter().zip(before.iter().zip(&taken));
-            let (thread, _) = still.find(|(t, (then, now))| then == now && !t.voice.has_ended())?;
+            let (thread, _) =
+                still.find(|(t, (then, now))| then == now && !t.channel.has_ended())?;
             Some(thread)
         });
         self.idle = stands_still.map_or(0, |_| self.idle + 1);

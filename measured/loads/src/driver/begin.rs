@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::clock::now_ns;
 use super::signals::Signals;
-use crate::error::Trouble;
+use crate::error::DriverError;
 
 const WORD: &str = "origin";
 
@@ -51,8 +51,8 @@ impl Begin {
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble`] if somebody asks for the end before, or closes standard input.
-    pub(super) fn origin_ns(self, signals: &mut Signals) -> Result<u64, Trouble> {
+    /// Returns [`DriverError`] if somebody asks for the end before, or closes standard input.
+    pub(super) fn origin_ns(self, signals: &mut Signals) -> Result<u64, DriverError> {
         match self {
             Self::Now => Ok(now_ns()),
             Self::At(ns) => Ok(ns),
@@ -61,8 +61,9 @@ impl Begin {
     }
 }
 
-fn listen(signals: &mut Signals) -> Result<u64, Trouble> {
-    let failed = |source: io::Error| Trouble::system("read when its first phase begins", source);
+fn listen(signals: &mut Signals) -> Result<u64, DriverError> {
+    let failed =
+        |source: io::Error| DriverError::system("read when its first phase begins", source);
     let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let mut stdin = File::from(stdin);
     let mut said = Vec::new();
@@ -96,7 +97,7 @@ fn listen(signals: &mut Signals) -> Result<u64, Trouble> {
             return Err(misread(&said));
         }
     }
-    Err(Trouble(
+    Err(DriverError(
         "the load was not told when its first phase begins: the measurement did not get that far"
             .to_owned(),
     ))
@@ -107,10 +108,10 @@ fn origin_of(line: &[u8]) -> Option<u64> {
     (word == WORD).then(|| ns.parse().ok())?
 }
 
-fn misread(said: &[u8]) -> Trouble {
+fn misread(said: &[u8]) -> DriverError {
     let said = String::from_utf8_lossy(&said[..said.len().min(LONGEST)]);
     let said = said.escape_debug();
-    Trouble(format!(
+    DriverError(format!(
         "the load wants a line '{WORD} NS' and was told '{said}'"
     ))
 }

@@ -18,7 +18,7 @@ use rustix::thread::sched_setaffinity;
 
 use super::signals;
 use crate::cpus;
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::task::{Output, Task};
 
 /// How much is kept of what a tool writes to standard error, from its end.
@@ -45,9 +45,9 @@ impl Running {
         task: &mut Task,
         folder: &Path,
         limit: Option<u64>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, DriverError> {
         let failed =
-            |source: io::Error| Trouble::system(format!("execute {}", task.program), source);
+            |source: io::Error| DriverError::system(format!("execute {}", task.program), source);
         let mut command = Command::new(&task.program);
         command
             .args(&task.args)

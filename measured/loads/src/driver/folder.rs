@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{statfs, statvfs};
 
-use crate::error::Trouble;
+use crate::error::DriverError;
 
 /// A folder that is removed at the end, with all that is in it.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Makes a new folder below `dir`.
-    pub(super) fn make(dir: &Path) -> Result<Self, Trouble> {
-        let failed = |error: io::Error| Trouble::at("use the scratch folder", dir, error);
+    pub(super) fn make(dir: &Path) -> Result<Self, DriverError> {
+        let failed = |error: io::Error| DriverError::at("use the scratch folder", dir, error);
         // Tools are given paths, and work in the folder itself.
         let dir = fs::canonicalize(dir).map_err(failed)?;
         let path = dir.join(format!("load-{}", std::process::id()));
@@ -38,9 +38,9 @@ impl Folder {
     }
 
     /// Removes the folder.
-    pub(super) fn remove(mut self) -> Result<(), Trouble> {
+    pub(super) fn remove(mut self) -> Result<(), DriverError> {
         self.is_there = false;
-        fs::remove_dir_all(&self.path).map_err(|error| Trouble::at("remove", &self.path, error))
+        fs::remove_dir_all(&self.path).map_err(|error| DriverError::at("remove", &self.path, error))
     }
 }
 
@@ -66,9 +66,9 @@ pub(super) fn ram_disk(path: &Path) -> Option<&'static str> {
 }
 
 /// Returns how much this user can still write there, in bytes.
-pub(super) fn free(path: &Path) -> Result<u64, Trouble> {
+pub(super) fn free(path: &Path) -> Result<u64, DriverError> {
     let found =
-        statvfs(path).map_err(|errno| Trouble::at("find out what is free in", path, errno))?;
+        statvfs(path).map_err(|errno| DriverError::at("find out what is free in", path, errno))?;
     // A ramfs has no size and says 0 of 0: it takes until memory is full.
     if found.f_blocks == 0 {
         return Ok(u64::MAX);

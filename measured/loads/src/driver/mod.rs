@@ -4,7 +4,7 @@
 //! so that the disturbance is the tools' and not the driver's.
 //!
 //! * [`prepare`]: what is done before anything disturbs;
-//! * [`shift`]: one load while its tools run; [`crew`]: its tools; [`child`]: one execution of one;
+//! * [`shift`]: one load while its tools run; `tool_set`: its tools; [`child`]: one execution of one;
 //! * [`phases`]: the loads of a schedule one after the other; [`begin`]: when the first one begins;
 //! * [`left`]: how long tools may take to end, and who is left running;
 //! * [`folder`], [`signals`], [`clock`], [`options`], [`report`]: what these need.
@@ -20,7 +20,6 @@
 mod begin;
 mod child;
 mod clock;
-mod crew;
 mod folder;
 mod left;
 mod options;
@@ -29,13 +28,14 @@ mod prepare;
 mod report;
 mod shift;
 mod signals;
+mod tool_set;
 
 use std::path::Path;
 use std::time::Instant;
 
 use tare_wire::record::{Failure, Hello, Notice, Record};
 
-use crate::error::Trouble;
+use crate::error::DriverError;
 use left::{Leftovers, Patience};
 use options::Options;
 use prepare::Prepared;
@@ -73,8 +73,8 @@ pub fn run(words: &[String]) -> u8 {
             reporter.end();
             0
         }
-        Err(trouble) => {
-            let text = trouble.to_string();
+        Err(error) => {
+            let text = error.to_string();
             eprintln!("tare-agent: load: {text}");
             reporter.put(&Record::Failure(Failure { text: &text }));
             1
@@ -82,7 +82,7 @@ pub fn run(words: &[String]) -> u8 {
     }
 }
 
-fn drive(options: &Options, reporter: &mut Reporter) -> Result<(), Trouble> {
+fn drive(options: &Options, reporter: &mut Reporter) -> Result<(), DriverError> {
     let mut signals = Signals::take()?;
     let (folder, prepared, notices) = prepare::prepare(options)?;
     for text in &notices {
@@ -123,7 +123,7 @@ fn endless(
     signals: &mut Signals,
     left: &mut Leftovers,
     reporter: &mut Reporter,
-) -> Result<(), Trouble> {
+) -> Result<(), DriverError> {
     let mut shift = Shift::start(load.tasks, signals, folder, load.limit)?;
     if let Some(text) = shift.settle()? {
         reporter.put(&Record::Notice(Notice { text: &text }));

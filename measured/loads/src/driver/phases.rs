@@ -19,7 +19,7 @@ use super::prepare::Prepared;
 use super::report::Reporter;
 use super::shift::{Done, Shift};
 use super::signals::Signals;
-use crate::error::Trouble;
+use crate::error::DriverError;
 
 /// What came of a phase.
 struct Past {
@@ -38,7 +38,7 @@ pub(super) fn run(
     signals: &mut Signals,
     left: &mut Leftovers,
     reporter: &mut Reporter,
-) -> Result<(), Trouble> {
+) -> Result<(), DriverError> {
     reporter.put(&Record::Going);
     if reporter.is_unheard() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(super) fn run(
 }
 
 /// Sleeps until a moment, or until somebody asks for the end.
-fn idle(signals: &mut Signals, until: Option<Instant>) -> Result<(), Trouble> {
+fn idle(signals: &mut Signals, until: Option<Instant>) -> Result<(), DriverError> {
     let nobody = Vec::new();
     Shift::start(nobody, signals, Path::new("."), None)?.go_on(until)
 }

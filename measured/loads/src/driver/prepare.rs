@@ -8,7 +8,7 @@ use tare_wire::cpus::Cpus;
 use super::folder::{self, Folder};
 use super::options::Options;
 use crate::cpus;
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::kinds::{Setup, Walk};
 use crate::loopback;
 use crate::processes;
@@ -32,7 +32,9 @@ pub(super) struct Prepared {
 }
 
 /// Prepares all loads. Returns their folder, them, and what the reader of their figures should know.
-pub(super) fn prepare(options: &Options) -> Result<(Folder, Vec<Prepared>, Vec<String>), Trouble> {
+pub(super) fn prepare(
+    options: &Options,
+) -> Result<(Folder, Vec<Prepared>, Vec<String>), DriverError> {
     let schedule = &options.schedule;
     check(schedule)?;
     let loads = with_cpus(options)?;
@@ -79,10 +81,10 @@ pub(super) fn prepare(options: &Options) -> Result<(Folder, Vec<Prepared>, Vec<S
 }
 
 /// Checks what can be checked before anything is made.
-fn check(schedule: &Schedule) -> Result<(), Trouble> {
+fn check(schedule: &Schedule) -> Result<(), DriverError> {
     let missing = |tool: &Tool| tool.find().is_none();
     if let Some(tool) = schedule.tools().into_iter().find(missing) {
-        return Err(Trouble(format!(
+        return Err(DriverError(format!(
             "the load needs {}, which is in no folder of PATH; Debian's package {} has it",
             tool.program, tool.package
         )));
@@ -90,13 +92,13 @@ fn check(schedule: &Schedule) -> Result<(), Trouble> {
     if let Some((load, why)) = schedule.needs_root()
         && !rustix::process::geteuid().is_root()
     {
-        return Err(Trouble(format!("the load '{load}' takes root: {why}")));
+        return Err(DriverError(format!("the load '{load}' takes root: {why}")));
     }
     let mut kinds = parts(schedule.loads()).map(|part| part.kind);
     if let Some(kind) = kinds.find(|kind| kind.loopback)
         && !loopback::is_up()
     {
-        return Err(Trouble(format!(
+        return Err(DriverError(format!(
             "the load '{}' speaks to 127.0.0.1, and the loopback device is down: `ip link set lo up`",
             kind.name
         )));
@@ -109,7 +111,7 @@ fn parts<'a>(loads: impl IntoIterator<Item = &'a Load>) -> impl Iterator<Item = 
 }
 
 /// Chooses the CPUs of each load.
-fn with_cpus(options: &Options) -> Result<Vec<(&Load, Cpus)>, Trouble> {
+fn with_cpus(options: &Options) -> Result<Vec<(&Load, Cpus)>, DriverError> {
     let allowed = cpus::allowed()?;
     let chosen = |load| {
         let wanted = options.cpus.as_ref().unwrap_or(Load::cpus(load));
@@ -136,28 +138,32 @@ fn look_around(setup: &mut Setup) {
 
 /// Makes the tree if one is needed, and sees that all loads have room: a file stays when its phase is over, and serves the
 /// next one of the same load. Returns how much those may write that take what there is.
-fn furnish(options: &Options, loads: &[(&Load, Cpus)], setup: &mut Setup) -> Result<u64, Trouble> {
+fn furnish(
+    options: &Options,
+    loads: &[(&Load, Cpus)],
+    setup: &mut Setup,
+) -> Result<u64, DriverError> {
     let dir = setup.dir.clone();
     let free = (folder::free(&dir)? as f64 * SHARE_OF_FREE) as u64;
     let mut room = options.limit.min(free);
     let mut take = |need: u64| {
         let left = room.checked_sub(need);
-        room = left.ok_or_else(|| Trouble::no_room(&dir, room, need))?;
+        room = left.ok_or_else(|| DriverError::no_room(&dir, room, need))?;
         Ok(())
     };
     let mut kinds = parts(loads.iter().map(|(load, _)| *load)).map(|part| part.kind);
     if kinds.any(|kind| (kind.needs_tree)(&setup.walk)) {
         setup.tree = Some(match &options.tree {
             Some(path) => {
-                let size =
-                    tree::count(path).map_err(|error| Trouble::at("read the tree", path, error))?;
+                let size = tree::count(path)
+                    .map_err(|error| DriverError::at("read the tree", path, error))?;
                 (path.clone(), size)
             }
             None => {
                 take(tree::size(tree::SEED).disk_bytes())?;
                 let path = dir.join("tree");
                 let made = std::fs::create_dir(&path).and_then(|()| tree::make(&path, tree::SEED));
-                let size = made.map_err(|error| Trouble::at("make the tree", &path, error))?;
+                let size = made.map_err(|error| DriverError::at("make the tree", &path, error))?;
                 (path, size)
             }
         });

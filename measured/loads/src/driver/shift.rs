@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use tare_wire::record::{Achieved, Record};
 
 use super::clock::now_ns;
-use super::crew::Crew;
 use super::folder;
 use super::left::{Leftovers, Patience};
 use super::report::Reporter;
 use super::signals::Signals;
-use crate::error::Trouble;
+use super::tool_set::ToolSet;
+use crate::error::DriverError;
 use crate::task::Task;
 
 /// How the time is named that the load's processes spent on CPUs.
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A load while its tools run.
 pub(super) struct Shift<'a> {
-    crew: Crew,
+    tools: ToolSet,
     signals: &'a mut Signals,
     folder: &'a Path,
     /// How much may be written, if a tool may write what it wants.
@@ -69,12 +69,12 @@ impl<'a> Shift<'a> {
         signals: &'a mut Signals,
         folder: &'a Path,
         limit: Option<u64>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, DriverError> {
         let started_ns = now_ns();
-        let mut crew = Crew::new(tasks, folder, limit);
-        crew.start(signals)?;
+        let mut tools = ToolSet::new(tasks, folder, limit);
+        tools.start(signals)?;
         Ok(Self {
-            crew,
+            tools,
             signals,
             folder,
             limit,
@@ -84,8 +84,8 @@ impl<'a> Shift<'a> {
     }
 
     /// Waits until all tools were seen to work, or somebody asks for the end. Says who was not, if it takes too long.
-    pub(super) fn settle(&mut self) -> Result<Option<String>, Trouble> {
-        if self.crew.is_empty() {
+    pub(super) fn settle(&mut self) -> Result<Option<String>, DriverError> {
+        if self.tools.is_empty() {
             return Ok(None);
         }
         let started = Instant::now();
@@ -97,7 +97,7 @@ impl<'a> Shift<'a> {
                 continue;
             }
             ask = now + ASK;
-            let idlers = self.crew.idlers();
+            let idlers = self.tools.idlers();
             if idlers.is_empty() {
                 break;
             }
@@ -111,7 +111,7 @@ impl<'a> Shift<'a> {
     }
 
     /// Keeps the tools going until a moment, or until somebody asks for the end.
-    pub(super) fn go_on(&mut self, end: Option<Instant>) -> Result<(), Trouble> {
+    pub(super) fn go_on(&mut self, end: Option<Instant>) -> Result<(), DriverError> {
         while !self.signals.stop_asked() && end.is_none_or(|end| Instant::now() < end) {
             self.turn(end)?;
         }
@@ -124,10 +124,10 @@ impl<'a> Shift<'a> {
         patience: Patience,
         left: &mut Leftovers,
         phase: u32,
-    ) -> Result<Done, Trouble> {
+    ) -> Result<Done, DriverError> {
         let stopping_ns = now_ns();
-        let stopped = self.crew.stop(self.signals, patience, left, phase);
-        let rest = self.crew.end_rest(patience.killed, left, phase);
+        let stopped = self.tools.stop(self.signals, patience, left, phase);
+        let rest = self.tools.end_rest(patience.killed, left, phase);
         let stopped = stopped?;
         rest?;
         Ok(Done {
@@ -135,16 +135,16 @@ impl<'a> Shift<'a> {
             stopping_ns,
             stopped_ns: now_ns(),
             last_tool: stopped.last_tool,
-            totals: self.crew.totals(),
-            cpu_ns: self.crew.cpu_ns(),
+            totals: self.tools.totals(),
+            cpu_ns: self.tools.cpu_ns(),
             notices: stopped.notices,
         })
     }
 
     /// Waits until something happens, but not beyond a moment, and takes care of it.
-    fn turn(&mut self, until: Option<Instant>) -> Result<(), Trouble> {
+    fn turn(&mut self, until: Option<Instant>) -> Result<(), DriverError> {
         let look = self.limit.map(|_| self.look);
-        self.crew
+        self.tools
             .wait(self.signals, until.into_iter().chain(look).min())?;
         let Some(limit) = self.limit else {
             return Ok(());
@@ -153,7 +153,7 @@ impl<'a> Shift<'a> {
             self.look = Instant::now() + LOOK;
             let found = folder::used(self.folder);
             if found > limit {
-                return Err(Trouble(format!(
+                return Err(DriverError(format!(
                     "the load has put {} MiB into its scratch folder {}, which may hold {} MiB: \
                      let it write less",
                     found >> 20,

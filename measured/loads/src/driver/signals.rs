@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 
 use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
 
-use crate::error::Trouble;
+use crate::error::DriverError;
 
 /// Asks for the end.
 const STOPPING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -26,8 +26,8 @@ pub(super) struct Signals {
 impl Signals {
     /// Takes over the signals that ask for the end and the one that tells of a child's. The death of the parent
     /// becomes one that asks for the end; orphaned descendants become children.
-    pub(super) fn take() -> Result<Self, Trouble> {
-        let failed = |source: io::Error| Trouble::system("receive signals", source);
+    pub(super) fn take() -> Result<Self, DriverError> {
+        let failed = |source: io::Error| DriverError::system("receive signals", source);
         let set = set(&[&STOPPING[..], &[libc::SIGCHLD]].concat());
         // SAFETY: a live set; no old one is asked for.
         if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } != 0

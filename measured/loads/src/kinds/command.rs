@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::{Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::task::{Ended, Meter, Task};
 
 pub(crate) const COMMAND: Kind = Kind {
@@ -18,9 +18,9 @@ pub(crate) const COMMAND: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, DriverError> {
     let Some((program, args)) = words.split_first() else {
-        return Err(Trouble("the load 'command' has no words".to_owned()));
+        return Err(DriverError("the load 'command' has no words".to_owned()));
     };
     let task = Task {
         stop: Signal::TERM,

@@ -3,7 +3,7 @@
 use rustix::process::Pid;
 
 use super::{DD_TOOL, Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Meter, Task};
 
@@ -27,10 +27,14 @@ pub(super) const DD: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError> {
     let blocks = (setup.room / WRITERS / BLOCK).min(BLOCKS);
     if blocks == 0 {
-        return Err(Trouble::no_room(&setup.dir, setup.room, WRITERS * BLOCK));
+        return Err(DriverError::no_room(
+            &setup.dir,
+            setup.room,
+            WRITERS * BLOCK,
+        ));
     }
     if blocks < BLOCKS {
         setup.notices.push(format!(

@@ -4,7 +4,7 @@ use rustix::process::Pid;
 use tare_wire::cpus::Cpus;
 
 use super::{Kind, PLAIN, Setup, Walk};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::task::{Ended, Ends, Meter, Output, Task};
 use crate::tools::Tool;
 
@@ -21,7 +21,7 @@ pub(super) const DU: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError> {
     let (root, files) = match setup.walk {
         Walk::Root => ("/".into(), None),
         Walk::Tree => {

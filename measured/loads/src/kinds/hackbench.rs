@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::{Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Meter, Task};
 use crate::tools::Tool;
@@ -36,7 +36,7 @@ pub(super) const HACKBENCH: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError> {
     let groups = GROUPS.to_string();
     let task = |_| Task {
         kill_after: Some(LIFE),

@@ -18,7 +18,7 @@ use tare_wire::cpus::Cpus;
 
 pub(crate) use command::COMMAND;
 
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::task::Task;
 use crate::tools::Tool;
 use crate::tree;
@@ -49,7 +49,7 @@ pub struct Kind {
     /// What it will write at most, apart from the tree, in bytes; None if it takes what there is.
     pub(crate) writes: fn(&Setup) -> Option<u64>,
     /// Makes its tasks.
-    pub(crate) tasks: fn(&mut Setup, &[String]) -> Result<Vec<Task>, Trouble>,
+    pub(crate) tasks: fn(&mut Setup, &[String]) -> Result<Vec<Task>, DriverError>,
 }
 
 /// What every kind has that has nothing special.
@@ -116,8 +116,8 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// Returns the tree.
-    fn tree(&self) -> Result<&(PathBuf, tree::Size), Trouble> {
-        let missing = || Trouble("the load's tree of files was not made".to_owned());
+    fn tree(&self) -> Result<&(PathBuf, tree::Size), DriverError> {
+        let missing = || DriverError("the load's tree of files was not made".to_owned());
         self.tree.as_ref().ok_or_else(missing)
     }
 }

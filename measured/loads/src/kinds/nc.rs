@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 
 use super::dd::copied;
 use super::{DD_TOOL, Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Meter, Output, Task, Uncounted};
 use crate::tools::Tool;
@@ -23,10 +23,10 @@ pub(super) const NC: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError> {
     let mut tasks = Vec::new();
     for _ in setup.cpus.iter() {
-        let failed = |source| Trouble::system("prepare a pair of nc", source);
+        let failed = |source| DriverError::system("prepare a pair of nc", source);
         let port = free_port().map_err(failed)?;
         let (reader, writer) = io::pipe().map_err(failed)?;
         let nc = || Task {

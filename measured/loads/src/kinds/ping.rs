@@ -1,7 +1,7 @@
 //! `ping`: a flood over the loopback device for each CPU, as in the study's PING phase.
 
 use super::{Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::task::{Ended, Meter, Output, Task};
 use crate::tools::Tool;
 
@@ -24,7 +24,7 @@ pub(super) const PING: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError> {
     let task = |_: u32| Task {
         output: Output::Meter,
         ..Task::endless("ping", setup.cpus, PingMeter::default())

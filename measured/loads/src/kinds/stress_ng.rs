@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::task::{Ended, Meter, Task};
 use crate::tools::Tool;
 
@@ -24,7 +24,7 @@ pub(super) const STRESS_NG: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, DriverError> {
     let figures = setup.dir.join("stress-ng.yaml");
     let ours = [
         "--metrics-brief".into(),

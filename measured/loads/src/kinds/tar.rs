@@ -4,7 +4,7 @@ use rustix::process::Pid;
 use tare_wire::cpus::Cpus;
 
 use super::{Kind, PLAIN, Setup};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Meter, Task};
 use crate::tools::Tool;
@@ -34,7 +34,7 @@ pub(super) const TAR: Kind = Kind {
     ..PLAIN
 };
 
-fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, Trouble> {
+fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError> {
     let (path, size) = setup.tree()?;
     let task = |cpu: u32| {
         let archive = setup.dir.join(format!("tar-{cpu}.tgz"));

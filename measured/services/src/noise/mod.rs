@@ -19,7 +19,7 @@ pub use self::batch::arena_bytes as buffer_bytes;
 
 pub use self::plan::{OwnWords, Plan, Threshold, Timing, USAGE, Workload};
 use crate::platform::Platform;
-use crate::session::{self, Given, Stop, Wanted};
+use crate::session::{self, Resources, Stop, Wanted};
 
 /// Runs the plan and writes the records of everything that happened.
 ///
@@ -34,7 +34,7 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
         bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
         allowed,
     };
-    session::run(wanted, platform, Ok, |output, mut given: Given| {
+    session::run(wanted, platform, Ok, |output, mut given: Resources| {
         let step = given.costs.step_cycles;
         let threshold = threshold::threshold_cycles(plan, given.hz, step)?;
         Ok(batch::run(plan, output, &mut given.arena, threshold)?)

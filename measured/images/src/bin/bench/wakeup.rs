@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
-use tare_services::session::{self, Given, Stop, Wanted};
+use tare_services::session::{self, Resources, Stop, Wanted};
 use tare_services::table::Place;
 use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
 use tare_unikernel::alarm::Alarm;
@@ -150,7 +150,7 @@ fn measure(
     plan: &Plan,
     tick_hz: Option<u32>,
     output: &mut Output<'_, Machine>,
-    mut given: Given,
+    mut given: Resources,
 ) -> Result<(), Stop> {
     let zero = cpu::tsc();
     let Some((tsc_hz, to_tsc, to_ns)) = scales(given.hz) else {

@@ -15,7 +15,7 @@ pub const MOST_COPIED: usize = 64 << 10;
 const BEFORE_NS: u64 = 50_000;
 
 /// Keeps what the kernel did around the worst samples of one thread.
-pub struct Keeper {
+pub struct Snapshots {
     thread: u32,
     ring: Arc<Ring>,
     places: Vec<Kept>,
@@ -40,7 +40,7 @@ pub struct Kept {
     pub copied: Copied,
 }
 
-impl Keeper {
+impl Snapshots {
     /// Makes room for the `worst` samples of a thread; the room is touched.
     pub(super) fn new(thread: u32, ring: Arc<Ring>, worst: usize) -> Self {
         Self {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, wait};
 use super::child::Running;
 use super::left::{Leftovers, Patience, kill_children};
 use super::signals::{self, Signals};
-use crate::error::Trouble;
+use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Ends, Task};
 
@@ -25,7 +25,7 @@ const SAID_LINES: usize = 4;
 
 /// The set of tools that are kept going.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(super) struct ToolSet {
     members: Vec<Member>,
     folder: PathBuf,
     /// How long a file may become.
@@ -46,8 +46,8 @@ struct Member {
     due: Option<Instant>,
 }
 
-impl Crew {
-    /// Prepares a crew that works in a folder; nothing runs yet.
+impl ToolSet {
+    /// Prepares a tools that works in a folder; nothing runs yet.
     pub(super) fn new(tasks: Vec<Task>, folder: &Path, file_limit: Option<u64>) -> Self {
         let member = |task| Member {
             task,
@@ -70,7 +70,7 @@ impl Crew {
     }
 
     /// Starts every tool.
-    pub(super) fn start(&mut self, signals: &mut Signals) -> Result<(), Trouble> {
+    pub(super) fn start(&mut self, signals: &mut Signals) -> Result<(), DriverError> {
         for index in 0..self.members.len() {
             let member = &mut self.members[index];
             member.start(&self.folder, self.file_limit)?;
@@ -80,7 +80,7 @@ impl Crew {
             let deadline = Instant::now() + LISTEN_LIMIT;
             while !listens(port) {
                 if Instant::now() > deadline {
-                    return Err(self.members[index].trouble("does not listen"));
+                    return Err(self.members[index].error("does not listen"));
                 }
                 // If it has ended instead, this says so.
                 self.wait(signals, Some(Instant::now() + Duration::from_millis(5)))?;
@@ -105,7 +105,7 @@ impl Crew {
         &mut self,
         signals: &mut Signals,
         until: Option<Instant>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let deaths = self.members.iter().filter_map(Member::death);
         let starts = self.members.iter().filter_map(|member| member.due);
         let moment = deaths.chain(starts).chain(until).min();
@@ -118,10 +118,10 @@ impl Crew {
             end.how.by_driver |= signals.stop_asked() && signal.is_some_and(signals::asks_for_end);
             let member = &mut self.members[end.member];
             if let Some(why) = member.why_wrong(&end.how) {
-                return Err(member.trouble(&why));
+                return Err(member.error(&why));
             }
             let noted = member.task.meter.ended(&end.how);
-            noted.map_err(|why| member.trouble(&why))?;
+            noted.map_err(|why| member.error(&why))?;
             // A whole run has done what it was to do.
             member.works = true;
             member.due = Some(end.begun + member.task.again_after);
@@ -146,7 +146,7 @@ impl Crew {
         patience: Patience,
         left: &mut Leftovers,
         phase: u32,
-    ) -> Result<Stopped, Trouble> {
+    ) -> Result<Stopped, DriverError> {
         for member in &mut self.members {
             member.begin_end(member.task.stop);
         }
@@ -201,7 +201,7 @@ impl Crew {
         limit: Duration,
         left: &mut Leftovers,
         phase: u32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         self.ended = true;
         let deadline = Instant::now() + limit;
         loop {
@@ -222,7 +222,7 @@ impl Crew {
                     Ok(None) if children.is_empty() => return Ok(()),
                     Ok(None) => break,
                     Err(Errno::CHILD) => return Ok(()),
-                    Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
+                    Err(errno) => return Err(DriverError::system("wait for its tools", errno)),
                 }
             }
             if Instant::now() > deadline {
@@ -249,14 +249,14 @@ impl Crew {
         all
     }
 
-    /// Returns the CPU time of all that has ended since the crew was made, in ns; None if there is no tool.
+    /// Returns the CPU time of all that has ended since the tools was made, in ns; None if there is no tool.
     pub(super) fn cpu_ns(&self) -> Option<u64> {
         let used = children_cpu_ns().saturating_sub(self.cpu_before_ns);
         (!self.is_empty()).then_some(used)
     }
 
     /// Sleeps until a signal comes, a tool speaks, or a moment is there, and takes note of what came.
-    fn sleep(&mut self, signals: &mut Signals, until: Option<Instant>) -> Result<(), Trouble> {
+    fn sleep(&mut self, signals: &mut Signals, until: Option<Instant>) -> Result<(), DriverError> {
         let running = self
             .members
             .iter()
@@ -268,7 +268,7 @@ impl Crew {
         let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
         match poll(&mut fds, pause.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
+            Err(errno) => return Err(DriverError::system("wait for its tools", errno)),
         }
         drop(fds);
         signals.note();
@@ -277,13 +277,13 @@ impl Crew {
     }
 
     /// Reaps what has ended, and returns the tools among it.
-    fn reap(&mut self) -> Result<Vec<End>, Trouble> {
+    fn reap(&mut self) -> Result<Vec<End>, DriverError> {
         let mut ends = Vec::new();
         loop {
             let (pid, status) = match wait(WaitOptions::NOHANG) {
                 Ok(Some(ended)) => ended,
                 Ok(None) | Err(Errno::CHILD) => return Ok(ends),
-                Err(errno) => return Err(Trouble::system("wait for its tools", errno)),
+                Err(errno) => return Err(DriverError::system("wait for its tools", errno)),
             };
             let status = ExitStatus::from_raw(status.as_raw());
             // Others are orphans.
@@ -311,7 +311,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for ToolSet {
     fn drop(&mut self) {
         // After an orderly end somebody else cares for what was left. What can't be killed now can't be killed at all.
         if !self.ended && !self.members.is_empty() {
@@ -321,7 +321,7 @@ impl Drop for Crew {
 }
 
 impl Member {
-    fn start(&mut self, folder: &Path, file_limit: Option<u64>) -> Result<(), Trouble> {
+    fn start(&mut self, folder: &Path, file_limit: Option<u64>) -> Result<(), DriverError> {
         self.due = None;
         self.running = Some(Running::start(&mut self.task, folder, file_limit)?);
         Ok(())
@@ -370,8 +370,8 @@ impl Member {
         (!tolerated).then(|| describe(end.status, &end.said))
     }
 
-    fn trouble(&self, how: &str) -> Trouble {
-        Trouble(format!("the load's {} {how}", self.task.program))
+    fn error(&self, how: &str) -> DriverError {
+        DriverError(format!("the load's {} {how}", self.task.program))
     }
 }
 

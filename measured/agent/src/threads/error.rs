@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 
 /// Says why there is no result.
 #[derive(Debug, Error)]
-pub enum Trouble {
+pub enum ThreadsError {
     /// A reason that every measurement can have.
     #[error(transparent)]
     Stop(#[from] Stop),
@@ -108,7 +108,7 @@ pub enum Trouble {
     },
 }
 
-impl From<WriteError> for Trouble {
+impl From<WriteError> for ThreadsError {
     fn from(error: WriteError) -> Self {
         Self::Stop(error.into())
     }
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn every_text_fits_into_a_record_and_names_its_figures() {
         let cpus = || Box::new(Cpus::parse("0-1").unwrap());
-        for (trouble, words) in [
+        for (error, words) in [
             (
-                Trouble::TooShort {
+                ThreadsError::TooShort {
                     interval_ns: 2_000,
                     sleep_ns: 4_230,
                     recording_ns: 40,
@@ -163,21 +163,21 @@ mod tests {
                  recording 0.0 µs more. Choose an interval of 9 µs",
             ),
             (
-                Trouble::OnMeasuredCpus {
+                ThreadsError::OnMeasuredCpus {
                     main: cpus(),
                     free: Box::new(Cpus::one(2)),
                 },
                 "CPU 0-1, where real-time threads measure",
             ),
             (
-                Trouble::Starved {
+                ThreadsError::Starved {
                     main: cpus(),
                     percent: 70,
                 },
                 "at least 70 %",
             ),
             (
-                Trouble::Stuck {
+                ThreadsError::Stuck {
                     thread: 1,
                     cpu: Some(3),
                     seconds: 10,
@@ -185,14 +185,14 @@ mod tests {
                 "CPU 3 is taken",
             ),
             (
-                Trouble::Pin {
+                ThreadsError::Pin {
                     cpus: cpus(),
                     errno: Errno::INVAL,
                 },
                 "CPU 0-1 is offline or outside",
             ),
         ] {
-            let text = trouble.to_string();
+            let text = error.to_string();
             assert!(text.contains(words), "{text}");
             assert!(text.len() < 1_000, "{text}");
         }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Says why the plan was not executed to its end.
 #[derive(Debug, Error)]
-pub enum Trouble {
+pub enum InitError {
     /// A file system that is needed can't be mounted.
     #[error("{place} can't be mounted in the guest: {source}; has its kernel the file system?")]
     Mount {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Says why nothing is recorded.
 #[derive(Debug, Error)]
-pub enum Trouble {
+pub enum FlightError {
     /// The list of events can't be seen.
     #[error(
         "the kernel's events can't be seen ({0}); run as root, on a kernel with CONFIG_TRACING"

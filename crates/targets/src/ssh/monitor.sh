@@ -6,7 +6,7 @@
 : "${base:?}" "${name:?}"
 
 say() {
-    echo "tare-keeper: $*"
+    echo "tare-monitor: $*"
 }
 
 # Ends what runs in our folder, and removes it.
@@ -28,9 +28,9 @@ here() {
     cat /etc/machine-id 2>/dev/null
 }
 
-# Removes what a keeper left that was killed or whose machine lost its power. A folder is left over
+# Removes what a monitor left that was killed or whose machine lost its power. A folder is left over
 # if it belongs to this user, was made here, no process works in it, and it is not so young that its
-# keeper might just be about to go there.
+# monitor might just be about to go there.
 sweep() {
     find "$base" -maxdepth 1 -type d -user "$(id -u)" -name 'tare-ssh-*' -mmin +1 2>/dev/null |
         while read -r old; do
