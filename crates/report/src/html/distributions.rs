@@ -118,13 +118,17 @@ impl<'a> Series<'a> {
     }
 }
 
-/// How far the axes of all panels reach.
+/// What all panels have in common: how far their axes reach.
 struct Extent {
     low: f64,
     high: f64,
-    /// One value of the largest distribution, as a share or rate.
+    /// One value of the largest distribution, and all of it, as shares or rates.
     least: f64,
     most: f64,
+    /// The number of values of the largest distribution.
+    largest: f64,
+    /// Whether some are drawn twice: then broken lines mean that, and not a series.
+    has_second: bool,
 }
 
 impl Distributions<'_> {
@@ -139,7 +143,7 @@ impl Distributions<'_> {
         table: Option<Table>,
     ) -> Option<Markup> {
         let extent = self.extent()?;
-        let kind = if self.has_second() { "" } else { " dashed" };
+        let kind = if extent.has_second { "" } else { " dashed" };
         let table = table.unwrap_or_else(|| self.longer(&extent));
         self.figure((title, read), kind, Some(table), |panel, plot| {
             let across = Scale::fitting(extent.low, extent.high, plot.across());
@@ -173,21 +177,18 @@ impl Distributions<'_> {
         const MILLION: f64 = 1e6;
         let extent = self.extent()?;
         let edges = self.edges(&extent);
-        let all = self.panels.iter().flat_map(|panel| &panel.series);
-        let tails = all.flat_map(|series| series.tails());
-        let highest = tails.flat_map(|(_, tail)| shares(tail, &edges));
-        let highest = highest.fold(0.0, |most: f64, (.., share)| most.max(share)) * MILLION;
-        let largest = self.largest() as f64;
-        let is_filled = !self.has_second() && self.names.len() <= FILLED;
-        let kind = match (is_filled, self.has_second()) {
-            (true, _) => "area",
-            (false, true) => "line thin",
-            (false, false) => "line thin dashed",
+        let bars = self.tails().flat_map(|(_, tail)| shares(tail, &edges));
+        let highest = bars.fold(0.0, |most: f64, (.., share)| most.max(share)) * MILLION;
+        let kind = match (extent.has_second, self.names.len()) {
+            (true, _) => "line thin",
+            (false, ..=FILLED) => "area",
+            (false, _) => "line thin dashed",
         };
         let legend = kind.trim_start_matches("area");
         self.figure((title, read), legend, table, |panel, plot| {
             let across = Scale::fitting(extent.low, extent.high, plot.across());
-            let scale = Scale::log((MILLION / largest * 0.6, highest * 1.6), plot.upwards());
+            let least = MILLION / extent.largest;
+            let scale = Scale::log((least * 0.6, highest * 1.6), plot.upwards());
             let bottom = plot.upwards().0;
             for series in panel {
                 for (second, tail) in series.tails() {
@@ -221,60 +222,54 @@ impl Distributions<'_> {
                 Unit::Cycles(None) => format!("> {} cycles", N.tick(*bound)),
                 _ => format!("> {}", N.ns_tick(bound / ns)),
             }));
-        for (panel, series) in (self.panels.iter())
-            .flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
-        {
-            let both = |of: &dyn Fn(&dyn Tail) -> u64| {
-                let tails = [Some(series.tail), series.second].into_iter().flatten();
-                let each = tails.map(|tail| match series.seconds {
-                    Some(seconds) => N.rate(of(tail) as f64 / seconds),
-                    None => N.count(of(tail)),
-                });
-                each.collect::<Vec<_>>().join("\n")
-            };
-            let name = &self.names[series.place];
-            let mut row = vec![match panel.name.as_str() {
-                "" => name.clone(),
-                panel => format!("{panel} · {name}"),
-            }];
-            row.push(both(&|tail| tail.total()));
-            row.extend(
-                bounds
-                    .iter()
-                    .map(|bound| both(&|tail| tail.above(*bound as u64))),
-            );
-            table.rows.push(row);
+        for panel in &self.panels {
+            for series in &panel.series {
+                let both = |of: &dyn Fn(&dyn Tail) -> u64| {
+                    let tails = [Some(series.tail), series.second].into_iter().flatten();
+                    let each = tails.map(|tail| match series.seconds {
+                        Some(seconds) => N.rate(of(tail) as f64 / seconds),
+                        None => N.count(of(tail)),
+                    });
+                    each.collect::<Vec<_>>().join("\n")
+                };
+                let name = [panel.name.as_str(), &self.names[series.place]].join(" · ");
+                let mut row = vec![name.trim_start_matches(" · ").to_owned()];
+                row.push(both(&|tail| tail.total()));
+                let above = |bound: &f64| both(&|tail| tail.above(*bound as u64));
+                row.extend(bounds.iter().map(above));
+                table.rows.push(row);
+            }
         }
         table
     }
 
-    fn has_second(&self) -> bool {
-        let mut series = self.panels.iter().flat_map(|panel| &panel.series);
-        series.any(|series| series.second.is_some())
-    }
-
-    /// Returns the number of values of the largest distribution.
-    fn largest(&self) -> u64 {
+    /// Returns everything that is drawn.
+    fn tails(&self) -> impl Iterator<Item = (&Series<'_>, &dyn Tail)> {
         let all = self.panels.iter().flat_map(|panel| &panel.series);
-        let tails = all.flat_map(|series| series.tails());
-        tails.map(|(_, tail)| tail.total()).max().unwrap_or(1)
+        all.flat_map(|series| series.tails().map(move |(_, tail)| (series, tail)))
     }
 
     fn extent(&self) -> Option<Extent> {
-        let all = || self.panels.iter().flat_map(|panel| &panel.series);
-        let ends = || all().filter_map(|series| series.tail.ends());
-        let wholes = || {
-            let tails = all().flat_map(|series| series.tails().map(move |tail| (series, tail.1)));
-            tails.map(|(series, tail)| (series.whole(tail), tail.total()))
+        let mut extent = Extent {
+            low: f64::INFINITY,
+            high: 2.0,
+            least: f64::INFINITY,
+            most: 0.0,
+            largest: 0.0,
+            has_second: false,
         };
-        let least = wholes().map(|(whole, _)| 1.0 / whole);
-        let most = wholes().map(|(whole, total)| total as f64 / whole);
-        Some(Extent {
-            low: ends().map(|(low, _)| low).min()?.max(1) as f64,
-            high: ends().map(|(_, high)| high).max()?.max(2) as f64,
-            least: least.min_by(f64::total_cmp)?,
-            most: most.max_by(f64::total_cmp)?,
-        })
+        for (series, tail) in self.tails() {
+            let (whole, total) = (series.whole(tail), tail.total() as f64);
+            extent.least = extent.least.min(1.0 / whole);
+            extent.most = extent.most.max(total / whole);
+            extent.largest = extent.largest.max(total);
+            extent.has_second |= series.second.is_some();
+            if let Some((low, high)) = series.tail.ends() {
+                extent.low = extent.low.min(low.max(1) as f64);
+                extent.high = extent.high.max(high as f64);
+            }
+        }
+        (extent.low <= extent.high).then_some(extent)
     }
 
     /// Draws the share of values above each value.
@@ -287,32 +282,26 @@ impl Distributions<'_> {
         let pixels = across.at(high) - across.at(low);
         let points = ((pixels * POINTS) as usize / self.coarse.max(1)).max(20);
         let share = |value: u64| tail.above(value) as f64 / whole;
-        let shortest = shortest.max(1) as f64;
-        let mut before = tail.total() as f64 / whole;
-        let mut level = None;
-        path.move_to(across.at(shortest), upward.at(before));
+        let (shortest, longest) = (shortest.max(1), longest as f64);
+        let all = tail.total() as f64 / whole;
+        let mut before = (across.at(shortest as f64), upward.at(all));
+        path.move_to(before.0, before.1);
         for point in 0..=points {
             let value = across.value(point as f64 / points as f64);
-            if value < shortest || value >= longest as f64 {
+            if value < shortest as f64 || value >= longest {
                 continue;
             }
-            let now = share(value as u64);
+            let at = (across.at(value), upward.at(share(value as u64)));
             // A level stretch needs its ends only.
-            if now == before {
-                level = Some(value);
-                continue;
+            if at.1 != before.1 {
+                path.line_to(before.0, before.1);
+                path.line_to(at.0, at.1);
             }
-            if let Some(end) = level.take() {
-                path.line_to(across.at(end), upward.at(before));
-            }
-            before = now;
-            path.line_to(across.at(value), upward.at(now));
+            before = at;
         }
-        if let Some(end) = level {
-            path.line_to(across.at(end), upward.at(before));
-        }
-        let last = share(longest.saturating_sub(1));
-        path.line_to(across.at(longest as f64), upward.at(last));
+        path.line_to(before.0, before.1);
+        let last = share((longest as u64).saturating_sub(1));
+        path.line_to(across.at(longest), upward.at(last));
         path
     }
 

@@ -323,7 +323,7 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
         "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line counts \
          the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with what it \
          waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not say that \
-         longer ones don't happen. Behind it: of wake-ups above, of all activations below.",
+         longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations.",
         "longer than that",
         None,
     );
