@@ -80,6 +80,7 @@ fn the_page_is_well_formed() {
         assert!(page.contains(&format!(">{heading}</h2>")), "{heading}");
     }
     assert!(page.contains("What was not measured, and why"));
+    assert!(page.contains("in all\n") && page.contains("cycles, mean</td>"));
     assert!(page.contains("docker &amp; &lt;podman&gt;"));
     assert!(page.contains("unikernel,irq=off (emulated)"));
     // Figures that do not exist must not slip into pictures or tables.
