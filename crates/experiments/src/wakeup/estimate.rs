@@ -2,9 +2,9 @@
 
 use tare_lab::estimate::{LOAD_SECONDS, OVERHEAD_SECONDS, limit_seconds, limit_seconds_under_load};
 
-/// Is the time that a guest takes to boot, between that of KVM and that of an emulator.
+/// The time that a guest takes to boot, between that of KVM and that of an emulator.
 const BOOT_SECONDS: f64 = 4.0;
-/// Is how much longer than its own seconds a guest takes that counts instructions: it runs at 500 million a
+/// How much longer than its own seconds a guest takes that counts instructions: it runs at 500 million a
 /// second of its clock, an emulator that counts at a tenth of that and less while it is busy. The seven phases of
 /// landolfi-2018 of half a second each took 67 s of a CPU.
 const COUNTED_FACTOR: f64 = 15.0;

@@ -25,26 +25,26 @@ use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::units::{exact, exact_word};
 
-/// Is the name of the experiment.
+/// The name of the experiment.
 pub const NAME: &str = services::NAME;
-/// Is the interval unless said otherwise: the study's.
+/// The interval unless said otherwise: the study's.
 const DEFAULT_INTERVAL_NS: u64 = 100_000;
-/// Is how long a run measures unless said otherwise: long enough for a p99.9 at that interval.
+/// How long a run measures unless said otherwise: long enough for a p99.9 at that interval.
 const DEFAULT_DURATION_NS: u64 = 2_000_000_000;
-/// Is how long a run waits for a latency above a limit unless said otherwise.
+/// How long a run waits for a latency above a limit unless said otherwise.
 const WAITING_NS: u64 = 60_000_000_000;
-/// Is how often the current result is told to somebody who watches.
+/// How often the current result is told to somebody who watches.
 const LIVE_NS: u64 = 500_000_000;
-/// Is the priority unless said otherwise: above the kernel's threads for interrupts, which have 50, and below
+/// The priority unless said otherwise: above the kernel's threads for interrupts, which have 50, and below
 /// those that keep the system alive, which have 99.
 const DEFAULT_PRIORITY: u32 = 95;
-/// Is how much longer the interval of each further thread is unless said otherwise, where threads share a CPU: that of
+/// How much longer the interval of each further thread is unless said otherwise, where threads share a CPU: that of
 /// cyclictest. On CPUs of their own all have the same.
 const DEFAULT_DISTANCE_NS: u64 = 500_000;
-/// Is how many of the worst wake-ups are traced unless said otherwise, if any are.
+/// How many of the worst wake-ups are traced unless said otherwise, if any are.
 const DEFAULT_TRACE: u32 = 10;
 
-/// Is the experiment, as studies name it.
+/// The experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup;
 
@@ -215,7 +215,7 @@ fn combinations(values: &Values, place: &Place) -> Result<Vec<CellPlan>, Experim
     Ok(cells)
 }
 
-/// Is what a cell is measured under.
+/// What a cell is measured under.
 struct Under {
     /// As the plan writes it.
     text: String,

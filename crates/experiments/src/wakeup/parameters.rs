@@ -9,7 +9,7 @@ use super::contradiction;
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
 
-/// Is the parameter that makes the loads phases of one measurement, each so long.
+/// The parameter that makes the loads phases of one measurement, each so long.
 pub(super) const PHASE: &str = "phase";
 
 /// Why a study does not say on which CPUs it is measured.

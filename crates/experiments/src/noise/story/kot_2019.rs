@@ -126,10 +126,8 @@ fn on<'a>(run: &'a Run, systems: &[&str]) -> Vec<Case<'a>> {
     cases.sort_by_key(|case| {
         let heads = case.records().filter_map(|record| record.sets.first());
         let repetitions: u64 = heads.map(|head| head.n).sum();
-        Reverse((
-            case.plan.labels.get("timing") == Some("published"),
-            repetitions,
-        ))
+        let is_published = case.plan.labels.get("timing") == Some("published");
+        Reverse((is_published, repetitions))
     });
     cases
 }
