@@ -461,50 +461,34 @@ impl Part {
     /// Writes its row: what it is, on the target, below it, the difference, and its interval.
     fn cells(&self) -> [String; 5] {
         const N: Numbers = Numbers::TYPESET;
-        let class = self.labels.get("class").map(|class| match class {
-            "A" => "class A, 150 to 400 cycles",
-            "B" => "class B, 400 to 2,000 cycles",
-            "C" => "class C, 2,000 to 6,000 cycles",
-            _ => "class D, above 6,000 cycles",
-        });
-        let above = self
-            .labels
-            .get("above")
-            .map(|above| above.replace("cycles", " cycles"));
-        let name = match (self.measure, class) {
-            ("lost", _) => "time lost".to_owned(),
-            ("gaps", _) => "gaps per second".to_owned(),
-            ("delays", Some(class)) => format!("{class}, of a million"),
-            (_, Some(class)) => format!("{class}, per second"),
-            _ => format!("time in delays above {}", above.unwrap_or_default()),
+        let label = self.labels.iter().next().map_or("", |(_, value)| value);
+        let name = match self.measure {
+            "lost" => "time lost".to_owned(),
+            "gaps" => "gaps per second".to_owned(),
+            "gap-class" => format!("gaps of class {label} per second"),
+            "delayed" => format!(
+                "time in delays above {}",
+                label.replace("cycles", " cycles")
+            ),
+            _ => format!("repetitions delayed by class {label}"),
         };
-        let is_percent = matches!(self.measure, "lost" | "delayed");
-        // Of a million repetitions.
-        let factor = if self.measure == "delays" { 1e6 } else { 1.0 };
-        let figure = |value: f64| match is_percent {
+        let is_share = self.figure == "share";
+        let figure = |value: f64| match is_share {
             true => N.percent(value),
-            false => N.short(value * factor),
+            false => N.short(value),
         };
-        let interval = self.difference.map_or_else(
-            || NONE.to_owned(),
-            |difference| match is_percent {
-                true => words::signed_share_range(N, &difference),
-                false => words::signed_range(
-                    N,
-                    &Interval {
-                        low: difference.low * factor,
-                        high: difference.high * factor,
-                        ..difference
-                    },
-                ),
-            },
-        );
+        let interval = self.difference.map(|difference| match is_share {
+            true => words::signed_share_range(N, &difference),
+            false => words::signed_range(N, &difference),
+        });
+        let interval = interval.unwrap_or_else(|| NONE.to_owned());
         let added = match (self.finding, self.difference) {
             (Finding::Added, Some(difference)) => figure(difference.estimate),
             (Finding::NotDistinguishable, _) => "not\ndistinguishable".to_owned(),
             (Finding::Added | Finding::TooFewBlocks, _) => "too few\nblocks".to_owned(),
         };
-        [name, figure(self.all), figure(self.below), added, interval]
+        let [all, below] = [self.all, self.below].map(figure);
+        [name, all, below, added, interval]
     }
 }
 

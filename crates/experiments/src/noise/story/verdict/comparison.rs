@@ -2,53 +2,62 @@
 
 use tare_stats::{OverRuns, STUDENT_RUNS};
 
-use super::super::panels::{Member, Panel, under};
+use super::super::panels::{Panel, under};
 use super::N;
+use super::many::ranked;
 
 /// Compares the targets of a workload by the share of time lost, at each of its sizes.
 ///
 /// Emulated targets are not compared: their figures say nothing of a machine's speed.
 pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
-    let compared: Vec<Compared<'_, '_>> = sizes.iter().filter_map(Compared::of).collect();
-    let first = compared.first()?;
-    let (least, most) = (first.least.case.target(), first.most.case.target());
-    let plan = first.panel.plan();
-    if let [only] = compared.as_slice() {
-        let what = match first.panel.is_gap() {
-            true => format!("time is lost{}", under(&plan.load)),
-            false => format!("time of {} goes into delays", first.panel.title()),
+    let mut compared: Vec<(&Panel<'_>, [String; 2], [f64; 2], Sure)> = Vec::new();
+    for panel in sizes {
+        let ranked = ranked(panel);
+        let [(least, low), .., (most, high)] = ranked.as_slice() else {
+            continue;
         };
-        let differ = match only.factor {
-            Some(factor) => {
-                let factor = N.short(factor);
+        if high.estimate > 0.0 {
+            let targets = [least.case.target(), most.case.target()];
+            compared.push((
+                panel,
+                targets,
+                [low.estimate, high.estimate],
+                Sure::of(low, high),
+            ));
+        }
+    }
+    let (panel, [least, most], ends, sure) = compared.first()?;
+    let plan = panel.plan();
+    let under = under(&plan.load);
+    if compared.len() == 1 {
+        let what = match panel.is_gap() {
+            true => format!("time is lost{under}"),
+            false => format!("time of {} goes into delays", panel.title()),
+        };
+        let differ = match *ends {
+            [0.0, _] => format!("{what} on {most}, and none on {least}"),
+            [low, high] => {
+                let factor = N.short(high / low);
                 format!("on {most} {factor} times as much {what} as on {least}")
             }
-            None => format!("{what} on {most}, and none on {least}"),
         };
-        return Some(format!("Compared: {differ}; {}.", only.sure.text("their")));
+        return Some(format!("Compared: {differ}; {}.", sure.text("their")));
     }
-    let same =
-        |c: &&Compared<'_, '_>| c.least.case.target() == least && c.most.case.target() == most;
-    if compared.iter().filter(same).count() < compared.len() {
+    if compared
+        .iter()
+        .any(|(_, targets, ..)| *targets != compared[0].1)
+    {
         return Some("Compared: which target loses the least time depends on the size.".to_owned());
     }
-    let apart = compared.iter().filter(|c| c.sure == Sure::Apart).count();
-    let all = compared.len();
-    let workload = format!("{}{}", plan.work.id, under(&plan.load));
+    let apart = compared
+        .iter()
+        .filter(|(.., sure)| *sure == Sure::Apart)
+        .count();
+    let (all, workload) = (compared.len(), &plan.work.id);
     Some(format!(
-        "Compared: on {most} more time of {workload} goes into delays than on {least} at all {all} sizes; the 95 % \
+        "Compared: on {most} more time of {workload}{under} goes into delays than on {least} at all {all} sizes; the 95 % \
          intervals do not overlap at {apart} of them."
     ))
-}
-
-/// The targets of one panel that differ most.
-struct Compared<'p, 'a> {
-    panel: &'p Panel<'a>,
-    least: &'p Member<'a>,
-    most: &'p Member<'a>,
-    /// How many times as much time the second one loses; `None` if the first one loses none.
-    factor: Option<f64>,
-    sure: Sure,
 }
 
 /// What the intervals of two shares tell.
@@ -87,21 +96,5 @@ impl Sure {
                 "without an interval for both this may be chance; measure more runs".to_owned()
             }
         }
-    }
-}
-
-impl<'p, 'a> Compared<'p, 'a> {
-    fn of(panel: &'p Panel<'a>) -> Option<Self> {
-        let ranked = super::many::ranked(panel);
-        let [(least, low), .., (most, high)] = ranked.as_slice() else {
-            return None;
-        };
-        (high.estimate > 0.0).then(|| Self {
-            panel,
-            least,
-            most,
-            factor: (low.estimate > 0.0).then(|| high.estimate / low.estimate),
-            sure: Sure::of(low, high),
-        })
     }
 }
