@@ -3,6 +3,8 @@
 //! Every experiment and every study comes through here, so that all are interleaved by the same
 //! rule ([`order`]).
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan, StudyPlan};
 use tare_targets::spec;
@@ -78,6 +80,9 @@ pub fn of_one(
 /// that does not exist.
 pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentError> {
     at_most(runs_of(cells)?)?;
+    let mut cells = cells.to_vec();
+    distinguish(&mut cells);
+    let cells = cells.as_slice();
     let planned = in_order(cells, frame.seed, (1, 1))?;
     Ok(Plan {
         schema: SCHEMA,
@@ -93,6 +98,42 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
         study: frame.study,
         cells: planned,
     })
+}
+
+/// Labels cells that differ in nothing but the words of their work by the words in which they differ: figures of
+/// cells with the same labels are taken for those of repetitions.
+fn distinguish(cells: &mut [Repeated]) {
+    let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, Repeated { cell, .. }) in cells.iter().enumerate() {
+        let CellPlan {
+            experiment,
+            target,
+            load,
+            labels,
+            ..
+        } = cell;
+        let key = format!("{experiment}\n{target}\n{load}\n{labels}");
+        alike.entry(key).or_default().push(place);
+    }
+    for places in alike.values().filter(|places| places.len() > 1) {
+        let words: Vec<Vec<String>> = places
+            .iter()
+            .map(|place| {
+                let words = cells[*place].cell.work.words.split_whitespace();
+                words.map(str::to_owned).collect()
+            })
+            .collect();
+        for (place, own) in places.iter().zip(&words) {
+            let cell = &mut cells[*place].cell;
+            let differ = own
+                .iter()
+                .filter(|word| words.iter().any(|all| !all.contains(word)));
+            for (key, value) in differ.filter_map(|word| word.split_once('=')) {
+                cell.name.push_str(&format!(" {key}={value}"));
+                cell.labels = cell.labels.clone().with(key, value);
+            }
+        }
+    }
 }
 
 /// Makes the cells by which a run gets `runs` more runs of each combination, in blocks that follow its own. A
@@ -217,6 +258,36 @@ mod tests {
             ..Frame::default()
         };
         assemble(&cells, frame).unwrap()
+    }
+
+    #[test]
+    fn cells_that_differ_in_words_only_are_labelled_by_them() {
+        let cell = |size, words: &str| {
+            let mut cell = cell(size);
+            cell.work.words = words.to_owned();
+            Repeated { cell, runs: 1 }
+        };
+        let cells = [
+            cell(1, "limit=1 window=5 warmup=9"),
+            cell(1, "limit=1 window=7 warmup=9"),
+            cell(2, "limit=2 window=7 warmup=9"),
+        ];
+        let plan = assemble(&cells, Frame::default()).unwrap();
+        let mut told: Vec<(String, String)> = plan
+            .cells
+            .iter()
+            .map(|cell| (cell.label(), cell.labels.to_string()))
+            .collect();
+        told.sort();
+        let told: Vec<(&str, &str)> = told.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("process prime", "size=2"),
+                ("process prime window=5", "size=1 window=5"),
+                ("process prime window=7", "size=1 window=7"),
+            ]
+        );
     }
 
     fn of_size(cells: &[CellPlan], size: u64) -> usize {
