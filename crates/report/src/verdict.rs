@@ -16,7 +16,7 @@ pub struct Verdict {
     pub headline: String,
     /// What there is to say beside it, a sentence or two each.
     pub details: Vec<String>,
-    /// How sure the headline is.
+    /// Confidence intervals of what the headline says.
     pub certainty: Vec<String>,
     /// What stands between the figures and the truth: first the alarms, in their order.
     pub cautions: Vec<String>,

@@ -137,7 +137,7 @@ const PARAMETERS: &[Parameter] = &[
             fits: is_threshold,
         },
         default: "auto: prime and copy 400 cycles above the run's mean; gap 500 ns, or 20 steps of a coarser timer",
-        meaning: "List every delay above this: cycles, or with a unit ns, us, ms",
+        meaning: "List every delay above this (gaps of at least this): cycles, or with a unit ns, us, ms",
         ..Parameter::NEW
     },
     Parameter {

@@ -54,7 +54,7 @@ impl Experiment for Wakeup {
     }
 
     fn summary(&self) -> &'static str {
-        "how late sleeping threads are woken, as cyclictest does, and what it leaves out"
+        "how late sleeping threads are woken, as cyclictest does, including missed activations"
     }
 
     fn without_arguments(&self) -> &'static str {

@@ -105,26 +105,26 @@ pub(super) const ALL: &[Parameter] = &[
     Parameter {
         heading: "Place",
         default: "none: each load has cells of its own",
-        meaning: "Run the loads one after the other in one measurement, each for so long: seconds, or with a unit",
+        meaning: "Run the loads one after the other in one measurement, each for this time: seconds, or with a unit",
         ..any_time(PHASE, "s")
     },
     Parameter {
         heading: LATE,
         default: "the interval",
-        meaning: "List every wake-up that is so late, with its time: µs, or with a unit",
+        meaning: "List every wake-up that is at least this late, with its time: µs, or with a unit",
         ..any_time("threshold", "us")
     },
     Parameter {
         heading: LATE,
         bare: Some("10"),
         default: "0; the option alone, or with trace-above, 10",
-        meaning: "Tell what the kernel did around the N worst wake-ups, in one more run of each combination: tracing \
+        meaning: "Record what the kernel did around the N worst wake-ups, in one more run of each combination: tracing \
                   costs time",
         ..number("trace", 0, MAX_TRACE as u64)
     },
     Parameter {
         heading: LATE,
-        meaning: "Wait for a wake-up that is later than this, µs or with a unit: stop, tell what the kernel did around \
+        meaning: "Wait for a wake-up that is later than this, µs or with a unit: stop, show what the kernel did around \
                   it, and end with exit code 3. Traces, and measures once for 60 s unless duration and runs say \
                   otherwise",
         default: "none",

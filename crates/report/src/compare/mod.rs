@@ -1,4 +1,4 @@
-//! Two sides against each other: which rows differ, by how much, and how sure that is.
+//! Two sides against each other: which rows differ, by how much, with intervals.
 //!
 //! The unit is the invocation: runs of one invocation share their minute, so they say what another run of that minute would
 //! be, not what the system is. Each side has the invocations of its folders, best taken in alternation; a folder that was

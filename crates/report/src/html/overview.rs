@@ -105,8 +105,8 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     plot.axis(Axis::new(Side::Bottom, across, what, ticks, label));
     let shown = loads.iter().take(COLOURS).enumerate();
     let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
-    let mut read = "Each mark is the figure over all runs, each stroke a run: how far these lie apart is how sure the \
-                    figure is."
+    let mut read = "Each mark is the figure over all runs, each stroke a run: the spread of these is the \
+                    uncertainty of the figure."
         .to_owned();
     if rows.iter().any(|row| row.emulated) {
         read.push_str(

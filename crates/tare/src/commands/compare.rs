@@ -1,4 +1,4 @@
-//! `tare compare`: tells what differs between runs, or within one, and how sure that is.
+//! `tare compare`: which figures differ between runs, or within one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -323,7 +323,7 @@ fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, String> {
     let figures = format!("prime 22 loses {one}, copy 100 {other}");
     let (Ok(prime), Ok(copy)) = (prime.interval, copy.interval) else {
         return Err(format!(
-            "{figures}; how sure that is takes at least {STUDENT_RUNS} runs"
+            "{figures}; an interval takes at least {STUDENT_RUNS} runs"
         ));
     };
     if prime.low <= 0.0 || copy.low <= 0.0 {
