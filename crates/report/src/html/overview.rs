@@ -105,9 +105,10 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     plot.axis(Axis::new(Side::Bottom, across, what, ticks, label));
     let shown = loads.iter().take(COLOURS).enumerate();
     let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
-    let mut read = "Each mark is the figure over all runs, each stroke a run: the spread of these is the \
+    let mut read =
+        "Each mark is the figure over all runs, each stroke a run: the spread of these is the \
                     uncertainty of the figure."
-        .to_owned();
+            .to_owned();
     if rows.iter().any(|row| row.emulated) {
         read.push_str(
             " Hollow marks were executed by an emulator: they say nothing of a machine's speed.",
