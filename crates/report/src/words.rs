@@ -72,7 +72,6 @@ pub fn both(numbers: Numbers, duration: Time, step: Option<Time>) -> String {
 #[must_use]
 pub fn over(interval: &Interval) -> String {
     let unit = match interval.over {
-        Over::Samples => "samples",
         Over::Runs | Over::RunsInOrder | Over::RunsOfBoth => "runs",
     };
     format!("{} {unit}", Numbers::PLAIN.count(interval.repetitions))

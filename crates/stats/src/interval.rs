@@ -2,14 +2,12 @@
 //!
 //! Samples of one run follow each other within microseconds and share every slow influence: heat,
 //! neighbours, where memory happens to lie. They are not independent, and an interval computed as if
-//! they were shrinks with √n towards a value that the next run will not repeat. Published studies
-//! did so, therefore [`normal_mean`] exists to show their figure beside theirs. Every claim of
-//! ours takes one value per run or block, by the rule of [`over_runs`](crate::over_runs()).
+//! they were shrinks with √n towards a value that the next run will not repeat. So every interval takes
+//! one value per run, by the rule of [`over_runs`](crate::over_runs()).
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::error::StatsError;
-use crate::moments::Moments;
 
 /// A confidence level, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,12 +16,6 @@ pub struct Level(u8);
 /// How an interval was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Mean ± z·sd/√n over single samples, as studies publish it. Too narrow wherever samples
-    /// depend on each other.
-    NormalMean {
-        /// Number of samples.
-        samples: u64,
-    },
     /// Student's t around a mean, or a ratio of sums, over runs or blocks.
     Student {
         /// Scale on which the interval is symmetric.
@@ -77,7 +69,6 @@ impl Method {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::NormalMean { .. } => "normal mean",
             Self::Student {
                 scale: Scale::Linear,
                 ..
@@ -115,30 +106,6 @@ impl Level {
     pub(crate) fn outside(self) -> f64 {
         f64::from(100 - self.0) / 100.0
     }
-}
-
-/// Returns the mean's interval by the normal approximation over single samples.
-///
-/// Mean ± z·sd/√n with the population's standard deviation: kot-2019 prints it at 90 %.
-///
-/// # Errors
-///
-/// [`StatsError::TooFew`] with fewer than 2 samples: one has no spread.
-pub fn normal_mean(moments: Moments, level: Level) -> Result<Interval, StatsError> {
-    let Moments {
-        count,
-        mean,
-        population_sd,
-    } = moments;
-    enough("a normal interval of the mean", "samples", 2, count)?;
-    let half = normal_z(level) * population_sd / (count as f64).sqrt();
-    Ok(Interval {
-        estimate: mean,
-        low: mean - half,
-        high: mean + half,
-        level,
-        method: Method::NormalMean { samples: count },
-    })
 }
 
 /// Returns the quantile of Student's t that bounds an interval above.
@@ -206,7 +173,6 @@ pub(crate) fn finite(values: &[f64]) -> Result<(), StatsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Counts;
 
     fn close(left: f64, right: f64, tolerance: f64) {
         assert!((left - right).abs() <= tolerance, "{left} is not {right}");
@@ -237,27 +203,6 @@ mod tests {
         close(student_t(Level::P95, 999.0), 1.962_341_461_13, 1e-8);
         close(student_t(Level::P95, 1_000.0), 1.962_339_080_83, 1e-8);
         close(student_t(Level::P95, 99_999.0), 1.959_987_7, 1e-6);
-    }
-
-    #[test]
-    fn the_normal_interval_is_the_studys() {
-        // One sample in 10,000 is 10,000 cycles longer: sd = 10,000 · √(p(1−p)).
-        let made = Counts::from_pairs([(906, 999_900), (10_906, 100)]).unwrap();
-        let interval = normal_mean(made.moments().unwrap(), Level::P90).unwrap();
-        close(interval.estimate, 907.0, 1e-9);
-        let half = 1.644_853_626_951 * 10_000.0 * (1e-4_f64 * 0.9999).sqrt() / 1_000.0;
-        close(interval.high - interval.estimate, half, 1e-9);
-        close(interval.estimate - interval.low, half, 1e-9);
-        assert_eq!(interval.method, Method::NormalMean { samples: 1_000_000 });
-
-        let constant = Counts::from_pairs([(880, 1_000_000)]).unwrap();
-        let interval = normal_mean(constant.moments().unwrap(), Level::P90).unwrap();
-        assert_eq!((interval.low, interval.high), (880.0, 880.0));
-        let one = Counts::from_samples(vec![880]).moments().unwrap();
-        assert!(matches!(
-            normal_mean(one, Level::P90),
-            Err(StatsError::TooFew { needed: 2, .. })
-        ));
     }
 
     #[test]

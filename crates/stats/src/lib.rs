@@ -25,8 +25,7 @@
 //! ([`Response`]).
 //!
 //! **Over runs**, the kind of a figure decides how runs are put together and which interval that has, or how many runs one
-//! needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]); [`blocks`] stand for runs where there is only one. [`normal_mean`]
-//! is an interval as studies published it.
+//! needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]).
 //!
 //! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]); two single invocations are two
 //! runs that differ or not ([`compare_two_runs`]). [`false_alarms`] says how far to believe them on a machine.
@@ -57,7 +56,6 @@
 #![forbid(unsafe_code)]
 
 mod bins;
-mod blocks;
 mod classes;
 mod counts;
 mod delays;
@@ -79,7 +77,6 @@ mod ticks;
 mod trace;
 
 pub use bins::{Bin, Bins, linear_bins, log_bins};
-pub use blocks::blocks;
 pub use classes::{ClassRow, ClassTable, DelayClass, DelayClasses};
 pub use counts::Counts;
 pub use delays::{DelayShare, DelayTally, Delays, Recording};
@@ -88,7 +85,7 @@ pub use groups::{
     Compared, Difference, FalseAlarms, MOST_DIVISIONS, Shift, TwoRuns, compare_groups,
     compare_two_runs, false_alarms,
 };
-pub use interval::{Interval, Level, Method, Scale, normal_mean};
+pub use interval::{Interval, Level, Method, Scale};
 pub use moments::{Moments, PowerSums};
 pub use observed::{LeftOut, Observed};
 pub use over_runs::{

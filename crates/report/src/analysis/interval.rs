@@ -41,9 +41,6 @@ pub struct Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
-    /// Single samples, by the normal approximation, as kot-2019 computed it. Samples of one run depend
-    /// on each other, so it is too narrow.
-    Samples,
     /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or rate.
     Runs,
     /// Whole runs, by order statistics: it is the median's.
@@ -80,7 +77,6 @@ impl Interval {
     /// Takes an interval from the statistics.
     pub fn of(interval: &StatsInterval) -> Self {
         let (over, repetitions) = match interval.method {
-            Method::NormalMean { samples } => (Over::Samples, samples),
             Method::Student { runs, .. } => (Over::Runs, runs),
             Method::OrderedMedian { runs } => (Over::RunsInOrder, runs),
             Method::Shift { first, second } => (Over::RunsOfBoth, first + second),

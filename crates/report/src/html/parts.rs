@@ -8,11 +8,6 @@ use crate::svg::Plot;
 /// How the page writes numbers.
 pub const N: Numbers = Numbers::TYPESET;
 
-/// Adds the groups that a picture shows to its title.
-pub fn entitle(title: &str, part: Option<String>) -> String {
-    part.map_or_else(|| title.to_owned(), |part| format!("{title}: {part}"))
-}
-
 /// A picture with what is needed to read it.
 pub struct Figure<'a> {
     /// Its heading.

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tare_stats::{
-    Bins, Counts, DelayClasses, Delays, Gap, PowerSums, Quantile, Span, Spin, Tally, Trace, Unkept,
-    blocks, linear_bins, log_bins, log_ticks, nice_ticks, overlap,
+    Bins, Counts, DelayClasses, Delays, Gap, PowerSums, Quantile, Span, Spin, Trace, Unkept,
+    linear_bins, log_bins, log_ticks, nice_ticks, overlap,
 };
 
 /// Durations of all sizes, many of them equal.
@@ -144,31 +144,6 @@ proptest! {
         let log = log_bins(&counts, range, bins, step).unwrap();
         check_bins(&log, &samples)?;
         prop_assert!(log.bins[0].low > 0.0);
-    }
-
-    #[test]
-    fn blocks_hold_every_sample_once(counts in vec(0_u64..50, 1..100), wanted in 1_usize..20) {
-        let rows: Vec<Tally> =
-            counts.iter().map(|&count| Tally { count, sum: u128::from(count) * 7 }).collect();
-        let with_samples = counts.iter().filter(|&&count| count > 0).count();
-        match blocks(&rows, wanted) {
-            Ok(made) => {
-                prop_assert_eq!(made.len(), wanted);
-                prop_assert!(made.iter().all(|block| block.mean() == Some(7.0)));
-                let total: u64 = made.iter().map(|block| block.count).sum();
-                prop_assert_eq!(total, counts.iter().sum::<u64>());
-            }
-            Err(_) => prop_assert!(with_samples < wanted),
-        }
-    }
-
-    #[test]
-    fn blocks_of_small_rows_are_nearly_equal(counts in vec(1_u64..10, 200..400), wanted in 1_usize..20) {
-        let rows: Vec<Tally> = counts.iter().map(|&count| Tally { count, sum: 0 }).collect();
-        let even = counts.iter().sum::<u64>() as f64 / wanted as f64;
-        for block in blocks(&rows, wanted).unwrap() {
-            prop_assert!((block.count as f64 - even).abs() <= 10.0);
-        }
     }
 
     #[test]
