@@ -31,7 +31,7 @@ help:
 	@echo 'make build       build tare and its agent'
 	@echo 'make kernels     fetch the kernels that the tests boot, if they are missing'
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises'
-	@echo 'make acceptance  the checks that take longer: bench, a hog, every load and place, cyclictest, landolfi-2018'
+	@echo 'make acceptance  the checks that take longer: bench, a hog, every load and target, cyclictest, landolfi-2018'
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
 	@echo 'make clean       remove what was built'
 

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use tare_results::model::Labels;
 
-use crate::spin::{Spin, spins};
 use crate::verdict::Verdicts;
-use crate::{Measurement, Result, measurements, median, output, run as tare};
+use crate::{Measurement, Result, each_run, measurements, median, output, run as tare};
 
 /// Measures the three costs against their bounds.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
@@ -19,24 +18,22 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 /// Compares the measured loops with what they are made of, in the same launch of the agent.
 fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let words = "noise --workload gap --repetitions 10000000 --runs 21";
-    let gap = spins(&tare(scratch, "gap", words, &[])?)?;
-    let over_read =
-        |cost: f64, spin: &Spin| cost / spin.measurement.program.calibration.bare_read_cycles;
+    let folder = tare(scratch, "gap", words, &[])?;
+    let runs = measurements(&folder);
+    let reads = || runs.iter().map(|m| m.program.calibration.bare_read_cycles);
+    let over_read = |measure| -> Result<f64> {
+        let figures = each_run(&folder, measure)?.into_iter().zip(reads());
+        Ok(median(figures.map(|(cycles, read)| cycles / read)))
+    };
     println!(
         "       one unrolled rdtsc: {:.2} cycles; an iteration of gap, interruptions included: \
          {:.3} of that",
-        median(
-            gap.iter()
-                .map(|s| s.measurement.program.calibration.bare_read_cycles)
-        ),
-        median(gap.iter().map(|s| over_read(s.whole_iteration(), s)))
+        median(reads()),
+        over_read("iteration")?
     );
     verdicts.at_most(
         "iteration of gap that is not interrupted / unrolled rdtsc",
-        median(
-            gap.iter()
-                .map(|s| over_read(s.trace.spin().typical_cycles, s)),
-        ),
+        over_read("quiet")?,
         1.1,
     );
 

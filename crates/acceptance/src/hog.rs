@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use rustix::thread::{ClockId, CpuSet, clock_nanosleep_absolute};
 use rustix::time::{Timespec, clock_gettime};
 use tare_host::{BUSY_SHARE, Sample, Source};
-use tare_stats::Span;
+use tare_results::RunFolder;
+use tare_results::model::Event;
 use tare_workloads::timing::bare_rdtsc;
 
-use crate::spin::{Spin, spins};
 use crate::verdict::Verdicts;
-use crate::{Owned, Result, median, pin, run as tare};
+use crate::{Measurement, Owned, Result, each_run, median, pin, run as tare};
 
 const PAIRS: usize = 5;
 const PERIOD_NS: u64 = 50_000_000;
@@ -36,42 +36,51 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let (mut ratios, mut rises) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
         wait_for_quiet(cpu);
-        let measure = |name: &str| -> Result<Spin> {
+        let measure = |name: &str| -> Result<(RunFolder, f64)> {
             let name = format!("{name}-{pair}");
             let words = format!("noise --workload gap --repetitions {READS} --runs 1 --cpu {cpu}");
-            let mut spins = spins(&tare(scratch.path(), &name, &words, &[])?)?;
-            spins.pop().ok_or_else(|| "the cell failed".into())
+            let folder = tare(scratch.path(), &name, &words, &[])?;
+            let lost = each_run(&folder, "lost")?.pop().ok_or("the cell failed")?;
+            Ok((folder, 100.0 * lost))
         };
-        let without = measure("without")?;
+        let (_, without) = measure("without")?;
         let hog = Hog::start(cpu)?;
-        let with = measure("with")?;
+        let (folder, with) = measure("with")?;
         let bursts = hog.end()?;
 
-        let head = &with.measurement.head;
+        let cell = folder.plan().cells.first().ok_or("the plan is empty")?.id;
+        let measured = Measurement::of(&folder, cell).ok_or("the cell failed")?;
+        let sets = folder.samples(cell)?.sets;
+        let gaps: Vec<&Event> = sets.iter().flat_map(|set| &set.events).collect();
+        let head = &measured.head;
         let inside: Vec<&Burst> = bursts
             .iter()
             .filter(|burst| {
-                let end = burst.span.end.wrapping_sub(head.first);
-                burst.span.start >= head.first && end < head.length()
+                let end = burst.end.wrapping_sub(head.first);
+                burst.start >= head.first && end < head.length()
             })
             .collect();
-        let spans: Vec<Span> = inside.iter().map(|burst| burst.span).collect();
-        let found = with.trace.overlap(&spans)?;
-        let hz = with.measurement.program.frequencies[0].hz;
+        let holds =
+            |gap: &Event, burst: &Burst| burst.start < gap.at + gap.value && gap.at < burst.end;
+        let held = gaps
+            .iter()
+            .filter(|gap| inside.iter().any(|burst| holds(gap, burst)));
+        let gap_cycles: u64 = held.map(|gap| gap.value).sum();
+        let missed = inside
+            .iter()
+            .filter(|burst| !gaps.iter().any(|gap| holds(gap, burst)));
+        let hz = measured.program.frequencies[0].hz;
         let cpu_cycles: f64 = inside.iter().map(|b| b.cpu_ns as f64 * hz / 1e9).sum();
-        let ratio = found.gap_cycles as f64 / cpu_cycles;
-        let rise = 100.0 * (with.trace.share_lost() - without.trace.share_lost());
+        let ratio = gap_cycles as f64 / cpu_cycles;
         println!(
-            "       pair {}: {} bursts, {} without a gap; gaps / CPU time {ratio:.4}; lost {:.3} % \
-             without, {:.3} % with",
+            "       pair {}: {} bursts, {} without a gap; gaps / CPU time {ratio:.4}; lost \
+             {without:.3} % without, {with:.3} % with",
             pair + 1,
-            spans.len(),
-            found.missed_spans,
-            100.0 * without.trace.share_lost(),
-            100.0 * with.trace.share_lost(),
+            inside.len(),
+            missed.count(),
         );
         ratios.push(ratio);
-        rises.push(rise);
+        rises.push(with - without);
     }
     let what = "gaps that hold the hog's time stamps / its CPU time";
     verdicts.within(what, median(ratios), 0.95, 1.05);
@@ -114,8 +123,10 @@ pub(crate) fn last_cpu() -> Result<usize> {
 /// One time that the hog took the CPU.
 #[derive(Debug)]
 struct Burst {
-    /// By the TSC.
-    span: Span,
+    /// Its start by the TSC.
+    start: u64,
+    /// Its end by the TSC.
+    end: u64,
     /// CPU time of the thread since the end of the burst before.
     cpu_ns: u64,
 }
@@ -153,10 +164,7 @@ impl Hog {
             let mut numbers = line.split(' ').map(str::parse::<u64>);
             let mut next = || numbers.next().ok_or("a line of the hog is short");
             let (start, end, cpu_ns) = (next()??, next()??, next()??);
-            bursts.push(Burst {
-                span: Span { start, end },
-                cpu_ns,
-            });
+            bursts.push(Burst { start, end, cpu_ns });
         }
         self.child.0.wait()?;
         Ok(bursts)

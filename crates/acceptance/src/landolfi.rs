@@ -16,7 +16,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let quick = tare(scratch.path(), "quick", words, &[])?;
     let done = quick.plan().cells.iter();
     let done = done.filter(|plan| woken(&quick, plan).is_ok()).count();
-    verdicts.at_least("landolfi-2018 --quick: places measured", done as f64, 5.0);
+    verdicts.at_least("landolfi-2018 --quick: targets measured", done as f64, 5.0);
 
     let first = deterministic(scratch.path(), "first")?;
     let mut longest_us = BTreeMap::new();

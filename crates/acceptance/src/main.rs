@@ -8,7 +8,7 @@
 //! * [`compare`]: how often this machine is said to differ from itself, and whether a planted shift is found;
 //! * [`containers`]: start to exit of containers, against the same done by hand;
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
-//! * [`places`]: every kind of place in one report;
+//! * [`places`]: every kind of target in one report;
 //! * [`hog`]: a SCHED_FIFO thread of known appetite takes the CPU away, and is found;
 //! * [`landolfi`]: the study of wake-up latency from one command, and that its deterministic lane repeats itself;
 //! * [`latency`]: wake-ups beside Debian's cyclictest, what recording them costs, how much a day of them takes;
@@ -29,13 +29,14 @@ mod loads;
 mod pace;
 mod places;
 mod qemu;
-mod spin;
 mod verdict;
 
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use tare_experiments::catalogue;
+use tare_report::analyse;
 use tare_results::model::{Outcome, Program, Record, SetHead};
 use tare_results::{CellState, RunFolder};
 
@@ -151,6 +152,17 @@ fn measurements(folder: &RunFolder) -> Vec<Measurement> {
     cells
         .filter_map(|plan| Measurement::of(folder, plan.id))
         .collect()
+}
+
+/// Returns a figure of `noise` of each run of a folder that has one combination, as its report gives it; a time in cycles.
+fn each_run(folder: &RunFolder, measure: &str) -> Result<Vec<f64>> {
+    let analysis = analyse(folder, catalogue())?;
+    let mut rows = analysis.rows().of("noise", measure);
+    let row = rows
+        .next()
+        .ok_or_else(|| format!("no cell has '{measure}'"))?;
+    let figures = row.each.iter().filter_map(|each| each.carried.value());
+    Ok(figures.map(|value| row.time(value).cycles).collect())
 }
 
 /// Runs something on one CPU, its children included, and then goes back to where it was.

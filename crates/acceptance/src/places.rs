@@ -1,8 +1,8 @@
-//! Every kind of place, in one run and one report.
+//! Every kind of target, in one run and one report.
 //!
 //! Every kernel in every flavour, every preemption model, an isolated CPU without tick, a whole Debian, every
 //! container, the unikernel: each cell must be done, and done means that the target has found the
-//! place from inside as it was asked for.
+//! environment from inside as it was asked for.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         println!("       {:<55} {state:<7} {}", plan.target, facts.trim());
     }
     verdicts.within(
-        "places that were measured",
+        "targets that were measured",
         f64::from(done),
         TARGETS.len() as f64,
         TARGETS.len() as f64,

@@ -8,11 +8,17 @@ pub mod noise;
 mod published;
 pub mod wakeup;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use tare_lab::Experiment;
+use tare_lab::units::counted;
+use tare_report::words::list;
 use tare_report::{Catalogue, View};
+use tare_results::model::CellPlan;
+use tare_results::target::Clock;
 use tare_results::work::Work;
+use tare_stats::{Kind, Level};
 
 use crate::noise::Noise;
 use crate::wakeup::Wakeup;
@@ -64,6 +70,38 @@ pub fn catalogue() -> &'static Catalogue {
     })
 }
 
+/// Says which figures of a cell have no interval if it runs so often; `None` if all have, or if more runs would be of no use:
+/// of a traced cell, which is there to name culprits, and of counted instructions, which repeat exactly.
+#[must_use]
+pub fn without_interval(cell: &CellPlan, runs: u32) -> Option<String> {
+    const KINDS: [(Kind, &str); 4] = [
+        (Kind::Order, "quantiles and maxima"),
+        (Kind::Mean, "means"),
+        (Kind::Rate, "rates"),
+        (Kind::Share, "shares"),
+    ];
+    if cell.is_traced() || cell.target.clock == Clock::Instructions {
+        return None;
+    }
+    let measures = catalogue().view(&cell.experiment)?.measures();
+    let has = |kind| {
+        let mut figures = measures.iter().flat_map(|measure| measure.figures);
+        figures.any(|figure| figure.kind() == kind)
+    };
+    let mut lacking: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (kind, name) in KINDS.into_iter().filter(|(kind, _)| has(*kind)) {
+        let needed = kind.runs_needed(Level::P95);
+        if u64::from(runs) < needed {
+            lacking.entry(needed).or_default().push(name.to_owned());
+        }
+    }
+    let lacking = lacking.iter();
+    let lacking = lacking.map(|(needed, names)| format!("{} ({needed} runs needed)", list(names)));
+    let lacking: Vec<String> = lacking.collect();
+    let runs = counted(runs, "run", "runs");
+    (!lacking.is_empty()).then(|| format!("with {runs}, no intervals for {}", lacking.join(", ")))
+}
+
 /// Makes the work of words that somebody wrote by hand, if they are a plan that the agent takes.
 #[must_use]
 pub fn work(words: &str) -> Option<Work> {
@@ -77,9 +115,20 @@ mod tests {
     use std::process::Command;
 
     use tare_lab::experiment::Place;
-    use tare_lab::parameter::Values;
+    use tare_lab::parameter::{Takes, Values};
 
     use super::*;
+
+    fn place() -> Place {
+        Place {
+            targets: vec![tare_targets::process::spec()],
+            loads: vec!["idle".to_owned()],
+            cpu: 0,
+            cpus: None,
+            cell_limit: None,
+            is_watched: false,
+        }
+    }
 
     #[test]
     fn names_are_unique_and_found() {
@@ -119,15 +168,71 @@ mod tests {
     }
 
     #[test]
-    fn every_experiment_makes_its_default_cells() {
-        let place = Place {
-            targets: vec![tare_targets::process::spec()],
-            loads: vec!["idle".to_owned()],
-            cpu: 0,
-            cpus: None,
-            cell_limit: None,
-            is_watched: false,
+    fn the_defaults_that_are_told_are_those_that_are_taken() {
+        let place = place();
+        for experiment in TABLE {
+            let of = |values: &Values| experiment.combinations(&place, values).unwrap();
+            let expected = of(&Values::default());
+            let mut checked = 0;
+            let parameters = experiment.parameters().iter();
+            for parameter in parameters.filter(|one| !matches!(one.takes, Takes::Action)) {
+                // What comes after is for other cases, which the experiments' own tests look at.
+                let (default, others) = match parameter.default.split_once([';', ':']) {
+                    Some((default, _)) => (default, true),
+                    None => (parameter.default, false),
+                };
+                let Ok(value) = parameter.read(&default.replace(' ', "")) else {
+                    continue;
+                };
+                let mut values = Values::default();
+                values.give(parameter.name, vec![value]);
+                let cells = of(&values);
+                let same = cells
+                    .iter()
+                    .zip(&expected)
+                    .filter(|(a, b)| a.work == b.work);
+                let wanted = if others { 1 } else { expected.len() };
+                assert!(same.count() >= wanted, "{}: {cells:#?}", parameter.name);
+                checked += 1;
+            }
+            assert!(checked >= 5, "{}: {checked}", experiment.name());
+        }
+    }
+
+    #[test]
+    fn too_few_runs_are_told_with_what_they_leave_without_an_interval() {
+        let cell = |target: &str| {
+            let target = tare_targets::spec::parse(target).unwrap().spec();
+            CellPlan::new(noise::NAME, target, "gap", Work::new("gap", ""))
         };
+        let mut process = cell("process");
+        let told = |cell: &CellPlan, runs| without_interval(cell, runs).unwrap_or_default();
+        assert_eq!(
+            told(&process, 1),
+            "with 1 run, no intervals for means, rates and shares (3 runs needed), quantiles and maxima (6 runs needed)"
+        );
+        assert_eq!(
+            told(&process, 5),
+            "with 5 runs, no intervals for quantiles and maxima (6 runs needed)"
+        );
+        assert_eq!(told(&process, 6), "");
+        assert_eq!(told(&cell("linux,clock=instructions"), 1), "");
+        process.work.rights.kernel_events = true;
+        assert_eq!(told(&process, 1), "");
+        let defaults = Values::default();
+        for experiment in TABLE {
+            let default = experiment.default_runs(&defaults);
+            let cell = CellPlan {
+                experiment: experiment.name().to_owned(),
+                ..cell("process")
+            };
+            assert_eq!(told(&cell, default), "");
+        }
+    }
+
+    #[test]
+    fn every_experiment_makes_its_default_cells() {
+        let place = place();
         for experiment in TABLE {
             let cells = experiment.combinations(&place, &Values::default()).unwrap();
             assert!(!cells.is_empty());

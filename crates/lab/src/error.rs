@@ -55,9 +55,9 @@ pub enum ExperimentError {
         workload: &'static str,
     },
     /// There would be nothing to run.
-    #[error("nothing to run: {what} is empty")]
+    #[error("nothing to run: {what}")]
     Nothing {
-        /// What is empty.
+        /// What is empty or 0.
         what: &'static str,
     },
     /// The plan would have more cells than can be numbered.

@@ -4,6 +4,10 @@
 //! machine of the last ten years, to tell whether a study takes a minute or a night. During a run
 //! the time left is told from what the cells really took.
 
+use std::time::Duration;
+
+use crate::units::{counted, human};
+
 /// Time to start an agent, take memory, calibrate, and write the results.
 pub const OVERHEAD_SECONDS: f64 = 0.3;
 /// Time to start a load and to end it.
@@ -18,6 +22,27 @@ pub fn under_load(estimate_seconds: f64) -> f64 {
     LOAD_SECONDS + LOAD_FACTOR * estimate_seconds
 }
 
+/// Writes how long something takes by its estimate, from below if the measured CPU has other work: `about 8 s`,
+/// `at least 8 s`.
+#[must_use]
+pub fn estimated(seconds: f64, is_busy: bool) -> String {
+    let how = if is_busy { "at least" } else { "about" };
+    let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    format!("{how} {}", human(duration))
+}
+
+/// Writes the same for all cells of a run: `5 cells, about 8 s in all`.
+#[must_use]
+pub fn in_all(cells: u64, seconds: f64, is_busy: bool) -> String {
+    let cells = counted(cells, "cell", "cells");
+    let why = if is_busy {
+        " (the measured CPU is busy)"
+    } else {
+        ""
+    };
+    format!("{cells}, {} in all{why}", estimated(seconds, is_busy))
+}
+
 /// Returns the time in seconds after which a cell counts as hung: ten times what it should take,
 /// and half a minute for a machine that is busy with something else.
 #[must_use]
@@ -30,4 +55,18 @@ pub fn limit_seconds(estimate_seconds: f64) -> f64 {
 #[must_use]
 pub fn limit_seconds_under_load(estimate_seconds: f64) -> f64 {
     300.0 + 50.0 * estimate_seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_cpu_makes_an_estimate_a_lower_bound() {
+        assert_eq!(in_all(1, 8.0, false), "1 cell, about 8 s in all");
+        assert_eq!(
+            in_all(4, 70.0, true),
+            "4 cells, at least 1 min 10 s in all (the measured CPU is busy)"
+        );
+    }
 }

@@ -37,7 +37,7 @@ pub trait Observer {
     /// Takes note of how far a measuring thread is, if the cell's plan asks for it.
     fn live(&mut self, _plan: &CellPlan, _live: &Live) {}
 
-    /// Takes note, at once, that a latency above the limit of the cell's plan was seen.
+    /// Takes note, at once, that a value above the limit of the cell's plan was seen.
     fn exceeded(&mut self, _plan: &CellPlan, _exceeded: &Exceeded) {}
 
     /// Takes note of what came of a cell, after it was written.
@@ -317,8 +317,8 @@ fn judge(
             _ => why,
         }),
         Ending::TimedOut { doing } => Err(format!(
-            "nothing came for too long: it was ended after its limit of {:.0} s, while {}{}. Is the \
-             CPU taken by a SCHED_FIFO task or a stopped process? `--cell-limit` changes the limit",
+            "timed out after {:.0} s: {}{}. Is the CPU taken by a SCHED_FIFO task or a stopped process? \
+             `--cell-limit` changes the limit",
             plan.limit_seconds,
             match received {
                 Err(incomplete) => incomplete.to_string(),

@@ -2,8 +2,8 @@
 //!
 //! A machine drifts: it warms up, another guest wakes, the page cache fills. If all runs of one
 //! combination came first and then all of the next, the drift would be taken for a difference
-//! between them. So every block holds each combination once, in an order drawn anew for each
-//! block from a recorded seed. What runs less often than the rest is spread evenly over the
+//! between them. So every block holds each combination once, in a random order of its own,
+//! from a recorded seed. What runs less often than the rest is spread evenly over the
 //! blocks, for the same reason.
 //!
 //! A daemon that some targets need disturbs all others, so their cells stand together, at the end of

@@ -112,6 +112,20 @@ impl Parameter {
         }
     }
 
+    /// Returns the number that is given to it, else its default.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the default is no number that it takes.
+    #[must_use]
+    pub fn number(&self, values: &Values) -> u64 {
+        let default = || match self.read(self.default) {
+            Ok(Value::Number(number)) => number,
+            _ => panic!("'{}' is no default of {}", self.default, self.name),
+        };
+        values.number(self.name).unwrap_or_else(default)
+    }
+
     /// Makes a value of a number, if it is within the bounds.
     ///
     /// # Errors
@@ -287,5 +301,19 @@ mod tests {
             let read = parameter.read(text).map(|value| parameter.show(&value));
             assert_eq!(read.as_deref().map_err(String::as_str), shown, "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_that_is_not_given_is_the_default() {
+        let reads = Parameter {
+            name: "reads",
+            takes: Takes::Number { least: 1, most: 9 },
+            default: "7",
+            ..Parameter::NEW
+        };
+        let mut values = Values::default();
+        assert_eq!(reads.number(&values), 7);
+        values.give("reads", vec![Value::Number(3)]);
+        assert_eq!(reads.number(&values), 3);
     }
 }

@@ -136,26 +136,24 @@ fn distinguish(cells: &mut [Repeated]) {
     }
 }
 
-/// Makes the cells by which a run gets `runs` more runs of each combination, in blocks that follow its own. A
-/// combination that ran less often than others gets as many fewer.
+/// Makes the cells that add runs to each combination of a run, as many as `runs` says of its cell, in blocks that follow its
+/// own.
 ///
 /// # Errors
 ///
 /// Returns [`ExperimentError`] if there is nothing to add, or more than fits into one run.
-pub fn more_runs(plan: &Plan, runs: u32) -> Result<Vec<CellPlan>, ExperimentError> {
+pub fn more_runs(
+    plan: &Plan,
+    runs: impl Fn(&CellPlan) -> u32,
+) -> Result<Vec<CellPlan>, ExperimentError> {
     let mut cells: Vec<Repeated> = Vec::new();
     for cell in &plan.cells {
-        match cells.iter_mut().find(|known| known.cell.repeats(cell)) {
-            Some(known) => known.runs += 1,
-            None => cells.push(Repeated {
+        if !cells.iter().any(|known| known.cell.repeats(cell)) {
+            cells.push(Repeated {
                 cell: cell.clone(),
-                runs: 1,
-            }),
+                runs: runs(cell),
+            });
         }
-    }
-    let most = cells.iter().map(|known| known.runs).max().unwrap_or(1);
-    for known in &mut cells {
-        known.runs = (u64::from(runs) * u64::from(known.runs) / u64::from(most)) as u32;
     }
     at_most(plan.cells.len() as u64 + runs_of(&cells)?)?;
     let id = plan.cells.len() as u32 + 1;
@@ -167,8 +165,8 @@ pub fn more_runs(plan: &Plan, runs: u32) -> Result<Vec<CellPlan>, ExperimentErro
 /// Counts the runs of cells, of which there must be some.
 fn runs_of(cells: &[Repeated]) -> Result<u64, ExperimentError> {
     let what = match cells {
-        [] => "the list of targets or workloads",
-        _ => "the number of runs",
+        [] => "no targets or workloads",
+        _ => "the number of runs is 0",
     };
     match cells.iter().map(|repeated| u64::from(repeated.runs)).sum() {
         0 => Err(ExperimentError::Nothing { what }),
@@ -301,24 +299,30 @@ mod tests {
     fn nothing_more_and_too_much_more_are_refused() {
         let plan = plan(&[2, 2]);
         assert!(matches!(
-            more_runs(&plan, 0),
+            more_runs(&plan, |_| 0),
             Err(ExperimentError::Nothing { .. })
         ));
         assert!(matches!(
-            more_runs(&plan, u32::MAX),
+            more_runs(&plan, |_| u32::MAX),
             Err(ExperimentError::TooMany { .. })
         ));
     }
 
     #[test]
-    fn what_ran_less_often_gets_as_many_fewer() {
+    fn what_ran_less_often_gets_as_many_more_as_the_others() {
         let mut plan = plan(&[6, 3, 1]);
-        let more = more_runs(&plan, 6).unwrap();
-        assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [6, 3, 1]);
-        plan.cells.extend(more);
-        // The relation stays, however often runs are added; a sixth of two is none.
-        let more = more_runs(&plan, 2).unwrap();
-        assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [2, 1, 0]);
+        for _ in 0..2 {
+            let more = more_runs(&plan, |_| 2).unwrap();
+            assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [2, 2, 2]);
+            plan.cells.extend(more);
+        }
+        // What is there for another purpose than to be repeated runs as often as its experiment says.
+        let more = more_runs(&plan, |cell| match cell.labels.number("size") {
+            Some(3) => 1,
+            _ => 2,
+        });
+        let more = more.unwrap();
+        assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [2, 2, 1]);
     }
 
     proptest! {
@@ -329,8 +333,8 @@ mod tests {
         ) {
             let plan = plan(&runs);
             let most = *runs.iter().max().unwrap();
-            let added = more_runs(&plan, more).unwrap();
-            prop_assert_eq!(&added, &more_runs(&plan, more).unwrap());
+            let added = more_runs(&plan, |_| more).unwrap();
+            prop_assert_eq!(&added, &more_runs(&plan, |_| more).unwrap());
             let first = plan.cells.len() as u32 + 1;
             for (id, cell) in (first..).zip(&added) {
                 prop_assert_eq!(cell.id, id);
@@ -340,9 +344,8 @@ mod tests {
             let expected: BTreeSet<u32> = (most + 1..=most + more).collect();
             prop_assert_eq!(blocks, expected);
             prop_assert!(added.windows(2).all(|two| two[0].block <= two[1].block));
-            for (size, runs) in (1..).zip(&runs) {
-                let fair = u64::from(more * runs / most);
-                prop_assert_eq!(of_size(&added, size) as u64, fair);
+            for size in 1..=runs.len() as u64 {
+                prop_assert_eq!(of_size(&added, size) as u64, u64::from(more));
             }
         }
     }

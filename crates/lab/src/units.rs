@@ -1,5 +1,6 @@
 //! How durations and kernel settings are written, on the command line and in studies.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 /// The units of time, with their length in ns.
@@ -91,6 +92,13 @@ pub fn human(duration: Duration) -> String {
         (h, 0, _) => format!("{h} h"),
         (h, m, _) => format!("{h} h {m} min"),
     }
+}
+
+/// Writes a number with its noun: `1 cell`, `5 cells`.
+#[must_use]
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    let noun = if number == N::from(1) { one } else { many };
+    format!("{number} {noun}")
 }
 
 /// Returns the file of a kernel setting, which is given as that or, as for sysctl, by its path below

@@ -3,7 +3,7 @@
 use tare_results::model::{Cell, CellPlan, Labels, Program, Record};
 use tare_stats::OverRuns;
 
-use crate::analysis::{Counted, CounterFigure, Placement, Run, count_together, tsc};
+use crate::analysis::{Placement, Run, tsc};
 use crate::rows::{Figure, Row};
 
 /// What was measured of one target under one load (or loads one after the other) with one choice of parameters.
@@ -138,16 +138,6 @@ impl<'a> Case<'a> {
             }
         }
         placements
-    }
-
-    /// Returns what was counted on the measured CPU, in all runs.
-    #[must_use]
-    pub fn counters(&self) -> Vec<CounterFigure> {
-        let counted: Vec<Counted> = self
-            .records()
-            .map(|record| Counted::of(record, self.hz()))
-            .collect();
-        count_together(&counted)
     }
 
     /// Names its target; marked if its times are not those of a machine.

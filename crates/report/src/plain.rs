@@ -4,7 +4,7 @@ use maud::Markup;
 use tare_results::model::Plan;
 use tare_stats::Level;
 
-use crate::analysis::{Interval, Run};
+use crate::analysis::Run;
 use crate::format::Numbers;
 use crate::html::overview::overview;
 use crate::html::{Detail, Section};
@@ -158,9 +158,9 @@ pub fn sure(what: &str, row: &Row) -> String {
     let one = written(over.lowest, row.unit);
     let text = match (&over.interval, over.runs) {
         (Ok(interval), _) => {
-            let repetitions = words::over(&Interval::of(interval));
             let range = range(interval.low, interval.high);
-            format!("{range} (95 % CI, {repetitions})")
+            let runs = Numbers::PLAIN.count(over.runs);
+            format!("{range} (95 % CI, {runs} runs)")
         }
         (Err(_), 1) => format!("{one} in a single run; measure several (--runs)"),
         (Err(_), runs) if over.lowest == over.highest => format!("{one} in each of {runs} runs"),

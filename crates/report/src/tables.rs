@@ -4,8 +4,9 @@
 //! the story as data ([`Tabled`]); everything else is done here, for all experiments alike.
 
 use tare_results::model::Labels;
+use tare_stats::Interval;
 
-use crate::analysis::{Interval, Run};
+use crate::analysis::Run;
 use crate::cases::Case;
 use crate::format::Numbers;
 use crate::html::parts::Table as Markup;
@@ -23,6 +24,21 @@ pub struct Tabled {
     pub read: String,
     /// What it shows of each line.
     pub columns: Vec<Column>,
+}
+
+impl Tabled {
+    /// Makes the table of what programs counted on the measured CPU ([`INTERRUPTS`](crate::rows::INTERRUPTS)).
+    #[must_use]
+    pub fn interrupts(read: &str) -> Self {
+        Self {
+            title: "Counted on the measured CPU by the measured system itself".to_owned(),
+            read: read.to_owned(),
+            columns: vec![
+                Column::new("count", "interrupts", Figure::Total).counted(),
+                Column::new("per second", "interrupts", Figure::Rate),
+            ],
+        }
+    }
 }
 
 /// A column: one figure of one measure.
@@ -265,20 +281,22 @@ impl Column {
             }
             _ => over.estimate,
         };
-        let interval = over.interval.as_ref().ok().map(Interval::of);
-        let range = || interval.map_or_else(|| NONE.to_owned(), |i| self.range(row, &i, numbers));
+        let interval = over.interval.as_ref().ok();
+        let range = || interval.map_or_else(|| NONE.to_owned(), |i| self.range(row, i, numbers));
         match self.show {
             Show::Interval => range(),
             Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
-            Show::PlusMinus => match (&over.interval, self.form, row.tsc_hz) {
-                (Ok(interval), Form::Cycles, Some(hz)) if row.unit == "ns" => {
-                    let half = (interval.high - interval.low) / 2.0;
-                    numbers.plus_minus(value * hz / 1e9, half * hz / 1e9)
+            Show::PlusMinus => match interval {
+                // An interval that ends at 0 is not symmetric.
+                Some(interval) if interval.low > 0.0 => {
+                    let unit = match (self.form, row.tsc_hz) {
+                        (Form::Cycles, Some(hz)) if row.unit == "ns" => hz / 1e9,
+                        _ => 1.0,
+                    };
+                    numbers.plus_minus(value * unit, (interval.high - value) * unit)
                 }
-                (Ok(interval), ..) => {
-                    numbers.plus_minus(value, (interval.high - interval.low) / 2.0)
-                }
-                (Err(_), ..) => self.value(row, value, numbers),
+                Some(_) => format!("{} ({})", self.value(row, value, numbers), range()),
+                None => self.value(row, value, numbers),
             },
             _ if both && self.form == Form::Own && row.tsc_hz.is_some() && row.unit == "ns" => {
                 let cycles = Self {
@@ -311,10 +329,9 @@ impl Column {
 
     fn range(&self, row: &Row, interval: &Interval, numbers: Numbers) -> String {
         if row.unit == "1" && self.form == Form::Own {
-            return words::share_range(numbers, interval);
+            return words::percent_range(numbers, interval.low, interval.high);
         }
-        // What is measured is never below 0, as an interval by Student's t may be.
-        let end = |value: f64| self.value(row, value.max(0.0), numbers);
+        let end = |value: f64| self.value(row, value, numbers);
         // Columns of mere numbers are many and narrow.
         let between = match self.form {
             Form::Microseconds => "to\n",

@@ -2,7 +2,7 @@
 
 use tare_results::model::{LoadPlace, Record};
 
-use crate::analysis::{Daemon, Interval, LoadFigure, LoadRate, Over, Placement, Run, Time};
+use crate::analysis::{Daemon, LoadFigure, LoadRate, Placement, Run, Time};
 use crate::format::Numbers;
 
 /// Stands where there is no figure.
@@ -68,21 +68,6 @@ pub fn both(numbers: Numbers, duration: Time, step: Option<Time>) -> String {
     }
 }
 
-/// Says from what an interval was computed: `5 runs`.
-#[must_use]
-pub fn over(interval: &Interval) -> String {
-    let unit = match interval.over {
-        Over::Runs | Over::RunsInOrder | Over::RunsOfBoth => "runs",
-    };
-    format!("{} {unit}", Numbers::PLAIN.count(interval.repetitions))
-}
-
-/// Writes the ends of an interval of a share: `0.40–0.44 %`.
-#[must_use]
-pub fn share_range(numbers: Numbers, interval: &Interval) -> String {
-    percent_range(numbers, interval.low, interval.high)
-}
-
 /// Writes the ends of a range of shares: `0.40–0.44 %`.
 #[must_use]
 pub fn percent_range(numbers: Numbers, low: f64, high: f64) -> String {
@@ -101,20 +86,16 @@ pub fn percent_range(numbers: Numbers, low: f64, high: f64) -> String {
 
 /// Writes the ends of an interval of a difference of shares, which may be below 0: `−0.12 to 0.03 %`.
 #[must_use]
-pub fn signed_share_range(numbers: Numbers, interval: &Interval) -> String {
-    let percent = Interval {
-        low: interval.low * 100.0,
-        high: interval.high * 100.0,
-        ..*interval
-    };
-    numbers.with_unit(&signed_range(numbers, &percent), "%")
+pub fn signed_percent_range(numbers: Numbers, low: f64, high: f64) -> String {
+    let percent = signed_range(numbers, low * 100.0, high * 100.0);
+    numbers.with_unit(&percent, "%")
 }
 
 /// Writes the ends of an interval that may be below 0: `−12 to 3`.
 #[must_use]
-pub fn signed_range(numbers: Numbers, interval: &Interval) -> String {
-    let text = |value: f64| numbers.within(value, interval.high - interval.low);
-    format!("{} to {}", text(interval.low), text(interval.high))
+pub fn signed_range(numbers: Numbers, low: f64, high: f64) -> String {
+    let text = |value: f64| numbers.within(value, high - low);
+    format!("{} to {}", text(low), text(high))
 }
 
 /// Writes how much a load did per second: `412 MB/s`, `1,203/s`; of CPU time how many CPUs that is.
@@ -359,19 +340,7 @@ mod tests {
 
     #[test]
     fn ranges_show_what_they_can_tell() {
-        let interval = |low, high| Interval {
-            estimate: 0.0,
-            low,
-            high,
-            level: 0.95,
-            over: Over::Runs,
-            repetitions: 5,
-        };
-        assert_eq!(
-            share_range(N, &interval(0.004_012, 0.004_389)),
-            "0.401–0.439 %"
-        );
-        assert_eq!(over(&interval(0.0, 1.0)), "5 runs");
+        assert_eq!(percent_range(N, 0.004_012, 0.004_389), "0.401–0.439 %");
         assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
     }
 }

@@ -59,7 +59,7 @@ impl RunFolder {
     /// at this moment, [`ResultsError::Plan`] if the cells of the plan are not numbered from 1 in
     /// sequence or a figure is not a number, and the errors of writing.
     pub fn create(path: &Path, plan: &Plan, machine: &MachineRecord) -> Result<Self, ResultsError> {
-        const REMEDY: &str = "or choose another place with --output";
+        const REMEDY: &str = "or choose another folder with --output";
         let head = Head::encode(plan, machine).map_err(|problem| ResultsError::Plan { problem })?;
         let failed = |action, path: &Path| {
             let path = path.to_owned();

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use crate::target::TargetSpec;
 use crate::work::Work;
 pub use record::{
-    Absent, Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels,
-    Preparation, Program, Record, SetHead, Unit, Value,
+    Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels, Preparation,
+    Program, Record, SetHead, Unit, Value,
 };
 pub use samples::{Bin, Count, Event, Instance, Samples, SetSamples};
 pub use trace::{Trace, TraceEvent, TraceKind};

@@ -59,14 +59,6 @@ impl Load {
         });
         times.collect()
     }
-
-    /// Says whether a time, counted from the first sample, is in a phase whose load had not begun yet.
-    #[must_use]
-    pub fn is_between(&self, plan: &CellPlan, time_ns: u64) -> bool {
-        let phases = self.phases_of(plan);
-        let phase = phases.iter().rfind(|phase| phase.due <= time_ns);
-        phase.is_some_and(|phase| time_ns < phase.began)
-    }
 }
 
 #[cfg(test)]

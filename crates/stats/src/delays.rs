@@ -9,10 +9,9 @@
 //!
 //! and every boundary is decided in integers, exactly as written. Only sizes are rounded.
 
-use crate::classes::{ClassRow, ClassTable, DelayClass, DelayClasses};
+use crate::classes::{ClassRow, DelayClass, DelayClasses};
 use crate::counts::Counts;
 use crate::error::StatsError;
-use crate::observed::{LeftOut, Observed};
 use crate::tally::Tally;
 
 /// The samples of one run as delays.
@@ -90,53 +89,32 @@ impl<'a> Delays<'a> {
     }
 
     /// Counts the delays by class.
-    pub fn classify(&self, classes: &DelayClasses) -> ClassTable {
+    pub fn classify(&self, classes: &DelayClasses) -> Vec<ClassRow> {
         let row = |class: DelayClass| ClassRow {
             class,
-            delays: self.observe(class.above, class.up_to),
+            delays: self.recorded(class.above, class.up_to),
         };
-        ClassTable {
-            rows: classes.iter().map(row).collect(),
-        }
+        classes.iter().map(row).collect()
     }
 
-    /// Returns the share of execution time in delays above `limit` cycles.
+    /// Returns the share of execution time in delays above `limit` cycles; `None` unless all of them were recorded.
     ///
     /// The sum of those delays over the sum of all cycles. kot-2019 takes the limits 400 and 2,000.
-    pub fn share_above(&self, limit: u64) -> Observed<DelayShare> {
-        let share = |delays: DelayTally| DelayShare {
-            delays,
-            share: if self.execution_cycles == 0 {
-                0.0
-            } else {
-                delays.cycles / self.execution_cycles as f64
-            },
+    pub fn share_above(&self, limit: u64) -> Option<DelayShare> {
+        let delays = self.recorded(limit, None)?;
+        let share = match self.execution_cycles {
+            0 => 0.0,
+            all => delays.cycles / all as f64,
         };
-        match self.observe(limit, None) {
-            Observed::Fully(delays) => Observed::Fully(share(delays)),
-            Observed::Partly(delays, left_out) => Observed::Partly(share(delays), left_out),
-            Observed::NotAtAll(left_out) => Observed::NotAtAll(left_out),
-        }
+        Some(DelayShare { delays, share })
     }
 
-    /// Returns the delays in (`above`, `up_to`], and whether all of them were recorded.
-    fn observe(&self, above: u64, up_to: Option<u64>) -> Observed<DelayTally> {
+    /// Returns the delays in (`above`, `up_to`]; `None` unless all of them were recorded.
+    fn recorded(&self, above: u64, up_to: Option<u64>) -> Option<DelayTally> {
         let above = above.saturating_add(self.base_whole);
         let up_to = up_to.map(|bound| bound.saturating_add(self.base_whole));
-        let left_out = LeftOut {
-            recorded_from_cycles: self.recorded_from(),
-            unkept: self.unkept,
-        };
-        if up_to.is_some_and(|bound| bound < self.smallest_recorded) {
-            return Observed::NotAtAll(left_out);
-        }
-        let delays = self.delays(self.counts.tally_between(above, up_to));
-        let whole = self.smallest_recorded <= above.saturating_add(1);
-        if whole && self.unkept == 0 {
-            Observed::Fully(delays)
-        } else {
-            Observed::Partly(delays, left_out)
-        }
+        let are_all = self.unkept == 0 && self.smallest_recorded <= above.saturating_add(1);
+        are_all.then(|| self.delays(self.counts.tally_between(above, up_to)))
     }
 
     /// Subtracts the base from values that are all above its whole part.
@@ -147,11 +125,6 @@ impl<'a> Delays<'a> {
             count: values.count,
             cycles,
         }
-    }
-
-    fn recorded_from(&self) -> f64 {
-        let whole = self.smallest_recorded.saturating_sub(self.base_whole) as f64;
-        (whole - self.base_fraction).max(0.0)
     }
 }
 
@@ -202,11 +175,9 @@ mod tests {
         Counts::from_pairs(pairs.iter().copied()).unwrap()
     }
 
-    fn seen(table: &ClassTable) -> Vec<(char, u64)> {
-        table
-            .rows
-            .iter()
-            .map(|row| (row.class.letter, row.delays.fully().unwrap().count))
+    fn seen(rows: &[ClassRow]) -> Vec<(char, u64)> {
+        let each = rows.iter();
+        each.map(|row| (row.class.letter, row.delays.unwrap().count))
             .collect()
     }
 
@@ -218,14 +189,13 @@ mod tests {
             pairs.extend([(10_000 + delay, 1), (10_000 - delay, 1)]);
         }
         let made = counts(&pairs);
-        let table = Delays::of_run(&made)
+        let rows = Delays::of_run(&made)
             .unwrap()
             .classify(&DelayClasses::kot_2019());
-        assert_eq!(seen(&table), [('A', 2), ('B', 2), ('C', 2), ('D', 1)]);
-        let sizes: Vec<_> = table
-            .rows
+        assert_eq!(seen(&rows), [('A', 2), ('B', 2), ('C', 2), ('D', 1)]);
+        let sizes: Vec<_> = rows
             .iter()
-            .map(|row| row.delays.fully().unwrap().mean_cycles())
+            .map(|row| row.delays.unwrap().mean_cycles())
             .collect();
         assert_eq!(
             sizes,
@@ -239,11 +209,11 @@ mod tests {
         // of 1,401 one of 400.75; the first belongs to A, the second to B.
         let made = counts(&[(1_000, 1_996), (1_400, 1), (1_401, 1), (849, 1), (850, 1)]);
         assert_eq!(made.mean(), Some(1_000.25));
-        let table = Delays::of_run(&made)
+        let rows = Delays::of_run(&made)
             .unwrap()
             .classify(&DelayClasses::kot_2019());
-        assert_eq!(seen(&table), [('A', 1), ('B', 1), ('C', 0), ('D', 0)]);
-        let size = |row: usize| table.rows[row].delays.fully().unwrap().mean_cycles();
+        assert_eq!(seen(&rows), [('A', 1), ('B', 1), ('C', 0), ('D', 0)]);
+        let size = |row: usize| rows[row].delays.unwrap().mean_cycles();
         assert_eq!(
             (size(0), size(1), size(2)),
             (Some(399.75), Some(400.75), None)
@@ -254,7 +224,7 @@ mod tests {
     fn the_share_is_the_sum_of_the_delays_over_all_cycles() {
         let made = counts(&[(900, 9_999), (10_900, 1)]);
         let delays = Delays::of_run(&made).unwrap();
-        let share = *delays.share_above(2_000).fully().unwrap();
+        let share = delays.share_above(2_000).unwrap();
         assert_eq!(
             share.delays,
             DelayTally {
@@ -263,11 +233,8 @@ mod tests {
             }
         );
         assert!((share.share - 9_999.0 / 9_010_000.0).abs() < 1e-15);
-        assert_eq!(delays.share_above(9_999).fully().unwrap().share, 0.0);
-        assert_eq!(
-            delays.share_above(u64::MAX).fully().unwrap().delays.count,
-            0
-        );
+        assert_eq!(delays.share_above(9_999).unwrap().share, 0.0);
+        assert_eq!(delays.share_above(u64::MAX).unwrap().delays.count, 0);
     }
 
     #[test]
@@ -281,55 +248,39 @@ mod tests {
             execution_cycles: 1_000_000,
         };
         let delays = Delays::of_recording(&made, recording).unwrap();
-        let rows = delays.classify(&DelayClasses::kot_2019()).rows;
-        let left_out = LeftOut {
-            recorded_from_cycles: 973.5,
-            unkept: 0,
-        };
-        assert_eq!(rows[0].delays, Observed::NotAtAll(left_out));
-        let b = DelayTally {
-            count: 2,
-            cycles: 2_000.0 - 53.0,
-        };
-        assert_eq!(rows[1].delays, Observed::Partly(b, left_out));
+        let rows = delays.classify(&DelayClasses::kot_2019());
+        let seen: Vec<_> = rows.iter().map(|row| row.delays).collect();
         let c = DelayTally {
             count: 3,
             cycles: 9_000.0 - 79.5,
         };
-        assert_eq!(rows[2].delays, Observed::Fully(c));
-        assert_eq!(rows[3].delays, Observed::Fully(DelayTally::default()));
-        assert!(delays.share_above(400).fully().is_none());
-        assert!(delays.share_above(2_000).fully().is_some());
+        assert_eq!(seen, [None, None, Some(c), Some(DelayTally::default())]);
+        assert!(delays.share_above(400).is_none());
+        assert!(delays.share_above(2_000).is_some());
     }
 
     #[test]
     fn a_threshold_on_a_class_bound_decides_to_the_cycle() {
         let nothing = Counts::default();
         let classes = DelayClasses::kot_2019();
-        let observed = |smallest| {
+        let is_seen = |smallest| {
             let recording = Recording {
                 base_cycles: 26.0,
                 smallest_recorded_cycles: smallest,
                 unkept: 0,
                 execution_cycles: 1,
             };
-            let table = Delays::of_recording(&nothing, recording)
+            let rows = Delays::of_recording(&nothing, recording)
                 .unwrap()
                 .classify(&classes);
             // (400, 2,000]
-            (
-                table.rows[1].delays.fully().is_some(),
-                table.rows[1].delays.seen().is_some(),
-            )
+            rows[1].delays.is_some()
         };
-        assert_eq!(observed(427), (true, true));
-        assert_eq!(observed(428), (false, true));
-        assert_eq!(observed(2_026), (false, true));
-        assert_eq!(observed(2_027), (false, false));
+        assert!(is_seen(427) && !is_seen(428));
     }
 
     #[test]
-    fn a_full_buffer_makes_every_class_a_lower_bound() {
+    fn no_class_is_told_of_a_full_list() {
         let made = counts(&[(9_000, 1)]);
         let recording = Recording {
             base_cycles: 26.0,
@@ -337,11 +288,10 @@ mod tests {
             unkept: 5,
             execution_cycles: 1_000_000,
         };
-        let table = Delays::of_recording(&made, recording)
+        let rows = Delays::of_recording(&made, recording)
             .unwrap()
             .classify(&DelayClasses::kot_2019());
-        assert!(table.rows.iter().all(|row| row.delays.fully().is_none()));
-        assert_eq!(table.rows[3].delays.left_out().unwrap().unkept, 5);
+        assert!(rows.iter().all(|row| row.delays.is_none()));
     }
 
     #[test]

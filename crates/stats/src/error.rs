@@ -66,10 +66,6 @@ pub enum StatsError {
         allowed: &'static str,
     },
 
-    /// Class tables with different bounds cannot be added.
-    #[error("class tables with different bounds cannot be added: classify both with the same ones")]
-    ClassesDiffer,
-
     /// A recording holds a value that its own threshold excludes.
     #[error(
         "the recording holds a value of {value} cycles, but recorded only from {smallest} cycles \
@@ -94,17 +90,6 @@ pub enum StatsError {
         execution: u128,
     },
 
-    /// Bins were asked for that cannot be drawn.
-    #[error("cannot make bins from {low} to {high}: {problem}")]
-    Bins {
-        /// Lower end of the range.
-        low: u64,
-        /// Upper end of the range.
-        high: u64,
-        /// What is wrong and what to give instead.
-        problem: &'static str,
-    },
-
     /// A trace of interruptions contradicts itself.
     #[error(
         "gap number {position} of the trace {problem}; the trace is damaged or belongs to another \
@@ -115,16 +100,6 @@ pub enum StatsError {
         position: usize,
         /// What is wrong with it.
         problem: &'static str,
-    },
-
-    /// A span of the time stamp counter ends before it starts.
-    #[error(
-        "span number {position} ends before it starts, or lasts longer than 2^63 cycles; check \
-         that both ends were read from the same time stamp counter"
-    )]
-    Span {
-        /// The offending span, counted from 0.
-        position: usize,
     },
 
     /// The interval between two activations is 0.

@@ -84,22 +84,6 @@ pub struct Shift {
     pub interval: Result<Interval, NoInterval>,
 }
 
-/// One figure of two groups of invocations.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Compared {
-    /// The figures.
-    pub difference: Difference,
-}
-
-/// One figure of two single invocations, by the runs or blocks of each.
-///
-/// It says whether these two differ. That two systems do, it can't say: see the module.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TwoRuns {
-    /// The figures.
-    pub difference: Difference,
-}
-
 /// How often a machine that is compared with itself is said to differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FalseAlarms {
@@ -111,20 +95,12 @@ pub struct FalseAlarms {
     pub high: f64,
 }
 
-impl Compared {
-    /// Says whether the systems differ in this figure, with a probability of at most `significance` that any figure of the
+impl Difference {
+    /// Says whether the groups differ in this figure, with a probability of at most `significance` that any figure of the
     /// table is wrongly said to.
     #[must_use]
     pub fn differs(&self, significance: f64) -> bool {
-        self.difference.adjusted_p_value <= significance
-    }
-}
-
-impl TwoRuns {
-    /// Says whether the two runs differ in this figure, which their systems need not.
-    #[must_use]
-    pub fn runs_differ(&self, significance: f64) -> bool {
-        self.difference.adjusted_p_value <= significance
+        self.adjusted_p_value <= significance
     }
 }
 
@@ -132,6 +108,8 @@ impl TwoRuns {
 ///
 /// A row holds one figure: its value in each invocation of BASE, and in each of NEW. The invocations are the same, in the
 /// same order, in all rows. The seed decides which divisions are drawn where there are too many to try all.
+///
+/// The values may be those of the runs of two single invocations; what differs is then told of these two only.
 ///
 /// # Errors
 ///
@@ -141,23 +119,35 @@ pub fn compare_groups(
     rows: &[(Vec<f64>, Vec<f64>)],
     level: Level,
     seed: u64,
-) -> Result<Vec<Compared>, StatsError> {
-    let found = differ(rows, level, seed)?.into_iter();
-    Ok(found.map(|difference| Compared { difference }).collect())
-}
-
-/// Compares two single invocations, by the runs or long blocks of each; otherwise as [`compare_groups`].
-///
-/// # Errors
-///
-/// As for [`compare_groups`].
-pub fn compare_two_runs(
-    rows: &[(Vec<f64>, Vec<f64>)],
-    level: Level,
-    seed: u64,
-) -> Result<Vec<TwoRuns>, StatsError> {
-    let found = differ(rows, level, seed)?.into_iter();
-    Ok(found.map(|difference| TwoRuns { difference }).collect())
+) -> Result<Vec<Difference>, StatsError> {
+    let Some((base, new)) = rows.first() else {
+        return Ok(Vec::new());
+    };
+    let sizes = (base.len(), new.len());
+    let fewest = sizes.0.min(sizes.1) as u64;
+    enough("a comparison", "invocations on each side", 1, fewest)?;
+    for (row, (base, new)) in rows.iter().enumerate() {
+        if (base.len(), new.len()) != sizes {
+            return Err(StatsError::Rows { row });
+        }
+        finite(base)?;
+        finite(new)?;
+    }
+    let scores: Vec<Vec<f64>> = rows.iter().map(|(base, new)| scores(base, new)).collect();
+    let p_values = p_values(&scores, sizes.0, seed);
+    let found = rows.iter().zip(p_values);
+    found
+        .map(|((base, new), (p_value, adjusted_p_value))| {
+            Ok(Difference {
+                base: median(&mut base.clone()),
+                new: median(&mut new.clone()),
+                shift: shifted(base, new, level)?,
+                relative: relative(base, new, level)?,
+                p_value,
+                adjusted_p_value,
+            })
+        })
+        .collect()
 }
 
 /// Returns the rate of false alarms among comparisons of a machine with itself.
@@ -196,41 +186,6 @@ pub fn false_alarms(
             beta(hit + 1.0, missed, 1.0 - tail)
         },
     })
-}
-
-fn differ(
-    rows: &[(Vec<f64>, Vec<f64>)],
-    level: Level,
-    seed: u64,
-) -> Result<Vec<Difference>, StatsError> {
-    let Some((base, new)) = rows.first() else {
-        return Ok(Vec::new());
-    };
-    let sizes = (base.len(), new.len());
-    let fewest = sizes.0.min(sizes.1) as u64;
-    enough("a comparison", "invocations on each side", 1, fewest)?;
-    for (row, (base, new)) in rows.iter().enumerate() {
-        if (base.len(), new.len()) != sizes {
-            return Err(StatsError::Rows { row });
-        }
-        finite(base)?;
-        finite(new)?;
-    }
-    let scores: Vec<Vec<f64>> = rows.iter().map(|(base, new)| scores(base, new)).collect();
-    let p_values = p_values(&scores, sizes.0, seed);
-    let found = rows.iter().zip(p_values);
-    found
-        .map(|((base, new), (p_value, adjusted_p_value))| {
-            Ok(Difference {
-                base: median(&mut base.clone()),
-                new: median(&mut new.clone()),
-                shift: shifted(base, new, level)?,
-                relative: relative(base, new, level)?,
-                p_value,
-                adjusted_p_value,
-            })
-        })
-        .collect()
 }
 
 /// Returns the values of both groups, Winsorized, less their mean and over the root of their sum of squares; all 0 if
@@ -350,8 +305,7 @@ mod tests {
     use super::*;
 
     fn compared(rows: &[(Vec<f64>, Vec<f64>)]) -> Vec<Difference> {
-        let found = compare_groups(rows, Level::P95, 1).unwrap().into_iter();
-        found.map(|compared| compared.difference).collect()
+        compare_groups(rows, Level::P95, 1).unwrap()
     }
 
     fn close(left: f64, right: f64) {
@@ -428,11 +382,11 @@ mod tests {
         ));
         // One of each says how far they are apart, and no more.
         let rows = [(vec![10.0], vec![12.0])];
-        let two = compare_two_runs(&rows, Level::P95, 1).unwrap()[0];
-        assert!(!two.runs_differ(0.05));
-        close(two.difference.relative.unwrap().estimate, 0.2);
+        let two = compared(&rows)[0];
+        assert!(!two.differs(0.05));
+        close(two.relative.unwrap().estimate, 0.2);
         let needed = NoInterval::TooFew { needed: 4, got: 1 };
-        assert_eq!(two.difference.shift.interval, Err(needed));
+        assert_eq!(two.shift.interval, Err(needed));
     }
 
     #[test]

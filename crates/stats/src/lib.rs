@@ -14,12 +14,11 @@
 //! beyond is refused, with the number of samples that it needs ([`QuantileEstimate`]).
 //!
 //! **Delays** are what samples last beyond their run's mean ([`Delays`]); they are counted in the
-//! classes of kot-2019 ([`DelayClasses`], [`ClassTable`]). A class that a recording threshold hides
-//! has no count, not even 0 ([`Observed`]).
+//! classes of kot-2019 ([`DelayClasses`]). A class that a recording threshold hides has no count, not
+//! even 0 ([`ClassRow`]).
 //!
-//! **Interruptions** of a spin are a [`Trace`]: time lost, rate, the longest, whether a clock is
-//! behind them ([`period`]), and how they compare with what another thread says of its own run
-//! times ([`Overlap`]).
+//! **Interruptions** of a spin are a [`Trace`]: the times from one to the next, and whether a clock is
+//! behind them ([`period`]).
 //!
 //! **Wake-ups** have a service latency each; what the missed activations between them waited follows from it
 //! ([`Response`]).
@@ -27,11 +26,10 @@
 //! **Over runs**, the kind of a figure decides how runs are put together and which interval that has, or how many runs one
 //! needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]).
 //!
-//! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]); two single invocations are two
-//! runs that differ or not ([`compare_two_runs`]). [`false_alarms`] says how far to believe them on a machine.
+//! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]). [`false_alarms`] says how far to
+//! believe them on a machine.
 //!
-//! **Pictures** get [`linear_bins`] and [`log_bins`], which keep the comb of the timer's step out, and
-//! axis numbers ([`nice_ticks`], [`log_ticks`]).
+//! **Pictures** get axis numbers ([`nice_ticks`], [`log_ticks`]).
 //!
 //! # Why the unit of replication is the run
 //!
@@ -55,7 +53,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bins;
 mod classes;
 mod counts;
 mod delays;
@@ -63,10 +60,8 @@ mod error;
 mod groups;
 mod interval;
 mod moments;
-mod observed;
 mod ordered;
 mod over_runs;
-mod overlap;
 pub mod period;
 mod quantile;
 mod rank_sum;
@@ -76,26 +71,20 @@ mod tally;
 mod ticks;
 mod trace;
 
-pub use bins::{Bin, Bins, linear_bins, log_bins};
-pub use classes::{ClassRow, ClassTable, DelayClass, DelayClasses};
+pub use classes::{ClassRow, DelayClass, DelayClasses};
 pub use counts::Counts;
 pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
-pub use groups::{
-    Compared, Difference, FalseAlarms, MOST_DIVISIONS, Shift, TwoRuns, compare_groups,
-    compare_two_runs, false_alarms,
-};
+pub use groups::{Difference, FalseAlarms, MOST_DIVISIONS, Shift, compare_groups, false_alarms};
 pub use interval::{Interval, Level, Method, Scale};
 pub use moments::{Moments, PowerSums};
-pub use observed::{LeftOut, Observed};
 pub use over_runs::{
     Kind, NoInterval, OverRuns, STUDENT_RUNS, over_runs, rate_over_runs, share_over_runs,
 };
-pub use overlap::{Overlap, Span, overlap};
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
 pub use shift::{invocations_needed, least_p_value, shift};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
-pub use trace::{Gap, Spin, Trace, Unkept};
+pub use trace::{Gap, Spin, Trace};

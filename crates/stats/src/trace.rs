@@ -1,4 +1,4 @@
-//! Interruptions of a spin: how much time they took, how often, and how long they were.
+//! Interruptions of a spin: the times from one to the next, and the clock behind them.
 //!
 //! The `gap` workload reads the timer in a loop and records each difference that reaches a threshold.
 //! Such a list is only trusted if it fits together: gaps in order, none overlapping the next, all of
@@ -7,9 +7,7 @@
 //! Time stamps are those of a 64-bit counter that may wrap, and so may the index: both are only ever
 //! used as differences.
 
-use crate::counts::Counts;
 use crate::error::StatsError;
-use crate::overlap::{Overlap, Span, overlap};
 use crate::period::{Period, detect};
 
 /// One recorded interruption.
@@ -32,28 +30,13 @@ pub struct Spin {
     pub wall_cycles: u64,
     /// What an undisturbed iteration lasts, in cycles.
     pub typical_cycles: f64,
-    /// What found the buffer full.
-    pub unkept: Unkept,
-}
-
-/// The sums of gaps that were seen but no longer fitted into the buffer.
-///
-/// They are all later than the recorded ones. Lost time, rate and maximum include them; what needs
-/// single gaps (period, overlap, lengths) cannot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unkept {
-    /// Number of gaps.
-    pub count: u64,
-    /// Sum of their lengths, in cycles.
-    pub cycles: u64,
-    /// The longest of them, in cycles.
-    pub longest_cycles: u64,
+    /// Sum of the gaps that found the buffer full, in cycles; they are all later than the recorded ones.
+    pub unkept_cycles: u64,
 }
 
 /// The interruptions of one spin, checked for consistency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    spin: Spin,
     gaps: Vec<Gap>,
 }
 
@@ -69,60 +52,16 @@ impl Trace {
     pub fn new(spin: Spin, gaps: Vec<Gap>) -> Result<Self, StatsError> {
         check_spin(&spin)?;
         check_gaps(&spin, &gaps)?;
-        let trace = Self { spin, gaps };
-        let (recorded, execution) = (trace.gap_cycles(), u128::from(spin.wall_cycles));
+        let listed: u128 = gaps.iter().map(|gap| u128::from(gap.length)).sum();
+        let recorded = listed + u128::from(spin.unkept_cycles);
+        let execution = u128::from(spin.wall_cycles);
         if recorded > execution {
             return Err(StatsError::LongerThanExecution {
                 recorded,
                 execution,
             });
         }
-        Ok(trace)
-    }
-
-    /// Returns what is known of the spin as a whole.
-    pub fn spin(&self) -> &Spin {
-        &self.spin
-    }
-
-    /// Returns the recorded gaps in the order in which they happened.
-    pub fn gaps(&self) -> &[Gap] {
-        &self.gaps
-    }
-
-    /// Returns the number of all gaps, recorded or not.
-    pub fn count(&self) -> u64 {
-        self.gaps.len() as u64 + self.spin.unkept.count
-    }
-
-    /// Returns the sum of the lengths of all gaps, recorded or not, in cycles.
-    pub fn gap_cycles(&self) -> u128 {
-        let recorded: u128 = self.gaps.iter().map(|gap| u128::from(gap.length)).sum();
-        recorded + u128::from(self.spin.unkept.cycles)
-    }
-
-    /// Returns the cycles that gaps took from the spin: Σ(length − typical), recorded or not.
-    pub fn lost_cycles(&self) -> f64 {
-        let typical = self.count() as f64 * self.spin.typical_cycles;
-        (self.gap_cycles() as f64 - typical).max(0.0)
-    }
-
-    /// Returns lost cycles over all cycles, as a fraction of 1.
-    ///
-    /// Gaps below the recording threshold are not in it.
-    pub fn share_lost(&self) -> f64 {
-        self.lost_cycles() / self.spin.wall_cycles as f64
-    }
-
-    /// Returns the length of the longest gap in cycles, recorded or not; `None` without gaps.
-    pub fn longest_cycles(&self) -> Option<u64> {
-        let unkept = (self.spin.unkept.count > 0).then_some(self.spin.unkept.longest_cycles);
-        self.gaps.iter().map(|gap| gap.length).max().max(unkept)
-    }
-
-    /// Returns the lengths of the recorded gaps, in cycles.
-    pub fn lengths(&self) -> Counts {
-        Counts::from_samples(self.gaps.iter().map(|gap| gap.length).collect())
+        Ok(Self { gaps })
     }
 
     /// Returns the times from start to start of successive recorded gaps, in cycles.
@@ -138,16 +77,6 @@ impl Trace {
     /// See [`Period`] for what is reported and [`period`](crate::period) for how.
     pub fn period(&self) -> Option<Period> {
         detect(&self.gaps)
-    }
-
-    /// Finds the recorded gaps that hold given spans of time, such as those in which another
-    /// thread says that it had the CPU.
-    ///
-    /// # Errors
-    ///
-    /// [`StatsError::Span`] if a span ends before it starts.
-    pub fn overlap(&self, spans: &[Span]) -> Result<Overlap, StatsError> {
-        overlap(&self.gaps, spans)
     }
 }
 
@@ -222,7 +151,7 @@ mod tests {
             iterations,
             wall_cycles,
             typical_cycles: 26.0,
-            unkept: Unkept::default(),
+            unkept_cycles: 0,
         }
     }
 
@@ -247,25 +176,18 @@ mod tests {
     };
 
     #[test]
-    fn regular_gaps_give_exactly_their_figures() {
+    fn regular_gaps_give_exactly_their_distances() {
         let gaps = regular(FIRST, &[5_026; 10], 100);
         let wall = 990 * 26 + 10 * 5_026;
         let trace = Trace::new(spin(1_000, wall), gaps).unwrap();
-        assert_eq!(trace.count(), 10);
-        assert_eq!(trace.lost_cycles(), 50_000.0);
-        assert_eq!(trace.share_lost(), 50_000.0 / wall as f64);
         assert_eq!(trace.inter_arrivals(), [99 * 26 + 5_026; 9]);
-        assert_eq!(trace.lengths().pairs(), [(5_026, 10)]);
-        assert_eq!(trace.longest_cycles(), Some(5_026));
     }
 
     #[test]
     fn a_burst_of_gaps_without_pause_is_counted_gap_by_gap() {
         let gaps = regular(FIRST, &[1_000, 2_000, 3_000, 2_500], 1);
         let trace = Trace::new(spin(1_000, 100_000), gaps).unwrap();
-        assert_eq!(trace.lost_cycles(), 8_500.0 - 4.0 * 26.0);
         assert_eq!(trace.inter_arrivals(), [1_000, 2_000, 3_000]);
-        assert_eq!(trace.longest_cycles(), Some(3_000));
         assert_eq!(trace.period(), None);
     }
 
@@ -277,8 +199,7 @@ mod tests {
             ..FIRST
         };
         let trace = Trace::new(spin(1_000, huge + 999 * 26), vec![gap]).unwrap();
-        assert_eq!(trace.lost_cycles(), huge as f64 - 26.0);
-        assert!(trace.share_lost() > 0.999_999);
+        assert!(trace.inter_arrivals().is_empty());
     }
 
     #[test]
@@ -299,10 +220,7 @@ mod tests {
         ] {
             let moved =
                 Trace::new(spin(1 << 40, 1 << 40), regular(first, &lengths, 1_000)).unwrap();
-            assert_eq!(moved.lost_cycles(), plain.lost_cycles());
-            assert_eq!(moved.share_lost(), plain.share_lost());
             assert_eq!(moved.inter_arrivals(), plain.inter_arrivals());
-            assert_eq!(moved.lengths(), plain.lengths());
             assert_eq!(moved.period(), plain.period());
         }
         let period = plain.period().unwrap();
@@ -310,41 +228,22 @@ mod tests {
     }
 
     #[test]
-    fn no_gaps_are_no_loss() {
+    fn no_gaps_have_no_distances() {
         let trace = Trace::new(spin(1_000, 26_000), Vec::new()).unwrap();
-        assert_eq!(
-            (trace.count(), trace.lost_cycles(), trace.share_lost()),
-            (0, 0.0, 0.0)
-        );
-        assert_eq!((trace.longest_cycles(), trace.period()), (None, None));
-        assert!(trace.inter_arrivals().is_empty() && trace.lengths().is_empty());
+        assert_eq!(trace.period(), None);
+        assert!(trace.inter_arrivals().is_empty());
     }
 
     #[test]
-    fn gaps_that_found_the_buffer_full_still_count_as_lost_time() {
-        let unkept = Unkept {
-            count: 3,
-            cycles: 9_000,
-            longest_cycles: 6_000,
+    fn gaps_that_found_the_buffer_full_still_take_their_time() {
+        let of = |unkept_cycles| {
+            let spin = Spin {
+                unkept_cycles,
+                ..spin(1_000, 100_000)
+            };
+            Trace::new(spin, regular(FIRST, &[1_000, 2_000], 10))
         };
-        let spin = Spin {
-            unkept,
-            ..spin(1_000, 100_000)
-        };
-        let trace = Trace::new(spin, regular(FIRST, &[1_000, 2_000], 10)).unwrap();
-        assert_eq!(trace.count(), 5);
-        assert_eq!(trace.lost_cycles(), 12_000.0 - 5.0 * 26.0);
-        assert_eq!(trace.longest_cycles(), Some(6_000));
-        assert_eq!(trace.lengths().total(), 2);
-        let too_long = Unkept {
-            cycles: 99_000,
-            ..unkept
-        };
-        let spin = Spin {
-            unkept: too_long,
-            ..spin
-        };
-        assert!(Trace::new(spin, regular(FIRST, &[1_000, 2_000], 10)).is_err());
+        assert!(of(97_000).is_ok() && of(97_001).is_err());
     }
 
     #[test]

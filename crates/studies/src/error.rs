@@ -36,7 +36,7 @@ pub enum StudyError {
     },
     /// The file is no text.
     #[error(
-        "the study {} is no UTF-8 text: byte {at} begins no character. Is it another file?",
+        "the study {} is not UTF-8 text, from byte {at} on: is it another file?",
         path.display()
     )]
     NotText {

@@ -1,20 +1,23 @@
 //! A study in plain words: what will be measured where, how often, in which order, for how long.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
+use tare_experiments::without_interval;
 use tare_lab::ExperimentError;
+use tare_lab::estimate::{estimated, in_all};
 use tare_lab::parameter::Parameter;
-use tare_lab::units::human;
+use tare_lab::units::{counted, human};
 
 use crate::study::{Part, Study, Variant};
 
-/// Writes a study in plain words, every default that applies included.
+/// Writes a study in plain words, every default that applies included. If the measured CPU is busy, durations are estimated
+/// from below.
 ///
 /// # Errors
 ///
 /// Returns [`ExperimentError`] if an experiment does not take its values, which reading the study
 /// would have told.
-pub fn explain(study: &Study) -> Result<String, ExperimentError> {
+pub fn explain(study: &Study, is_busy: bool) -> Result<String, ExperimentError> {
     let mut lines = vec![match &study.title {
         Some(title) => format!("{}: {title}", study.name),
         None => study.name.clone(),
@@ -28,7 +31,7 @@ pub fn explain(study: &Study) -> Result<String, ExperimentError> {
         cells += size.cells;
         seconds += size.seconds;
         lines.push(String::new());
-        explain_part(&mut lines, number, part, &size);
+        explain_part(&mut lines, number, part, &size, is_busy);
     }
     lines.push(String::new());
     explain_order(&mut lines, study);
@@ -36,9 +39,8 @@ pub fn explain(study: &Study) -> Result<String, ExperimentError> {
     explain_machine(&mut lines, study);
     lines.push(String::new());
     lines.push(format!(
-        "{}, about {} in all; guests take longer under an emulator.",
-        counted(cells, "cell", "cells"),
-        duration(seconds),
+        "{}; guests take longer under an emulator.",
+        in_all(cells, seconds, is_busy),
     ));
     if let Some(published) = &study.reproduces {
         lines.push(format!(
@@ -57,6 +59,8 @@ struct Size {
     once: u64,
     cells: u64,
     seconds: f64,
+    /// Figures that have no interval.
+    lacking: BTreeSet<String>,
 }
 
 impl Size {
@@ -75,11 +79,15 @@ impl Size {
                 .iter()
                 .map(|cell| cell.estimate_seconds * f64::from(runs(cell)))
                 .sum(),
+            lacking: planned
+                .iter()
+                .filter_map(|cell| without_interval(cell, runs(cell)))
+                .collect(),
         })
     }
 }
 
-fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) {
+fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size, is_busy: bool) {
     let experiment = part.experiment;
     let shared = |name: &'static str, value: String| {
         let value = match part.given.contains(&name) {
@@ -115,12 +123,13 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) 
         once => format!(" ({once} of them once)"),
     };
     lines.push(format!(
-        "  {}{left_out} × {}{once} = {}, about {}",
+        "  {}{left_out} × {}{once} = {}, {}",
         counted(size.combinations, "combination", "combinations"),
-        counted(part.runs.into(), "run", "runs"),
+        counted(part.runs, "run", "runs"),
         counted(size.cells, "cell", "cells"),
-        duration(size.seconds),
+        estimated(size.seconds, is_busy),
     ));
+    lines.extend(size.lacking.iter().map(|text| format!("  {text}")));
 }
 
 fn explain_order(lines: &mut Vec<String>, study: &Study) {
@@ -128,8 +137,8 @@ fn explain_order(lines: &mut Vec<String>, study: &Study) {
     let blocks = runs().max().unwrap_or_default();
     lines.push("Order".to_owned());
     lines.push(format!(
-        "  {}, interleaved: each holds every combination once, in an order drawn anew for each.",
-        counted(blocks.into(), "block", "blocks")
+        "  {}, interleaved: each holds every combination once, in a random order of its own.",
+        counted(blocks, "block", "blocks")
     ));
     if runs().any(|runs| runs != blocks) {
         lines.push("  What runs less often takes part in some blocks, evenly spread.".to_owned());
@@ -171,12 +180,4 @@ fn line(name: &str, value: &str) -> String {
 
 fn or(number: Option<impl ToString>, default: &str) -> String {
     number.map_or_else(|| default.to_owned(), |number| number.to_string())
-}
-
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
-fn duration(seconds: f64) -> String {
-    human(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }

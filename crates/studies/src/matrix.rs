@@ -52,8 +52,8 @@ pub(crate) fn check(
             match seen.get(&key) {
                 Some(first) if *first != number => {
                     let text = format!(
-                        "this experiment measures '{}' just as experiment {first} does: \
-                         repetitions are asked for by 'runs'",
+                        "this experiment measures '{}' just as experiment {first} does; use 'runs' for \
+                         repetitions",
                         cell.label()
                     );
                     return reader.wrong(part.place.clone(), text);

@@ -41,7 +41,7 @@ pub struct Study {
     pub reproduces: Option<String>,
     /// Which variant of it this is.
     pub variant: Variant,
-    /// Seed of the order; drawn anew for each run if None.
+    /// Seed of the order; random if None.
     pub seed: Option<u64>,
     /// CPU to measure on; chosen if None.
     pub cpu: Option<u32>,

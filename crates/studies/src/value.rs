@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
 
     /// Notes that a value stands in a list for the second time, if one does.
     pub fn refuse_again(&mut self, again: Option<Range<usize>>) {
-        const TWICE: &str = "this stands twice in the list: repetitions are asked for by 'runs'";
+        const TWICE: &str = "this is given twice; use 'runs' for repetitions";
         if let Some(place) = again {
             self.wrong(place, TWICE);
         }

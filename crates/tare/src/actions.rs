@@ -72,7 +72,7 @@ impl Action {
 fn process(text: &str) -> Result<Pid, String> {
     let number: Option<i32> = text.parse().ok().filter(|number| *number > 0);
     let pid = number.and_then(Pid::from_raw);
-    pid.ok_or_else(|| format!("'{text}' is no process id"))
+    pid.ok_or_else(|| format!("'{text}' is not a process id"))
 }
 
 /// Finds a signal by its number or its name, with or without SIG.

@@ -20,9 +20,9 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed: a cell, a file or the machine; what was measured is kept
-  2  usage: the arguments make no sense
+  2  usage: invalid arguments
   3  a threshold or comparison gate failed
-  4  interrupted; --resume goes on
+  4  interrupted; --resume continues
   5  a target can't be used here";
 
 /// Weigh what an operating system costs the work it carries.
@@ -58,7 +58,7 @@ pub enum Command {
     /// Measure as cyclictest does, with its options and its output
     ///
     /// Scripts that read cyclictest's output read this one. What cyclictest leaves out, the missed
-    /// activations and their latency, is told on standard error and in keys of their own in the
+    /// activations and their latency, goes to standard error and into keys of their own in the
     /// JSON. No run folder is written. docs/cyclictest.md lists the options.
     // As getopt_long: the last of several counts, and a long name may be cut off where it stays clear.
     #[command(
@@ -85,9 +85,9 @@ pub enum Command {
     /// Compare runs, or targets or loads within one
     ///
     /// The unit is the invocation: give several folders for each side, best measured in alternation.
-    /// All figures are judged together, so that of twenty comparisons without any difference one
-    /// reports one. A single run against another is compared, too, but the result holds only for these
-    /// two runs. docs/comparing.md explains.
+    /// All figures are judged together: about one in twenty comparisons of identical systems reports a
+    /// difference. A single run can be compared with another, but the result holds only for these two
+    /// runs. docs/comparing.md explains.
     Compare(compare::CompareArguments),
     /// Export the wake-ups of a run in other tools' formats
     Export(exchange::ExportArguments),
@@ -122,13 +122,13 @@ pub struct QuickArguments {
 /// The arguments of `tare run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Study file; with --resume only to check that it is still the same
+    /// Study file; with --resume, only checked to be still the same
     #[arg(value_name = "STUDY.toml", required_unless_present = "resume")]
     pub study: Option<PathBuf>,
     /// Run the shorter variant that the study's [quick] tables describe
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
-    /// Continue a run: do what is missing; --runs adds runs
+    /// Continue a run; with --runs, add that many runs of each combination
     #[arg(
         long,
         value_name = "RUN",
@@ -136,7 +136,7 @@ pub struct RunArguments {
         help_heading = "Run"
     )]
     pub resume: Option<PathBuf>,
-    /// Runs of each combination to add to the run that --resume names
+    /// Runs of each combination to add to the run that --resume continues
     #[arg(long, value_name = "N", requires = "resume", help_heading = "Run")]
     pub runs: Option<u32>,
     #[command(flatten)]

@@ -21,7 +21,7 @@ use crate::exit;
 /// What ended a command.
 #[derive(Debug, Error)]
 pub enum CommandError {
-    /// The arguments make no sense together.
+    /// The arguments contradict each other.
     #[error("{0}")]
     Usage(String),
     /// A target, a load or a scheduling policy can't be used here.

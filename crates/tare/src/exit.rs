@@ -4,11 +4,11 @@
 pub const DONE: u8 = 0;
 /// Something failed: a cell, a file, the machine. What was measured is kept.
 pub const FAILED: u8 = 1;
-/// The arguments make no sense.
+/// The arguments are invalid.
 pub const USAGE: u8 = 2;
 /// A limit was exceeded.
 pub const THRESHOLD: u8 = 3;
-/// The user ended the run early; `--resume` goes on.
+/// The user ended the run early; `--resume` continues it.
 pub const INTERRUPTED: u8 = 4;
 /// A target can't be used here.
 pub const UNAVAILABLE: u8 = 5;

@@ -1,4 +1,4 @@
-//! What is shown while a run goes on: how far it is, how long it still takes, the latest result.
+//! Progress of a run: how far it is, how long it still takes, the latest result.
 //!
 //! On a terminal that is one line, redrawn four times a second from the loop that waits for the
 //! instance; no thread of its own runs. Elsewhere each finished cell is a line.
@@ -10,7 +10,8 @@ use indicatif::ProgressBar;
 use tare_experiments::catalogue;
 use tare_guard::Interrupt;
 use tare_lab::Observer;
-use tare_lab::units::human;
+use tare_lab::units::{counted, human};
+use tare_report::rows::written;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
 use tare_results::target::TargetSpec;
@@ -30,13 +31,15 @@ pub struct Progress<'a> {
     bar: Option<ProgressBar>,
     remaining: Remaining,
     current: String,
+    /// What the running cell measures, and its unit.
+    measure: (&'static str, &'static str),
     latest: String,
     number: usize,
     of: usize,
     begun: Instant,
     /// What the sets of the running cell told last.
     live: BTreeMap<u32, Live>,
-    /// What is done about a latency above a limit.
+    /// What is done about a value above a limit.
     actions: Actions<'a>,
 }
 
@@ -50,6 +53,7 @@ impl<'a> Progress<'a> {
             bar: progress_bar(missing.len() as u64, "{bar:20} {pos}/{len} {wide_msg}"),
             remaining: Remaining::new(missing.into_iter().cloned()),
             current: String::new(),
+            measure: ("", ""),
             latest: String::new(),
             number: 0,
             of: 0,
@@ -71,7 +75,7 @@ impl<'a> Progress<'a> {
         if let Some(bar) = &self.bar {
             let left = human(self.remaining.left(self.begun.elapsed()));
             let latest = match (self.live.is_empty(), self.latest.as_str()) {
-                (false, _) => format!(" · {}", so_far(&self.live)),
+                (false, _) => format!(" · {}", so_far(&self.live, self.measure)),
                 (true, "") => String::new(),
                 (true, latest) => format!(" · {latest}"),
             };
@@ -85,6 +89,7 @@ impl Observer for Progress<'_> {
     fn started(&mut self, plan: &CellPlan, number: usize, of: usize) {
         (self.number, self.of) = (number, of);
         self.current = plan.label();
+        self.measure = measure(plan);
         self.begun = Instant::now();
         self.live.clear();
         self.redraw();
@@ -104,10 +109,11 @@ impl Observer for Progress<'_> {
     }
 
     fn exceeded(&mut self, plan: &CellPlan, exceeded: &Exceeded) {
-        let latency = microseconds(exceeded.value);
+        let (measure, unit) = self.measure;
         let text = format!(
-            "{}: a latency of {latency} above the limit: activation {} of thread {}",
+            "{}: {measure} of {} above the limit, sample {} of set {}",
             plan.label(),
+            written(exceeded.value as f64, unit),
             exceeded.index,
             exceeded.set
         );
@@ -152,23 +158,30 @@ impl Observer for Progress<'_> {
     }
 }
 
+/// Returns what a cell tells while it runs, the first measure of its experiment, and its unit.
+fn measure(plan: &CellPlan) -> (&'static str, &'static str) {
+    let view = catalogue().view(&plan.experiment);
+    let first = view.and_then(|view| view.measures().first());
+    first.map_or(("value", ""), |measure| (measure.id, measure.unit))
+}
+
 /// Says what the sets of a cell have seen so far.
-fn so_far(live: &BTreeMap<u32, Live>) -> String {
+fn so_far(live: &BTreeMap<u32, Live>, (measure, unit): (&str, &str)) -> String {
     let all = || live.values();
     let n: u64 = all().map(|set| set.n).sum();
     let missed: u64 = all().map(|set| set.missed).sum();
     let sum: u64 = all().map(|set| set.sum).sum();
     let max = all().map(|set| set.max).max().unwrap_or_default();
+    let missed = match missed {
+        0 => String::new(),
+        missed => format!(", {missed} missed"),
+    };
     format!(
-        "mean {}, max {}, {missed} of {} missed",
-        microseconds(sum / n.max(1)),
-        microseconds(max),
-        n + missed
+        "{measure} mean {}, max {}, {}{missed}",
+        written(sum as f64 / n.max(1) as f64, unit),
+        written(max as f64, unit),
+        counted(n, "sample", "samples"),
     )
-}
-
-fn microseconds(ns: u64) -> String {
-    format!("{:.1} µs", ns as f64 / 1e3)
 }
 
 /// Estimates the time left from what cells of the same kind took; of other kinds from their estimate, corrected by what
@@ -246,8 +259,8 @@ mod tests {
         ];
         let live = sets.into_iter().map(|live| (live.set, live));
         assert_eq!(
-            so_far(&live.collect()),
-            "mean 2.0 µs, max 40.0 µs, 2 of 402 missed"
+            so_far(&live.collect(), ("latency", "ns")),
+            "latency mean 2.00 µs, max 40.0 µs, 400 samples, 2 missed"
         );
     }
 

@@ -76,7 +76,7 @@ impl Load {
             };
             let part = Part::parse(part)?;
             if parts.contains(&part) {
-                return Err(SpecError(format!("the load '{part}' stands twice")));
+                return Err(SpecError(format!("the load '{part}' is given twice")));
             }
             parts.push(part);
             match more {
@@ -284,7 +284,7 @@ mod tests {
                      command:WORDS; several are joined by +",
             ),
             ("dd:bs=1", "the load 'dd' takes no words after a colon"),
-            ("dd+dd", "the load 'dd' stands twice"),
+            ("dd+dd", "the load 'dd' is given twice"),
             ("dd+idle", "'idle' is no load, so it can't be joined to one"),
             (
                 "stress-ng",

@@ -1,7 +1,7 @@
 //! The words of a plan, `key=value` each: one table tells how they are read and written.
 //!
 //! The agent takes them as arguments, the unikernel finds the same words on its command line. A word without `=`, an
-//! unknown key and one that stands twice are errors, so that a typing mistake can't measure something else.
+//! unknown key and one that is given twice are errors, so that a typing mistake can't measure something else.
 
 use core::fmt::{self, Display};
 use core::str::FromStr;
@@ -95,7 +95,7 @@ pub struct Parsed<'a> {
 ///
 /// # Errors
 ///
-/// Returns [`PlanError`] for a word that the table does not have, that stands twice, or whose value is none; and if one of
+/// Returns [`PlanError`] for a word that the table does not have, that is given twice, or whose value is none; and if one of
 /// those is missing that must be given.
 pub fn read<'a, P>(
     plan: &mut P,
@@ -208,8 +208,8 @@ mod tests {
         for (text, wrong) in [
             ("workload", "'workload' is not of the form key=value"),
             ("wrokload=wakeup", "no such key 'wrokload'"),
-            ("cpu=1 cpu=2", "'cpu' stands twice"),
-            ("workload=a workload=a", "'workload' stands twice"),
+            ("cpu=1 cpu=2", "'cpu' is given twice"),
+            ("workload=a workload=a", "'workload' is given twice"),
             ("raw=many", &std::format!("'raw=many': want {NUMBER}")),
             (
                 "trace=4294967296",

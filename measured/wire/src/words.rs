@@ -11,8 +11,8 @@ pub enum PlanError<'a> {
     /// No such key.
     #[error("plan: no such key '{0}'")]
     UnknownKey(&'a str),
-    /// The key stands twice.
-    #[error("plan: '{0}' stands twice")]
+    /// The key is given twice.
+    #[error("plan: '{0}' is given twice")]
     Twice(&'a str),
     /// The value is not one that the key takes.
     #[error("plan: '{key}={value}': want {wanted}")]

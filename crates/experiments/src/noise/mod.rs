@@ -501,7 +501,7 @@ mod tests {
     fn no_runs_and_too_many_runs_are_refused() {
         assert_eq!(
             plan_of(&ALL, 0).unwrap_err().to_string(),
-            "nothing to run: the number of runs is empty"
+            "nothing to run: the number of runs is 0"
         );
         assert!(plan_of(&ALL, u32::MAX).is_err());
     }
@@ -520,6 +520,16 @@ mod tests {
         command.sort();
         defaults.sort();
         assert_eq!(defaults, command);
+    }
+
+    #[test]
+    fn the_default_of_each_workload_is_told() {
+        let mut parameters = PARAMETERS.iter();
+        let repetitions = parameters.find(|parameter| parameter.name == "repetitions");
+        assert_eq!(
+            repetitions.unwrap().default,
+            format!("{DEFAULT_REPETITIONS}; gap {DEFAULT_READS}")
+        );
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn listed(plan: &services::Plan) -> String {
     };
     let threshold = plan.threshold_ns.unwrap_or(plan.interval_ns);
     format!(
-        "{threads} under SCHED_{}{priority}{place}, woken every {}; listed is what is at least {} late",
+        "{threads} under SCHED_{}{priority}{place}, woken every {}; wake-ups at least {} late are listed",
         plan.policy.name().to_uppercase(),
         exact(plan.interval_ns),
         exact(threshold)
@@ -336,7 +336,7 @@ fn plan(
         (Some(phase_ns), None, None) => Some(phase_ns.saturating_mul(under.phases.len() as u64)),
         (Some(_), _, _) => {
             return Err(contradiction(
-                "phases last as long as they are long: leave duration and loops out".to_owned(),
+                "with phase, leave out duration and loops: the phases set the length".to_owned(),
             ));
         }
         (None, None, None) if waits => Some(WAITING_NS),

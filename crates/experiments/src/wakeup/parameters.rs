@@ -21,8 +21,8 @@ pub(super) const ALL: &[Parameter] = &[
         short: Some('t'),
         bare: Some("0"),
         default: "one for each measured CPU",
-        meaning: "Measuring threads; 0, or the option alone, one for each CPU. They are pinned in turn to the CPUs of \
-                  -a, without it to as many CPUs, the highest numbers first; in a study all to the measured one",
+        meaning: "Measuring threads; 0, or the option alone, means one for each CPU. They are pinned in turn to the CPUs \
+                  of -a, without it to as many CPUs, from the highest number down; in a study all share the measured CPU",
         ..number("threads", 0, MAX_THREADS as u64)
     },
     Parameter {
@@ -73,7 +73,7 @@ pub(super) const ALL: &[Parameter] = &[
         value: "NAME",
         takes: Takes::Word(&["fifo", "rr", "deadline", "other"]),
         default: "fifo",
-        meaning: "Scheduling policy: fifo, rr, deadline, other (an ordinary thread, which takes no right)",
+        meaning: "Scheduling policy: fifo, rr, deadline, other (an ordinary thread, which needs no privilege)",
         ..THREADS
     },
     Parameter {
@@ -85,7 +85,7 @@ pub(super) const ALL: &[Parameter] = &[
     },
     Parameter {
         short: Some('l'),
-        default: "not limited",
+        default: "unlimited",
         meaning: "Number of wake-ups after which each thread ends",
         applies: |values| !values.has(PHASE),
         ..number("loops", 1, u64::MAX)
@@ -103,7 +103,7 @@ pub(super) const ALL: &[Parameter] = &[
         ..THREADS
     },
     Parameter {
-        heading: "Place",
+        heading: "Target and load",
         default: "none: each load has cells of its own",
         meaning: "Run the loads one after the other in one measurement, each for this time: seconds, or with a unit",
         ..any_time(PHASE, "s")

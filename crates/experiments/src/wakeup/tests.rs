@@ -234,7 +234,7 @@ fn values_that_can_not_be_are_told_with_their_units() {
         ),
         (
             &[("phase", "1000000000"), ("loops", "1")],
-            "phases last as long as they are long: leave duration and loops out",
+            "with phase, leave out duration and loops: the phases set the length",
         ),
         (
             &[("trace-above", "1000"), ("trace", "101")],
@@ -271,4 +271,36 @@ fn threads_and_cpus_are_named_as_for_cyclictest() {
     ] {
         assert_eq!(cpus(values).as_deref(), expected, "{values:?}");
     }
+}
+
+#[test]
+fn the_defaults_that_depend_on_other_values_are_told() {
+    let default = |name| {
+        let mut all = parameters::ALL.iter();
+        all.find(|parameter| parameter.name == name).unwrap()
+    };
+    for (name, told) in [
+        (
+            "duration",
+            format!(
+                "{}; with trace-above {}",
+                exact(DEFAULT_DURATION_NS),
+                exact(WAITING_NS)
+            ),
+        ),
+        (
+            "distance",
+            format!(
+                "{} where threads share a CPU, else 0",
+                exact(DEFAULT_DISTANCE_NS)
+            ),
+        ),
+        (
+            "trace",
+            format!("0; the option alone, or with trace-above, {DEFAULT_TRACE}"),
+        ),
+    ] {
+        assert_eq!(default(name).default, told);
+    }
+    assert_eq!(default("trace").bare, Some(&*DEFAULT_TRACE.to_string()));
 }

@@ -147,11 +147,17 @@ fn gates_let_pass_what_is_within_their_limit_and_nothing_that_cannot_be_told() {
     assert!(!judge("response.p50 > +20%").unwrap().failed);
     assert!(judge("response.p50{load=dd} > +200ns").unwrap().failed);
     assert!(!judge("missed > +1points").unwrap().failed);
-    let sentence = judge("response.p50{load=idle} > +5%").unwrap().sentence;
-    assert!(
-        sentence.starts_with("Gate failed: wakeup/response.p50 of process, phase=0 is 4."),
-        "{sentence}"
-    );
+    // What is compared with the limit is the shift, not the difference of the medians.
+    for (limit, said) in [("+5%", "+9.62 %"), ("+200ns", "+398 ns")] {
+        let gate = format!("response.p50{{load=idle}} > {limit}");
+        assert_eq!(
+            judge(&gate).unwrap().sentence,
+            format!(
+                "Gate failed: wakeup/response.p50 of process, phase=0 shifted by {said} (medians 4.16 µs and 4.55 µs), \
+                 beyond '{gate}'."
+            )
+        );
+    }
     let nothing = judge("noise/lost > +5%").unwrap_err().to_string();
     assert!(nothing.contains("matches no figure"), "{nothing}");
     assert!(judge("response.p50 > +5points").is_err());
@@ -197,6 +203,126 @@ fn loads_are_compared_within_a_run() {
     assert!(one.to_string().contains("but one target"), "{one}");
 }
 
+/// Makes a run whose loads come one after the other, each with its median in each of its phases.
+fn in_phases(runs: u32, loads: &[&str], medians: &[u64]) -> Analysis {
+    let mut run = Run::new(1);
+    for block in 1..=runs {
+        let schedule = Schedule {
+            loads,
+            ..Schedule::default()
+        };
+        run.woken(block, schedule, |_, phase, n| {
+            medians[phase] + u64::from(block) + n % 20
+        });
+    }
+    run.analyse()
+}
+
+#[test]
+fn a_load_of_several_phases_is_one_repetition_in_each_run() {
+    let loads = ["idle", "dd", "idle"];
+    let analysis = in_phases(4, &loads, &[4_000, 4_500, 6_000]);
+    let sides = sides_by("load", "run", &analysis).unwrap();
+    let [(base, new)] = sides.as_slice() else {
+        panic!("{sides:?}");
+    };
+    let compared = compare(base, new).unwrap();
+    assert_eq!(compared.repetitions, [4, 4]);
+    assert!(compared.unmatched.is_empty(), "{:?}", compared.unmatched);
+    let median = row(&compared, "dd", "response", "p50");
+    // Between both phases, of which neither is left out.
+    assert!((median.base.unwrap() - 5_000.0).abs() < 50.0, "{median:?}");
+    assert!(!median.is_worse && median.differs, "{median:?}");
+}
+
+#[test]
+fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
+    let analysis = in_phases(4, &["idle", "dd", "du"], &[4_000, 5_000, 4_000]);
+    let sides = sides_by("load", "run", &analysis).unwrap();
+    let compared = sides.iter().map(|(base, new)| compare(base, new).unwrap());
+    let compared: Vec<Comparison> = compared.collect();
+    assert_eq!(compared.len(), 2);
+    let judge = |text: &str| {
+        let gate: ShiftGate = text.parse().unwrap();
+        let judged = gate.judge_all(&compared, false);
+        judged.map(|all| all.iter().map(|one| one.failed).collect::<Vec<_>>())
+    };
+    assert_eq!(judge("response.p50{load=dd} > +5%"), Ok(vec![true]));
+    assert_eq!(judge("response.p50{load=du} > +5%"), Ok(vec![false]));
+    assert_eq!(judge("response.p50 > +5%"), Ok(vec![true, false]));
+    // What is the same of both is told once.
+    assert_eq!(judge("response.p50 > +50%"), Ok(vec![false]));
+    let nothing = judge("response.p50{load=cp} > +5%").unwrap_err();
+    assert!(
+        nothing.to_string().contains("matches no figure"),
+        "{nothing}"
+    );
+    let unit = judge("response.p50{load=du} > +5points").unwrap_err();
+    assert!(unit.to_string().contains("another unit"), "{unit}");
+}
+
+#[test]
+fn runs_of_one_invocation_count_once_in_whatever_order_they_are() {
+    let redone = |offset: u64| {
+        let mut run = Run::new(1);
+        for block in 1..=6 {
+            let durations: Vec<u64> = (0..1_000).map(|n| 1_000 + offset + n % 7).collect();
+            let folded = timed(&durations, Fold::default());
+            let cell = run.done(block, "process", "prime", Some(22), folded);
+            // What failed at first was redone by a later invocation.
+            if block % 2 == 0 {
+                cell.invocation = "2026-03-02T12:00:00Z".parse().unwrap();
+            }
+        }
+        run.analyse()
+    };
+    let compared = between(&[redone(0)], &[redone(500)]).unwrap();
+    assert_eq!(compared.unit, CompareUnit::Invocations);
+    assert_eq!((compared.repetitions, compared.can_tell), ([2, 2], false));
+    assert!(
+        compared.rows.iter().all(|row| !row.differs),
+        "{compared:#?}"
+    );
+}
+
+#[test]
+fn a_relative_limit_is_of_the_base_also_where_a_value_is_0() {
+    // So many activations of 10,000 are missed in each invocation.
+    let missing = |each: [u64; 6]| -> Vec<Analysis> {
+        let run = |missed: u64| {
+            let mut run = Run::new(1);
+            run.woken(1, Schedule::default(), |_, _, n| {
+                match n % 10 == 0 && n < 10 * missed {
+                    true => 150_000,
+                    false => 4_000,
+                }
+            });
+            run.analyse()
+        };
+        each.map(run).into()
+    };
+    let base = missing([0, 200, 201, 202, 203, 204]);
+    let compared = between(&base, &missing([220, 221, 222, 223, 224, 225])).unwrap();
+    let share = row(&compared, "idle", "missed", "share");
+    assert!(share.is_worse && share.relative.is_none(), "{share:?}");
+    let judge = |compared: &Comparison, text: &str| {
+        let gate: ShiftGate = text.parse().unwrap();
+        gate.judge(compared, false).unwrap()
+    };
+    assert!(judge(&compared, "missed > +5%").failed);
+    assert!(!judge(&compared, "missed > +20%").failed);
+    // From nothing to something is more than any share.
+    let compared = between(&missing([0; 6]), &missing([100; 6])).unwrap();
+    let judged = judge(&compared, "missed > +100000%");
+    assert!(
+        judged.failed
+            && judged
+                .sentence
+                .contains("shifted by +1.00 pp (medians 0 % and 1.00 %)"),
+        "{judged:?}"
+    );
+}
+
 #[test]
 fn counted_instructions_leave_nothing_to_chance() {
     let target = "linux,kernel=debian,clock=instructions";
@@ -212,8 +338,20 @@ fn counted_instructions_leave_nothing_to_chance() {
     let compared = between(&[counted(4_000)], &[counted(4_001)]).unwrap();
     assert!(is_worse(&compared) && compared.can_tell);
     assert!(row(&compared, "idle", "response", "p50").exact);
+    // One invocation of each is enough, for the conclusion and for a gate.
+    assert_eq!(compared.unit, CompareUnit::TwoRuns);
+    let verdict = compared.verdict.join(" ");
+    assert!(verdict.starts_with("NEW is worse than BASE"), "{verdict}");
+    assert!(!verdict.contains("two runs"), "{verdict}");
+    let gate: ShiftGate = "response.p50 > +0ns".parse().unwrap();
+    assert!(gate.judge(&compared, false).unwrap().failed);
     let same = between(&[counted(4_000)], &[counted(4_000)]).unwrap();
     assert!(!is_worse(&same) && same.can_tell);
+    let judged = gate.judge(&same, false).unwrap();
+    assert!(
+        !judged.failed && judged.sentence.contains("passed"),
+        "{judged:?}"
+    );
     assert!(
         same.verdict[0].contains("is the same"),
         "{:?}",

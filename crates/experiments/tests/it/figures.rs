@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use tare_report::analysis::{Severity, State};
+use tare_report::format::Numbers;
 use tare_report::rows::Row;
+use tare_report::rows::flat::FlatRow;
 use tare_report::{Analysis, RunData, html, terminal};
 use tare_results::CellState;
 
@@ -86,7 +88,7 @@ fn a_timed_cell_with_one_delay_of_each_class() {
     // Ten of a thousand lie beyond p99, one beyond p99.9.
     assert_eq!(
         refused(row(&analysis, "duration.p99.9")),
-        "p99.9 needs 10000 samples in each run, a run has 1000: measure longer"
+        "p99.9 needs 10000 samples in each run, a run has 1000: measure longer, not more often"
     );
     for (class, size) in [("A", 275.7), ("B", 975.7), ("C", 3_975.7), ("D", 18_975.7)] {
         near(of(&format!("delays.total{{class={class}}}")), 1.0);
@@ -194,6 +196,19 @@ fn a_spin_with_regular_gaps() {
 }
 
 #[test]
+fn a_clock_is_told_of_the_gaps_among_which_it_was_looked_for() {
+    let gaps: Vec<(u64, u64)> = (0..50_001)
+        .map(|n| (150_000 + n * 200_000, 10_021))
+        .collect();
+    let analysis = gap(spin(480_000_000, 20, &gaps, from(1_300)));
+    let headline = &analysis.summary().verdict.headline;
+    assert!(
+        headline.ends_with("100 % of the first 50,000 come every 76.9 µs."),
+        "{headline}"
+    );
+}
+
+#[test]
 fn classes_below_the_threshold_are_not_counted_as_none() {
     let analysis = gap(regular_gaps(from(1_300)));
     let counts = ["A", "B", "C", "D"]
@@ -221,8 +236,18 @@ fn a_full_list_is_said_and_what_depends_on_it_is_withheld() {
     near(figure(&analysis, "gaps.total"), 100.0);
     near(figure(&analysis, "lost.share"), 1_010_000.0 / 22_010_000.0);
     near(figure(&analysis, "gap.max"), 20_021.0);
-    for withheld in ["iteration.sd", "gap-class.total{class=D}"] {
-        assert_eq!(figure(&analysis, withheld), None, "{withheld}");
+    for withheld in [
+        "gap.p50",
+        "iteration.sd",
+        "gap-class.total{class=D}",
+        "delay.mean{class=D}",
+        "delayed.share{above=2000cycles}",
+    ] {
+        let why = refused(row(&analysis, withheld));
+        assert!(
+            why.contains("the list of a run was full"),
+            "{withheld}: {why}"
+        );
     }
     assert!(csv(&analysis)[0].1.ends_with(",,,,,,,,\n"));
     let summary = analysis.summary();
@@ -230,6 +255,70 @@ fn a_full_list_is_said_and_what_depends_on_it_is_withheld() {
     assert!(summary.alarms[0].text.contains("40 of 100"));
     let mut cautions = summary.verdict.cautions.iter();
     assert!(cautions.any(|caution| caution.contains("40 of 100")));
+}
+
+#[test]
+fn runs_whose_list_had_room_do_not_speak_for_those_whose_list_was_full() {
+    let mut run = Run::new(1);
+    for (block, capacity) in [(1, 100), (2, 40)] {
+        let fold = Fold {
+            capacity,
+            ..from(1_300)
+        };
+        run.done(block, "process", "gap", None, regular_gaps(fold));
+    }
+    let analysis = run.analyse();
+    near(figure(&analysis, "gap.max"), 10_021.0);
+    for withheld in ["gap.p50", "iteration.sd", "gap-class.rate{class=D}"] {
+        let row = row(&analysis, withheld).unwrap();
+        let values: Vec<bool> = (row.each.iter())
+            .map(|each| each.carried.value().is_some())
+            .collect();
+        assert_eq!(
+            (values.as_slice(), row.over.is_ok()),
+            (&[true, false][..], false)
+        );
+    }
+}
+
+#[test]
+fn nothing_is_lost_without_gaps_and_nearly_everything_to_a_huge_one() {
+    let none = gap(spin(1_000, 26, &[], from(1_300)));
+    assert_eq!(figure(&none, "lost.share"), Some(0.0));
+    assert_eq!(figure(&none, "gaps.total"), Some(0.0));
+    let huge = 1 << 42;
+    // The counter wraps within the gap.
+    let fold = Fold {
+        first_tsc: u64::MAX - 20_000,
+        ..from(1_300)
+    };
+    let analysis = gap(spin(1_001, 25, &[(10_400, huge)], fold));
+    let (quiet, wall) = (26.0, huge as f64 + 26_000.0);
+    near(figure(&analysis, "quiet.mean"), quiet);
+    near(
+        figure(&analysis, "lost.share"),
+        (huge as f64 - quiet) / wall,
+    );
+    near(figure(&analysis, "gap.max"), huge as f64);
+}
+
+#[test]
+fn no_interval_of_a_time_goes_below_0_wherever_it_is_shown() {
+    let mut run = Run::new(1);
+    for (block, cycles) in [(1, 1_000), (2, 1_000), (3, 5_000)] {
+        let folded = timed(&[cycles; 50], Fold::default());
+        run.done(block, "process", "prime", Some(22), folded);
+    }
+    let analysis = run.analyse();
+    let mean = row(&analysis, "duration.mean").unwrap();
+    let interval = mean.over.as_ref().unwrap().interval.unwrap();
+    assert_eq!(interval.low, 0.0);
+    let of_mean = |row: &&FlatRow| row.measure == "duration" && row.figure == "mean";
+    let flat = analysis.summary().figures.iter().find(of_mean).unwrap();
+    assert_eq!((flat.low, flat.high), (Some(0.0), Some(interval.high)));
+    let high = Numbers::PLAIN.rounded(interval.high * HZ / 1e9);
+    let text = terminal::render(&analysis, 120, false);
+    assert!(text.contains(&format!("2,333 (0 to {high})")), "{text}");
 }
 
 #[test]

@@ -267,6 +267,7 @@ fn wake_ups_have_a_whole_page() {
         assert!(page.contains(heading), "{heading}");
     }
     assert!(page.contains("dd &amp; &lt;du&gt;"));
+    assert!(page.contains("All runs together"));
     // The longest of every run stands beside its ring.
     for longest in ["1.10", "1.20"] {
         assert!(

@@ -6,6 +6,7 @@ mod claims;
 mod compare;
 mod figures;
 mod folder;
+mod gates;
 mod html;
 mod landolfi;
 mod places;

@@ -1,6 +1,6 @@
 //! The documented schemas of `summary.json`, of what stories add to it, and of comparisons are those of the types.
 //!
-//! `UPDATE_SCHEMA=1 cargo test -p tare-experiments --test it schema` writes them anew.
+//! `UPDATE_SCHEMA=1 cargo test -p tare-experiments --test it schema` regenerates them.
 
 use std::fs;
 use std::path::Path;

@@ -5,10 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_stats::{
-    Interval as StatsInterval, Kind, Level, Method, OverRuns, StatsError, over_runs,
-    rate_over_runs, share_over_runs,
-};
+use tare_stats::{Method, OverRuns};
 
 /// A duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -45,19 +42,17 @@ pub enum Over {
     Runs,
     /// Whole runs, by order statistics: it is the median's.
     RunsInOrder,
-    /// Whole runs of two sets, by the ranks of their differences: it is that of a shift.
-    RunsOfBoth,
 }
 
 /// Holds one figure over the runs of a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Spread<T> {
+pub struct Spread {
     /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median of other figures.
-    pub figure: T,
+    pub figure: f64,
     /// Lowest of the runs.
-    pub lowest: T,
+    pub lowest: f64,
     /// Highest of the runs.
-    pub highest: T,
+    pub highest: f64,
     /// Its interval over runs at 95 %; null if there are too few, or none differs.
     pub interval: Option<Interval>,
 }
@@ -74,47 +69,33 @@ impl Time {
 }
 
 impl Interval {
-    /// Takes an interval from the statistics.
-    pub fn of(interval: &StatsInterval) -> Self {
-        let (over, repetitions) = match interval.method {
-            Method::Student { runs, .. } => (Over::Runs, runs),
-            Method::OrderedMedian { runs } => (Over::RunsInOrder, runs),
-            Method::Shift { first, second } => (Over::RunsOfBoth, first + second),
-        };
-        Self {
+    /// Takes that of a figure over runs; `None` if it has none.
+    #[must_use]
+    pub fn of(figure: &OverRuns) -> Option<Self> {
+        let interval = figure.interval.ok()?;
+        Some(Self {
             estimate: interval.estimate,
             low: interval.low,
             high: interval.high,
             level: interval.level.fraction(),
-            over,
-            repetitions,
-        }
+            over: match interval.method {
+                Method::OrderedMedian { .. } => Over::RunsInOrder,
+                Method::Student { .. } | Method::Shift { .. } => Over::Runs,
+            },
+            repetitions: figure.runs,
+        })
     }
 }
 
-impl Spread<f64> {
-    /// Takes one value per run; `None` without runs.
-    pub fn of(kind: Kind, values: &[f64]) -> Option<Self> {
-        Self::put(over_runs(kind, values, Level::P95))
-    }
-
-    /// Takes part and whole of each run; `None` without runs.
-    pub fn share(parts: &[(f64, f64)]) -> Option<Self> {
-        Self::put(share_over_runs(parts, Level::P95))
-    }
-
-    /// Takes number and seconds of each run; `None` without runs.
-    pub fn rate(pairs: &[(f64, f64)]) -> Option<Self> {
-        Self::put(rate_over_runs(pairs, Level::P95))
-    }
-
-    fn put(over: Result<OverRuns, StatsError>) -> Option<Self> {
-        let over = over.ok()?;
-        Some(Self {
-            figure: over.estimate,
-            lowest: over.lowest,
-            highest: over.highest,
-            interval: over.interval.ok().map(|interval| Interval::of(&interval)),
-        })
+impl Spread {
+    /// Takes a figure over runs.
+    #[must_use]
+    pub fn of(figure: &OverRuns) -> Self {
+        Self {
+            figure: figure.estimate,
+            lowest: figure.lowest,
+            highest: figure.highest,
+            interval: Interval::of(figure),
+        }
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Achieved, Cell, LoadPlace};
 use tare_results::target::{Group, TargetSpec};
-use tare_stats::Kind;
+use tare_stats::{Kind, Level, over_runs};
 
 use super::interval::Spread;
 use super::summary::Notice;
@@ -34,7 +34,7 @@ pub struct LoadRate {
     /// What is counted, in the plural: `bytes written`, for example.
     pub what: String,
     /// How many per second; the unit of replication is the block.
-    pub per_second: Spread<f64>,
+    pub per_second: Spread,
     /// Blocks that it is known of.
     pub blocks: Vec<u32>,
 }
@@ -180,7 +180,7 @@ impl Collected {
                 .collect();
             Some(LoadRate {
                 what: what.to_owned(),
-                per_second: Spread::of(Kind::Order, &rates)?,
+                per_second: Spread::of(&over_runs(Kind::Order, &rates, Level::P95).ok()?),
                 blocks: done().map(|d| d.block).collect(),
             })
         });

@@ -6,7 +6,6 @@
 mod alarm;
 mod analyser;
 mod checks;
-mod counters;
 mod interval;
 mod loads;
 mod places;
@@ -17,7 +16,6 @@ use tare_results::model::{Cell, CellPlan, Plan, Samples};
 use tare_results::{CellState, MachineRecord, RunFolder, TscFrequency};
 
 pub use alarm::{Alarm, Severity, name_cells, name_some};
-pub use counters::{Counted, CounterFigure, combine as count_together};
 pub use interval::{Interval, Over, Spread, Time};
 pub use loads::{Daemon, LoadFigure, LoadRate};
 pub use places::{FactValue, Place, PlaceFact, Placement};

@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use super::{CompareUnit, ComparedRow, Comparison};
+use super::{CompareUnit, ComparedRow, Comparison, signed, told};
+use crate::rows::Selector;
 use crate::rows::gate::{GateError, split_limit};
-use crate::rows::{Selector, written};
 
 /// A limit on how far NEW may be above BASE.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,14 +45,14 @@ impl FromStr for ShiftGate {
         let limit = match split_limit(limit.trim()).map_err(|why| wrong(&why))? {
             (number, "%") => Limit::Relative(number / 100.0),
             (number, "ns") => Limit::Absolute(number, "ns"),
-            (number, "points") => Limit::Absolute(number / 100.0, "1"),
+            (number, "points" | "pp") => Limit::Absolute(number / 100.0, "1"),
             (number, "/s") => Limit::Absolute(number, "1/s"),
             (_, "") => {
                 return Err(wrong(
                     "its limit has no unit: write '+5%' of BASE, or '+2us'",
                 ));
             }
-            _ => return Err(wrong("its unit is none of %, points, ns, us, ms, s, /s")),
+            _ => return Err(wrong("its unit is none of %, pp, ns, us, ms, s, /s")),
         };
         Ok(Self {
             text: text.trim().to_owned(),
@@ -63,7 +63,34 @@ impl FromStr for ShiftGate {
 }
 
 impl ShiftGate {
-    /// Judges a comparison. A single invocation against another is told, and judged only if `allow_single` says so.
+    /// Judges several comparisons, those of `--by`: each that has a matching row. What is the same of several is told once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::judge`]; [`GateError::Nothing`] only if no comparison has a matching row.
+    pub fn judge_all(
+        &self,
+        comparisons: &[Comparison],
+        allow_single: bool,
+    ) -> Result<Vec<ShiftJudgement>, GateError> {
+        let mut judged = Vec::new();
+        let mut nothing = Ok(());
+        for comparison in comparisons {
+            match self.judge(comparison, allow_single) {
+                Ok(judgement) => judged.push(judgement),
+                Err(error @ GateError::Nothing { .. }) => nothing = nothing.and(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if judged.is_empty() {
+            nothing?;
+        }
+        judged.dedup();
+        Ok(judged)
+    }
+
+    /// Judges a comparison. A single invocation against another is told, and judged only if `allow_single` says so, or
+    /// where instructions were counted: then chance has no part in it.
     ///
     /// # Errors
     ///
@@ -98,27 +125,37 @@ impl ShiftGate {
             });
         }
         let judged = |failed, sentence| ShiftJudgement { failed, sentence };
-        if comparison.unit == CompareUnit::TwoRuns && !allow_single {
+        let single = comparison.unit == CompareUnit::TwoRuns && !allow_single;
+        // Where instructions were counted, one is enough; a figure refused there is not for want of invocations.
+        let is_sure = |row: &ComparedRow| {
+            row.exact || (row.of.counts_instructions && row.shift.is_none()) || !single
+        };
+        let (rows, by_chance): (Vec<&ComparedRow>, Vec<&ComparedRow>) =
+            rows.into_iter().partition(|row| is_sure(row));
+        let beyond = rows
+            .iter()
+            .filter(|row| row.differs && self.excess(row) > 0.0);
+        if let Some(row) = beyond.max_by(|a, b| self.excess(a).total_cmp(&self.excess(b))) {
+            return Ok(judged(
+                true,
+                format!(
+                    "Gate failed: {} of {} shifted by {} (medians {} and {}), beyond '{}'.",
+                    name(row),
+                    row.of.place(),
+                    self.shift(row),
+                    told(row.base, &row.unit),
+                    told(row.new, &row.unit),
+                    self.text
+                ),
+            ));
+        }
+        if !by_chance.is_empty() {
             return Ok(judged(
                 false,
                 format!(
                     "Gate '{}' not judged: one invocation against another tells of these two runs only. Give {} of each \
                      side, or --allow-single.",
                     self.text, comparison.needed
-                ),
-            ));
-        }
-        let beyond = rows.iter().filter(|row| row.differs && self.is_beyond(row));
-        if let Some(row) = beyond.max_by(|a, b| self.excess(a).total_cmp(&self.excess(b))) {
-            return Ok(judged(
-                true,
-                format!(
-                    "Gate failed: {} of {} is {} instead of {}, beyond '{}'.",
-                    name(row),
-                    row.of.place(),
-                    told(row.new, &row.unit),
-                    told(row.base, &row.unit),
-                    self.text
                 ),
             ));
         }
@@ -149,30 +186,35 @@ impl ShiftGate {
         Ok(judged(false, format!("Gate '{}' passed.", self.text)))
     }
 
-    fn is_beyond(&self, row: &ComparedRow) -> bool {
-        self.excess(row) > 0.0
-    }
-
     /// Returns by how much a shift is beyond the limit, in the limit's unit.
     fn excess(&self, row: &ComparedRow) -> f64 {
         match self.limit {
-            // From nothing to something is beyond any share, and back is below.
-            Limit::Relative(limit) => match (row.relative, row.shift) {
-                (Some(relative), _) => relative - limit,
-                (None, Some(shift)) if shift > 0.0 => f64::INFINITY,
-                (None, _) => f64::NEG_INFINITY,
-            },
+            Limit::Relative(limit) => relative(row) - limit,
             Limit::Absolute(limit, _) => row.shift.unwrap_or(0.0) - limit,
         }
+    }
+
+    /// Writes the shift that is compared with the limit.
+    fn shift(&self, row: &ComparedRow) -> String {
+        match (self.limit, relative(row)) {
+            (Limit::Relative(_), share) if share.is_finite() => signed(share, "%"),
+            _ => signed(row.shift.unwrap_or(0.0), &row.unit),
+        }
+    }
+}
+
+/// Returns a shift as a share of BASE. Where one of the values is 0 there are no ratios, only the shift and BASE's median;
+/// from nothing to something it is infinite.
+fn relative(row: &ComparedRow) -> f64 {
+    match (row.relative, row.base, row.shift) {
+        (Some(relative), ..) => relative,
+        (None, Some(base), Some(shift)) if shift != 0.0 => shift / base,
+        _ => 0.0,
     }
 }
 
 fn name(row: &ComparedRow) -> String {
     format!("{}/{}.{}", row.experiment, row.measure, row.figure)
-}
-
-pub(super) fn told(value: Option<f64>, unit: &str) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| written(value, unit))
 }
 
 #[cfg(test)]
@@ -189,7 +231,9 @@ mod tests {
             limit("latency.p99 > +2us"),
             Ok(Limit::Absolute(2_000.0, "ns"))
         );
-        assert_eq!(limit("lost > 1points"), Ok(Limit::Absolute(0.01, "1")));
+        for text in ["lost > 1points", "lost > +1pp"] {
+            assert_eq!(limit(text), Ok(Limit::Absolute(0.01, "1")));
+        }
         for (text, why) in [
             ("lost > 5", "has no unit"),
             ("lost > +%", "begins with no number"),

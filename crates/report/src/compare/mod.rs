@@ -20,16 +20,15 @@ use std::collections::BTreeSet;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use tare_results::model::Labels;
-use tare_stats::{
-    Difference, Level, compare_groups, compare_two_runs, invocations_needed, least_p_value,
-};
+use tare_stats::{Difference, Level, compare_groups, invocations_needed, least_p_value};
 use thiserror::Error;
 
 pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{Run, RunIdentity, Side, Unmatched, by as sides_by};
 
 use crate::analysis::Analysis;
-use crate::rows::{Better, Figure, Row};
+use crate::rows::{Better, Figure, Row, written};
+use crate::words::NONE;
 use sides::Matched;
 
 /// The version of the schema of a comparison. It is raised when a reader of the old version would misread the
@@ -162,13 +161,14 @@ pub struct ComparedRow {
     pub base: Option<f64>,
     /// Median over the repetitions of NEW; likewise.
     pub new: Option<f64>,
-    /// By how much NEW is above BASE: Hodges and Lehmann's estimate.
+    /// By how much NEW is above BASE: Hodges and Lehmann's estimate, the median of all differences between a repetition of
+    /// NEW and one of BASE. It need not be the difference of the medians.
     pub shift: Option<f64>,
     /// Lower end of the shift's interval at 95 %, by itself; null if there are too few repetitions.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// The shift as a share of BASE; null where a value is 0.
+    /// The shift as a share of BASE, by the ratios instead of the differences; null where a value is 0.
     pub relative: Option<f64>,
     /// Probability of as large a difference in this figure alone, if the sides do not differ.
     pub p_value: Option<f64>,
@@ -213,9 +213,11 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         .iter()
         .map(|place| (pairs[*place].base.values(), pairs[*place].new.values()))
         .collect();
-    let found = differences(unit, &values).map_err(|why| CompareError::Figures { why })?;
-    for (place, difference) in tested.iter().zip(found) {
-        fill(&mut rows[*place], &difference, pairs[*place].better());
+    for (place, difference) in tested.iter().zip(differences(&values)?) {
+        fill(&mut rows[*place], &difference);
+    }
+    for row in &mut rows {
+        row.is_worse = row.differs && row.shift > Some(0.0);
     }
     let exact = rows.iter().any(|row| row.exact);
     let shapes = shapes(&values);
@@ -259,10 +261,7 @@ fn shape((base, new): &(Vec<f64>, Vec<f64>)) -> Shape {
 
 /// Judges figures together. Those with other numbers of repetitions (a cell failed, or ran less often) were not
 /// taken together, so they are a table of their own, and probabilities are multiplied by the number of tables (Bonferroni).
-fn differences(
-    unit: CompareUnit,
-    values: &[(Vec<f64>, Vec<f64>)],
-) -> Result<Vec<Difference>, String> {
+fn differences(values: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, CompareError> {
     let tables = shapes(values);
     let mut found: Vec<Option<Difference>> = vec![None; values.len()];
     for table in &tables {
@@ -271,24 +270,17 @@ fn differences(
             .filter(|(_, row)| shape(row) == *table)
             .map(|(place, row)| (place, row.clone()))
             .unzip();
-        for (place, mut difference) in places.into_iter().zip(of_table(unit, &rows)?) {
+        let compared = compare_groups(&rows, Level::P95, SEED).map_err(|error| {
+            let why = error.to_string();
+            CompareError::Figures { why }
+        })?;
+        for (place, mut difference) in places.into_iter().zip(compared) {
             let adjusted = difference.adjusted_p_value * tables.len() as f64;
             difference.adjusted_p_value = adjusted.min(1.0);
             found[place] = Some(difference);
         }
     }
     Ok(found.into_iter().flatten().collect())
-}
-
-fn of_table(unit: CompareUnit, rows: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, String> {
-    let level = Level::P95;
-    let found = match unit {
-        CompareUnit::TwoRuns => compare_two_runs(rows, level, SEED)
-            .map(|rows| rows.into_iter().map(|row| row.difference).collect()),
-        CompareUnit::Invocations | CompareUnit::Conditions => compare_groups(rows, level, SEED)
-            .map(|rows| rows.into_iter().map(|row| row.difference).collect()),
-    };
-    found.map_err(|error| error.to_string())
 }
 
 fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
@@ -320,19 +312,18 @@ fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
     }
 }
 
-fn fill(row: &mut ComparedRow, found: &Difference, better: Better) {
+fn fill(row: &mut ComparedRow, found: &Difference) {
     row.base = Some(found.base);
     row.new = Some(found.new);
     row.shift = Some(found.shift.estimate);
     row.relative = found.relative.map(|relative| relative.estimate);
     row.p_value = Some(found.p_value);
     row.adjusted_p_value = Some(found.adjusted_p_value);
-    row.differs = found.adjusted_p_value <= SIGNIFICANCE;
+    row.differs = found.differs(SIGNIFICANCE);
     match &found.shift.interval {
         Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
         Err(why) => row.refused = Some(why.to_string()),
     }
-    mark(row, better);
 }
 
 fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
@@ -345,17 +336,30 @@ fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
         .zip(row.base.filter(|base| *base > 0.0))
         .map(|(new, base)| new / base - 1.0);
     row.differs = row.shift.is_some_and(|shift| shift != 0.0);
-    mark(row, Better::Less);
 }
 
-fn mark(row: &mut ComparedRow, better: Better) {
-    let up = row.shift.is_some_and(|shift| shift > 0.0);
-    row.is_worse = row.differs
-        && match better {
-            Better::Less => up,
-            Better::More => !up,
-            Better::Neither => false,
-        };
+impl Comparison {
+    /// Says whether chance has no part in any figure that is there: all were counted, and repeat themselves.
+    fn is_exact(&self) -> bool {
+        let mut told = self.rows.iter().filter(|row| row.base.is_some()).peekable();
+        told.peek().is_some() && told.all(|row| row.exact)
+    }
+}
+
+/// Writes a figure, or that there is none.
+pub(crate) fn told(value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(|| NONE.to_owned(), |value| written(value, unit))
+}
+
+/// Writes a shift of a figure in its unit; that of a share in percentage points. The unit `%` is for a share of BASE.
+pub(crate) fn signed(shift: f64, unit: &str) -> String {
+    let sign = if shift < 0.0 { "−" } else { "+" };
+    match (unit, shift.abs()) {
+        (_, 0.0) => "0".to_owned(),
+        ("%", share) => format!("{sign}{}", written(share, "1")),
+        ("1", share) => format!("{sign}{}", written(share, "1").replace('%', "pp")),
+        (unit, size) => format!("{sign}{}", written(size, unit)),
+    }
 }
 
 impl CompareUnit {

@@ -1,6 +1,6 @@
 //! What is compared with what: the runs of both sides, their repetitions, and the rows that they have in common.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -11,8 +11,8 @@ use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
 use crate::analysis::Analysis;
-use crate::rows::derive::{Each, over};
-use crate::rows::{Better, Carried, Figure, Row, Rows};
+use crate::rows::derive::{Each, Refused, over};
+use crate::rows::{Figure, Row, Rows};
 
 /// One side of a comparison: BASE or NEW.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl Run {
         });
         let all = beside.map(|other| other.each.len()).max().unwrap_or(0);
         match row.each.len() {
-            has if has < all => Err(format!("{has} of {all} runs have it")),
+            has if has < all => Err(format!("{has} of {all} measurements have it")),
             _ => Ok(()),
         }
     }
@@ -125,13 +125,11 @@ impl Side {
 
     /// Returns how many repetitions there are: invocations, or runs of the one invocation.
     pub(super) fn repetitions(&self, unit: CompareUnit) -> u64 {
-        match unit {
-            CompareUnit::Invocations => self.invocations(),
-            CompareUnit::TwoRuns | CompareUnit::Conditions => {
-                let rows = self.runs.iter().flat_map(|run| &run.rows.0);
-                rows.map(|row| row.each.len() as u64).max().unwrap_or(0)
-            }
-        }
+        let most = |run: &Run| {
+            let of_rows = run.rows.0.iter().map(|row| repetitions(row, unit).len());
+            of_rows.max()
+        };
+        self.runs.iter().filter_map(most).sum::<usize>() as u64
     }
 
     fn invocations(&self) -> u64 {
@@ -156,7 +154,7 @@ impl Side {
         for run in &self.runs {
             let row = run.rows.0.iter().find(|row| of.is_of(row));
             let more = match row {
-                Some(row) => run.all_have(row).and_then(|()| repetitions(row, unit)),
+                Some(row) => run.all_have(row).and_then(|()| each_repetition(row, unit)),
                 None => Err(format!("{} lacks it", run.identity.run)),
             };
             values = values.and_then(|mut values| {
@@ -169,28 +167,26 @@ impl Side {
     }
 }
 
-/// Returns a row's figure of each invocation, or of each run.
-fn repetitions(row: &Row, unit: CompareUnit) -> Result<Vec<f64>, String> {
-    if unit != CompareUnit::Invocations {
-        let each = row.each.iter().map(|each| carried(row, each));
-        return each.collect();
+/// Returns what a row has of each repetition: of each invocation by its time, or of each run by its block. A cell that failed
+/// was redone by a later invocation, so those of one need not be neighbours.
+fn repetitions(row: &Row, unit: CompareUnit) -> BTreeMap<(Option<Timestamp>, u32), Vec<Each>> {
+    let mut all: BTreeMap<_, Vec<Each>> = BTreeMap::new();
+    for each in &row.each {
+        let repetition = match unit {
+            CompareUnit::Invocations => (Some(each.invocation), 0),
+            CompareUnit::TwoRuns | CompareUnit::Conditions => (None, each.block),
+        };
+        all.entry(repetition).or_default().push(*each);
     }
-    let invocations = row.each.chunk_by(|a, b| a.invocation == b.invocation);
-    let figures = invocations.map(|each| {
-        let over = over(row.figure, each).map_err(|why| why.to_string())?;
-        Ok(over.estimate)
-    });
-    figures.collect()
+    all
 }
 
-fn carried(row: &Row, each: &Each) -> Result<f64, String> {
-    match each.carried {
-        Carried::Value { value, .. } => Ok(value),
-        Carried::TooFew { needed, has } => Err(format!(
-            "{} needs {needed} samples in each run, a run has {has}",
-            row.figure
-        )),
-    }
+/// Returns a row's figure of each repetition.
+fn each_repetition(row: &Row, unit: CompareUnit) -> Result<Vec<f64>, String> {
+    let all = repetitions(row, unit);
+    let figures = all.values().map(|each| over(row.figure, each));
+    let estimates: Result<_, _> = figures.map(|over| Ok(over?.estimate)).collect();
+    estimates.map_err(|why: Refused| why.to_string())
 }
 
 /// What two rows of different sides have in common.
@@ -250,10 +246,6 @@ impl Pair<'_> {
     pub fn is_exact(&self) -> bool {
         let counted = |row: &Row| row.counts_instructions;
         counted(self.base.row) && counted(self.new.row) && self.base.repeats() && self.new.repeats()
-    }
-
-    pub fn better(&self) -> Better {
-        self.base.row.measure.better
     }
 }
 
@@ -367,10 +359,7 @@ pub fn by(
         let mut run = Run::of(folder, analysis);
         run.rows.0.retain(|row| pick(row) == *value);
         if of == "load" {
-            // Phases of one measurement are loads, too: what is compared is the load.
-            for row in &mut run.rows.0 {
-                row.labels = row.labels.clone().without("phase");
-            }
+            run.rows = without_phases(run.rows);
         }
         Side {
             name: value.clone(),
@@ -387,6 +376,21 @@ pub fn by(
             .map(|other| (side(first), side(other)))
             .collect()),
     }
+}
+
+/// Takes rows by their load alone: phases of one measurement are loads, too. A load may have several; what a repetition says
+/// of it is its figure over all of them.
+fn without_phases(rows: Rows) -> Rows {
+    let mut merged: Vec<Row> = Vec::new();
+    for mut row in rows.0 {
+        row.labels = row.labels.without("phase");
+        let key = Key::of(&row, false, false);
+        match merged.iter_mut().find(|known| key.is_of(known)) {
+            Some(known) => known.each.append(&mut row.each),
+            None => merged.push(row),
+        }
+    }
+    Rows(merged)
 }
 
 /// Finds in what the sides differ that bears on their figures.

@@ -1,7 +1,6 @@
 //! What a comparison says, in words.
 
-use super::gate::told;
-use super::{CompareUnit, ComparedRow, Comparison};
+use super::{CompareUnit, ComparedRow, Comparison, told};
 
 /// Says what a comparison says, the conclusion first.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
@@ -15,10 +14,10 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
         .iter()
         .filter(|row| row.base.is_some())
         .count();
-    let exact = comparison.rows.iter().any(|row| row.exact);
     if worse.is_empty() && others.is_empty() {
-        return vec![nothing(comparison, all, exact)];
+        return vec![nothing(comparison, all)];
     }
+    let of_two_runs = comparison.unit == CompareUnit::TwoRuns && !comparison.is_exact();
     let [base, new] = &comparison.names;
     let mut said = Vec::new();
     for (rows, what) in [(&worse, "worse"), (&others, "better")] {
@@ -34,16 +33,14 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
             told(largest.new, &largest.unit),
             told(largest.base, &largest.unit)
         );
-        said.push(match comparison.unit {
-            CompareUnit::TwoRuns => format!(
+        said.push(match of_two_runs {
+            true => format!(
                 "These two runs differ: {number} of {all} figures are {what} in the second, {most}."
             ),
-            CompareUnit::Invocations | CompareUnit::Conditions => {
-                format!("{new} is {what} than {base} in {number} of {all} figures, {most}.")
-            }
+            false => format!("{new} is {what} than {base} in {number} of {all} figures, {most}."),
         });
     }
-    if comparison.unit == CompareUnit::TwoRuns {
+    if of_two_runs {
         said.push(format!(
             "That two runs differ doesn't say that what they ran on does: runs of one invocation share their minute. For that, \
              give {} invocations of each, taken in alternation.",
@@ -53,10 +50,10 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     said
 }
 
-fn nothing(comparison: &Comparison, all: usize, exact: bool) -> String {
+fn nothing(comparison: &Comparison, all: usize) -> String {
     let [base, new] = comparison.repetitions;
     let needed = comparison.needed;
-    if exact {
+    if comparison.is_exact() {
         return format!("Each of {all} figures is the same.");
     }
     if !comparison.can_tell {

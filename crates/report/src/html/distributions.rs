@@ -99,6 +99,8 @@ pub struct Distributions<'a> {
     pub step: u64,
     /// By how much it is coarser than it could be: 1 for not at all.
     pub coarse: usize,
+    /// The greatest number of runs that a series holds the values of, all together.
+    pub runs: usize,
     /// The names of all series.
     pub names: Vec<String>,
     /// The panels.
@@ -391,7 +393,13 @@ impl Distributions<'_> {
         Some(html! {
             figure {
                 h3 { (title) }
-                p.read { (read) }
+                p.read {
+                    (read)
+                    @if self.runs > 1 {
+                        " All runs together: one disturbed run shows here, though in the tables it may not move the median \
+                         over the runs."
+                    }
+                }
                 @for first in (0..self.names.len()).step_by(COLOURS) {
                     (legend(first))
                     div.pair[self.panels.len() > 1] {
@@ -475,6 +483,7 @@ mod tests {
             unit: Unit::Cycles(hz),
             step: 10,
             coarse: 1,
+            runs: of.len(),
             names: of.iter().map(|_| "a target".to_owned()).collect(),
             panels: vec![Panel {
                 name: String::new(),
@@ -516,7 +525,7 @@ mod tests {
             assert!(picture.contains("duration, cycles") && picture.contains(">time<"));
         }
         let [_, narrow] = pictures(&[&counts.net(100)], None);
-        assert!(!narrow.contains(">time<"));
+        assert!(!narrow.contains(">time<") && !narrow.contains("All runs together"));
         assert_eq!(pictures(&[&Counts::default()], None), ["", ""]);
     }
 }

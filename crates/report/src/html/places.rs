@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::analysis::{CounterFigure, Place, Summary, name_cells};
+use crate::analysis::{Place, Summary, name_cells};
 use crate::words::{self, NONE};
 
 use super::parts::{N, Table, with_code};
@@ -133,49 +133,10 @@ pub fn places(places: &[Place]) -> Option<Markup> {
         @if changed {
             p.caution role="note" {
                 b { "Caution. " }
-                "A place was not the same in all cells: figures over its runs mix two places. The table says which cells \
-                 found what."
+                "A target was not the same in all cells: figures over its runs mix two environments. The table says which \
+                 cells found what."
             }
         }
         div.findings { (table.render()) }
-    })
-}
-
-/// Renders what was counted on the measured CPU, beside what was delayed there; `None` if nothing counts. `rows` are the
-/// name of a combination, its counters, and what its delays are called.
-pub fn counters<'a>(
-    rows: impl Iterator<Item = (String, &'a [CounterFigure], [&'a str; 2])>,
-) -> Option<Markup> {
-    let mut table = Table::new([
-        "workload · target",
-        "what",
-        "count",
-        "per second",
-        "delays beside",
-    ]);
-    for (name, counters, [one, many]) in rows {
-        for counter in counters {
-            table.row([
-                name.clone(),
-                counter.name.clone(),
-                N.count(counter.count),
-                counter
-                    .per_second
-                    .map_or_else(|| NONE.to_owned(), |rate| N.short(rate.figure)),
-                words::counted(N, counter.delays, one, many),
-            ]);
-        }
-    }
-    if table.rows.is_empty() {
-        return None;
-    }
-    Some(html! {
-        h3 { "Counted on the measured CPU" }
-        p.read {
-            "What the measured system itself counted from first to last stamp, in all runs, beside the number of \
-             samples above the threshold. As many of these as timer interrupts: each was seen. More: something from below \
-             took the CPU as well, or an interrupt was longer than one of them. Fewer: some were shorter than the threshold."
-        }
-        (table.render())
     })
 }

@@ -70,7 +70,9 @@ pub struct Each {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A run has too few samples.
-    #[error("{figure} needs {needed} samples in each run, a run has {has}: measure longer")]
+    #[error(
+        "{figure} needs {needed} samples in each run, a run has {has}: measure longer, not more often"
+    )]
     Samples {
         /// The figure.
         figure: String,
@@ -78,6 +80,14 @@ pub enum Refused {
         needed: u64,
         /// How many the run with the fewest has.
         has: u64,
+    },
+    /// The list of a run had no room for all samples.
+    #[error(
+        "{figure} needs all samples, and the list of a run was full: raise the threshold or measure shorter"
+    )]
+    Unlisted {
+        /// The figure.
+        figure: String,
     },
     /// Its values are none that can be put together.
     #[error("{why}")]
@@ -231,7 +241,8 @@ impl Collector {
     }
 }
 
-/// Puts the figures of some runs together; the runs may be those of one invocation only.
+/// Puts the figures of some runs together; the runs may be those of one invocation only. An interval stays within the bounds
+/// of what is measured.
 ///
 /// # Errors
 ///
@@ -249,6 +260,10 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
                 let fewest = refused.map_or(has, |(_, before)| before.min(has));
                 refused = Some((needed, fewest));
             }
+            Carried::Unlisted => {
+                let figure = figure.to_string();
+                return Err(Refused::Unlisted { figure });
+            }
         }
     }
     if let Some((needed, has)) = refused {
@@ -264,9 +279,16 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
         Figure::Rate if sums.len() == values.len() => rate_over_runs(&sums, Level::P95),
         _ => over_runs(figure.kind(), &values, Level::P95),
     };
-    put.map_err(|error| Refused::Values {
+    let mut over = put.map_err(|error| Refused::Values {
         why: error.to_string(),
-    })
+    })?;
+    // What is measured is never below 0, as Student's interval of a mean may be. Signed values have no such bound.
+    if let Ok(interval) = &mut over.interval
+        && over.lowest >= 0.0
+    {
+        interval.low = interval.low.max(0.0);
+    }
+    Ok(over)
 }
 
 impl Row {

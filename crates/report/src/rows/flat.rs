@@ -143,6 +143,7 @@ fn of_block(row: &Row, each: &Each, origin: &Origin) -> FlatRow {
     let refused = match each.carried {
         Carried::Value { .. } => None,
         Carried::TooFew { needed, has } => Some(format!("needs {needed} samples, has {has}")),
+        Carried::Unlisted => Some("needs all samples, the list was full".to_owned()),
     };
     FlatRow {
         invocation: Some(each.invocation),

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
-//! and `load`; a comma inside of a value is written twice. Any matching row above the limit fails.
+//! and `load`; a comma inside of a value is written twice. Any matching row above the limit fails; of a maximum, that of any
+//! run.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -147,7 +148,7 @@ impl fmt::Display for Gate {
 
 impl Gate {
     /// Checks a plan before it is measured: whether one of its experiments has the measure and the figure, and a cell the
-    /// target and the load.
+    /// target, the load and what else is planned of the labels.
     ///
     /// # Errors
     ///
@@ -187,14 +188,22 @@ impl Gate {
         if !self.unit.fits(unit) && !may_be_cycles {
             return Err(self.in_another_unit(unit));
         }
-        if found.iter().any(|(cell, _)| selector.may_be_of(cell)) {
+        if found.iter().any(|(cell, _)| selector.may_be_of(cell, plan)) {
             return Ok(());
         }
         let places: BTreeSet<String> = found
             .iter()
-            .map(|(cell, _)| match cell.load.as_str() {
-                "idle" => cell.target.text.clone(),
-                load => format!("{} under {load}", cell.target.text),
+            .map(|(cell, _)| {
+                let mut place = cell.target.text.clone();
+                if cell.load != "idle" {
+                    place.push_str(&format!(" under {}", cell.load));
+                }
+                for (key, _) in &selector.labels {
+                    if let Some(value) = cell.labels.get(key) {
+                        place.push_str(&format!(" with {key}={value}"));
+                    }
+                }
+                place
             })
             .collect();
         let places: Vec<String> = places.into_iter().collect();
@@ -232,12 +241,17 @@ impl Gate {
             if !self.unit.fits(row.unit) {
                 return Err(self.in_another_unit(row.unit));
             }
-            match &row.over {
-                Ok(over) if greatest.is_none_or(|(_, value)| over.estimate > value) => {
-                    greatest = Some((row, over.estimate));
+            let value = match (&row.over, row.figure) {
+                // As the tables show it: what one run has seen has happened, however rarely.
+                (Ok(over), Figure::Max) => over.highest,
+                (Ok(over), _) => over.estimate,
+                (Err(why), _) => {
+                    refused = refused.or(Some((row, why)));
+                    continue;
                 }
-                Ok(_) => {}
-                Err(why) => refused = refused.or(Some((row, why))),
+            };
+            if greatest.is_none_or(|(_, before)| value > before) {
+                greatest = Some((row, value));
             }
         }
         let above = greatest.filter(|(_, value)| *value > self.limit);
@@ -245,7 +259,7 @@ impl Gate {
             (Some((row, value)), ..) => format!(
                 "Gate failed: {} is {}, above {}.",
                 row.name(),
-                written(value, row.unit),
+                judged(row, value),
                 self.limit_in(row)
             ),
             (None, Some((row, why)), _) => format!(
@@ -256,7 +270,7 @@ impl Gate {
             (None, None, Some((row, value))) => format!(
                 "Gate passed: {} is {}, not above {}.",
                 row.name(),
-                written(value, row.unit),
+                judged(row, value),
                 self.limit_in(row)
             ),
             // There is a matching row, and each is one of both.
@@ -273,10 +287,19 @@ impl Gate {
     }
 }
 
+/// Writes the figure that a limit is compared with.
+fn judged(row: &Row, value: f64) -> String {
+    let of = match (row.figure, row.each.len()) {
+        (Figure::Max, runs @ 2..) => format!(" (highest of {runs} runs)"),
+        _ => String::new(),
+    };
+    format!("{}{of}", written(value, row.unit))
+}
+
 impl LimitUnit {
     fn fits(self, unit: &str) -> bool {
         match self {
-            Self::Plain => unit.is_empty() || unit == "1" || unit == "1/s",
+            Self::Plain => unit.is_empty(),
             Self::Share => unit == "1",
             Self::Ns => unit == "ns",
             Self::PerSecond => unit == "1/s",
@@ -287,8 +310,8 @@ impl LimitUnit {
 
 fn unit_in_words(unit: &str) -> &str {
     match unit {
-        "" => "mere numbers",
-        "1" => "shares: write a percentage",
+        "" => "mere numbers: write no unit",
+        "1" => "shares: write a percentage, such as 2%",
         "ns" => "time: write ns, us, ms or s",
         "1/s" => "numbers per second: write /s",
         other => other,

@@ -33,8 +33,6 @@ pub type Samples = Result<Vec<(Labels, Sample)>, String>;
 pub enum Better {
     /// The less, the better.
     Less,
-    /// The more, the better.
-    More,
     /// It says what was done, not how well.
     Neither,
 }
@@ -68,20 +66,16 @@ pub enum Sample {
     /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
     /// unknown length.
     Counts(Counts, Option<f64>),
-    /// Those of the samples that were listed, with the greatest of all.
-    Listed {
-        /// Counts of the listed ones.
-        counts: Counts,
-        /// The greatest, listed or not.
-        max: u64,
-        /// As with counts.
-        factor: Option<f64>,
-    },
-    /// A number that is not whole, for any figure but the standard deviation of the population, which may be known, too.
+    /// The greatest of samples of which a full list holds only some, with the factor as with counts: no other figure of
+    /// them can be told.
+    Greatest(u64, Option<f64>),
+    /// Samples of which a full list holds only some: no figure can be told.
+    Unlisted,
+    /// A number that is not whole, for any figure but the standard deviation of the population.
     Mean {
         /// The number.
         mean: f64,
-        /// The standard deviation.
+        /// The standard deviation; `None` if a full list does not hold all that it needs.
         sd: Option<f64>,
         /// As with counts.
         factor: Option<f64>,
@@ -111,6 +105,8 @@ pub enum Carried {
         /// How many it has.
         has: u64,
     },
+    /// A full list holds only some of its samples.
+    Unlisted,
 }
 
 /// The record and the samples of a cell that is done.
@@ -198,18 +194,18 @@ impl Sample {
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<Carried> {
         match self {
-            Self::Counts(counts, factor) => of_counts(figure, counts, counts.max()?, *factor),
-            Self::Listed {
-                counts,
-                max,
-                factor,
-            } => of_counts(figure, counts, *max, *factor),
+            Self::Counts(counts, factor) => of_counts(figure, counts, *factor),
+            Self::Greatest(max, factor) if figure == Figure::Max => {
+                Some(Carried::number(*max as f64 * factor.unwrap_or(1.0)))
+            }
+            Self::Greatest(..) | Self::Unlisted => Some(Carried::Unlisted),
             Self::Mean { mean, sd, factor } => {
                 let value = match figure {
                     Figure::Sd => *sd,
                     _ => Some(*mean),
                 };
-                Some(Carried::number(value? * factor.unwrap_or(1.0)))
+                let number = |value| Carried::number(value * factor.unwrap_or(1.0));
+                Some(value.map_or(Carried::Unlisted, number))
             }
             Self::Response(parts) => {
                 let parts = parts.iter().map(|(counts, interval)| (counts, *interval));
@@ -242,10 +238,10 @@ impl Sample {
     #[must_use]
     pub fn is_in_cycles(&self) -> bool {
         match self {
-            Self::Counts(_, factor) | Self::Listed { factor, .. } | Self::Mean { factor, .. } => {
+            Self::Counts(_, factor) | Self::Greatest(_, factor) | Self::Mean { factor, .. } => {
                 factor.is_none()
             }
-            Self::Response(_) | Self::Ratio(..) | Self::Number(_) => false,
+            Self::Unlisted | Self::Response(_) | Self::Ratio(..) | Self::Number(_) => false,
         }
     }
 }
@@ -260,16 +256,16 @@ impl Carried {
     pub fn value(self) -> Option<f64> {
         match self {
             Self::Value { value, .. } => Some(value),
-            Self::TooFew { .. } => None,
+            Self::TooFew { .. } | Self::Unlisted => None,
         }
     }
 }
 
-fn of_counts(figure: Figure, counts: &Counts, max: u64, factor: Option<f64>) -> Option<Carried> {
+fn of_counts(figure: Figure, counts: &Counts, factor: Option<f64>) -> Option<Carried> {
     let carried = of_distribution(
         figure,
         counts.moments()?,
-        (counts.min()?, max),
+        (counts.min()?, counts.max()?),
         counts.sum() as f64,
         |quantile| counts.supported_quantile(quantile),
     );
@@ -279,7 +275,7 @@ fn of_counts(figure: Figure, counts: &Counts, max: u64, factor: Option<f64>) -> 
 fn scaled(carried: Carried, factor: f64) -> Option<Carried> {
     Some(match carried {
         Carried::Value { value, .. } => Carried::number(value * factor),
-        refused @ Carried::TooFew { .. } => refused,
+        refused => refused,
     })
 }
 
@@ -426,12 +422,24 @@ pub const INTERRUPTS: Measure = Measure {
 fn counters(data: &CellData<'_>) -> Samples {
     let longest = data.record.sets.iter().max_by_key(|head| head.length());
     let seconds = longest.and_then(|head| Some(head.length() as f64 * data.ns(head)? / 1e9));
-    let Some((program, seconds)) = data.program().zip(seconds) else {
+    let Some(seconds) = seconds else {
         return Ok(Vec::new());
     };
-    let counters = program.counters.iter().map(|counter| {
-        let labels = Labels::default().with("counter", &counter.name);
-        (labels, Sample::Ratio(counter.count as f64, seconds))
+    let mut counted: Vec<(&str, u64)> = Vec::new();
+    for counter in data
+        .record
+        .programs
+        .iter()
+        .flat_map(|program| &program.counters)
+    {
+        match counted.iter_mut().find(|(name, _)| *name == counter.name) {
+            Some((_, count)) => *count += counter.count,
+            None => counted.push((&counter.name, counter.count)),
+        }
+    }
+    let counters = counted.into_iter().map(|(name, count)| {
+        let labels = Labels::default().with("counter", name);
+        (labels, Sample::Ratio(count as f64, seconds))
     });
     Ok(counters.collect())
 }
@@ -477,15 +485,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_knows_the_greatest_of_all_and_a_number_has_no_deviation_of_its_own() {
-        let listed = Sample::Listed {
-            counts: Counts::from_pairs([(10, 30), (20, 1)]).unwrap(),
-            max: 50,
-            factor: None,
-        };
+    fn a_full_list_knows_the_greatest_of_all_and_a_number_has_no_deviation_of_its_own() {
+        let listed = Sample::Greatest(50, None);
         let value = |sample: &Sample, figure| sample.figure(figure).and_then(Carried::value);
         assert_eq!(value(&listed, Figure::Max), Some(50.0));
-        assert_eq!(value(&listed, Figure::MEDIAN), Some(10.0));
+        assert_eq!(listed.figure(Figure::MEDIAN), Some(Carried::Unlisted));
         assert!(listed.is_in_cycles());
         let mean = Sample::Mean {
             mean: 1.5,

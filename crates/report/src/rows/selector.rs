@@ -1,6 +1,6 @@
 //! Which rows a gate is of.
 
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, Plan};
 
 use super::derive::{Row, Rows};
 use super::measure::{Figure, Measure};
@@ -72,13 +72,28 @@ impl Selector {
         self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
     }
 
-    /// Returns whether a planned cell may have rows of its kind: what its samples add to the labels is not known before.
-    pub(super) fn may_be_of(&self, cell: &CellPlan) -> bool {
+    /// Returns whether a planned cell may have rows of its kind. A label that no cell of its experiment has may be one that
+    /// its samples add, which is not known before.
+    pub(super) fn may_be_of(&self, cell: &CellPlan, plan: &Plan) -> bool {
+        let is_planned = |key: &str| {
+            let mut beside = plan
+                .cells
+                .iter()
+                .filter(|other| other.experiment == cell.experiment);
+            beside.any(|other| other.labels.get(key).is_some())
+        };
         let has = |(key, value): &(String, String)| match key.as_str() {
             "target" => cell.target.text == *value,
             "load" => cell.load == *value || cell.phases.contains(value),
             "group" => cell.target.group.id() == value,
-            _ => true,
+            "phase" if !cell.phases.is_empty() => {
+                let mut phases = 0..cell.phases.len();
+                phases.any(|phase| phase.to_string() == *value)
+            }
+            key => match cell.labels.get(key) {
+                Some(own) => own == value,
+                None => !is_planned(key),
+            },
         };
         self.labels.iter().all(has)
     }

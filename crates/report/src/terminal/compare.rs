@@ -3,12 +3,20 @@
 use anstyle::{AnsiColor, Style};
 
 use super::{N, Page, Table};
-use crate::compare::{ComparedRow, Comparison};
-use crate::rows::written;
+use crate::compare::{ComparedRow, Comparison, signed, told};
 use crate::words::NONE;
 
 /// The number of figures up to which all are listed; of more only those that differ.
 const ALL: usize = 40;
+
+/// The number of figures that a refusal names; of more it says how many.
+const NAMED: usize = 4;
+
+/// How to read a table.
+const READ: &str = "Figures are medians over the repetitions. The shift is the median of all differences between a \
+                    repetition of one side and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it \
+                    need not be the difference of the medians; shares shift by percentage points (pp). p is adjusted over all \
+                    figures.";
 
 /// Writes a comparison, the conclusion first.
 #[must_use]
@@ -46,7 +54,16 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
     if !shown.is_empty() {
         let [base, new] = &comparison.names;
         page.heading(&format!("{new} against {base}"));
-        let head = ["figure", base, new, "shift", "95 % interval", "p", ""];
+        page.note(READ);
+        let head = [
+            "figure",
+            base,
+            new,
+            "shift",
+            "95 % interval",
+            "adjusted p",
+            "",
+        ];
         for same in shown.chunk_by(|a, b| place(a) == place(b)) {
             page.paragraph(&place(same[0]), Style::new().dimmed(), "");
             let mut rows = Table::new(&head);
@@ -82,7 +99,7 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         new,
         "shift",
         "95 % interval",
-        "p",
+        "adjusted p",
         "",
     ];
     let line = |cells: &[&str]| format!("| {} |\n", cells.map_escaped().join(" | "));
@@ -102,8 +119,7 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     }
     let [base_repetitions, new_repetitions] = comparison.repetitions;
     text.push_str(&format!(
-        "{} figures judged together; {base}: {base_repetitions}, {new}: {new_repetitions} repetitions; p-values are adjusted over \
-         the table (tare compare).\n",
+        "{} figures judged together (tare compare); repetitions: {base} {base_repetitions}, {new} {new_repetitions}. {READ}\n",
         comparison.tests
     ));
     for difference in &comparison.differences {
@@ -162,19 +178,10 @@ fn name(row: &ComparedRow) -> String {
 }
 
 fn cells(row: &ComparedRow) -> Vec<String> {
-    let signed = |value: f64| {
-        let sign = if value < 0.0 { "−" } else { "+" };
-        match value {
-            0.0 => "0".to_owned(),
-            value => format!("{sign}{}", written(value.abs(), &row.unit)),
-        }
-    };
-    let told = |value: Option<f64>| {
-        value.map_or_else(|| NONE.to_owned(), |value| written(value, &row.unit))
-    };
+    let unit = row.unit.as_str();
     let interval = row.low.zip(row.high).map_or_else(
         || NONE.to_owned(),
-        |(low, high)| format!("{} to {}", signed(low), signed(high)),
+        |(low, high)| format!("{} to {}", signed(low, unit), signed(high, unit)),
     );
     let p = match (row.exact, row.adjusted_p_value) {
         (true, _) => "exact".to_owned(),
@@ -183,15 +190,9 @@ fn cells(row: &ComparedRow) -> Vec<String> {
     };
     let shift = row.shift.map_or_else(
         || NONE.to_owned(),
-        |shift| {
-            let relative = row.relative.filter(|_| row.unit != "1");
-            match relative {
-                Some(share) => {
-                    let sign = if share < 0.0 { "−" } else { "+" };
-                    format!("{} ({sign}{})", signed(shift), N.percent(share.abs()))
-                }
-                None => signed(shift),
-            }
+        |shift| match row.relative.filter(|_| unit != "1") {
+            Some(share) => format!("{} ({})", signed(shift, unit), signed(share, "%")),
+            None => signed(shift, unit),
         },
     );
     let mark = match (row.differs, row.is_worse) {
@@ -201,8 +202,8 @@ fn cells(row: &ComparedRow) -> Vec<String> {
     };
     vec![
         name(row),
-        told(row.base),
-        told(row.new),
+        told(row.base, unit),
+        told(row.new, unit),
         shift,
         interval,
         p,
@@ -211,18 +212,26 @@ fn cells(row: &ComparedRow) -> Vec<String> {
 }
 
 fn notes(page: &mut Page, comparison: &Comparison) {
-    let mut refused: Vec<&str> = Vec::new();
-    for why in comparison
-        .rows
-        .iter()
-        .filter_map(|row| row.refused.as_deref())
-    {
-        if !refused.contains(&why) {
-            refused.push(why);
+    let mut refused: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in &comparison.rows {
+        let Some(why) = row.refused.as_deref() else {
+            continue;
+        };
+        let name = format!("{} of {}", name(row), place(row));
+        match refused.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => refused.push((why, vec![name])),
         }
     }
-    for why in refused {
-        page.paragraph(&format!("Refused: {why}."), Style::new().dimmed(), "");
+    for (why, mut names) in refused {
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let mut names = names.join("; ");
+        if more > 0 {
+            names.push_str(&format!("; and {more} more"));
+        }
+        let text = format!("Refused: {names}: {why}.");
+        page.paragraph(&text, Style::new().dimmed(), "");
     }
     for unmatched in &comparison.unmatched {
         let name = &comparison.names[usize::from(unmatched.side == 2)];

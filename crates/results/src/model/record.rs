@@ -25,9 +25,6 @@ pub struct Record {
     /// What the kernel did around the greatest samples, where it was traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Trace>,
-    /// What was to be measured and could not be.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub absent: Vec<Absent>,
 }
 
 /// A program or image with measured code, how it was prepared, and what it told of its place.
@@ -129,18 +126,6 @@ pub struct Value {
     pub unit: String,
     /// The number.
     pub value: f64,
-}
-
-/// Something that was to be measured and could not be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Absent {
-    /// What it would have been of.
-    pub measure: String,
-    /// What would have distinguished it.
-    #[serde(default, skip_serializing_if = "Labels::is_empty")]
-    pub labels: Labels,
-    /// Why it is not there.
-    pub reason: String,
 }
 
 impl Record {

@@ -546,7 +546,7 @@ fn a_place_that_takes_no_folder_is_named() {
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("/sys/tare-run cannot be created"), "{text}");
     assert!(
-        text.contains("choose another place with --output"),
+        text.contains("choose another folder with --output"),
         "{text}"
     );
 }

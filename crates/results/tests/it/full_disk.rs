@@ -80,7 +80,7 @@ fn on_a_small_disk() {
     assert!(
         error
             .to_string()
-            .ends_with("or choose another place with --output"),
+            .ends_with("or choose another folder with --output"),
         "{error}"
     );
 

@@ -22,7 +22,7 @@ fn documented_schemas_are_up_to_date() {
         let documented: Value = serde_json::from_str(&documented).unwrap_or_default();
         assert!(
             documented == *schema.as_value(),
-            "docs/schema/{name} is out of date; make it anew with \
+            "docs/schema/{name} is out of date; regenerate it with \
              `UPDATE_SCHEMA=1 cargo test -p tare-results --test it schema`, and raise \
              tare_results::model::SCHEMA if a reader of the old version would misread the new one"
         );

@@ -4,7 +4,7 @@
 //! Simulated with fixed seeds, so the answer is the same each time.
 
 use fastrand::Rng;
-use tare_stats::{Compared, Level, compare_groups};
+use tare_stats::{Difference, Level, compare_groups};
 
 const FIGURES: usize = 10;
 const EACH: usize = 6;
@@ -55,7 +55,7 @@ fn in_bursts(random: &mut Rng) -> Vec<Invocation> {
         .collect()
 }
 
-fn groups(base: &[Invocation], new: &[Invocation]) -> Vec<Compared> {
+fn groups(base: &[Invocation], new: &[Invocation]) -> Vec<Difference> {
     let column = |group: &[Invocation], figure: usize| group.iter().map(|i| i[figure]).collect();
     let rows: Vec<_> = (0..FIGURES)
         .map(|figure| (column(base, figure), column(new, figure)))
@@ -64,7 +64,7 @@ fn groups(base: &[Invocation], new: &[Invocation]) -> Vec<Compared> {
 }
 
 /// Compares every other invocation with those between them.
-fn alternating(invocations: &[Invocation]) -> Vec<Compared> {
+fn alternating(invocations: &[Invocation]) -> Vec<Difference> {
     let every_other = |from| invocations.iter().copied().skip(from).step_by(2);
     groups(
         &every_other(0).collect::<Vec<_>>(),
@@ -72,8 +72,8 @@ fn alternating(invocations: &[Invocation]) -> Vec<Compared> {
     )
 }
 
-fn alarms(tables: usize, mut table: impl FnMut() -> Vec<Compared>) -> usize {
-    let any = |found: Vec<Compared>| found.iter().any(|row| row.differs(0.05));
+fn alarms(tables: usize, mut table: impl FnMut() -> Vec<Difference>) -> usize {
+    let any = |found: Vec<Difference>| found.iter().any(|row| row.differs(0.05));
     (0..tables).filter(|_| any(table())).count()
 }
 
@@ -158,7 +158,7 @@ fn the_interval_of_a_relative_shift_holds_it() {
             for invocation in invocations.iter_mut().skip(1).step_by(2) {
                 *invocation = invocation.map(|figure| figure * 1.2);
             }
-            let interval = |row: &Compared| row.difference.relative?.interval.ok();
+            let interval = |row: &Difference| row.relative?.interval.ok();
             let of_rows = alternating(&invocations);
             let intervals = of_rows.iter().filter_map(interval);
             intervals.filter(|i| i.low <= 0.2 && 0.2 <= i.high).count()

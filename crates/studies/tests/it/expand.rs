@@ -156,7 +156,7 @@ fn a_study_plans_what_the_same_arguments_plan() {
 #[test]
 fn a_study_is_explained_with_every_default() {
     let study = Study::parse("s.toml", MATRIX, Variant::Full).unwrap();
-    insta::assert_snapshot!(explain::explain(&study).unwrap());
+    insta::assert_snapshot!(explain::explain(&study, false).unwrap());
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_studies_that_come_with_tare_are_in_order() {
     }
     let kot = included::find("kot-2019").unwrap();
     let quick = Study::parse(kot.file, kot.text, Variant::Quick).unwrap();
-    insta::assert_snapshot!(explain::explain(&quick).unwrap());
+    insta::assert_snapshot!(explain::explain(&quick, false).unwrap());
     let first = included::find("quick").unwrap();
     let first = Study::parse(first.file, first.text, Variant::Full).unwrap();
     assert_eq!(first.name, "quick");
@@ -185,7 +185,7 @@ fn the_study_of_wakeups_puts_its_phases_into_one_cell_and_traces_once_more() {
     let published = included::find("landolfi-2018").unwrap();
     let deterministic = included::deterministic("landolfi-2018").unwrap();
     let mut full = Study::parse(published.file, published.text, Variant::Full).unwrap();
-    insta::assert_snapshot!(explain::explain(&full).unwrap());
+    insta::assert_snapshot!(explain::explain(&full, false).unwrap());
     let plan = full.plan(frame(7)).unwrap();
     assert_eq!(plan.cells.len(), 5 * (3 + 1));
     let counted = Study::parse(deterministic.file, deterministic.text, Variant::Full).unwrap();
@@ -222,7 +222,9 @@ fn a_load_comes_again_only_as_a_phase() {
     assert_eq!(plan.cells[0].load, "1s:idle;dd;idle");
     let error = Study::parse("s.toml", &study(""), Variant::Full).unwrap_err();
     assert!(
-        error.to_string().contains("s.toml:1:24: this stands twice"),
+        error
+            .to_string()
+            .contains("s.toml:1:24: this is given twice"),
         "{error}"
     );
 }
@@ -287,7 +289,7 @@ proptest! {
         let text: String = characters.into_iter().collect();
         for variant in [Variant::Full, Variant::Quick] {
             if let Ok(study) = Study::parse("s.toml", &text, variant) {
-                explain::explain(&study).unwrap();
+                explain::explain(&study, false).unwrap();
             }
         }
     }

@@ -12,27 +12,26 @@ use super::{Clocks, NAME};
 
 const CLOCKS: &[&str] = &["tsc", "monotonic", "reference"];
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "clock",
-        value: "CLOCK",
-        takes: Takes::Word(CLOCKS),
-        many: true,
-        default: "all",
-        meaning: "Clock to read: tsc, monotonic or reference (CLOCK_MONOTONIC_RAW)",
-        ..Parameter::NEW
+const CLOCK: Parameter = Parameter {
+    name: "clock",
+    value: "CLOCK",
+    takes: Takes::Word(CLOCKS),
+    many: true,
+    default: "all",
+    meaning: "Clock to read: tsc, monotonic or reference (CLOCK_MONOTONIC_RAW)",
+    ..Parameter::NEW
+};
+
+const READS: Parameter = Parameter {
+    name: "reads",
+    takes: Takes::Number {
+        least: 1,
+        most: 10_000_000,
     },
-    Parameter {
-        name: "reads",
-        takes: Takes::Number {
-            least: 1,
-            most: 10_000_000,
-        },
-        default: "100000",
-        meaning: "How often each clock is read",
-        ..Parameter::NEW
-    },
-];
+    default: "100000",
+    meaning: "How often each clock is read",
+    ..Parameter::NEW
+};
 
 impl Experiment for Clocks {
     fn name(&self) -> &'static str {
@@ -48,7 +47,7 @@ impl Experiment for Clocks {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+        &[CLOCK, READS]
     }
 
     fn combinations(
@@ -56,9 +55,9 @@ impl Experiment for Clocks {
         place: &Place,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        let named = values.texts("clock");
+        let named = values.texts(CLOCK.name);
         let clocks = if named.is_empty() { CLOCKS } else { &named };
-        let reads = values.number("reads").unwrap_or(100_000);
+        let reads = READS.number(values);
         let mut cells = Vec::new();
         for target in &place.targets {
             for load in &place.loads {

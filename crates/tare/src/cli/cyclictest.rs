@@ -16,7 +16,7 @@ pub struct CyclictestArguments {
     /// CPUs to which they are pinned in turn, such as 1 or 0,2-3 or !0 [default: all]
     #[arg(short = 'a', long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
     pub affinity: Option<String>,
-    /// One thread on each CPU: -t -a, whatever else these say
+    /// One thread on each CPU; overrides -t and -a
     #[arg(short = 'S', long)]
     pub smp: bool,
     /// CPUs of the thread that starts and watches them
@@ -28,7 +28,7 @@ pub struct CyclictestArguments {
     /// Policy: other, normal, fifo, rr; and deadline, which cyclictest does not have [default: other]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-    /// One priority less for each further thread
+    /// Lower the priority by one for each further thread
     #[arg(long)]
     pub priospread: bool,
     /// Time between two activations in µs
@@ -38,13 +38,13 @@ pub struct CyclictestArguments {
     #[arg(short = 'd', long, value_name = "US", value_parser = number::<u64>)]
     pub distance: Option<u64>,
 
-    /// Measure for so long: seconds, or with s, m, h or d; 0 for no end [default: until Ctrl-C]
+    /// Measurement duration: seconds, or with s, m, h or d; 0 for no end [default: until Ctrl-C]
     #[arg(short = 'D', long, value_name = "TIME", help_heading = "End")]
     pub duration: Option<String>,
     /// End each thread after N wake-ups; 0 for never
     #[arg(short = 'l', long, value_name = "N", help_heading = "End", value_parser = number::<u64>)]
     pub loops: Option<u64>,
-    /// End when a latency is above this, in µs, and say which thread it was; 0 for never
+    /// End when a latency is above this, in µs, and name the thread; 0 for never
     #[arg(short = 'b', long, value_name = "US", help_heading = "End", value_parser = number::<u64>)]
     pub breaktrace: Option<u64>,
 
@@ -82,7 +82,7 @@ pub struct OutputArguments {
     /// Print every latency, as thread:number:value, at the end; needs -l or -D
     #[arg(short = 'v', long)]
     pub verbose: bool,
-    /// Of -v, print the greatest of every N only
+    /// With -v, print only the greatest of every N latencies
     #[arg(short = 'o', long, value_name = "N", requires = "verbose", value_parser = number::<usize>)]
     pub oscope: Option<usize>,
     /// Print again only when there is a new maximum
@@ -91,11 +91,11 @@ pub struct OutputArguments {
     /// List every latency above this, in µs, with its time
     #[arg(long, value_name = "US", value_parser = number::<u64>)]
     pub spike: Option<u64>,
-    /// List so many at most
+    /// Maximum number of latencies listed
     #[arg(long, value_name = "N", default_value_t = 1_024, requires = "spike", value_parser = number::<usize>)]
     pub spike_nodes: usize,
     /// End with exit code 3 if a figure is above a limit: 'latency.p99.9 > 50us', 'missed > 1%'. May be given several
-    /// times; cyclictest does not have it
+    /// times; an option of tare's own
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
     /// Print this help
@@ -105,7 +105,7 @@ pub struct OutputArguments {
 
 /// The options for what is done in any case.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Accepted, since it is so anyway")]
+#[command(next_help_heading = "Accepted without effect")]
 struct AnywayArguments {
     /// Memory is always locked
     #[arg(short = 'm', long)]
@@ -119,7 +119,7 @@ struct AnywayArguments {
     /// The clock: 0, CLOCK_MONOTONIC
     #[arg(short = 'c', long, value_name = "CLOCK", value_parser = number::<u32>)]
     clock: Option<u32>,
-    /// What is held in /dev/cpu_dma_latency: 0
+    /// Value held in /dev/cpu_dma_latency: 0
     #[arg(long, value_name = "US", value_parser = number::<u32>)]
     latency: Option<u32>,
 }

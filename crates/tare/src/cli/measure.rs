@@ -35,7 +35,7 @@ pub struct MeasureCommand {
 #[derive(Debug, Default, Args)]
 pub struct CpuArgument {
     /// CPU to measure on [default: an isolated one, else the quietest other than CPU 0]
-    #[arg(long, value_name = "N", help_heading = "Place")]
+    #[arg(long, value_name = "N", help_heading = "Target and load")]
     pub cpu: Option<u32>,
 }
 
@@ -43,19 +43,19 @@ pub struct CpuArgument {
 #[derive(Debug, Args)]
 pub struct MeasureArguments {
     /// Where to run; may be given several times. `tare targets` lists them [default: process]
-    #[arg(long, value_name = "TARGET", help_heading = "Place")]
+    #[arg(long, value_name = "TARGET", help_heading = "Target and load")]
     pub target: Vec<String>,
     /// Background load to measure under; may be given several times: idle, dd, hackbench, du, tar,
     /// nc, ping, stress-ng:ARGS, command:WORDS, several at once as dd+hackbench [default: idle]
-    #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "Place")]
+    #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "Target and load")]
     pub load: Vec<Load>,
     /// CPUs that the loads run on: all, others (all but the measured one) or a list [default: all, as
     /// in landolfi-2018]
-    #[arg(long, value_name = "CPUS", value_parser = load_cpus, requires = "load", help_heading = "Place")]
+    #[arg(long, value_name = "CPUS", value_parser = load_cpus, requires = "load", help_heading = "Target and load")]
     pub load_cpus: Option<Cpus>,
     /// Change a kernel setting for the time of the run: vm.stat_interval=120, or a file below
     /// /proc/sys or /sys. May be given several times
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Place")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Target and load")]
     pub set: Vec<SettingPlan>,
 
     /// How often each combination runs
@@ -68,7 +68,7 @@ pub struct MeasureArguments {
     /// estimate; under a load 300 s and more]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
     pub cell_limit: Option<Duration>,
-    /// Go on with a run: do what is missing, and with --runs so many runs more
+    /// Continue a run; with --runs, add that many runs of each combination
     #[arg(long, value_name = "RUN", help_heading = "Run")]
     pub resume: Option<PathBuf>,
     /// How it is run.
@@ -76,7 +76,7 @@ pub struct MeasureArguments {
     pub options: RunOptions,
 }
 
-/// What a run conflicts with that is resumed, beside the experiment's parameters.
+/// The arguments that a run can't be resumed with, beside the experiment's parameters.
 const NOT_RESUMED: [&str; 9] = [
     "target",
     "load",
@@ -97,10 +97,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Start a private Docker engine for the cells that need one, if none runs, and stop it after
-    /// them: it would disturb all others
+    /// them, since it would disturb all others
     #[arg(long)]
     pub start_engine: bool,
-    /// Print the plan and how long it will take, and do nothing
+    /// Print the plan and its estimated duration, and do nothing
     #[arg(long)]
     pub dry_run: bool,
     /// What is done with the result.
@@ -192,7 +192,7 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         false => CpuArgument::augment_args(command),
     };
     let own = experiment.parameters().iter();
-    // What acts at the command line is asked for anew.
+    // What acts at the command line is of this invocation.
     let own = own.filter(|parameter| !matches!(parameter.takes, Takes::Action));
     let not_resumed = NOT_RESUMED
         .into_iter()
@@ -269,7 +269,7 @@ fn given(parameter: &Parameter, matches: &ArgMatches) -> Result<Vec<Value>, Erro
             for value in given.into_iter().flatten() {
                 if all.contains(value) {
                     let why = format!(
-                        "--{name}: {} is given twice: repetitions are asked for by --runs",
+                        "--{name}: {} is given twice; use --runs for repetitions",
                         parameter.show(value)
                     );
                     return Err(Error::raw(ErrorKind::ValueValidation, why));

@@ -75,7 +75,7 @@ pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, C
     Ok(compare(&of("BASE", &base), &of("NEW", &new))?)
 }
 
-/// Judges all comparisons by all gates, and says what decides.
+/// Judges comparisons by all gates, and says what decides.
 fn gate(
     comparisons: &[Comparison],
     arguments: &CompareArguments,
@@ -83,8 +83,7 @@ fn gate(
 ) -> Result<u8, CommandError> {
     let mut code = exit::DONE;
     for gate in &arguments.fail_if {
-        for comparison in comparisons {
-            let judgement = gate.judge(comparison, arguments.allow_single)?;
+        for judgement in gate.judge_all(comparisons, arguments.allow_single)? {
             if judgement.failed {
                 code = exit::THRESHOLD;
             }

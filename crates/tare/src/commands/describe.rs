@@ -1,11 +1,11 @@
 //! What is said of a plan before it runs.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tare_experiments::find;
-use tare_lab::units::human;
-use tare_loads::{Cpus, Load};
+use tare_experiments::{find, without_interval};
+use tare_lab::estimate::in_all;
+use tare_lab::units::counted;
+use tare_loads::{Cpus, Load, Schedule};
 use tare_results::RunFolder;
 use tare_results::model::{CellPlan, Plan};
 use tare_targets::spec;
@@ -13,8 +13,12 @@ use tare_targets::spec;
 use super::host::Host;
 use crate::terminal::Terminal;
 
-/// Describes a plan: one line a cell, and the duration.
+/// Describes a plan: one line a cell, what so many runs can't say, and the duration.
 pub fn describe(plan: &Plan, host: &Host) -> String {
+    describe_cells(plan, too_few_runs(plan.cells.iter()), host)
+}
+
+fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String {
     let mut lines = vec![format!("on {}", plan.cpu_reason)];
     for setting in &plan.settings {
         lines.push(format!("set {} to {}", setting.path, setting.value));
@@ -27,9 +31,9 @@ pub fn describe(plan: &Plan, host: &Host) -> String {
     let words = |cell: &CellPlan| format!("{}: {}", cell.name, cell.work.words);
     let words: BTreeSet<String> = plan.cells.iter().map(words).collect();
     lines.extend(words);
+    lines.extend(remarks);
     lines.push(format!(
-        "{}, {} in all; seed {}",
-        counted(plan.cells.len(), "cell", "cells"),
+        "{}; seed {}",
         duration(plan.cells.iter(), host),
         plan.seed
     ));
@@ -38,6 +42,8 @@ pub fn describe(plan: &Plan, host: &Host) -> String {
 
 /// Describes what is missing from a run, and what would be added to it.
 pub fn describe_missing(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) -> String {
+    // What was measured before counts, too.
+    let remarks = too_few_runs(folder.plan().cells.iter().chain(&more));
     let missing = folder.missing().into_iter().cloned();
     let added = match more.len() {
         0 => String::new(),
@@ -51,17 +57,37 @@ pub fn describe_missing(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) ->
         cells: missing.chain(more).collect(),
         ..folder.plan().clone()
     };
-    describe(&plan, host) + &added
+    describe_cells(&plan, remarks, host) + &added
 }
 
-/// Says how long cells are estimated to take. What else runs on their CPU comes on top.
-fn duration<'a>(cells: impl Iterator<Item = &'a CellPlan>, host: &Host) -> String {
-    let seconds = cells.map(|cell| cell.estimate_seconds).sum();
-    let human = human(Duration::from_secs_f64(seconds));
-    match host.is_busy {
-        true => format!("at least {human} on a busy CPU"),
-        false => format!("about {human}"),
+/// Says how many cells there are, and how long they are estimated to take.
+fn duration<'a>(cells: impl ExactSizeIterator<Item = &'a CellPlan>, host: &Host) -> String {
+    let number = cells.len() as u64;
+    in_all(
+        number,
+        cells.map(|cell| cell.estimate_seconds).sum(),
+        host.is_busy,
+    )
+}
+
+/// Says which figures will have no interval, of which combinations if not of all.
+fn too_few_runs<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> BTreeSet<String> {
+    let mut combinations: HashMap<_, (&CellPlan, u32)> = HashMap::new();
+    for cell in cells.filter(|cell| !cell.is_traced()) {
+        let combination = (&cell.experiment, &cell.target, &cell.load, &cell.work);
+        combinations.entry(combination).or_insert((cell, 0)).1 += 1;
     }
+    let all = combinations.len();
+    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    let each = combinations.into_values();
+    for text in each.filter_map(|(cell, runs)| without_interval(cell, runs)) {
+        *told.entry(text).or_default() += 1;
+    }
+    let of = |(text, number): (String, usize)| match number == all {
+        true => text,
+        false => format!("{number} of {all} combinations: {text}"),
+    };
+    told.into_iter().map(of).collect()
 }
 
 /// Says what is going to happen, before the first cell.
@@ -69,9 +95,8 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     let missing = folder.missing();
     let study = folder.plan().study.as_ref();
     terminal.note(&format!(
-        "{}{}, {}, into {}",
+        "{}{}, into {}",
         study.map_or_else(String::new, |study| format!("{}: ", study.name)),
-        counted(missing.len(), "cell", "cells"),
         duration(missing.iter().copied(), host),
         folder.path().display()
     ));
@@ -82,6 +107,9 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     for text in announcements(folder.plan()) {
         terminal.note(&text);
     }
+    for text in too_few_runs(folder.plan().cells.iter()) {
+        terminal.note(&text);
+    }
     if let Some(text) = shared_cpu(folder.plan()) {
         terminal.warn(&text);
     }
@@ -90,15 +118,10 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     }
 }
 
-/// Writes a number with its noun: `1 cell`, `5 cells`.
-pub fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// Says that a workload shares its CPU with a load, where it does. A thread of real-time priority comes before the
 /// load's tasks: that they run beside it is what is measured.
 fn shared_cpu(plan: &Plan) -> Option<String> {
-    let shares = |load: Load| {
+    let shares = |load: &Load| {
         !load.is_idle()
             && match load.cpus() {
                 Cpus::All => true,
@@ -107,8 +130,9 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
             }
     };
     plan.cells.iter().find(|cell| {
-        let mut loads = loads(cell).iter().filter_map(|load| Load::parse(load).ok());
-        cell.work.rights.real_time.is_none() && loads.any(shares)
+        let schedule = Schedule::parse(&cell.load);
+        cell.work.rights.real_time.is_none()
+            && schedule.is_ok_and(|schedule| schedule.loads().iter().any(shares))
     })?;
     Some(format!(
         "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
@@ -116,14 +140,6 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
          load off that CPU",
         plan.cpu
     ))
-}
-
-/// Returns the loads of a cell, of which several run one after the other.
-pub fn loads(cell: &CellPlan) -> &[String] {
-    match &cell.phases[..] {
-        [] => std::slice::from_ref(&cell.load),
-        phases => phases,
-    }
 }
 
 /// Says what instances of each target get, where that is less than a process gets.

@@ -54,7 +54,7 @@ impl Host {
             terminal.warn(&format!("{}: {}; {remedy}", finding.title, finding.state));
         }
         Ok(Self {
-            is_busy: sample.busy(choice.cpu).is_some_and(|share| share > BUSY),
+            is_busy: has_other_work(&sample, choice.cpu),
             record: MachineRecord::new(machine, findings),
             cpu: choice.cpu,
             cpu_reason: choice.reason,
@@ -76,6 +76,18 @@ impl Host {
             ));
         }
     }
+}
+
+/// Says whether the CPU that would be measured has other work. One that can't be measured here has none.
+pub fn is_busy(requested: Option<u32>) -> bool {
+    let source = Source::system();
+    let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
+    let choice = choose_cpu(&machine, &sample, requested);
+    choice.is_ok_and(|choice| has_other_work(&sample, choice.cpu))
+}
+
+fn has_other_work(sample: &Sample, cpu: u32) -> bool {
+    sample.busy(cpu).is_some_and(|share| share > BUSY)
 }
 
 /// Returns the CPUs that this process may use.

@@ -7,8 +7,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use tare_exchange::ExchangeError;
 use tare_exchange::import;
+use tare_lab::units::counted;
 
-use super::describe::counted;
 use super::run_folder::new_path;
 use super::{clean_up, command_line};
 use crate::cli::exchange::ImportArguments;

@@ -7,19 +7,21 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tare_experiments::catalogue;
+use tare_experiments::{catalogue, find};
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, more_runs};
+use tare_lab::units::counted;
 use tare_lab::{ExperimentError, Tally, execute};
-use tare_loads::{Load, Unavailable, availability};
+use tare_loads::{Schedule, Unavailable, availability};
+use tare_report::Analysis;
 use tare_report::rows::{Gate, GateError, written};
-use tare_results::model::{Plan, SettingPlan, Unit};
+use tare_results::model::{CellPlan, Plan, SettingPlan, Unit};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, engine, spec};
 use tare_wire::cpus::Cpus;
 
-use super::describe::{counted, describe, describe_missing, introduce, loads};
+use super::describe::{describe, describe_missing, introduce};
 use super::host::Host;
 use super::run_folder::{judge, new_path, present};
 use super::{clean_up, close, command_line, realtime, resume};
@@ -76,8 +78,10 @@ pub fn measure(
         Some(path) => {
             let mut folder = resume::open(path, &host.record)?;
             check_gates(&options.result.fail_if, folder.plan())?;
-            let more = request.more_runs.map(|runs| more_runs(folder.plan(), runs));
-            let more = more.transpose()?.unwrap_or_default();
+            let more = match request.more_runs {
+                Some(runs) => more_runs(folder.plan(), |cell| runs_of(cell, runs))?,
+                None => Vec::new(),
+            };
             if options.dry_run {
                 terminal.print(&describe_missing(&folder, more, &host))?;
                 return Ok(exit::DONE);
@@ -122,7 +126,7 @@ pub fn measure(
         }
     };
     let analysis = present(&folder, json, terminal)?;
-    let code = conclude(&folder, tally, json, terminal)?;
+    let code = conclude(&folder, &analysis, tally, json, terminal)?;
     if code == exit::INTERRUPTED {
         // Gates are of what was planned, and that is not there yet.
         return Ok(code);
@@ -137,6 +141,12 @@ pub fn measure(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Returns how often a combination runs if `asked` runs are added to each.
+fn runs_of(cell: &CellPlan, asked: u32) -> u32 {
+    let experiment = find(&cell.experiment);
+    experiment.map_or(asked, |experiment| experiment.runs_of(cell, asked))
 }
 
 /// Refuses gates that no figure of a plan can match, before anything is measured.
@@ -203,9 +213,9 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
             continue;
         }
         let place = spec::of(&cell.target)?.load_place();
-        for load in loads(cell) {
-            let parsed = Load::parse(load).map_err(ExperimentError::from)?;
-            if let Err(Unavailable { why, remedy }) = availability(&parsed, place) {
+        let schedule = Schedule::parse(&cell.load).map_err(ExperimentError::from)?;
+        for load in schedule.loads() {
+            if let Err(Unavailable { why, remedy }) = availability(load, place) {
                 let what = format!("the load '{load}'");
                 return Err(CommandError::Unavailable { what, why, remedy });
             }
@@ -217,6 +227,7 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
 /// Says what was not done, and decides the exit code.
 fn conclude(
     folder: &RunFolder,
+    analysis: &Analysis,
     tally: Tally,
     json: bool,
     terminal: &Terminal,
@@ -231,13 +242,13 @@ fn conclude(
     }
     if tally.left > 0 {
         terminal.note(&format!(
-            "interrupted: {} missing; {} goes on",
+            "interrupted: {} missing; {} continues the run",
             counted(tally.left, "cell is", "cells are"),
             resume_command(folder)
         ));
         return Ok(exit::INTERRUPTED);
     }
-    let exceeded = exceeded(folder);
+    let exceeded = exceeded(analysis);
     if let Some(sentence) = &exceeded {
         match json {
             true => terminal.note(sentence),
@@ -254,52 +265,43 @@ fn conclude(
 }
 
 /// Says what was above the limit of its plan, the greatest value first; `None` if nothing was.
-fn exceeded(folder: &RunFolder) -> Option<String> {
-    let mut number = 0;
-    let mut greatest: Option<(u64, String)> = None;
-    for plan in &folder.plan().cells {
-        let CellState::Done(cell) = folder.state(plan.id) else {
-            continue;
-        };
-        let Some(record) = cell.outcome.record() else {
-            continue;
-        };
-        number += record.exceeded.len();
-        for exceeded in &record.exceeded {
-            let head = record.sets.get(exceeded.set as usize);
-            if let Some(head) = head
-                && greatest
-                    .as_ref()
-                    .is_none_or(|(value, _)| exceeded.value > *value)
-            {
-                let in_unit = |value: u64| match head.unit {
-                    Unit::Ns => written(value as f64, "ns"),
-                    Unit::Cycles => written(value as f64, "cycles"),
-                };
-                let limit = plan.work.above.map_or_else(String::new, in_unit);
-                let text = format!(
-                    "{} {} of activation {} in cell {} ({}), above {limit}",
-                    head.measure,
-                    in_unit(exceeded.value),
-                    exceeded.index,
-                    plan.id,
-                    plan.label()
-                );
-                greatest = Some((exceeded.value, text));
-            }
-        }
-    }
-    let (_, greatest) = greatest?;
-    let others = match number {
-        1 => String::new(),
-        n => format!("; {} more", counted(n - 1, "sample was", "samples were")),
+fn exceeded(analysis: &Analysis) -> Option<String> {
+    let cells = analysis.run().cells.iter();
+    let all: Vec<_> = cells
+        .filter_map(|cell| Some((&cell.plan, cell.outcome.record()?)))
+        .flat_map(|(plan, record)| record.exceeded.iter().map(move |of| (plan, record, of)))
+        .collect();
+    let (plan, record, greatest) = all.iter().rev().max_by_key(|(.., of)| of.value)?;
+    let head = record.sets.get(greatest.set as usize)?;
+    let in_unit = |value: u64| match head.unit {
+        Unit::Ns => written(value as f64, "ns"),
+        Unit::Cycles => written(value as f64, "cycles"),
     };
-    Some(format!("Limit exceeded: {greatest}{others}."))
+    let labels = match head.labels.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", head.labels),
+    };
+    let others = match all.len() - 1 {
+        0 => String::new(),
+        n => format!(
+            "; {} above it",
+            counted(n, "more sample was", "more samples were")
+        ),
+    };
+    Some(format!(
+        "Limit exceeded: {} of {}, sample {}{labels} in cell {} ({}), above {}{others}.",
+        head.measure,
+        in_unit(greatest.value),
+        greatest.index,
+        plan.id,
+        plan.label(),
+        plan.work.above.map_or_else(String::new, in_unit)
+    ))
 }
 
 fn kept(folder: &RunFolder) -> String {
     format!(
-        "{} kept; {} goes on",
+        "{} kept; {} continues the run",
         counted(done(folder), "cell is", "cells are"),
         resume_command(folder)
     )

@@ -10,7 +10,7 @@ use crate::error::CommandError;
 ///
 /// # Errors
 ///
-/// Returns [`CommandError`] for what is no target or runs no plans, or for one that is named twice.
+/// Returns [`CommandError`] for what is no target or runs no plans, or for one that is given twice.
 pub fn targets(asked: &[String]) -> Result<Vec<TargetSpec>, CommandError> {
     let asked = match asked {
         [] => &["process".to_owned()],
@@ -42,7 +42,7 @@ pub fn targets(asked: &[String]) -> Result<Vec<TargetSpec>, CommandError> {
 ///
 /// # Errors
 ///
-/// Returns [`CommandError`] for one that is named twice.
+/// Returns [`CommandError`] for one that is given twice.
 pub fn loads(asked: &[Load], cpus: Option<&Cpus>) -> Result<Vec<String>, CommandError> {
     let mut loads = phases(asked, cpus);
     let asked = loads.len();
@@ -70,6 +70,6 @@ pub fn phases(asked: &[Load], cpus: Option<&Cpus>) -> Vec<String> {
 
 fn twice(what: &str) -> CommandError {
     CommandError::Usage(format!(
-        "a {what} is named twice: repetitions are asked for by --runs"
+        "a {what} is given twice; use --runs for repetitions"
     ))
 }

@@ -1,4 +1,4 @@
-//! `tare report`: shows a run again, and writes its report anew.
+//! `tare report`: shows a run and regenerates its report.
 
 use super::clean_up;
 use super::run_folder::{judge, open, present};

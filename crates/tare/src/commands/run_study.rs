@@ -30,7 +30,7 @@ pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandE
     };
     let Some(study) = &study else {
         return measure(&request, terminal, |_| {
-            let why = "a study is needed unless a run is resumed";
+            let why = "want a study file, or a run to --resume";
             Err(CommandError::Usage(why.to_owned()))
         });
     };

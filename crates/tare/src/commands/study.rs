@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tare_studies::explain::explain;
 use tare_studies::{Study, StudyError, Variant, included};
 
+use super::host::is_busy;
 use super::run_study::variant;
 use crate::cli::StudyCommand;
 use crate::error::CommandError;
@@ -17,7 +18,7 @@ pub fn run(command: &StudyCommand, terminal: &Terminal) -> Result<u8, CommandErr
         StudyCommand::Check { files } => check(files, terminal),
         StudyCommand::Explain { study, quick } => {
             let study = find(study, variant(*quick))?;
-            let text = explain(&study).map_err(StudyError::from)?;
+            let text = explain(&study, is_busy(study.cpu)).map_err(StudyError::from)?;
             terminal.print(&text)?;
             Ok(exit::DONE)
         }

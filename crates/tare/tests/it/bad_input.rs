@@ -17,7 +17,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
             "there is no target 'dokcer'; known: process",
         ),
         ("noise --target process,x=1", "no option 'x'"),
-        ("noise --target process --target process", "named twice"),
+        ("noise --target process --target process", "given twice"),
         ("noise --limit 0", "limit must be from 3 to 65536, not 0"),
         (
             "noise --limit 65537",
@@ -198,5 +198,5 @@ fn a_workload_that_hangs_is_ended_after_its_limit() {
     send(started.agent(), Signal::STOP);
     started
         .end()
-        .expect(1, &["limit of 12 s", "1 of 2 cells failed"]);
+        .expect(1, &["timed out after 12 s: ", "1 of 2 cells failed"]);
 }

@@ -145,13 +145,16 @@ fn a_resumed_run_is_several_invocations() {
 #[test]
 fn loads_and_targets_are_compared_within_a_run() {
     let bench = Bench::new();
-    noise(&bench, "run", "--runs 4 --load idle --load dd");
+    noise(&bench, "run", "--runs 4 --load idle --load dd --load du");
     let by_load = json(&bench, "compare run --by load");
     assert_eq!(by_load[0]["names"], serde_json::json!(["idle", "dd"]));
     assert_eq!(by_load[0]["unit"], "conditions");
     bench
         .run("compare run --by load --markdown --fail-if duration{load=dd}>+1000s")
         .expect(0, &["process and process under dd", "passed"]);
+    bench
+        .run("compare run --by load --fail-if duration{load=cp}>+1000s")
+        .expect(2, &["matches no figure"]);
     bench
         .run("compare run --by target")
         .expect(1, &["the run has but one target, process"]);

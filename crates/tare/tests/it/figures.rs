@@ -6,8 +6,15 @@ use std::process::Command;
 use crate::common::{Bench, json, skip};
 use serde_json::Value;
 
-/// The page whose queries are executed.
-const PAGE: &str = include_str!("../../../../docs/figures.md");
+/// The pages whose queries are executed.
+const FIGURES: &str = include_str!("../../../../docs/figures.md");
+const RUN_FOLDER: &str = include_str!("../../../../docs/run-folder.md");
+
+/// Returns the queries of a page.
+fn queries(page: &str) -> Vec<&str> {
+    let blocks = page.split("```sql\n").skip(1);
+    blocks.map(|rest| rest.split(';').next().unwrap()).collect()
+}
 
 /// Returns the rows of a run over all blocks.
 fn rows(bench: &Bench, run: &str) -> Vec<Value> {
@@ -25,9 +32,10 @@ fn row<'a>(rows: &'a [Value], measure: &str, figure: &str) -> &'a Value {
 fn runs_are_added_to_a_finished_run() {
     let bench = Bench::new();
     let words = "wakeup -i 1000 -l 200 --policy other -a 0";
+    let few = "with 2 runs, no intervals for ";
     bench
         .run(&format!("{words} --runs 2 --output run"))
-        .expect(0, &[]);
+        .expect(0, &[few]);
     let before = rows(&bench, "run");
     let median = row(&before, "latency", "p50");
     assert_eq!(
@@ -39,9 +47,9 @@ fn runs_are_added_to_a_finished_run() {
 
     let plan = bench.work().join("run/plan.json");
     let planned = std::fs::read(&plan).unwrap();
-    bench
-        .run("wakeup --resume run --runs 4 --dry-run")
-        .expect(0, &["block 6", "4 cells would be added to run"]);
+    let dry = bench.run("wakeup --resume run --runs 4 --dry-run");
+    dry.expect(0, &["block 6", "4 cells would be added to run"]);
+    assert!(!dry.out.contains("no intervals"), "{dry:?}");
     assert_eq!(std::fs::read(&plan).unwrap(), planned);
     bench
         .run("wakeup --resume run --runs 0")
@@ -69,7 +77,17 @@ fn runs_are_added_to_a_finished_run() {
 }
 
 #[test]
-fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
+fn a_run_is_added_to_each_combination_and_a_traced_one_beside() {
+    let bench = Bench::new();
+    // Where the kernel can't be traced, that cell fails; the plan is the same.
+    bench.run("wakeup -i 1000 -l 50 --policy other -a 0 --trace 1 --runs 2 --output run");
+    bench
+        .run("wakeup --resume run --runs 1 --dry-run")
+        .expect(0, &["2 cells would be added to run"]);
+}
+
+#[test]
+fn duckdb_reads_runs_by_the_queries_of_the_pages() {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
     if !python.exists() {
         return skip("DuckDB's Python package", "scripts/setup test installs it");
@@ -89,12 +107,12 @@ fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
     bench
         .run("noise --resume tare-runs/gap-2 --runs 2")
         .expect(0, &[]);
-    let query = |sql: &str| -> Vec<Value> {
+    let query_in = |folder: &Path, sql: &str| -> Vec<Value> {
         let script = "import duckdb, sys\n\
                       rows = duckdb.sql(f'SELECT to_json(q)::VARCHAR FROM ({sys.argv[1]}) q')\n\
                       for row, in rows.fetchall(): print(row)";
         let mut command = Command::new(&python);
-        command.args(["-c", script, sql]).current_dir(bench.work());
+        command.args(["-c", script, sql]).current_dir(folder);
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{sql}\n{said}");
@@ -104,13 +122,9 @@ fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     };
-    let of_page: Vec<&str> = PAGE
-        .split("```sql\n")
-        .skip(1)
-        .map(|rest| rest.split(';').next().unwrap())
-        .collect();
-    let [lost, phases, invocations] = of_page[..] else {
-        panic!("{} queries", of_page.len());
+    let query = |sql: &str| query_in(&bench.work(), sql);
+    let [lost, phases, invocations] = queries(FIGURES)[..] else {
+        panic!("{FIGURES}");
     };
     let found = query(lost);
     let told: Vec<_> = found
@@ -148,4 +162,23 @@ fn duckdb_reads_the_rows_of_several_runs_by_the_queries_of_the_page() {
         of("csv")
     );
     assert_eq!(query(&same)[0]["same"], true);
+    // The samples of one run.
+    let [sets, longest, metadata] = queries(RUN_FOLDER)[..] else {
+        panic!("{RUN_FOLDER}");
+    };
+    bench
+        .run("noise --workload prime --repetitions 1000 --threshold 1 --runs 3 --output samples")
+        .expect(0, &[]);
+    let of_run = |sql| query_in(&bench.work().join("samples"), sql);
+    let found = of_run(sets);
+    let cells: Vec<&Value> = found.iter().map(|row| &row["cell"]).collect();
+    assert_eq!(cells, [1, 2, 3]);
+    assert!(found.iter().all(|row| row["mean"].is_f64()), "{found:?}");
+    let found = of_run(longest);
+    let all_there = |row: &Value| row["name"] == "prime 22" && row["lasted_us"].is_f64();
+    assert!(
+        !found.is_empty() && found.iter().all(all_there),
+        "{found:?}"
+    );
+    assert_eq!(of_run(metadata).len(), 3);
 }

@@ -33,7 +33,7 @@ fn a_figure_that_the_run_cannot_carry_fails_its_gate() {
     let bench = Bench::new();
     let ran = bench.run(&format!("{PRIME} --fail-if duration.p99.99>1s"));
     ran.expect(3, &[]);
-    let needed = "can't be told: p99.99 needs 100000 samples in each run, a run has 2000";
+    let needed = "can't be told: p99.99 needs 100000 samples in each run, a run has 2000: measure longer, not more often.";
     assert!(ran.out.contains(needed), "{ran:?}");
 }
 
@@ -74,6 +74,12 @@ fn what_no_figure_of_the_plan_can_match_is_said_before_measuring() {
         ),
         (PRIME, "lost>1us", "another unit than its figure"),
         (PRIME, "lost{load=dd}>1%", "lost is measured of process"),
+        (
+            PRIME,
+            "lost{workload=gpa}>1%",
+            "lost is measured of process with workload=prime",
+        ),
+        (PRIME, "lost>2", "write a percentage"),
         (PRIME, "lost", "is no gate: it has no '>'"),
         (WAKEUP, "lost>1%", "it has wakeup/latency"),
         ("quick", "latency>1us", "it has noise/lost"),
@@ -138,7 +144,10 @@ fn a_limit_at_once_says_what_exceeded_what_and_lists_only_that() {
         .lines()
         .find(|line| line.starts_with("Limit exceeded"));
     let line = line.unwrap();
-    assert!(line.contains(" of activation ") && line.contains("in cell 1 (process wakeup)"));
+    assert!(
+        line.starts_with("Limit exceeded: latency of ")
+            && line.contains("in cell 1 (process wakeup)")
+    );
     assert!(line.contains("above 1.00 ns"), "{line}");
     // Nobody waits for a minute: nothing is above it, and nothing is listed.
     let ran = bench.run(&format!("{words} none -l 200 --trace-above 60s"));

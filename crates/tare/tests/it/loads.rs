@@ -103,7 +103,7 @@ fn what_is_no_load_is_refused() {
         .expect(2, &["there is no load 'nothing'", "hackbench"]);
     bench
         .run(&format!("{TINY} --load dd --load dd"))
-        .expect(2, &["a load is named twice"]);
+        .expect(2, &["a load is given twice"]);
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! Studies from the file to the report: checked, explained, run, interrupted, resumed, reproduced.
 
 use std::fs;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use crate::common::{Bench, files, skip};
 use rustix::process::Signal;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 const SMALL: &str = r#"
 runs = 2
@@ -32,12 +36,13 @@ fn a_study_is_checked_explained_planned_and_run() {
     bench
         .run("study check small.toml")
         .expect(0, &["small.toml: in order"]);
+    let few = "with 2 runs, no intervals for means, rates and shares (3 runs needed)";
     bench
         .run("study explain small.toml")
-        .expect(0, &["limit        10, 22", "8 cells, about", "(default)"]);
+        .expect(0, &["limit        10, 22", "8 cells, a", "(default)", few]);
     bench
         .run("run small.toml --dry-run")
-        .expect(0, &["8 cells", "block 2", "prime 22"]);
+        .expect(0, &["8 cells", "block 2", "prime 22", few]);
     bench
         .run("run small.toml --quick --dry-run")
         .expect(0, &["4 cells"]);
@@ -57,14 +62,43 @@ fn a_study_is_checked_explained_planned_and_run() {
 }
 
 #[test]
+fn an_estimate_for_a_busy_cpu_is_a_lower_bound_wherever_it_is_given() {
+    let bench = bench_with("small.toml", &format!("cpu = 0\n{SMALL}"));
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut cpu = CpuSet::new();
+            cpu.set(0);
+            sched_setaffinity(None, &cpu).unwrap();
+            while !ends.load(Ordering::Relaxed) {
+                spin_loop();
+            }
+        });
+        let ran = ["study explain small.toml", "run small.toml --dry-run"].map(|w| bench.run(w));
+        ends.store(true, Ordering::Relaxed);
+        for ran in ran {
+            ran.expect(
+                0,
+                &["8 cells, at least", "in all (the measured CPU is busy)"],
+            );
+            assert!(!ran.out.contains(", about"), "{ran:?}");
+        }
+    });
+}
+
+#[test]
 fn an_interrupted_study_is_resumed_as_it_was_planned() {
     let bench = bench_with("small.toml", SMALL);
     let started = bench.start("run small.toml --output run");
     started.agent();
     started.signal(Signal::INT);
-    started
-        .end()
-        .expect(4, &["cells are missing", "`tare run --resume run` goes on"]);
+    started.end().expect(
+        4,
+        &[
+            "cells are missing",
+            "`tare run --resume run` continues the run",
+        ],
+    );
 
     // By another file it is not continued, by none and by the same one it is.
     fs::write(
@@ -117,7 +151,7 @@ fn a_bad_study_is_told_before_anything_starts() {
         .run("run bad.toml --resume run --quick")
         .expect(2, &["cannot be used with"]);
     fs::write(bench.work().join("noise.bin"), [0xff; 100]).unwrap();
-    bench.run("run noise.bin").expect(1, &["no UTF-8 text"]);
+    bench.run("run noise.bin").expect(1, &["not UTF-8 text"]);
     fs::write(bench.work().join("huge.toml"), vec![b'\n'; 2 << 20]).unwrap();
     bench
         .run("study check huge.toml bad.toml")

@@ -31,7 +31,7 @@ fn the_page_shows_the_files_as_they_are() {
     if text != wanted && std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&page, &wanted).unwrap();
     } else {
-        assert_eq!(text, wanted, "UPDATE_DOCS=1 writes it anew");
+        assert_eq!(text, wanted, "UPDATE_DOCS=1 regenerates it");
     }
 }
 

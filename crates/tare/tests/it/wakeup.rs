@@ -59,8 +59,8 @@ fn arguments_that_make_no_sense_are_usage_errors() {
             "-a 0 --mainaffinity 0",
             "leaves the thread that starts and watches the measurement no CPU",
         ),
-        ("--load idle --phase 1 -D 5", "leave duration and loops out"),
-        ("--load idle --load idle", "a load is named twice"),
+        ("--load idle --phase 1 -D 5", "leave out duration and loops"),
+        ("--load idle --load idle", "a load is given twice"),
         ("--threshold 0", "a threshold of 0 would list every wake-up"),
         ("--trace 101", "trace must be from 0 to 100, not 101"),
         ("--on-threshold continue", "give one by --trace-above"),
@@ -90,7 +90,7 @@ fn a_dry_run_prints_the_plan_and_leaves_nothing() {
     ran.expect(0, &[]);
     // Why that CPU, and whether it may take longer, is told by how busy it is just now.
     let out = ran.out.replace("at least", "about");
-    let out = out.replace(" on a busy CPU", "");
+    let out = out.replace(" (the measured CPU is busy)", "");
     let plan: Vec<&str> = out
         .lines()
         .filter(|line| !line.starts_with("on CPU"))
@@ -174,7 +174,7 @@ fn a_late_wake_up_ends_the_measurement_with_its_own_exit_code_and_acts() {
     );
     command.arg("command:echo $TARE_LATENCY_NS $TARE_THREAD $TARE_ACTIVATION > late; echo heard");
     let ran = Ran::of(command.output().unwrap());
-    ran.expect(3, &["1 cell", "above the limit: activation", "heard"]);
+    ran.expect(3, &["1 cell", "above the limit, sample ", "heard"]);
     assert!(!ran.out.contains("heard"), "{ran:?}");
     let written = fs::read_to_string(bench.work().join("late")).unwrap();
     let words: Vec<u64> = written
@@ -284,7 +284,10 @@ fn an_interrupted_run_is_resumed_as_it_was_planned() {
     started.signal(Signal::INT);
     started.end().expect(
         4,
-        &["1 cell is missing", "`tare wakeup --resume run` goes on"],
+        &[
+            "1 cell is missing",
+            "`tare wakeup --resume run` continues the run",
+        ],
     );
     bench.run("wakeup --resume run").expect(0, &["1 cell"]);
     let [first, second] = [1, 2].map(|id| cell(&bench.work().join("run"), id));

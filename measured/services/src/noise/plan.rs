@@ -142,7 +142,7 @@ impl Plan {
     /// # Errors
     ///
     /// Returns [`PlanError`] for a word that is not `key=value`, an unknown key or value, a key
-    /// that stands twice, or a missing workload, size or number of repetitions.
+    /// that is given twice, or a missing workload, size or number of repetitions.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let mut read = Read::from(&Self::new(Workload::Gap, 0));
         let given = words::read(&mut read, &WORDS, words, &["workload", "repetitions"])?;

@@ -28,7 +28,8 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     let full = [
         (
             "gap",
-            "Time lost, rate and longest gap include the others; percentiles, classes, period and pictures do not.",
+            "Time lost, rate and longest gap include the others. Percentiles, classes and the standard deviation are refused; \
+             pictures show the listed ones only.",
         ),
         (
             "duration",

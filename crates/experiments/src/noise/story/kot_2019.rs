@@ -197,7 +197,7 @@ fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Strin
             let runs = row.into_iter().flat_map(|row| &row.each);
             let sums = runs.filter_map(|run| match run.carried {
                 Carried::Value { sums, .. } => sums,
-                Carried::TooFew { .. } => None,
+                Carried::TooFew { .. } | Carried::Unlisted => None,
             });
             let (count, all) = sums.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
             delays.count += count;

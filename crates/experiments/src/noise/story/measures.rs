@@ -1,11 +1,11 @@
 //! What `noise` measures: time lost to interruptions, and how long short work takes.
 //!
-//! A figure that could not be seen in full is not there: shorter delays may not have been recorded, or the list was full.
+//! A figure that could not be seen in full is never given. It is not there where the threshold hides some of it, in every
+//! run alike; where the list of a run was full it is refused, lest the runs with the fewest gaps speak for all.
 
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{
     Counts, DelayClasses, DelayTally, Delays, Gap, Period, PowerSums, Recording, StatsError, Trace,
-    Unkept,
 };
 
 use tare_report::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
@@ -108,7 +108,7 @@ pub(super) const MEASURES: &[Measure] = &[
     },
     Measure {
         id: "period",
-        title: "time between the ticks of the strongest clock among the gaps",
+        title: "time between the ticks of the strongest clock among the first gaps",
         better: Better::Neither,
         figures: &[Figure::MEDIAN],
         from: |data| clock(data, |period, ns| mean(period.period_cycles, ns)),
@@ -116,7 +116,7 @@ pub(super) const MEASURES: &[Measure] = &[
     },
     Measure {
         id: "periodic",
-        title: "gaps that come at its ticks",
+        title: "share of these gaps that come at its ticks",
         figures: &[Figure::Share],
         from: |data| clock(data, |period, _| of_grid(period, period.share)),
         ..NUMBER
@@ -190,9 +190,9 @@ pub(super) const MEASURES: &[Measure] = &[
     },
 ];
 
-/// The number of gaps among which a clock is looked for. One that does not show among so many is none that matters, and
-/// the search takes a microsecond or two for each.
-const PERIOD_GAPS: usize = 50_000;
+/// The number of gaps among which a clock is looked for, the first ones of the run. One that does not show among so many is
+/// none that matters, and the search takes a microsecond or two for each.
+pub(super) const PERIOD_GAPS: usize = 50_000;
 
 /// A spin, and what its gaps took.
 ///
@@ -233,6 +233,11 @@ impl<'a> Spin<'a> {
         }))
     }
 
+    /// Returns whether gaps are missing in the list, which had no room for more.
+    fn is_list_full(&self) -> bool {
+        self.head.kept < self.head.seen
+    }
+
     fn lost(&self) -> Sample {
         let lost = self.in_gaps as f64 - self.quiet * self.head.seen as f64;
         Sample::Ratio(lost.max(0.0), self.head.length() as f64)
@@ -246,11 +251,8 @@ impl<'a> Spin<'a> {
     pub fn iteration(&self) -> Result<(f64, Option<f64>), String> {
         let told = |error: StatsError| error.to_string();
         let mean = self.head.length() as f64 / self.head.n as f64;
-        let Some(squares) = self
-            .head
-            .squares_below
-            .filter(|_| self.head.kept == self.head.seen)
-        else {
+        let squares = self.head.squares_below.filter(|_| !self.is_list_full());
+        let Some(squares) = squares else {
             return Ok((mean, None));
         };
         let quiet = (
@@ -276,11 +278,7 @@ impl<'a> Spin<'a> {
             iterations: self.head.n,
             wall_cycles: self.head.length(),
             typical_cycles: self.quiet,
-            unkept: Unkept {
-                count: self.head.seen.saturating_sub(self.set.events.len() as u64),
-                cycles: self.head.unkept_sum,
-                longest_cycles: self.head.unkept_max,
-            },
+            unkept_cycles: self.head.unkept_sum,
         };
         Trace::new(spin, gaps.collect()).map_err(|error| error.to_string())
     }
@@ -327,11 +325,12 @@ fn seconds(data: &CellData<'_>, head: &SetHead) -> f64 {
 
 fn gap(data: &CellData<'_>) -> Samples {
     spun(data, |spin, factor| {
-        let max = spin.listed.max().unwrap_or(0).max(spin.head.unkept_max);
-        Ok(Some(Sample::Listed {
-            counts: spin.listed.clone(),
-            max,
-            factor,
+        Ok(Some(match spin.is_list_full() {
+            true => {
+                let listed = spin.listed.max().unwrap_or(0);
+                Sample::Greatest(listed.max(spin.head.unkept_max), factor)
+            }
+            false => Sample::Counts(spin.listed.clone(), factor),
         }))
     })
 }
@@ -417,36 +416,46 @@ fn with_delays<T>(
 
 fn delayed(data: &CellData<'_>) -> Samples {
     let shares = with_delays(data, |delays| {
-        SHARE_LIMITS.map(|limit| (limit, delays.share_above(limit).fully().copied()))
+        SHARE_LIMITS.map(|limit| (limit, delays.share_above(limit)))
     })?;
+    let unlisted = unlisted(data)?;
     let seen = shares.into_iter().flatten().filter_map(|(limit, share)| {
         let labels = Labels::default().with("above", format!("{limit}cycles"));
-        let share = share?;
         // The whole is what makes the part this share.
-        let sample = match share.delays.count {
+        let sample = share.map(|share| match share.delays.count {
             0 => Sample::Ratio(0.0, 1.0),
             _ => Sample::Ratio(share.delays.cycles, share.delays.cycles / share.share),
-        };
-        Some((labels, sample))
+        });
+        Some((labels, sample.or(unlisted.clone())?))
     });
     Ok(seen.collect())
 }
 
 /// Returns the delays of each class that was seen in full, `None` for another.
 pub(super) fn classified(data: &CellData<'_>) -> Result<Vec<(char, Option<DelayTally>)>, String> {
-    let table = with_delays(data, |delays| delays.classify(&DelayClasses::kot_2019()))?;
-    let rows = table.into_iter().flat_map(|table| table.rows);
-    let seen = rows.map(|row| (row.class.letter, row.delays.fully().copied()));
-    Ok(seen.collect())
+    let rows = with_delays(data, |delays| delays.classify(&DelayClasses::kot_2019()))?;
+    let seen = rows.into_iter().flatten();
+    Ok(seen.map(|row| (row.class.letter, row.delays)).collect())
 }
 
 /// Takes one sample of each class of delays that was seen in full.
 fn classes(data: &CellData<'_>, of: impl Fn(&DelayTally) -> Option<Sample>) -> Samples {
+    let unlisted = unlisted(data)?;
     let seen = classified(data)?.into_iter().filter_map(|(letter, tally)| {
         let labels = Labels::default().with("class", letter);
-        Some((labels, of(&tally?)?))
+        let sample = match tally {
+            Some(tally) => of(&tally),
+            None => unlisted.clone(),
+        };
+        Some((labels, sample?))
     });
     Ok(seen.collect())
+}
+
+/// Returns what stands for any figure of single gaps where the list was full.
+fn unlisted(data: &CellData<'_>) -> Result<Option<Sample>, String> {
+    let spin = Spin::of(data)?.filter(Spin::is_list_full);
+    Ok(spin.map(|_| Sample::Unlisted))
 }
 
 fn delays(data: &CellData<'_>) -> Samples {

@@ -311,9 +311,7 @@ fn part(
     let both: Vec<(f64, f64)> = both.collect::<Option<_>>()?;
     let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
     let differences: Vec<f64> = both.iter().map(|(all, below)| all - below).collect();
-    let difference = over_runs(Kind::Mean, &differences, Level::P95)
-        .ok()?
-        .interval;
+    let difference = over_runs(Kind::Mean, &differences, Level::P95).ok()?;
     let labels = labels.iter();
     Some(Part {
         measure,
@@ -321,8 +319,8 @@ fn part(
         labels: labels.fold(Labels::default(), |all, (key, value)| all.with(key, value)),
         all: mean(|both| both.0),
         below: mean(|both| both.1),
-        difference: difference.as_ref().ok().map(Interval::of),
-        finding: match &difference {
+        difference: Interval::of(&difference),
+        finding: match difference.interval {
             Ok(interval) if interval.low > 0.0 => Finding::Added,
             Ok(_) | Err(NoInterval::Alike { .. }) => Finding::NotDistinguishable,
             Err(NoInterval::TooFew { .. }) => Finding::TooFewBlocks,
@@ -415,7 +413,7 @@ impl Split {
                     true => ("at most ", "at least "),
                     false => ("", ""),
                 };
-                let added = words::share_range(N, &difference);
+                let added = words::percent_range(N, difference.low, difference.high);
                 let why = match (is_first, self.is_bound) {
                     (false, _) => String::new(),
                     (true, false) => format!(" (firmware, hypervisor: what {reference} loses)"),
@@ -436,8 +434,8 @@ impl Split {
             (Finding::NotDistinguishable, difference) => {
                 let blocks = self.blocks.len();
                 let difference = match difference {
-                    Some(difference) => {
-                        format!("is {} {over}", words::signed_share_range(N, &difference))
+                    Some(Interval { low, high, .. }) => {
+                        format!("is {} {over}", words::signed_percent_range(N, low, high))
                     }
                     None => format!("is the same in {blocks} blocks"),
                 };
@@ -477,10 +475,11 @@ impl Part {
             true => N.percent(value),
             false => N.short(value),
         };
-        let interval = self.difference.map(|difference| match is_share {
-            true => words::signed_share_range(N, &difference),
-            false => words::signed_range(N, &difference),
-        });
+        let range = match is_share {
+            true => words::signed_percent_range,
+            false => words::signed_range,
+        };
+        let interval = self.difference.map(|both| range(N, both.low, both.high));
         let interval = interval.unwrap_or_else(|| NONE.to_owned());
         let added = match (self.finding, self.difference) {
             (Finding::Added, Some(difference)) => figure(difference.estimate),

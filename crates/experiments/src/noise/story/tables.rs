@@ -117,14 +117,9 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
             "",
             delays,
         ),
-        titled(
-            "Counted on the measured CPU by the measured system itself",
+        Tabled::interrupts(
             "From first to last stamp. As many a second as gaps: each was seen. Fewer: something from below took the CPU as \
              well. More: some were shorter than the threshold.",
-            vec![
-                Column::new("count", "interrupts", F::Total).counted(),
-                Column::new("per second", "interrupts", F::Rate),
-            ],
         ),
     ]
 }

@@ -22,7 +22,6 @@ use serde_json::Value;
 use tare_report::analysis::Alarm;
 use tare_report::cases::Case;
 use tare_report::claims::Published;
-use tare_report::html::places::counters;
 use tare_report::html::{Detail, Section};
 use tare_report::rows::{Carried, CellData, Figure, Measure, Sample};
 use tare_report::tables::{Line, Tabled};
@@ -169,11 +168,6 @@ impl Story for Woken {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
-        let counted: Vec<_> = cases.iter().map(Case::counters).collect();
-        let counted = cases.iter().zip(&counted).map(|(case, counted)| {
-            let late = ["late wake-up", "late wake-ups"];
-            (case.plan.label(), counted.as_slice(), late)
-        });
         let most = cases
             .iter()
             .map(recording)
@@ -184,12 +178,11 @@ impl Story for Woken {
             @if !traced.is_empty() {
                 h3 { "With the kernel's events recorded" }
                 p.read {
-                    "A further run of each place recorded what its kernel did. That costs time, so its latencies are in no \
-                     picture; it is there to tell what long ones are made of."
+                    "A further run of each target under each load recorded what its kernel did. That costs time, so its \
+                     latencies are in no picture; it is there to tell what long ones are made of."
                 }
                 (worst::page(&traced))
             }
-            @if let Some(counters) = counters(counted) { (counters) }
             @if let Some((share, ns)) = most {
                 p.note {
                     "Recording a wake-up takes " (N.ns(ns, None)) " at most, " (N.percent(share)) " of the interval, after the \
@@ -217,7 +210,7 @@ impl Story for Woken {
         [
             "A latency ends when the thread reads the clock. What its work is slowed down by afterwards (cold caches, a low \
              frequency) is not in it.",
-            "Clocks are those of the place: if a hypervisor stops a guest's clock together with the guest, nothing in the guest \
+            "Clocks are those of the target: if a hypervisor stops a guest's clock together with the guest, nothing in the guest \
              sees that time.",
             "Who is to blame is told only where the kernel's events were recorded. Interrupts that were off are not seen by \
              themselves, and what took a virtual CPU from below looks like a late interrupt.",

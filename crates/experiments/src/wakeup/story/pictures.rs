@@ -21,7 +21,7 @@ use super::{Woken, measures};
 /// The height of what is drawn of one strip, and of its name with the phases above it, in pixels.
 const DRAWN: f64 = 88.0;
 const NAMES: f64 = 46.0;
-/// The greatest number of strips of single runs; with more, the runs of a place are laid over each other.
+/// The greatest number of strips of single runs; with more, the runs of a case are laid over each other.
 const STRIPS: usize = 12;
 /// The number of strips from which each is drawn more coarsely.
 const MANY: usize = 24;
@@ -263,7 +263,7 @@ fn phases(plot: &mut Plot, plan: &CellPlan, across: Scale, (bottom, top): (f64, 
 }
 
 fn table_of(strips: &[Strip<'_>]) -> Table {
-    let mut table = Table::new(["place and run", "longest", "after about", "wake-ups"]);
+    let mut table = Table::new(["target and run", "longest", "after about", "wake-ups"]);
     for Strip { name, run, .. } in strips {
         let woken: u64 = run.columns.iter().map(|column| column.n).sum();
         if let Some((at_ns, ns)) = run.longest() {
@@ -315,6 +315,7 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
         unit: Unit::Ns,
         step: 1,
         coarse: detail.coarseness(),
+        runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
         names,
         panels,
     };

@@ -1,4 +1,4 @@
-//! The tables of wake-ups: one heading for each place, one line for each load or phase, threads below.
+//! The tables of wake-ups: one heading for each target, one line for each load or phase, threads below.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use tare_report::rows::{Figure, Row};
 use tare_report::tables::{Column, Line, Tabled};
 
 use super::NAME;
-use super::words::{N, Phase, cases, fact_of, place, schedule};
+use super::words::{N, Phase, cases, fact_of, place, schedule, under_load};
 
 /// The titles, by which lines know their table.
 const PLAIN: &str = "Wake-up latency, µs";
@@ -89,6 +89,10 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         read: String::new(),
         columns: AVERAGE.to_vec(),
     });
+    tables.push(Tabled::interrupts(
+        "From first to last sample. Fewer timer interrupts than wake-ups: one of them woke several. More: some were not for a \
+         wake-up.",
+    ));
     if rows().any(|row| row.over.as_ref().is_ok_and(|over| over.interval.is_ok())) {
         const WITHOUT: [&str; 4] = ["min", "wake-ups", "missed", "absent"];
         let columns = COLUMNS
@@ -172,6 +176,10 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let Some(case) = cases.iter().find(|case| case.has(line.of)) else {
         return (None, line.target());
     };
+    if let Some(counter) = line.labels.get("counter") {
+        let name = format!("{}{} · {counter}", place(case), under_load(case.plan));
+        return (None, name);
+    }
     let number = line.labels.number("phase").unwrap_or(0);
     let phase = Phase::all(case.plan).nth(number as usize);
     let is_average = case.plan.phases.len() > 1 && line.labels.get("phase").is_none();

@@ -103,13 +103,13 @@ fn headline(places: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
             let by_length = |a: &&Worst<'_>, b: &&Worst<'_>| a.2.total_cmp(&b.2);
             match (telling().min_by(by_length), telling().max_by(by_length)) {
                 (Some(least), Some(most)) => format!(
-                    "Of {} places, the latest wake-up of the best was {}, of the worst {}.",
+                    "Of {} targets, the latest wake-up of the best was {}, of the worst {}.",
                     many.len(),
                     what(least),
                     what(most)
                 ),
                 _ => format!(
-                    "An emulator executed all {} places, so none is ranked; the table has their figures.",
+                    "An emulator executed all {} targets, so none is ranked; the table has their figures.",
                     many.len()
                 ),
             }

@@ -186,6 +186,14 @@ pub(super) fn under(load: &str) -> String {
     }
 }
 
+/// Says under which load a case was, if that is one alone and disturbs: ` under dd`.
+pub(super) fn under_load(plan: &CellPlan) -> String {
+    match (plan.phases.len(), plan.load.as_str()) {
+        (2.., _) | (_, "idle") => String::new(),
+        (_, load) => under(load),
+    }
+}
+
 /// Writes a duration with its unit: `183 µs`.
 pub(super) fn time(ns: f64) -> String {
     N.ns(ns, Some(1.0))

@@ -22,7 +22,7 @@ use tare_report::words::NONE;
 
 use super::late::ending;
 use super::tables::WIDE;
-use super::words::{Phase, place, under};
+use super::words::{Phase, place, under_load};
 
 /// How many of the worst wake-ups are named.
 const WORST: usize = 10;
@@ -63,7 +63,7 @@ pub struct Worst {
     pub within_ns: u64,
     /// Number of the phase, from 0.
     pub phase: u32,
-    /// The load; if it was planned before that began, the one that still had to end.
+    /// The load; if the wake-up is counted apart since the load began late, the one that still had to end.
     pub load: String,
     /// How late it was.
     pub latency_ns: u64,
@@ -76,22 +76,19 @@ pub struct Worst {
 /// Finds the worst wake-ups of a cell, worst first; where a limit was set, those above it.
 pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
     let plan = data.plan();
-    let mut threads: BTreeMap<u32, Vec<(u32, &SetHead, &SetSamples)>> = BTreeMap::new();
-    for (place, (head, samples)) in (0..).zip(data.record.sets.iter().zip(&data.samples.sets)) {
-        let thread = head.labels.number("thread").unwrap_or(0) as u32;
-        threads
-            .entry(thread)
-            .or_default()
-            .push((place, head, samples));
+    let mut threads: BTreeMap<u32, BTreeMap<u32, (&SetHead, &SetSamples)>> = BTreeMap::new();
+    for (set, of) in (0..).zip(data.record.sets.iter().zip(&data.samples.sets)) {
+        let thread = of.0.labels.number("thread").unwrap_or(0) as u32;
+        threads.entry(thread).or_default().insert(set, of);
     }
     let mut found = Vec::new();
     for (thread, sets) in threads {
         let traces = data.record.traces.iter();
-        let own = traces.filter(|trace| sets.iter().any(|(place, ..)| *place == trace.set));
+        let own = traces.filter(|trace| sets.contains_key(&trace.set));
         let traces: Vec<_> = own.collect();
-        let interval = sets.first().map_or(0, |(_, head, _)| head.period);
-        let worst = |activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
-            let (phase, load) = phase_at(data, at_ns);
+        let interval = sets.values().next().map_or(0, |(head, _)| head.period);
+        let worst = |set, activation: Option<u64>, at_ns: u64, within_ns: u64, latency_ns: u64| {
+            let (phase, load) = phase_of(data, set, at_ns);
             let trace = traces.iter().find(|trace| Some(trace.index) == activation);
             Worst {
                 target: plan.target.text.clone(),
@@ -109,27 +106,31 @@ pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
                 blame: trace.map(|trace| blame(trace, thread)),
             }
         };
-        let events = sets
-            .iter()
-            .flat_map(|(.., set)| set.events.iter().chain(&set.raw));
-        let known = events.map(|event| (event.value, event.index));
-        let known = known.chain(traces.iter().map(|trace| (trace.value, trace.index)));
-        let mut known: Vec<(u64, u64)> = known.collect();
-        known.sort_unstable_by_key(|&(latency_ns, activation)| (Reverse(latency_ns), activation));
-        known.dedup();
+        let events = sets.values().flat_map(|(head, set)| {
+            let events = set.events.iter().chain(&set.raw);
+            events.map(|event| (event.value, event.index, *head))
+        });
+        let traced = traces.iter().map(|trace| {
+            let (head, _) = sets[&trace.set];
+            (trace.value, trace.index, head)
+        });
+        let mut known: Vec<(u64, u64, &SetHead)> = events.chain(traced).collect();
+        known
+            .sort_unstable_by_key(|&(latency_ns, activation, _)| (Reverse(latency_ns), activation));
+        known.dedup_by_key(|&mut (latency_ns, activation, _)| (latency_ns, activation));
         known.truncate(WORST);
-        let exact = known.into_iter().map(|(latency_ns, activation)| {
+        let exact = known.into_iter().map(|(latency_ns, activation, set)| {
             let at_ns = activation.saturating_mul(interval);
-            worst(Some(activation), at_ns, 0, latency_ns)
+            worst(set, Some(activation), at_ns, 0, latency_ns)
         });
         let exact: Vec<Worst> = exact.collect();
-        for (_, head, set) in &sets {
+        for (head, set) in sets.values() {
             for bin in &set.envelope {
                 let from = u64::from(bin.bin).saturating_mul(head.bin);
                 let bounds = from..from.saturating_add(head.bin);
                 let is_it = |w: &Worst| w.latency_ns == bin.max && bounds.contains(&w.at_ns);
                 if !exact.iter().any(is_it) {
-                    found.push(worst(None, from, head.bin, bin.max));
+                    found.push(worst(head, None, from, head.bin, bin.max));
                 }
             }
         }
@@ -140,16 +141,20 @@ pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
     found
 }
 
-/// Returns the phase that a time is in, and its load.
-fn phase_at(data: &CellData<'_>, at_ns: u64) -> (u32, String) {
+/// Returns the phase in which a wake-up was planned, and the load in whose figures it is. Its set decides, not the moment at
+/// which the load began: what is counted apart since a load began late goes by whole slots of the phase.
+fn phase_of(data: &CellData<'_>, set: &SetHead, at_ns: u64) -> (u32, String) {
     let plan = data.plan();
-    let phases = plan.phases.len().max(1) as u64;
-    let phase = plan
-        .phase_ns()
-        .map_or(0, |length| at_ns / length.max(1))
-        .min(phases - 1) as u32;
-    let load = data.cell.load.as_ref();
-    if let Some(load) = load.filter(|load| load.is_between(plan, at_ns)) {
+    let phase = set.labels.number("phase").unwrap_or_else(|| {
+        let last = plan.phases.len().max(1) as u64 - 1;
+        let length = plan.phase_ns().unwrap_or(u64::MAX).max(1);
+        last.min(at_ns / length)
+    });
+    let phase = u32::try_from(phase).unwrap_or(u32::MAX);
+    // Each load has a set. So a trace is among what no room was left to count only if it is counted apart.
+    let is_apart =
+        set.labels.get("between").is_some() || set.labels.get("phase") == Some("unknown");
+    if let Some(load) = data.cell.load.as_ref().filter(|_| is_apart) {
         return (phase, ending(load, phase));
     }
     let load = Phase::all(plan).nth(phase as usize);
@@ -177,7 +182,7 @@ pub(super) fn keep(found: &mut Vec<Worst>) {
 /// The worst wake-ups of a case.
 pub(super) type OfCase<'a> = (&'a Case<'a>, &'a [Worst]);
 
-/// Makes the table, each place below a heading: without the columns of the parts if nothing is known of them.
+/// Makes the table, each target and load below a heading: without the columns of the parts if nothing is known of them.
 fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) -> parts::Table {
     let mut worst = all.iter().flat_map(|(_, worst)| *worst);
     let is_blamed = worst.any(|worst| worst.blame.is_some());
@@ -191,11 +196,7 @@ fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) ->
         ..parts::Table::default()
     };
     for (case, worst) in all.iter().filter(|(_, worst)| !worst.is_empty()) {
-        let load = match (case.plan.phases.len(), case.plan.load.as_str()) {
-            (2.., _) | (_, "idle") => String::new(),
-            (_, load) => under(load),
-        };
-        table.heading(&format!("{}{load}", place(case)));
+        table.heading(&format!("{}{}", place(case), under_load(case.plan)));
         for worst in worst.iter().take(shown(is_blamed)) {
             let mut cells = row(numbers, case, worst);
             cells.truncate(columns);
@@ -244,7 +245,7 @@ fn row(numbers: Numbers, case: &Case<'_>, worst: &Worst) -> Vec<String> {
     row
 }
 
-/// Writes the worst wake-ups onto a terminal: of each place if their reasons are known, else only a few.
+/// Writes the worst wake-ups onto a terminal: of each target and load if their reasons are known, else only a few.
 pub(super) fn terminal(all: &[OfCase<'_>], page: &mut Page) {
     const FEW: usize = 3;
     let made = table(
@@ -273,13 +274,13 @@ pub(super) fn terminal(all: &[OfCase<'_>], page: &mut Page) {
     }
 }
 
-/// Renders the worst wake-ups of each place.
+/// Renders the worst wake-ups of each target and load.
 pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
     let table = table(N, all, |_| WORST);
     let is_blamed = table.ends_in_prose;
     let shown = html! {
         p.read {
-            "The ten worst of each place: when after the start, how late, how many activations that missed."
+            "The ten worst of each target under each load: when after the start, how late, how many activations that missed."
             @if is_blamed {
                 " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, \
                  L3 threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was \

@@ -10,6 +10,7 @@ use tare_results::model::{
     SetSamples, Trace, Unit, Value,
 };
 use tare_results::work::{Rights, Work};
+use tare_wire::phases::{slot_begin_ns, slots_apart};
 
 use super::{Run, in_rows, record, spec};
 
@@ -60,9 +61,12 @@ impl Run {
     ) -> &mut Cell {
         let plan = self.wakeup_plan(block, schedule);
         let load = load(schedule);
+        // Wake-ups are counted in slots of a phase, each of which belongs to its load as a whole or not at all.
+        let phase_ns = schedule.activations * schedule.interval_ns;
         let is_between = |planned_ns| {
-            let load = load.as_ref();
-            load.is_some_and(|load| load.is_between(&plan, planned_ns))
+            let late_ns = schedule.late_ns.get((planned_ns / phase_ns) as usize);
+            let apart = late_ns.map_or(0, |late_ns| slots_apart(*late_ns, phase_ns));
+            planned_ns % phase_ns < slot_begin_ns(phase_ns, apart)
         };
         let mut woken = Record {
             programs: vec![self.program()],
@@ -254,10 +258,12 @@ fn walk(
         missed += next - index - 1;
         index = next;
     }
-    // A bin that reaches into the next phase belongs to the one in which it starts.
+    // A bin that reaches into the next phase or slot belongs to the one in which it starts.
     for bin in bins.into_values() {
-        let phase = u64::from(bin.bin) * width / (schedule.activations * period);
-        sets[2 * phase as usize].envelope.push(bin);
+        let begin = u64::from(bin.bin) * width;
+        let phase = begin / (schedule.activations * period);
+        let place = 2 * phase as usize + usize::from(is_between(begin));
+        sets[place].envelope.push(bin);
     }
     for (set, counts) in sets.iter_mut().zip(counts) {
         set.counts = in_rows(counts);

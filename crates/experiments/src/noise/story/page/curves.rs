@@ -139,6 +139,12 @@ fn drawn<'a>(
         unit: Unit::Cycles(panel.hz()),
         step: panel.members.iter().map(Member::step).max().unwrap_or(1),
         coarse,
+        runs: panel
+            .members
+            .iter()
+            .map(|member| member.case.cells.len())
+            .max()
+            .unwrap_or(0),
         names: panel.names(),
         panels: vec![distributions::Panel {
             name: String::new(),

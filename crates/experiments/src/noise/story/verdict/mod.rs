@@ -16,6 +16,7 @@ use tare_report::words;
 use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
+use super::measures::PERIOD_GAPS;
 use super::panels::{Member, Panel, series, under};
 use super::split::Attribution;
 use comparison::comparison;
@@ -164,8 +165,10 @@ pub(in super::super) struct Clock {
     /// Time from tick to tick, with its unit.
     pub every: String,
     ns: Option<f64>,
-    /// Share of the gaps that come at its ticks.
+    /// Share of the gaps looked at that come at its ticks.
     pub share: f64,
+    /// Whether a run has more gaps than were looked at.
+    is_of_first: bool,
     /// How many runs show it.
     pub runs: usize,
 }
@@ -181,7 +184,9 @@ impl Clock {
             return None;
         }
         let share = case.over("periodic", Figure::Share, &[])?;
+        let gaps = case.over("gaps", Figure::Total, &[])?;
         Some(Self {
+            is_of_first: gaps.highest > PERIOD_GAPS as f64,
             every: row.in_time(N, over.estimate),
             ns: row.time(over.estimate).ns,
             share: share.estimate,
@@ -191,7 +196,11 @@ impl Clock {
 
     fn told(&self, member: &Member<'_>, machine: Option<&MachineRecord>) -> String {
         let share = N.fixed(self.share * 100.0, 0);
-        let mut text = format!("{share} % of them come every {}", self.every);
+        let them = match self.is_of_first {
+            true => format!("the first {}", N.count(PERIOD_GAPS as u64)),
+            false => "them".to_owned(),
+        };
+        let mut text = format!("{share} % of {them} come every {}", self.every);
         if self.runs < member.runs() {
             text.push_str(&format!(" (in {} of {} runs)", self.runs, member.runs()));
         }

@@ -1,0 +1,100 @@
+//! Limits on the figures of a run.
+
+use tare_experiments::catalogue;
+use tare_report::Analysis;
+use tare_report::rows::{Gate, GateError, Judgement};
+
+use crate::synthetic::wakeups::Schedule;
+use crate::synthetic::{Fold, Run, spin};
+
+fn judge(analysis: &Analysis, text: &str) -> Result<Judgement, GateError> {
+    text.parse::<Gate>().unwrap().judge(analysis.rows())
+}
+
+#[test]
+fn a_maximum_is_the_highest_of_the_runs() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        let worst = if block == 4 { 10_000_000 } else { 5_000 };
+        run.woken(block, Schedule::default(), |_, _, n| match n {
+            500 => worst,
+            _ => 4_000,
+        });
+    }
+    let analysis = run.analyse();
+    let judged = judge(&analysis, "latency > 1ms").unwrap();
+    assert!(judged.failed);
+    assert_eq!(
+        judged.sentence,
+        "Gate failed: latency.max of process is 10.0 ms (highest of 6 runs), above 1.00 ms."
+    );
+    let judged = judge(&analysis, "latency.max > 11ms").unwrap();
+    assert!(!judged.failed && judged.sentence.contains("(highest of 6 runs), not above"));
+    // Another figure is that over all runs.
+    assert!(!judge(&analysis, "latency.p99 > 1ms").unwrap().failed);
+}
+
+#[test]
+fn a_limit_without_a_unit_is_for_figures_without_one() {
+    let mut run = Run::new(1);
+    let gaps = [(1_000, 50_000), (200_000, 80_000)];
+    run.done(
+        1,
+        "process",
+        "gap",
+        None,
+        spin(10_000, 30, &gaps, Fold::default()),
+    );
+    let analysis = run.analyse();
+    for (gate, remedy) in [
+        ("lost > 2", "write a percentage"),
+        ("gaps > 3", "write /s"),
+        ("gap > 3", "write ns"),
+        ("gaps.total > 3%", "write no unit"),
+    ] {
+        let error = judge(&analysis, gate).unwrap_err();
+        assert!(matches!(error, GateError::Unit { .. }), "{gate}: {error}");
+        assert!(error.to_string().contains(remedy), "{gate}: {error}");
+    }
+    assert!(judge(&analysis, "gaps.total > 1").unwrap().failed);
+}
+
+#[test]
+fn what_the_plan_tells_of_labels_is_checked_before_measuring() {
+    let mut run = Run::new(1);
+    run.missing(1, "process", "prime");
+    let fold = || spin(10_000, 30, &[], Fold::default());
+    run.done(1, "process", "gap", None, fold());
+    let loads = &["idle", "dd"];
+    let schedule = Schedule {
+        loads,
+        ..Schedule::default()
+    };
+    run.woken(1, schedule, |_, _, _| 4_000);
+    let plan = run.data().plan;
+    let check = |text: &str| text.parse::<Gate>().unwrap().check(&plan, catalogue());
+    for gate in [
+        "lost{workload=gap} > 1%",
+        "duration{workload=prime,size=22} > 1ms",
+        "latency{phase=1,load=dd} > 1ms",
+        // Threads are known afterwards.
+        "latency{thread=7} > 1ms",
+    ] {
+        assert_eq!(check(gate), Ok(()), "{gate}");
+    }
+    for (gate, there) in [
+        (
+            "lost{workload=gpa} > 1%",
+            "lost is measured of process with workload=gap, process with workload=prime",
+        ),
+        ("duration{size=23} > 1ms", "process with size=22"),
+        (
+            "duration{workload=gap,size=22} > 1ms",
+            "process with workload=gap",
+        ),
+        ("latency{phase=2} > 1ms", "latency is measured of process"),
+    ] {
+        let error = check(gate).unwrap_err().to_string();
+        assert!(error.contains(there), "{gate}: {error}");
+    }
+}
