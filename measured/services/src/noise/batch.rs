@@ -167,8 +167,8 @@ fn report(
         ..fold::sums(stamps)
     };
     set.threshold = fold::shortest_delay(&set, values.threshold_cycles);
-    let mut envelope = Envelope::new(first, last.wrapping_sub(first), bins);
-    let delays = fold::delays(stamps, list, &mut envelope, &mut set);
+    let envelope = Envelope::new(first, last.wrapping_sub(first), bins);
+    let (delays, envelope) = fold::delays(stamps, list, envelope, &mut set);
     values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
     let window = window(stamps, plan.window, first);
     set.raw = window.clone().count() as u64;

@@ -17,24 +17,24 @@ pub const TABLE: usize = 1 << 16;
 /// Returns what one pass over all samples tells of their set: number, sum and least duration, and how many ran backwards
 /// since the CPUs' TSCs are not synchronised.
 pub fn sums(stamps: &[Stamp]) -> Set<'static> {
-    let mut set = Set {
-        min: u64::MAX,
-        ..Set::default()
-    };
+    let (mut n, mut sum, mut min, mut backwards) = (0, 0, u64::MAX, 0);
     for duration in stamps.iter().map(|stamp| duration(*stamp)) {
         match duration {
             Some(cycles) => {
-                set.n += 1;
-                set.sum += cycles;
-                set.min = set.min.min(cycles);
+                n += 1;
+                sum += cycles;
+                min = min.min(cycles);
             }
-            None => set.backwards += 1,
+            None => backwards += 1,
         }
     }
-    if set.n == 0 {
-        set.min = 0;
+    Set {
+        n,
+        sum,
+        min: if n == 0 { 0 } else { min },
+        backwards,
+        ..Set::default()
     }
-    set
 }
 
 /// Returns the shortest duration that is a delay above `threshold`: a duration is one
@@ -46,12 +46,15 @@ pub fn shortest_delay(set: &Set<'_>, threshold: u64) -> u64 {
 
 /// Lists the samples that reach the set's threshold, as far as there is room, and counts them; adds all samples to the
 /// envelope.
-pub fn delays<'a>(
+///
+/// The envelope goes through by value: behind a reference, its place in time would be read and written for every sample.
+pub fn delays<'a, 'b>(
     stamps: &[Stamp],
     list: &'a mut [Gap],
-    envelope: &mut Envelope<'_>,
+    mut envelope: Envelope<'b>,
     set: &mut Set<'_>,
-) -> &'a [Gap] {
+) -> (&'a [Gap], Envelope<'b>) {
+    let threshold = set.threshold;
     let mut kept = 0;
     for (index, stamp) in (0_u64..).zip(stamps) {
         let Some(length) = duration(*stamp) else {
@@ -59,7 +62,7 @@ pub fn delays<'a>(
         };
         let start = stamp.start;
         envelope.add(start, length);
-        if length >= set.threshold {
+        if length >= threshold {
             set.seen += 1;
             if let Some(slot) = list.get_mut(kept) {
                 *slot = Gap {
@@ -75,7 +78,7 @@ pub fn delays<'a>(
         }
     }
     set.kept = kept as u64;
-    &list[..kept]
+    (&list[..kept], envelope)
 }
 
 /// Counts the samples per value: (value, count), ascending, without zeros. Overwrites the stamps.
@@ -173,10 +176,10 @@ mod tests {
         set.threshold = shortest_delay(&set, threshold);
         let (first, last) = (samples[0].start, samples[samples.len() - 1].end);
         let mut bins = vec![Bin::default(); bins];
-        let mut envelope = Envelope::new(first, last.wrapping_sub(first), &mut bins);
+        let envelope = Envelope::new(first, last.wrapping_sub(first), &mut bins);
         let mut list = vec![Gap::default(); room];
-        let list = delays(samples, &mut list, &mut envelope, &mut set).to_vec();
-        (set, list, envelope.width, bins)
+        let (list, Envelope { width, .. }) = delays(samples, &mut list, envelope, &mut set);
+        (set, list.to_vec(), width, bins)
     }
 
     #[test]
