@@ -34,9 +34,9 @@ const DAY_BYTES: f64 = 200e6;
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let cpu = last_cpu()?;
     let scratch = tempfile::tempdir()?;
-    let excess = compare("idle", cpu, scratch.path(), verdicts)?;
+    let (excess, range) = compare("idle", cpu, scratch.path(), verdicts)?;
     let what = "misses idle beyond cyclictest's, points";
-    verdicts.at_most(what, 100.0 * excess, 0.1);
+    verdicts.at_most(what, 100.0 * excess, (100.0 * range).max(0.1));
     compare("hackbench", cpu, scratch.path(), verdicts)?;
     cost(cpu, scratch.path(), verdicts)
 }
@@ -67,8 +67,9 @@ impl Seen {
     }
 }
 
-/// Compares under a load; returns by how much the share of missed activations is above cyclictest's.
-fn compare(load: &str, cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<f64> {
+/// Compares under a load; returns by how much the share of missed activations is above cyclictest's, and the range of
+/// cyclictest's own.
+fn compare(load: &str, cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<(f64, f64)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
         if load == "idle" {
@@ -99,14 +100,21 @@ fn compare(load: &str, cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> R
     }
     let both =
         |get: fn(&Seen) -> f64| (median(ours.iter().map(get)), median(theirs.iter().map(get)));
+    // Minima and misses are decided by a few wake-ups in 100,000, the latter by what a hypervisor takes away: nearer than
+    // cyclictest is to itself they can't be.
+    let range = |get: fn(&Seen) -> f64| {
+        let all = || theirs.iter().map(get);
+        all().fold(f64::MIN, f64::max) - all().fold(f64::MAX, f64::min)
+    };
     let (our_min, their_min) = both(|s| s.min_us);
     let what = format!("{load}: minimum beyond cyclictest's, µs");
-    verdicts.within(&what, our_min - their_min, -2.0, 2.0);
+    let most = range(|s| s.min_us).max(2.0);
+    verdicts.within(&what, our_min - their_min, -most, most);
     let (our_median, their_median) = both(|s| s.median_us);
     let what = format!("{load}: p50 / cyclictest's");
     verdicts.within(&what, our_median / their_median, 0.85, 1.15);
     let (ours_missed, theirs_missed) = both(|s| s.missed);
-    Ok(ours_missed - theirs_missed)
+    Ok((ours_missed - theirs_missed, range(|s| s.missed)))
 }
 
 /// Runs Debian's cyclictest and reads its histogram.
