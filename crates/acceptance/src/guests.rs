@@ -20,7 +20,7 @@ use tare_targets::{Job, spec};
 use crate::loads::{LOADS, show};
 use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
-use crate::{Result, median, on_one_cpu, run as tare};
+use crate::{Result, on_one_cpu, run as tare};
 
 /// How often each guest is started.
 const STARTS: usize = 10;
@@ -57,19 +57,19 @@ fn first_words(name: &str, verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let initrd = scratch.path().join("initrd");
     fs::write(&initrd, two_lines(scratch.path())?)?;
-    let (mut least, mut ours) = (Vec::new(), Vec::new());
+    // What a hypervisor takes away only adds, up to a sixth of a start: the shortest of each is compared.
+    let (mut least_ms, mut ours_ms) = (f64::MAX, f64::MAX);
     for round in 0..STARTS {
         for turn in 0..2 {
             if (round + turn) % 2 == 0 {
-                least.push(first_line_ms(&kernel, &initrd)?);
+                least_ms = least_ms.min(first_line_ms(&kernel, &initrd)?);
             } else {
-                ours.push(first_record_ms(name, scratch.path())?);
+                ours_ms = ours_ms.min(first_record_ms(name, scratch.path())?);
             }
         }
     }
-    let (least_ms, ours_ms) = (median(least), median(ours));
     println!(
-        "       {name} under TCG, medians of {STARTS}: two-line init to its line {least_ms:.0} ms, \
+        "       {name} under TCG, shortest of {STARTS}: two-line init to its line {least_ms:.0} ms, \
          agent to its first record {ours_ms:.0} ms"
     );
     let what = format!("{name}: agent's first record / two-line init's line");
