@@ -217,13 +217,14 @@ impl<'a> Spin<'a> {
         let Some((head, set)) = data.sets("gap").next() else {
             return Ok(None);
         };
-        let listed: u64 = set.events.iter().map(|gap| gap.value).sum();
-        let in_gaps = listed.saturating_add(head.unkept_sum);
+        let listed = counts(set)?;
+        // Of the counts, since there may be a million events, and each measure takes the spin anew.
+        let kept: u64 = listed.iter().map(|(cycles, count)| cycles * count).sum();
+        let in_gaps = kept.saturating_add(head.unkept_sum);
         let quiet = match head.n.saturating_sub(head.seen) {
             0 => 0.0,
             reads => head.length().saturating_sub(in_gaps) as f64 / reads as f64,
         };
-        let listed = counts(set)?;
         Ok((head.n > 0 && head.length() > 0).then_some(Self {
             head,
             set,
