@@ -1,5 +1,7 @@
 //! What an experiment measures, as data: units, which direction is better, the figures that make sense.
 
+use std::any::Any;
+use std::cell::OnceCell;
 use std::fmt;
 
 use tare_results::frequency::{self, TscFrequency};
@@ -110,7 +112,6 @@ pub enum Carried {
 }
 
 /// The record and the samples of a cell that is done.
-#[derive(Clone, Copy)]
 pub struct CellData<'a> {
     /// The cell.
     pub cell: &'a Cell,
@@ -118,6 +119,7 @@ pub struct CellData<'a> {
     pub record: &'a Record,
     /// Its samples.
     pub samples: &'a model::Samples,
+    shared: OnceCell<Box<dyn Any>>,
 }
 
 impl Figure {
@@ -311,7 +313,18 @@ impl<'a> CellData<'a> {
             cell,
             record: cell.outcome.record()?,
             samples,
+            shared: OnceCell::new(),
         })
+    }
+
+    /// Returns what several measures of the cell are made of, and is derived but once: one thing for each experiment.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is asked for things of two types.
+    pub fn shared<T: 'static>(&self, derive: impl FnOnce() -> T) -> &T {
+        let kept = self.shared.get_or_init(|| Box::new(derive()));
+        kept.downcast_ref().expect("one thing is shared")
     }
 
     /// Returns what was asked of the cell.

@@ -346,8 +346,10 @@ fn iteration(data: &CellData<'_>) -> Samples {
 /// Takes something of the strongest clock among the first gaps.
 fn clock(data: &CellData<'_>, of: fn(&Period, Option<f64>) -> Sample) -> Samples {
     spun(data, |spin, ns| {
-        let period = spin.trace(PERIOD_GAPS)?.period();
-        Ok(period.map(|period| of(&period, ns)))
+        let search = || Ok(spin.trace(PERIOD_GAPS)?.period());
+        let period: &Result<Option<Period>, String> = data.shared(search);
+        let period = period.as_ref().map_err(String::clone)?;
+        Ok(period.as_ref().map(|period| of(period, ns)))
     })
 }
 
