@@ -55,15 +55,7 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
         let [base, new] = &comparison.names;
         page.heading(&format!("{new} against {base}"));
         page.note(READ);
-        let head = [
-            "figure",
-            base,
-            new,
-            "shift",
-            "95 % interval",
-            "adjusted p",
-            "",
-        ];
+        let [_, head @ ..] = head(comparison);
         for same in shown.chunk_by(|a, b| place(a) == place(b)) {
             page.paragraph(&place(same[0]), Style::new().dimmed(), "");
             let mut rows = Table::new(&head);
@@ -83,6 +75,21 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
     page.text
 }
 
+/// Returns the heads of the columns; the first is of Markdown alone.
+fn head(comparison: &Comparison) -> [&str; 8] {
+    let [base, new] = &comparison.names;
+    [
+        "measured",
+        "figure",
+        base,
+        new,
+        "shift",
+        "95 % interval",
+        "adjusted p",
+        "",
+    ]
+}
+
 /// Writes a comparison as Markdown, for a pull request.
 #[must_use]
 pub fn compare_markdown(comparison: &Comparison) -> String {
@@ -92,20 +99,10 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         text.push_str(&format!("{bold}{sentence}{bold}\n\n"));
     }
     let [base, new] = &comparison.names;
-    let head = [
-        "measured",
-        "figure",
-        base,
-        new,
-        "shift",
-        "95 % interval",
-        "adjusted p",
-        "",
-    ];
     let line = |cells: &[&str]| format!("| {} |\n", cells.map_escaped().join(" | "));
     let shown = shown(comparison);
     if !shown.is_empty() {
-        text.push_str(&line(&head));
+        text.push_str(&line(&head(comparison)));
         text.push_str("|---|---|--:|--:|--:|--:|--:|---|\n");
         for row in shown {
             let place = place(row);

@@ -219,7 +219,7 @@ impl<'a> Spin<'a> {
         };
         let listed = counts(set)?;
         // Of the counts, since there may be a million events, and each measure takes the spin anew.
-        let kept: u64 = listed.iter().map(|(cycles, count)| cycles * count).sum();
+        let kept = u64::try_from(listed.sum()).unwrap_or(u64::MAX);
         let in_gaps = kept.saturating_add(head.unkept_sum);
         let quiet = match head.n.saturating_sub(head.seen) {
             0 => 0.0,
