@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use tare_results::model::{CellPlan, Labels};
 use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
-use super::measure::{Carried, CellData, Figure, Measure, Sample};
+use super::cell::CellData;
+use super::measure::{Carried, Figure, Measure, Sample};
 use crate::analysis::Time;
 use crate::format::Numbers;
 use crate::words;

@@ -1,14 +1,11 @@
 //! What an experiment measures, as data: units, which direction is better, the figures that make sense.
 
-use std::any::Any;
-use std::cell::OnceCell;
 use std::fmt;
 
-use tare_results::frequency::{self, TscFrequency};
-use tare_results::model::{
-    self, Cell, CellPlan, Labels, Program, Record, SetHead, SetSamples, Unit,
-};
+use tare_results::model::Labels;
 use tare_stats::{Counts, Kind, Moments, Quantile, QuantileEstimate, Response};
+
+use super::cell::CellData;
 
 /// Something that an experiment measures or derives.
 #[derive(Clone, Copy)]
@@ -109,17 +106,6 @@ pub enum Carried {
     },
     /// A full list holds only some of its samples.
     Unlisted,
-}
-
-/// The record and the samples of a cell that is done.
-pub struct CellData<'a> {
-    /// The cell.
-    pub cell: &'a Cell,
-    /// What was measured in it.
-    pub record: &'a Record,
-    /// Its samples.
-    pub samples: &'a model::Samples,
-    shared: OnceCell<Box<dyn Any>>,
 }
 
 impl Figure {
@@ -303,123 +289,6 @@ fn of_distribution(
         },
         Figure::Share | Figure::Rate | Figure::Value => return None,
     }))
-}
-
-impl<'a> CellData<'a> {
-    /// Takes a cell that is done with its samples; `None` for another.
-    #[must_use]
-    pub fn new(cell: &'a Cell, samples: &'a model::Samples) -> Option<Self> {
-        Some(Self {
-            cell,
-            record: cell.outcome.record()?,
-            samples,
-            shared: OnceCell::new(),
-        })
-    }
-
-    /// Returns what several measures of the cell are made of, and is derived but once: one thing for each experiment.
-    ///
-    /// # Panics
-    ///
-    /// Panics if it is asked for things of two types.
-    pub fn shared<T: 'static>(&self, derive: impl FnOnce() -> T) -> &T {
-        let kept = self.shared.get_or_init(|| Box::new(derive()));
-        kept.downcast_ref().expect("one thing is shared")
-    }
-
-    /// Returns what was asked of the cell.
-    #[must_use]
-    pub fn plan(&self) -> &'a CellPlan {
-        &self.cell.plan
-    }
-
-    /// Returns the program that measured; the first one if there are several.
-    #[must_use]
-    pub fn program(&self) -> Option<&'a Program> {
-        self.record.program()
-    }
-
-    /// Returns the frequency of the TSC; `None` if nothing tells it.
-    #[must_use]
-    pub fn tsc(&self) -> Option<TscFrequency> {
-        frequency::choose(&self.program()?.frequencies)
-    }
-
-    /// Returns the factor that turns values of a set into ns; `None` if they are cycles of unknown length.
-    #[must_use]
-    pub fn ns(&self, head: &SetHead) -> Option<f64> {
-        match head.unit {
-            Unit::Ns => Some(1.0),
-            Unit::Cycles => Some(1e9 / self.tsc()?.hz),
-        }
-    }
-
-    /// Returns the frequency of the TSC if the cell was measured in its ticks and something tells it.
-    #[must_use]
-    pub fn hz(&self) -> Option<f64> {
-        let mut sets = self.record.sets.iter();
-        let in_cycles = sets.any(|head| head.unit == Unit::Cycles);
-        in_cycles.then(|| self.tsc().map(|tsc| tsc.hz)).flatten()
-    }
-
-    /// Returns the least by which times can differ, in ns; `None` if nothing tells it.
-    #[must_use]
-    pub fn resolution_ns(&self) -> Option<f64> {
-        let mut sets = self.record.sets.iter();
-        if sets.all(|head| head.unit == Unit::Ns) {
-            return Some(1.0);
-        }
-        let step_cycles = self.program()?.calibration.step_cycles;
-        Some(step_cycles as f64 / self.hz()? * 1e9)
-    }
-
-    /// Takes the sets of a measure as they are, each with its labels.
-    ///
-    /// # Errors
-    ///
-    /// Says what is wrong with the samples.
-    pub fn sampled(&self, measure: &str) -> Samples {
-        let sets = self.sets(measure).map(|(head, set)| {
-            let sample = Sample::Counts(counts(set)?, self.ns(head));
-            Ok((head.labels.clone(), sample))
-        });
-        sets.collect()
-    }
-
-    /// Takes the values of a measure, each with its labels.
-    ///
-    /// # Errors
-    ///
-    /// None: a value needs nothing else.
-    pub fn valued(&self, measure: &str) -> Samples {
-        let values = self
-            .record
-            .values
-            .iter()
-            .filter(|value| value.measure == measure);
-        Ok(values
-            .map(|value| (value.labels.clone(), Sample::Number(value.value)))
-            .collect())
-    }
-
-    /// Returns the sets of a measure, with their samples.
-    pub fn sets<'m>(
-        &self,
-        measure: &'m str,
-    ) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> + use<'a, 'm> {
-        let sets = self.record.sets.iter().zip(&self.samples.sets);
-        sets.filter(move |(head, _)| head.measure == measure)
-    }
-}
-
-/// Returns exact counts per value of a set.
-///
-/// # Errors
-///
-/// Says what is wrong with them.
-pub fn counts(set: &SetSamples) -> Result<Counts, String> {
-    Counts::from_pairs(set.counts.iter().map(|row| (row.value, row.count)))
-        .map_err(|error| error.to_string())
 }
 
 /// What programs counted on the measured CPU, from first to last sample: interrupts of the unikernel.
