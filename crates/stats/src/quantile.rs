@@ -12,6 +12,8 @@ pub struct Quantile(u32);
 const ONE: u32 = 1_000_000_000;
 
 impl Quantile {
+    /// The first percentile.
+    pub const P1: Self = Self(10_000_000);
     /// The 50th percentile.
     pub const MEDIAN: Self = Self(500_000_000);
     /// The 99th percentile.
