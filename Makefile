@@ -20,7 +20,7 @@ unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
 .PHONY: help quick test build setup setup-test measured laboratory linted-measured \
-	linted-laboratory test-measured test-laboratory kernels style bench acceptance screenshot clean
+	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -32,6 +32,7 @@ help:
 	@echo 'make kernels     fetch the kernels that the tests boot, if they are missing'
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises'
 	@echo 'make acceptance  the checks that take longer: bench, a hog, every load and target, cyclictest, landolfi-2018'
+	@echo 'make attack      damage run folders, kill, stop, move and fill at random for ten minutes'
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
 	@echo 'make clean       remove what was built'
 
@@ -94,6 +95,10 @@ acceptance: setup-test build
 	$(TARE) kernel fetch --if-missing debian-root
 	$(CARGO) build --release -p tare-acceptance
 	target/release/tare-acceptance all
+
+attack: build
+	$(CARGO) build --release -p tare-acceptance
+	target/release/tare-acceptance attack 600
 
 screenshot: setup-test build
 	scripts/screenshot

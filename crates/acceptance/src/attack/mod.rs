@@ -1,0 +1,176 @@
+//! Attacks `tare` at random, for as long as is asked: damages run folders and repairs their checksums, kills, stops,
+//! interrupts, moves and fills the disk.
+//!
+//! Whatever happens, each command must end by itself within its limit, with a documented exit code, without a panic, in
+//! bounded memory, and write nothing to the terminal that controls it; nothing may be left on the machine; and no figure
+//! may stand under a name that was not measured. A round that breaks one of these is printed with its seed, which
+//! repeats it, and its folder is kept.
+
+mod damage;
+mod disturb;
+mod watched;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use crate::left::Picture;
+use crate::verdict::Verdicts;
+use crate::{Result, output, tare};
+
+/// What was found wrong in a round, in sentences.
+type Wrong = Vec<String>;
+
+/// One way to attack.
+type Attack = fn(&Ground, &Path, &mut Rng) -> Result<Wrong>;
+
+/// Lists the ways by name, with how often each is drawn: damage takes a fraction of the time that a run takes.
+const ATTACKS: [(&str, u32, Attack); 7] = [
+    ("damage", 12, damage::attack),
+    ("kill", 2, disturb::kill),
+    ("interrupt", 2, disturb::interrupt),
+    ("stop", 2, disturb::stop),
+    ("move", 1, disturb::migrate),
+    ("fill", 2, disturb::fill),
+    ("limit file size", 1, disturb::limit_file_size),
+];
+
+/// Where attacks happen: runs that are in order, and a folder for everything else.
+struct Ground {
+    bench: PathBuf,
+    runs: Vec<PathBuf>,
+    /// Every experiment, target, load and measure that was measured.
+    names: BTreeSet<String>,
+}
+
+impl Ground {
+    /// Measures what is going to be damaged.
+    fn prepare(bench: &Path) -> Result<Self> {
+        let mut ground = Self {
+            bench: bench.to_owned(),
+            runs: Vec::new(),
+            names: BTreeSet::new(),
+        };
+        for (name, words) in [
+            (
+                "noise",
+                "noise --workload gap,prime --repetitions 2000000 --runs 2",
+            ),
+            ("wakeup", "wakeup --duration 300ms --runs 2"),
+            (
+                "loaded",
+                "wakeup --duration 300ms --runs 1 --load idle --load dd",
+            ),
+        ] {
+            let run = bench.join("runs").join(name);
+            output(ground.tare(words)?.arg("--output").arg(&run))?;
+            ground.names.extend(names(&run)?);
+            ground.runs.push(run);
+        }
+        Ok(ground)
+    }
+
+    /// Prepares to run `tare` with its state and its temporary files here.
+    fn tare(&self, words: &str) -> Result<std::process::Command> {
+        let mut command = tare(words)?;
+        let temporary = self.bench.join("tmp");
+        fs::create_dir_all(&temporary)?;
+        command
+            .env("TARE_STATE_DIR", self.bench.join("state"))
+            .env("TMPDIR", temporary)
+            .env("NO_COLOR", "1")
+            .current_dir(&self.bench);
+        Ok(command)
+    }
+
+    /// Says what the `tare` of this process id has left behind after one more command.
+    fn left(&self, before: &Picture, pid: i32) -> Result<Wrong> {
+        output(&mut self.tare("clean")?)?;
+        let mut left = Picture::take(&self.bench.join("tmp"))?.beyond(before);
+        // Other programs of this machine mount and make namespaces, other `tare`s make control groups.
+        let owner = format!("-{pid}-");
+        left.retain(|thing| {
+            thing.starts_with("process") || thing.starts_with("file") || thing.contains(&owner)
+        });
+        let journals = fs::read_dir(self.bench.join("state/journal"));
+        let journals = journals.into_iter().flatten().flatten();
+        left.extend(
+            journals
+                .map(|entry| format!("journal {}", entry.path().display()))
+                .filter(|path| !path.ends_with(".lock")),
+        );
+        Ok(left
+            .into_iter()
+            .map(|thing| format!("left: {thing}"))
+            .collect())
+    }
+}
+
+/// Returns each experiment, target, load and measure of which a run's report has a figure.
+fn names(run: &Path) -> Result<BTreeSet<String>> {
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(run.join("summary.json"))?)?;
+    let figures = summary["figures"]
+        .as_array()
+        .ok_or("a summary without figures")?;
+    let name = |row: &serde_json::Value| {
+        ["experiment", "target", "load", "measure"]
+            .map(|key| row[key].as_str().unwrap_or("?").to_owned())
+            .join(" · ")
+    };
+    Ok(figures.iter().map(name).collect())
+}
+
+/// Attacks for `seconds`, with the rounds that follow from `seed`.
+pub fn run(verdicts: &mut Verdicts, seconds: u64, seed: u64) -> Result<()> {
+    let bench = tempfile::Builder::new().prefix("attack-").tempdir()?;
+    let ground = Ground::prepare(bench.path())?;
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut done = ATTACKS.map(|_| (0, 0));
+    for round in seed.. {
+        if Instant::now() >= end {
+            break;
+        }
+        let mut rng = Rng::with_seed(round);
+        let which = draw(&mut rng);
+        let (name, _, attack) = ATTACKS[which];
+        let place = bench.path().join(format!("round-{round}"));
+        fs::create_dir(&place)?;
+        let wrong = attack(&ground, &place, &mut rng)?;
+        done[which].0 += 1;
+        done[which].1 += usize::from(!wrong.is_empty());
+        for sentence in &wrong {
+            println!("       {name}, seed {round}: {sentence}");
+        }
+        if wrong.is_empty() {
+            fs::remove_dir_all(&place)?;
+        }
+    }
+    for ((name, ..), (rounds, wrong)) in ATTACKS.iter().zip(done) {
+        verdicts.at_most(
+            &format!("{name}: {rounds} rounds, of which failed"),
+            wrong as f64,
+            0.0,
+        );
+    }
+    if done.iter().any(|(_, wrong)| *wrong > 0) {
+        println!("       kept: {}", bench.keep().display());
+    }
+    Ok(())
+}
+
+/// Draws a way to attack.
+fn draw(rng: &mut Rng) -> usize {
+    let all: u32 = ATTACKS.iter().map(|(_, weight, _)| weight).sum();
+    let mut at = rng.u32(..all);
+    ATTACKS
+        .iter()
+        .position(|(_, weight, _)| {
+            let here = at < *weight;
+            at = at.saturating_sub(*weight);
+            here
+        })
+        .unwrap_or(0)
+}

@@ -1,0 +1,153 @@
+//! A command under watch: its limits of time and memory, its exit code, what it writes.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Wrong;
+use crate::Result;
+
+/// How much memory a command may need at most, in KiB.
+const MOST_KIB: u64 = 512 * 1024;
+
+/// A running command; it is killed if it is dropped before its end.
+pub struct Watched {
+    child: Child,
+    said: PathBuf,
+    since: Instant,
+    words: String,
+}
+
+impl Watched {
+    /// Starts a command that writes what it says into `place`.
+    pub fn start(command: &mut Command, place: &Path) -> Result<Self> {
+        let said = place.join("said");
+        let to = File::create(&said)?;
+        let words: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        let words = words.join(" ");
+        command
+            .stdin(Stdio::null())
+            .stdout(to.try_clone()?)
+            .stderr(to);
+        Ok(Self {
+            child: command.spawn()?,
+            said,
+            since: Instant::now(),
+            words,
+        })
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    /// Returns whether it still runs.
+    pub fn runs(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
+    /// Returns the agents that it started.
+    pub fn agents(&self) -> Vec<i32> {
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = fs::read_to_string(children).unwrap_or_default();
+        let children = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        let is_agent = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim() == "tare-agent")
+        };
+        children.filter(is_agent).collect()
+    }
+
+    /// Sends a signal; the process may have ended.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Waits for the end, at most for `limit` from its start, and says what is wrong with it. `codes` may be its exit
+    /// codes.
+    pub fn end(mut self, limit: Duration, codes: &[i32]) -> Result<Wrong> {
+        let mut wrong = Wrong::new();
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            let memory = peak_kib(self.pid());
+            let hangs = self.since.elapsed() > limit;
+            if hangs || memory > MOST_KIB {
+                wrong.push(match hangs {
+                    true => format!("'{}' runs for more than {limit:?}", self.words),
+                    false => format!("'{}' takes {memory} KiB of memory", self.words),
+                });
+                self.child.kill()?;
+                self.child.wait()?;
+                return Ok(wrong);
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
+        wrong.extend(self.said_wrong()?);
+        if !status.code().is_some_and(|code| codes.contains(&code)) {
+            wrong.push(self.ended_wrong(status)?);
+        }
+        Ok(wrong)
+    }
+
+    fn ended_wrong(&self, status: ExitStatus) -> io::Result<String> {
+        let said = String::from_utf8_lossy(&fs::read(&self.said)?).into_owned();
+        let last: Vec<&str> = said.lines().rev().take(3).collect();
+        Ok(format!("'{}' ends with {status}: {last:?}", self.words))
+    }
+
+    /// Says what of its output must never be written.
+    fn said_wrong(&self) -> Result<Wrong> {
+        let said = fs::read(&self.said)?;
+        let text = String::from_utf8_lossy(&said);
+        let mut wrong = Wrong::new();
+        if let Some(line) = text.lines().find(|line| line.contains("panicked at")) {
+            wrong.push(format!("'{}' panics: {line}", self.words));
+        }
+        if let Some(line) = text.lines().find(|line| line.chars().any(controls)) {
+            wrong.push(format!(
+                "'{}' lets this reach the terminal: {line:?}",
+                self.words
+            ));
+        }
+        Ok(wrong)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns whether a terminal obeys this character or shows other ones in another order because of it.
+fn controls(character: char) -> bool {
+    (character.is_control() && character != '\t')
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns the greatest resident memory of a process so far in KiB; 0 if it has ended.
+fn peak_kib(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Sends a signal to a process that may have ended.
+pub fn send(pid: i32, signal: rustix::process::Signal) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
