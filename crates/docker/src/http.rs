@@ -7,7 +7,17 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How often a call that gets no answer looks whether it is to be waited for any longer.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a call that began at one moment and may take until another has left: less if the user has no patience.
+pub type Left = fn(begun: Instant, deadline: Instant) -> Duration;
+
+/// What tells it; only the call's own limit counts without.
+pub(crate) static LEFT: OnceLock<Left> = OnceLock::new();
 
 /// The version of the engine's interface that is spoken.
 const VERSION: &str = "/v1.41";
@@ -59,13 +69,69 @@ impl Request {
     }
 }
 
-/// Sends a request. Reading its answer then fails when nothing comes for longer than `limit`.
-pub(crate) fn send(socket: &Path, request: &Request, limit: Duration) -> io::Result<UnixStream> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(limit))?;
-    stream.set_write_timeout(Some(limit))?;
-    stream.write_all(&request.bytes())?;
-    Ok(stream)
+/// Sends a request. All of the call fails when it takes longer than `limit`.
+pub(crate) fn send(socket: &Path, request: &Request, limit: Duration) -> io::Result<Connection> {
+    let stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_write_timeout(Some(LOOK))?;
+    let begun = Instant::now();
+    let mut connection = Connection {
+        stream,
+        begun,
+        deadline: begun + limit,
+    };
+    connection.write_all(&request.bytes())?;
+    Ok(connection)
+}
+
+/// A connection on which one call is made.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: UnixStream,
+    begun: Instant,
+    deadline: Instant,
+}
+
+impl Connection {
+    /// Returns the stream, for what comes on it later.
+    pub(crate) fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+
+    /// Repeats what the engine keeps waiting, as long as there is patience.
+    fn patiently(&self, mut transfer: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            let moved = transfer();
+            let left = || match LEFT.get() {
+                Some(left) => left(self.begun, self.deadline),
+                None => self.deadline.saturating_duration_since(Instant::now()),
+            };
+            match &moved {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock && !left().is_zero() => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                _ => return moved,
+            }
+        }
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.patiently(|| (&self.stream).read(bytes))
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.patiently(|| (&self.stream).write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The head of an answer.

@@ -28,7 +28,8 @@ use serde_json::Value;
 
 pub use attached::{Attached, Stream};
 pub use exit::Exit;
-use http::Request;
+pub use http::Left;
+use http::{Connection, Request};
 
 /// How long most calls may take. Starting a container takes half a second on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -77,6 +78,11 @@ pub struct Created {
     pub id: String,
     /// What the engine could not do as it was asked.
     pub warnings: Vec<String>,
+}
+
+/// Lets all calls of this process end early: `left` tells how long one may still take. Only the first word counts.
+pub fn wait_by(left: Left) {
+    let _ = http::LEFT.set(left);
 }
 
 impl Docker {
@@ -161,7 +167,9 @@ impl Docker {
         let mut stream = self.send(&request, LIMIT)?;
         let head = http::read_head(&mut stream).map_err(|source| self.unreachable(source))?;
         match head.status {
-            101 | 200 => Attached::new(stream).map_err(|source| self.unreachable(source)),
+            101 | 200 => {
+                Attached::new(stream.into_stream()).map_err(|source| self.unreachable(source))
+            }
             _ => {
                 let body = head.read_body(stream);
                 let body = body.map_err(|source| self.unreachable(source))?;
@@ -189,7 +197,7 @@ impl Docker {
     pub fn exit(&self, container: &str) -> Result<Exit, DockerError> {
         let path = format!("/containers/{container}/wait");
         let stream = self.send(&Request::new("POST", &path), LIMIT)?;
-        Exit::new(stream).map_err(|source| self.unreachable(source))
+        Exit::new(stream.into_stream()).map_err(|source| self.unreachable(source))
     }
 
     /// Tells all that it knows of a container.
@@ -202,14 +210,14 @@ impl Docker {
         self.json(Request::new("GET", &path), "inspect the container")
     }
 
-    /// Kills a container.
+    /// Sends a signal to the first process of a container: `KILL`.
     ///
     /// # Errors
     ///
     /// Returns [`DockerError`].
-    pub fn kill(&self, container: &str) -> Result<(), DockerError> {
-        let path = format!("/containers/{container}/kill");
-        self.call(Request::new("POST", &path), "kill the container")?;
+    pub fn signal(&self, container: &str, signal: &str) -> Result<(), DockerError> {
+        let path = format!("/containers/{container}/kill?signal={signal}");
+        self.call(Request::new("POST", &path), "signal the container")?;
         Ok(())
     }
 
@@ -286,11 +294,7 @@ impl Docker {
         }
     }
 
-    fn send(
-        &self,
-        request: &Request,
-        limit: Duration,
-    ) -> Result<std::os::unix::net::UnixStream, DockerError> {
+    fn send(&self, request: &Request, limit: Duration) -> Result<Connection, DockerError> {
         let sent = http::send(&self.socket, request, limit);
         sent.map_err(|source| self.unreachable(source))
     }

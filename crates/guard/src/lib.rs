@@ -29,8 +29,8 @@
 //! `record` is what `journal`, the file format, says of them, `sweep` the clean-up after an owner that died, `processes` finds
 //! and ends processes by their mark, `remove_tree` removes folders without leaving them,
 //! `hierarchies` finds where control groups can be made, `mounts` gives a command mounts that end
-//! with it, `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into two questions that a run
-//! loop can ask.
+//! with it, `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into questions that a run
+//! loop can ask, and bounds all waits.
 //!
 //! Needs Linux 5.3 or later, for pidfds.
 //!
@@ -70,7 +70,7 @@ pub use owned::scratch::ScratchDir;
 pub use owned::setting::Setting;
 pub use owner::{OWNER_VARIABLE, OwnerId};
 pub use report::{SweepReport, UndoReport, Undone};
-pub use signals::Interrupt;
+pub use signals::{Interrupt, Patience};
 pub use state_dir::default_state_dir;
 pub use sweep::{sweep, sweep_with};
 pub use tare_host::CgroupVersion;

@@ -8,17 +8,18 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::GuardError;
 use crate::owner::{OWNER_VARIABLE, OwnerId};
 use crate::report::Undone;
+use crate::signals::Patience;
 
 /// How long to wait for killed processes to be gone. One that sleeps in a driver cannot end at
 /// once; five seconds are more than a disk takes to give up on a request.
@@ -94,20 +95,21 @@ pub(crate) fn is_running(pid: u32) -> bool {
         .is_some_and(|stat| !stat.is_dead())
 }
 
-/// Waits until the process behind a pidfd has ended, or a moment has come; says whether it has.
+/// Waits until the process behind a pidfd has ended, or a moment has come, or a [`Patience`] would end; says whether it
+/// has.
 ///
 /// With no deadline it waits without limit.
 pub(crate) fn wait_for_exit(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
-    loop {
-        let left = deadline.map(|moment| moment.saturating_duration_since(Instant::now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        let mut descriptors = [PollFd::new(pidfd, PollFlags::IN)];
-        match rustix::event::poll(&mut descriptors, left.as_ref()) {
-            Ok(0) => return Ok(false),
-            Ok(_) => return Ok(true),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+    match deadline {
+        Some(deadline) => Patience::until(deadline).wait(&[pidfd.as_fd()]),
+        None => loop {
+            let mut descriptors = [PollFd::new(pidfd, PollFlags::IN)];
+            match rustix::event::poll(&mut descriptors, None) {
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        },
     }
 }
 

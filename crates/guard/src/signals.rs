@@ -1,27 +1,42 @@
-//! Turns Ctrl-C into two questions that a run loop can ask.
+//! Turns Ctrl-C into questions that a run loop can ask, and bounds how long anything is waited for.
 //!
-//! The first Ctrl-C (SIGINT) asks the run to finish what it is measuring and to report. The second
-//! one, and SIGTERM and SIGHUP at once, ask it to stop. Both are requests: the run loop returns and
-//! the guard undoes what there is to undo, as after success. A third Ctrl-C therefore does nothing
-//! more, since ending the process on the spot is what would leave things behind; whoever cannot
-//! wait uses `kill -9`, and the next command cleans up.
+//! The first Ctrl-C (SIGINT) asks the run to finish what it is measuring and to report. SIGTERM and SIGHUP, which nobody
+//! repeats, ask it not to finish what would have to be waited for. The second signal of any of them asks to wait for
+//! nothing any more. All are requests: the run loop returns and the guard undoes what there is to undo, as after success. A
+//! third Ctrl-C therefore does nothing more, since ending the process on the spot is what would leave things behind;
+//! whoever cannot wait uses `kill -9`, and the next command cleans up.
 //!
-//! A loop that sleeps does so in [`Interrupt::wait`].
+//! As long as nothing is measured yet ([`Interrupt::prepare`]) there is nothing to finish, and the first request is already
+//! one to stop.
+//!
+//! A loop that sleeps does so in [`Interrupt::wait`]. Who waits for a helper, be it a child or a socket, does so by a
+//! [`Patience`], which ends early when the user or the cell's limit wants it.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 
 use crate::error::GuardError;
+
+/// The one of this process, since signals are those of the process.
+static INSTALLED: OnceLock<Interrupt> = OnceLock::new();
+
+/// How long after the second signal helpers are still waited for: an engine or another machine that works answers by
+/// then.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a wait may take in any case: killing what hangs takes a moment, and so does asking for what was left.
+const LEAST_WAIT: Duration = Duration::from_millis(500);
 
 /// The requests to finish or to stop the run. Copies see the same ones.
 #[derive(Debug, Clone)]
@@ -32,9 +47,17 @@ pub struct Interrupt {
 
 #[derive(Debug, Default)]
 struct Requests {
-    interrupts: AtomicUsize,
     finish: AtomicBool,
     stop: AtomicBool,
+    signals: AtomicUsize,
+    /// CLOCK_MONOTONIC in ns when nothing was to be waited for any more; 0 before.
+    kill_ns: AtomicU64,
+    /// Whether there is nothing yet that could be finished.
+    prepares: AtomicBool,
+    /// How often this process was continued after it had been stopped.
+    continued: AtomicUsize,
+    /// By when what is under way must have ended, and not only what it waits for.
+    deadline: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -48,22 +71,31 @@ impl Interrupt {
     ///
     /// SIGHUP stays ignored if it is ignored already: `nohup` did that. SIGINT does not: shells
     /// ignore it for a script's background jobs, and a script that sends it nevertheless means it.
-    /// Call this once, early in `main`: a signal that comes before has its usual effect.
+    /// Call this early in `main`: a signal that comes before has its usual effect. Later calls return the same.
     ///
     /// # Errors
     ///
     /// [`GuardError::Io`] if the kernel refuses, for want of descriptors for instance.
     pub fn install() -> Result<Interrupt, GuardError> {
+        if let Some(installed) = INSTALLED.get() {
+            return Ok(installed.clone());
+        }
         let interrupt = Interrupt::detached()?;
         let take_over = || {
-            interrupt.on_signal(SIGINT, Requests::count_interrupt)?;
-            interrupt.on_signal(SIGTERM, Requests::stop)?;
+            interrupt.on_signal(SIGINT, Requests::interrupted)?;
+            interrupt.on_signal(SIGTERM, Requests::terminated)?;
             if !is_ignored(SIGHUP)? {
-                interrupt.on_signal(SIGHUP, Requests::stop)?;
+                interrupt.on_signal(SIGHUP, Requests::terminated)?;
             }
+            interrupt.on_signal(SIGCONT, Requests::was_continued)?;
             Ok::<(), io::Error>(())
         };
         take_over().map_err(failed)?;
+        let _ = INSTALLED.set(interrupt.clone());
+        tare_docker::wait_by(|begun, deadline| {
+            let patience = Patience::until(deadline);
+            Patience { begun, ..patience }.left()
+        });
         Ok(interrupt)
     }
 
@@ -89,9 +121,31 @@ impl Interrupt {
         self.requests.finish.load(Ordering::SeqCst) || self.stop_requested()
     }
 
-    /// Says whether the run should stop now.
+    /// Says whether what runs should not be waited for to finish.
     pub fn stop_requested(&self) -> bool {
-        self.requests.stop.load(Ordering::SeqCst)
+        let requests = &self.requests;
+        requests.stop.load(Ordering::SeqCst)
+            || requests.prepares.load(Ordering::SeqCst) && requests.finish.load(Ordering::SeqCst)
+    }
+
+    /// Says whether nothing at all should be waited for: the second signal has come.
+    pub fn kill_requested(&self) -> bool {
+        self.requests.kill_ns.load(Ordering::SeqCst) != 0
+    }
+
+    /// Takes note whether there is nothing yet that could be finished.
+    pub fn prepare(&self, prepares: bool) {
+        self.requests.prepares.store(prepares, Ordering::SeqCst);
+    }
+
+    /// Ends every [`Patience`] at a moment, until the next call.
+    pub fn bound(&self, deadline: Option<Instant>) {
+        *lock(&self.requests.deadline) = deadline;
+    }
+
+    /// Counts how often this process was continued after a stop (SIGSTOP, Ctrl-Z).
+    pub fn continued(&self) -> usize {
+        self.requests.continued.load(Ordering::SeqCst)
     }
 
     /// Asks as the first Ctrl-C does.
@@ -102,7 +156,7 @@ impl Interrupt {
 
     /// Asks as the second Ctrl-C does.
     pub fn request_stop(&self) {
-        self.requests.stop();
+        self.requests.kill();
         self.notify();
     }
 
@@ -143,16 +197,143 @@ impl Interrupt {
 }
 
 impl Requests {
-    fn count_interrupt(&self) {
+    fn interrupted(&self) {
         self.finish.store(true, Ordering::SeqCst);
-        if self.interrupts.fetch_add(1, Ordering::SeqCst) > 0 {
-            self.stop();
+        self.count();
+    }
+
+    fn terminated(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.interrupted();
+    }
+
+    fn count(&self) {
+        if self.signals.fetch_add(1, Ordering::SeqCst) > 0 {
+            self.kill();
         }
     }
 
-    fn stop(&self) {
+    fn kill(&self) {
         self.stop.store(true, Ordering::SeqCst);
+        let _ = self
+            .kill_ns
+            .compare_exchange(0, now_ns(), Ordering::SeqCst, Ordering::SeqCst);
     }
+
+    fn was_continued(&self) {
+        self.continued.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns how long the last waits may still take; None as long as the user has not asked for it twice.
+    fn last_wait(&self) -> Option<Duration> {
+        match self.kill_ns.load(Ordering::SeqCst) {
+            0 => None,
+            since => {
+                let since = Duration::from_nanos(now_ns().saturating_sub(since));
+                Some(LAST_WAIT.saturating_sub(since))
+            }
+        }
+    }
+}
+
+/// How long something is waited for: a time of its own, cut by the requests of the user and the limit of the cell.
+///
+/// All waits of this process for helpers go by one, so that none outlasts a second Ctrl-C by more than a moment.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    begun: Instant,
+    deadline: Instant,
+    interrupt: Option<Interrupt>,
+}
+
+impl Patience {
+    /// Begins to wait, for at most so long.
+    #[must_use]
+    pub fn new(most: Duration) -> Self {
+        let begun = Instant::now();
+        Self::until(begun.checked_add(most).unwrap_or(begun + FOR_EVER))
+    }
+
+    /// Begins to wait until a moment.
+    #[must_use]
+    pub fn until(deadline: Instant) -> Self {
+        Self {
+            begun: Instant::now(),
+            deadline,
+            interrupt: INSTALLED.get().cloned(),
+        }
+    }
+
+    /// Returns how long there is to wait yet.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        let now = Instant::now();
+        let own = self.deadline.saturating_duration_since(now);
+        let Some(interrupt) = &self.interrupt else {
+            return own;
+        };
+        let least = (self.begun + LEAST_WAIT).saturating_duration_since(now);
+        let requests = &interrupt.requests;
+        let mut left = own;
+        if let Some(last) = requests.last_wait() {
+            left = left.min(last.max(least));
+        } else if interrupt.stop_requested() && requests.prepares.load(Ordering::SeqCst) {
+            left = left.min(least);
+        }
+        if let Some(deadline) = *lock(&requests.deadline) {
+            left = left.min(deadline.saturating_duration_since(now).max(least));
+        }
+        left
+    }
+
+    /// Waits until one of these is readable. Says whether that is so; if not, there is no time left.
+    ///
+    /// # Errors
+    ///
+    /// That of poll(2).
+    pub fn wait(&self, those: &[BorrowedFd<'_>]) -> io::Result<bool> {
+        loop {
+            let left = self.left();
+            match &self.interrupt {
+                Some(interrupt) => interrupt.wait(those, left)?,
+                None => {
+                    readable(those, left)?;
+                }
+            }
+            if readable(those, Duration::ZERO)? {
+                return Ok(true);
+            }
+            if self.left().is_zero() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Longer than anything runs, and no more than clocks hold.
+const FOR_EVER: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
+/// Waits at most so long until one of these is readable, and says whether one is.
+fn readable(those: &[BorrowedFd<'_>], most: Duration) -> io::Result<bool> {
+    let mut polled: Vec<PollFd<'_>> = those
+        .iter()
+        .map(|one| PollFd::new(one, PollFlags::IN))
+        .collect();
+    match poll(&mut polled, Timespec::try_from(most).ok().as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads CLOCK_MONOTONIC, which may be done in a signal handler.
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 fn failed(source: impl Into<io::Error>) -> GuardError {
@@ -205,11 +386,68 @@ mod tests {
     }
 
     #[test]
-    fn the_second_interrupt_stops() {
-        let requests = Requests::default();
-        requests.count_interrupt();
-        assert!(requests.finish.load(Ordering::SeqCst) && !requests.stop.load(Ordering::SeqCst));
-        requests.count_interrupt();
-        assert!(requests.stop.load(Ordering::SeqCst));
+    fn the_second_signal_waits_for_nothing_and_the_first_termination_for_nothing_that_takes_long() {
+        let of = |signals: &[fn(&Requests)]| {
+            let interrupt = Interrupt::detached().unwrap();
+            signals.iter().for_each(|note| note(&interrupt.requests));
+            assert!(interrupt.finish_requested());
+            (interrupt.stop_requested(), interrupt.kill_requested())
+        };
+        assert_eq!(of(&[Requests::interrupted]), (false, false));
+        assert_eq!(of(&[Requests::terminated]), (true, false));
+        let second = [
+            [
+                Requests::interrupted as fn(&Requests),
+                Requests::interrupted,
+            ],
+            [Requests::interrupted, Requests::terminated],
+            [Requests::terminated, Requests::interrupted],
+        ];
+        for two in second {
+            assert_eq!(of(&two), (true, true));
+        }
+    }
+
+    #[test]
+    fn while_there_is_nothing_to_finish_the_first_interrupt_stops() {
+        let interrupt = Interrupt::detached().unwrap();
+        interrupt.prepare(true);
+        assert!(!interrupt.stop_requested());
+        interrupt.request_finish();
+        assert!(interrupt.stop_requested() && !interrupt.kill_requested());
+        // What was begun nevertheless is finished.
+        interrupt.prepare(false);
+        assert!(interrupt.finish_requested() && !interrupt.stop_requested());
+    }
+
+    /// Begins to wait for a minute.
+    fn patience(interrupt: &Interrupt) -> Patience {
+        Patience {
+            interrupt: Some(interrupt.clone()),
+            ..Patience::new(Duration::from_secs(60))
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_second_request_with_the_first_while_preparing_and_with_the_cell() {
+        let short = Duration::from_secs(2);
+        let interrupt = Interrupt::detached().unwrap();
+        let begun = patience(&interrupt);
+        interrupt.request_finish();
+        assert!(begun.left() > short, "the first one lets it go on");
+        interrupt.prepare(true);
+        assert!(!begun.wait(&[]).unwrap() && begun.begun.elapsed() < 5 * short);
+
+        let interrupt = Interrupt::detached().unwrap();
+        let begun = patience(&interrupt);
+        interrupt.request_stop();
+        assert!(begun.left() <= LAST_WAIT);
+        assert!(patience(&interrupt).left() >= LEAST_WAIT / 2, "a moment");
+
+        let interrupt = Interrupt::detached().unwrap();
+        interrupt.bound(Some(Instant::now()));
+        assert!(patience(&interrupt).left() <= LEAST_WAIT);
+        interrupt.bound(None);
+        assert!(patience(&interrupt).left() > short);
     }
 }

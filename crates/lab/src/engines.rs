@@ -15,6 +15,8 @@ use crate::execute::Places;
 pub(crate) struct Engines {
     /// Whether the user wants engines to be started.
     wanted: bool,
+    /// Whether one that had died was started again: it is worth one try.
+    revived: bool,
     running: Option<(Engine, Running)>,
 }
 
@@ -22,11 +24,12 @@ impl Engines {
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
             wanted,
+            revived: false,
             running: None,
         }
     }
 
-    /// Makes the engine of a cell run, and no other one.
+    /// Makes the engine of a cell run, and no other one. One that has died is started again once.
     ///
     /// # Errors
     ///
@@ -39,7 +42,14 @@ impl Engines {
     ) -> Result<(), TargetError> {
         let needed = places.target(plan).engine();
         if self.running.as_ref().map(|(engine, _)| *engine) == needed {
-            return Ok(());
+            let lives = match &mut self.running {
+                Some((_, running)) => running.runs()?,
+                None => true,
+            };
+            if lives || self.revived {
+                return Ok(());
+            }
+            self.revived = true;
         }
         self.stop(places)?;
         let Some(engine) = needed.filter(|engine| self.wanted && !runs(*engine)) else {

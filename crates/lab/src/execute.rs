@@ -2,24 +2,25 @@
 //!
 //! Cells run one after the other, in the plan's order, those that the folder already has left out.
 //! A cell that fails is recorded with its reason, and the next one runs; only a folder that can't
-//! be written ends the run. The first request to end (Ctrl-C) lets the running cell finish, the
-//! second one kills it.
+//! be written ends the run. The first request to end (Ctrl-C) ends a cell that reports what it has, and lets any other
+//! one finish; the second one kills it.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
-use tare_loads::LoadError;
 use tare_results::model::{
     Agent, Cell, CellPlan, Exceeded, Fact, Instance, Outcome, SCHEMA, Samples,
 };
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_results::target::TargetSpec;
 use tare_results::{ResultsError, RunFolder};
-use tare_targets::instance::{Ended, Ending, Watcher, now_ns};
+use tare_targets::instance::{Ended, Ending, Finish, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec};
+use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
 
 use crate::engines::Engines;
@@ -40,6 +41,9 @@ pub trait Observer {
     /// Takes note, at once, that a value above the limit of the cell's plan was seen.
     fn exceeded(&mut self, _plan: &CellPlan, _exceeded: &Exceeded) {}
 
+    /// Takes note that the user asked to finish while the cell ran, and what becomes of it.
+    fn finishing(&mut self, _plan: &CellPlan, _finish: Finish) {}
+
     /// Takes note of what came of a cell, after it was written.
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>);
 }
@@ -51,6 +55,8 @@ pub struct Tally {
     pub done: usize,
     /// Cells that failed, now.
     pub failed: usize,
+    /// Cells that were cut short, now, because the user asked to end: 0 or 1.
+    pub cut_short: usize,
     /// Cells that did not run, because the user asked to end.
     pub left: usize,
 }
@@ -83,24 +89,84 @@ pub fn execute(
             break;
         }
         observer.started(plan, number, missing.len());
+        let stage = Stage::begin(plan, interrupt);
         let ready = engines.prepare(&places, plan, guard);
-        let Some((cell, samples)) = places.run(plan, ready, guard, interrupt, observer) else {
+        let ran = places.run(plan, ready, guard, &stage, observer);
+        drop(stage);
+        let Some((cell, samples)) = ran else {
             tally.left = missing.len() + 1 - number;
             break;
         };
         let (cell, samples) = write(folder, cell, samples)?;
         match cell.outcome {
+            _ if cell.outcome.cut_short().is_some() => tally.cut_short += 1,
             Outcome::Done { .. } | Outcome::LeftOut { .. } => tally.done += 1,
             Outcome::Failed { .. } => tally.failed += 1,
         }
         observer.finished(&cell, samples.as_ref());
     }
-    engines.stop(&places)?;
+    match engines.stop(&places) {
+        // Who can't wait leaves it to the guard.
+        Err(_) if interrupt.kill_requested() => {}
+        stopped => stopped?,
+    }
     // In reverse order: the last change is the first to be undone.
     while let Some(setting) = settings.pop() {
         setting.restore()?;
     }
     Ok(tally)
+}
+
+/// The limit of a cell, for each of its three parts: it is prepared, measured, ended.
+struct Stage<'a> {
+    interrupt: &'a Interrupt,
+    limit: Duration,
+    /// When the part began that is bounded.
+    begun: std::cell::Cell<Instant>,
+}
+
+impl<'a> Stage<'a> {
+    /// Begins to prepare a cell: there is nothing to be finished yet.
+    fn begin(plan: &CellPlan, interrupt: &'a Interrupt) -> Self {
+        let limit = Duration::try_from_secs_f64(plan.limit_seconds).unwrap_or(LONGEST);
+        let stage = Self {
+            interrupt,
+            limit: limit.min(LONGEST),
+            begun: Instant::now().into(),
+        };
+        interrupt.prepare(true);
+        stage.bound();
+        stage
+    }
+
+    /// Lets the limit count from now on.
+    fn bound(&self) {
+        self.begun.set(Instant::now());
+        self.interrupt.bound(Some(self.begun.get() + self.limit));
+    }
+
+    /// Begins to measure, under a limit of its own.
+    fn measures(&self) {
+        self.interrupt.prepare(false);
+        self.interrupt.bound(None);
+    }
+
+    /// Says that the limit was reached, if it was, instead of what came of that.
+    fn explain(&self, doing: &str, error: &dyn Display) -> String {
+        match self.begun.get().elapsed() < self.limit {
+            true => error.to_string(),
+            false => format!(
+                "timed out after {:.0} s while {doing}. `--cell-limit` changes the limit",
+                self.limit.as_secs_f64()
+            ),
+        }
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.measures();
+    }
 }
 
 /// Writes a cell; one whose facts contradict each other is written as failed.
@@ -172,15 +238,16 @@ impl Places {
         })
     }
 
-    /// Runs one cell. Returns None if the user asked to stop before it was done.
+    /// Runs one cell. Returns None if the user asked to stop before there was anything to keep.
     fn run(
         &self,
         plan: &CellPlan,
         ready: Result<(), TargetError>,
         guard: &Guard,
-        interrupt: &Interrupt,
+        stage: &Stage<'_>,
         observer: &mut impl Observer,
     ) -> Option<(Cell, Option<Samples>)> {
+        let interrupt = stage.interrupt;
         let place = &self.targets[&plan.target];
         let daemons = engine::daemons();
         let target = place.target.as_ref();
@@ -195,9 +262,13 @@ impl Places {
             load,
             daemons,
         };
+        let failed = |error: &dyn Display| {
+            let reason = stage.explain(PREPARING, error);
+            Outcome::Failed { reason }
+        };
         let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
             Ok(loaded) => loaded,
-            Err(LoadError::Stopped) => return None,
+            Err(_) if interrupt.stop_requested() => return None,
             Err(error) => return Some((cell(failed(&error), Vec::new(), None), None)),
         };
         let mut times = Instance {
@@ -209,32 +280,54 @@ impl Places {
             work: &plan.work,
             load: load.as_deref(),
         };
+        let instance = match ready.and_then(|()| target.launch(&job, guard)) {
+            Ok(instance) => instance,
+            Err(_) if interrupt.stop_requested() => return None,
+            Err(error) => {
+                let load = loaded.stop().ok().flatten();
+                return Some((cell(failed(&error), Vec::new(), load), None));
+            }
+        };
+        stage.measures();
+        times.started_ns = instance.started_ns;
         let mut listener = Listener {
             plan,
             receiver: Receiver::default(),
             ready_ns: None,
+            begun: None,
+            asked: None,
             loaded: &mut loaded,
+            interrupt,
             observer,
         };
-        let ended = ready
-            .and_then(|()| target.launch(&job, guard))
-            .and_then(|instance| {
-                times.started_ns = instance.started_ns;
-                let limit = Duration::try_from_secs_f64(plan.limit_seconds)
-                    .unwrap_or(Duration::MAX)
-                    .min(LONGEST);
-                instance.watch(limit, interrupt, &mut listener)
-            });
-        if matches!(&ended, Ok(ended) if ended.how == Ending::Stopped) {
+        let ended = instance.watch(stage.limit, interrupt, &mut listener);
+        let Listener {
+            receiver,
+            ready_ns,
+            begun,
+            asked,
+            ..
+        } = listener;
+        let is_stopped = match &ended {
+            Ok(ended) => ended.how == Ending::Stopped,
+            Err(_) => interrupt.kill_requested(),
+        };
+        if is_stopped {
             return None;
         }
-        let (receiver, ready_ns) = (listener.receiver, listener.ready_ns);
+        stage.bound();
         let load = loaded.stop();
         times.ready_ns = ready_ns.unwrap_or(0);
         times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
+        let cut_short = matches!(&ended, Ok(ended) if ended.cut_short)
+            .then(|| Some(asked?.saturating_duration_since(begun? + LEAD)))
+            .flatten();
         let (outcome, samples, notices) = match (judge(plan, ended, receiver, place), &load) {
             // Its figures would be those of a load that was not there.
-            (Ok(_), Err(error)) => (failed(error), None, Vec::new()),
+            (Ok(_), Err(error)) => {
+                let reason = stage.explain("its load was ended", error);
+                (Outcome::Failed { reason }, None, Vec::new())
+            }
             (Ok((received, of_instance)), Ok(load)) => {
                 let phases = load
                     .as_ref()
@@ -248,9 +341,17 @@ impl Places {
                     ..Agent::default()
                 };
                 let (record, samples, mut notices) = received.into_record(agent, times, &phases);
+                if cut_short.is_some() && record.sets.iter().all(|head| head.n == 0) {
+                    return None;
+                }
                 notices.extend(of_instance);
                 notices.extend(program.notice);
-                (Outcome::done(record), Some(samples), notices)
+                let outcome = Outcome::Done {
+                    record: Box::new(record),
+                    cut_short: cut_short
+                        .map(|after| format!("interrupted after {:.1} s", after.as_secs_f64())),
+                };
+                (outcome, Some(samples), notices)
             }
             (Err(reason), _) => (Outcome::Failed { reason }, None, Vec::new()),
         };
@@ -258,11 +359,11 @@ impl Places {
     }
 }
 
-fn failed(error: &LoadError) -> Outcome {
-    Outcome::Failed {
-        reason: error.to_string(),
-    }
-}
+/// How long after it was told the first sample is due.
+const LEAD: Duration = Duration::from_nanos(LEAD_NS);
+
+/// What is done before a cell is measured.
+const PREPARING: &str = "its target and its load were prepared";
 
 /// The longest limit of a cell: a year. A deadline further away than the clock reaches would
 /// overflow.
@@ -273,7 +374,11 @@ struct Listener<'a, O> {
     plan: &'a CellPlan,
     receiver: Receiver,
     ready_ns: Option<u64>,
+    /// When it told the time of its first sample, and when it was asked to end.
+    begun: Option<Instant>,
+    asked: Option<Instant>,
     loaded: &'a mut Loaded,
+    interrupt: &'a Interrupt,
     observer: &'a mut O,
 }
 
@@ -286,9 +391,26 @@ impl<O: Observer> Watcher for Listener<'_, O> {
             }
             Seen::Live(live) => self.observer.live(self.plan, &live),
             Seen::Exceeded(exceeded) => self.observer.exceeded(self.plan, &exceeded),
-            Seen::Begins { origin_ns } => self.loaded.begins(origin_ns, at_ns),
+            Seen::Begins { origin_ns } => {
+                self.begun = Some(Instant::now());
+                self.loaded.begins(origin_ns, at_ns);
+            }
             Seen::Record | Seen::Last | Seen::Other => {}
         }
+    }
+
+    fn finishing(&mut self) -> Finish {
+        let finish = match (self.plan.work.ends_early, self.begun) {
+            (false, _) if self.interrupt.stop_requested() => Finish::AtOnce,
+            (false, _) => Finish::ByItself,
+            (true, Some(_)) => Finish::Early,
+            (true, None) => Finish::AtOnce,
+        };
+        if self.asked.is_none() {
+            self.asked = Some(Instant::now());
+            self.observer.finishing(self.plan, finish);
+        }
+        finish
     }
 
     fn tick(&mut self) -> Option<Duration> {

@@ -6,10 +6,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use tare_guard::{CgroupVersion, Guard, Interrupt, OwnedCgroup, OwnedChild, ScratchDir};
+use tare_guard::{CgroupVersion, Guard, Interrupt, OwnedCgroup, OwnedChild, Patience, ScratchDir};
 use tare_load_driver::Schedule;
 use tare_load_driver::driver::origin_line;
 use tare_results::model::{self, LoadPlace};
@@ -129,7 +129,7 @@ impl Running {
     }
 
     fn wait_until_going(&mut self, interrupt: &Interrupt) -> Result<(), LoadError> {
-        let deadline = Instant::now() + START_LIMIT;
+        let patience = Patience::new(START_LIMIT);
         loop {
             if interrupt.stop_requested() {
                 return Err(LoadError::Stopped);
@@ -143,12 +143,13 @@ impl Running {
             if self.output.receiver.is_going() {
                 return Ok(());
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if !patience.wait(&[pipe.as_fd()])? {
+                if interrupt.stop_requested() {
+                    return Err(LoadError::Stopped);
+                }
                 let limit = START_LIMIT;
                 return Err(LoadError::TooSlow { limit });
             }
-            interrupt.wait(&[pipe.as_fd()], left)?;
         }
     }
 }

@@ -161,6 +161,8 @@ impl Catalogue {
                 told.unwrap_or_else(|reason| reason)
             }
         };
-        format!("{}: {told}", cell.plan.label())
+        let cut_short = cell.outcome.cut_short();
+        let cut_short = cut_short.map_or_else(String::new, |why| format!(" (cut short: {why})"));
+        format!("{}: {told}{cut_short}", cell.plan.label())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A cell is there as a whole or not at all, so whatever ends a run, the cells before it are kept
 //! and only the others are to be measured again. Nothing raw is ever replaced: an attempt that
-//! failed stays beside the cell, and a cell that was damaged later is set aside, not deleted.
+//! failed stays beside the cell, and a cell that was damaged later or was cut short is set aside, not deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::sums;
 pub enum CellState {
     /// It was not tried, or the attempt was cut off before anything could be kept.
     Missing,
-    /// It ran to its end, and its files are as they were written.
+    /// It ran to its end, or was cut short, and its files are as they were written.
     Done(Box<Cell>),
     /// It was tried and failed; this is the newest attempt.
     Failed(Box<Cell>),
@@ -33,6 +33,13 @@ pub enum CellState {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl CellState {
+    /// Says whether the cell ran to its end, or was left out for good.
+    fn is_whole(&self) -> bool {
+        matches!(self, Self::Done(cell) if cell.outcome.cut_short().is_none())
+    }
 }
 
 /// One run on the disk.
@@ -241,16 +248,16 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Returns the cells that are not done, in running order: what a resumed run has to do.
+    /// Returns the cells that are not done or were cut short, in running order: what a resumed run has to do.
     #[must_use]
     pub fn missing(&self) -> Vec<&CellPlan> {
-        let is_missing = |cell: &&CellPlan| !matches!(self.state(cell.id), CellState::Done(_));
+        let is_missing = |cell: &&CellPlan| !self.state(cell.id).is_whole();
         self.plan.cells.iter().filter(is_missing).collect()
     }
 
     /// Writes a cell, with its samples if it is done, so that it is there as a whole or not at all.
     ///
-    /// A failed one is kept beside those that failed before. One that was damaged is set aside.
+    /// A failed one is kept beside those that failed before. One that was damaged or cut short is set aside.
     ///
     /// # Errors
     ///
@@ -277,13 +284,18 @@ impl RunFolder {
             return Err(inconsistent(problem));
         }
         let files = Files::encode(cell, samples).map_err(inconsistent)?;
-        if let CellState::Done(_) = self.state(id) {
+        let state = self.state(id);
+        if state.is_whole() {
             return Err(ResultsError::CellExists {
                 run: self.path.clone(),
                 id,
             });
         }
-        self.put(cell, &files)
+        let before = match state {
+            CellState::Done(_) => Aside::CutShort,
+            _ => Aside::Damaged,
+        };
+        self.put(cell, &files, before)
             .map_err(|(path, error)| ResultsError::io("written", &path, error, self.repeat("then")))
     }
 
@@ -357,28 +369,31 @@ impl RunFolder {
     }
 
     /// Puts the files of a cell that is not done into their place.
-    fn put(&self, cell: &Cell, files: &Files) -> Result<(), Unwritten> {
+    fn put(&self, cell: &Cell, files: &Files, before: Aside) -> Result<(), Unwritten> {
         let (run, id) = (self.path.as_path(), cell.plan.id);
         for stale in layout::partials(run, id).map_err(at(&run.join(layout::CELLS)))? {
             fs::remove_dir_all(&stale).map_err(at(&stale))?;
         }
         let partial = layout::partial(run, id);
         files.prepare(&partial)?;
-        self.put_in_place(cell, &partial).inspect_err(|_| {
+        self.put_in_place(cell, &partial, before).inspect_err(|_| {
             // What cannot be removed either is removed by the next attempt at this cell.
             let _ = fs::remove_dir_all(&partial);
         })
     }
 
-    fn put_in_place(&self, cell: &Cell, partial: &Path) -> Result<(), Unwritten> {
+    fn put_in_place(&self, cell: &Cell, partial: &Path, before: Aside) -> Result<(), Unwritten> {
         let (run, id) = (self.path.as_path(), cell.plan.id);
         let cells = run.join(layout::CELLS);
         let aside = |why: Aside| why.next(run, id).map_err(at(&cells));
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(at(to));
         let done = layout::cell(run, id);
-        // A cell that is done is not written again, so what is there is damaged.
-        if fs::exists(&done).map_err(at(&cells))? {
-            rename(&done, &aside(Aside::Damaged)?)?;
+        let is_failed = matches!(cell.outcome, Outcome::Failed { .. });
+        // A whole cell is not written again, so what is there is damaged or was cut short; of the latter there is more to
+        // see than of an attempt that failed.
+        let is_kept = is_failed && matches!(before, Aside::CutShort);
+        if !is_kept && fs::exists(&done).map_err(at(&cells))? {
+            rename(&done, &aside(before)?)?;
         }
         match cell.outcome {
             Outcome::Done { .. } | Outcome::LeftOut { .. } => rename(partial, &done)?,

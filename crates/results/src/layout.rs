@@ -41,6 +41,7 @@ pub(crate) fn partials(run: &Path, id: u32) -> io::Result<Vec<PathBuf>> {
 pub(crate) enum Aside {
     Failed,
     Damaged,
+    CutShort,
 }
 
 impl Aside {
@@ -49,6 +50,7 @@ impl Aside {
         match self {
             Self::Failed => format!("{name}.failed-"),
             Self::Damaged => format!("{name}.damaged-"),
+            Self::CutShort => format!("{name}.cut-short-"),
         }
     }
 

@@ -78,7 +78,9 @@ impl Plan {
     /// Returns the command that goes on with the run, without the name of its folder.
     #[must_use]
     pub fn resume_command(&self) -> String {
+        let is_reproduction = self.command.get(1).is_some_and(|word| word == "reproduce");
         match self.study {
+            Some(_) if is_reproduction => "tare reproduce --resume".to_owned(),
             Some(_) => "tare run --resume".to_owned(),
             None => format!("tare {} --resume", self.experiment),
         }
@@ -287,7 +289,8 @@ pub enum Outcome {
     Done {
         /// What was measured; the samples are in the Parquet files beside.
         record: Box<Record>,
-        /// Why it ended before its plan was done; null if it did not.
+        /// Why it ended before its plan was done; absent if it did not. Its samples are those until then, and a resumed
+        /// run measures it again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cut_short: Option<String>,
     },
@@ -318,6 +321,15 @@ impl Outcome {
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Done { record, .. } => Some(record),
+            Self::LeftOut { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// Returns why the cell ended before its plan was done, if it did: what there is of it was measured, and is no whole cell.
+    #[must_use]
+    pub fn cut_short(&self) -> Option<&str> {
+        match self {
+            Self::Done { cut_short, .. } => cut_short.as_deref(),
             Self::LeftOut { .. } | Self::Failed { .. } => None,
         }
     }

@@ -29,6 +29,9 @@ pub struct Work {
     pub buffer_bytes: u64,
     /// What it must be allowed to do.
     pub rights: Rights,
+    /// Whether it can be asked to end before it is done, from its first sample on, and then reports what it has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_early: bool,
     /// Value above which a sample is told at once, in the unit of its set; null if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,

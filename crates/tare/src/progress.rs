@@ -16,6 +16,7 @@ use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
+use tare_targets::instance::Finish;
 use tare_wire::record::Live;
 
 use crate::actions::Actions;
@@ -128,6 +129,21 @@ impl Observer for Progress<'_> {
         }
     }
 
+    fn finishing(&mut self, _plan: &CellPlan, finish: Finish) {
+        let text = match finish {
+            Finish::Early => "ending this cell; what it has measured so far is reported".to_owned(),
+            Finish::ByItself => format!(
+                "finishing this cell ({} left); again to stop",
+                human(self.remaining.of_running(self.begun.elapsed()))
+            ),
+            Finish::AtOnce => return,
+        };
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.terminal.note(&text)),
+            None => self.terminal.note(&text),
+        }
+    }
+
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
         self.remaining.finished(&cell.plan, self.begun.elapsed());
         self.live.clear();
@@ -217,19 +233,27 @@ impl Remaining {
 
     /// Returns the time left, if the cell that runs now has been running for `elapsed`.
     fn left(&self, elapsed: Duration) -> Duration {
+        let others = self.cells.iter().skip(1);
+        self.of_running(elapsed) + others.map(|cell| self.of(cell)).sum::<Duration>()
+    }
+
+    /// Returns the same of the cell that runs now alone.
+    fn of_running(&self, elapsed: Duration) -> Duration {
+        let running = self.cells.first().map(|cell| self.of(cell));
+        running.unwrap_or_default().saturating_sub(elapsed)
+    }
+
+    fn of(&self, cell: &CellPlan) -> Duration {
         let correction = match self.estimated > 0.0 {
             true => self.took / self.estimated,
             false => 1.0,
         };
-        let of = |cell: &CellPlan| match self.taken.get(&kind(cell)) {
+        match self.taken.get(&kind(cell)) {
             Some((time, number)) => *time / *number,
             None => {
                 Duration::try_from_secs_f64(cell.estimate_seconds * correction).unwrap_or_default()
             }
-        };
-        let all: Duration = self.cells.iter().map(of).sum();
-        let running = self.cells.first().map(of).unwrap_or_default();
-        all.saturating_sub(elapsed.min(running))
+        }
     }
 }
 

@@ -16,10 +16,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare_docker::{Docker, DockerError};
-use tare_guard::{Guard, OwnedCgroup, OwnedChild, ScratchDir, private_mounts};
+use tare_guard::{Guard, OwnedCgroup, OwnedChild, Patience, ScratchDir, private_mounts};
 
 use crate::container::{hide, unwritable};
 use crate::error::TargetError;
@@ -183,6 +183,15 @@ impl Running {
         self.child.pid()
     }
 
+    /// Tell whether it still runs, as far as the kernel knows.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Guard`] if the kernel can't tell.
+    pub fn runs(&mut self) -> Result<bool, TargetError> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
     /// Stop it, and remove all that it has.
     ///
     /// # Errors
@@ -201,13 +210,13 @@ impl Running {
     }
 
     fn wait_until_ready(&mut self) -> Result<(), TargetError> {
-        let begun = Instant::now();
+        let patience = Patience::new(START_LIMIT);
         loop {
             if self.docker.socket().exists() && self.docker.version().is_ok() {
                 return Ok(());
             }
             let ended = self.child.try_wait()?.is_some();
-            if ended || begun.elapsed() > START_LIMIT {
+            if ended || patience.left().is_zero() {
                 let what = match ended {
                     true => "ended again",
                     false => "does not answer",

@@ -29,6 +29,9 @@ const KEPT_ERROR: usize = 2_000;
 /// user can have.
 const MOST_READS: usize = 64;
 
+/// How much longer than asked for a sleep lasts only if this process, or the machine, stood still meanwhile.
+const OVERSLEPT: Duration = Duration::from_secs(1);
+
 /// Reads CLOCK_MONOTONIC, the clock of all events, in ns.
 #[must_use]
 pub fn now_ns() -> u64 {
@@ -55,6 +58,8 @@ pub struct Ended {
     pub how: Ending,
     /// What its target remarks, for example which resources were refused.
     pub notices: Vec<String>,
+    /// Whether it was asked to end before its work was done.
+    pub cut_short: bool,
 }
 
 /// A way to end.
@@ -102,6 +107,11 @@ pub(crate) trait Monitor: fmt::Debug {
         Vec::new()
     }
 
+    /// Asks the measured code to end before its work is done, and to report what it has: SIGTERM for a process.
+    fn cut_short(&mut self, body: &mut dyn Body) -> Result<(), TargetError> {
+        body.terminate()
+    }
+
     /// May end an instance in an orderly way, before it is killed. Returns what it was doing.
     fn end_early(&mut self, _child: &mut OwnedChild) -> Option<String> {
         None
@@ -126,10 +136,24 @@ pub(crate) trait Body: fmt::Debug {
     /// Ends it by force.
     fn kill(&mut self) -> Result<(), TargetError>;
 
+    /// Sends SIGTERM to it.
+    fn terminate(&mut self) -> Result<(), TargetError>;
+
     /// Returns the child, if it is one.
     fn child(&mut self) -> Option<&mut OwnedChild> {
         None
     }
+}
+
+/// What a request to finish means for an instance at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// It goes on to its end.
+    ByItself,
+    /// It is asked to end, and to report what it has.
+    Early,
+    /// It is ended: there is nothing to report.
+    AtOnce,
 }
 
 /// The receiver of what happens while an instance is watched.
@@ -139,6 +163,11 @@ pub trait Watcher {
 
     /// Take note that an instance has become ready that prints no records; at most once.
     fn ready(&mut self, _at_ns: u64) {}
+
+    /// Decide what a request to finish means now; called again and again from the request on.
+    fn finishing(&mut self) -> Finish {
+        Finish::ByItself
+    }
 
     /// Redraw a progress display; called now and then. Returns after how long again, or
     /// None if nobody looks.
@@ -150,11 +179,26 @@ pub trait Watcher {
 impl Instance {
     /// Take over a child whose standard output and error are pipes.
     pub(crate) fn of_child(
+        mut child: OwnedChild,
+        started_ns: u64,
+        monitor: impl Monitor + 'static,
+    ) -> Result<Self, TargetError> {
+        let output = child.take_stdout();
+        Self::of_child_with(output, child, started_ns, monitor)
+    }
+
+    /// Take over a child whose output comes by a descriptor of another kind.
+    pub(crate) fn of_child_with(
+        output: Option<ChildStdout>,
         child: OwnedChild,
         started_ns: u64,
         monitor: impl Monitor + 'static,
     ) -> Result<Self, TargetError> {
-        Ok(Self::of_body(Piped::new(child)?, started_ns, monitor))
+        Ok(Self::of_body(
+            Piped::new(child, output)?,
+            started_ns,
+            monitor,
+        ))
     }
 
     /// Take over whatever runs.
@@ -176,7 +220,8 @@ impl Instance {
         self.body.pid()
     }
 
-    /// Watches the instance until it ends, `limit` has passed, or the user asks to stop.
+    /// Watches the instance until it ends, `limit` has passed, or the user asks to stop. Time in which this process was
+    /// stopped does not count.
     ///
     /// # Errors
     ///
@@ -188,8 +233,11 @@ impl Instance {
         interrupt: &Interrupt,
         watcher: &mut impl Watcher,
     ) -> Result<Ended, TargetError> {
-        let deadline = Instant::now() + limit;
+        let mut deadline = Instant::now() + limit;
         let mut received = Received::default();
+        let mut cut_short = false;
+        let (mut looked, mut continued) = (Instant::now(), interrupt.continued());
+        let mut pause = Duration::ZERO;
         let stop = loop {
             // The child's end is asked for before the pipes are drained: what it wrote before is
             // then certainly read.
@@ -198,14 +246,33 @@ impl Instance {
             if let Some(status) = status {
                 break Stop::Exited(status);
             }
-            if interrupt.stop_requested() {
+            if interrupt.kill_requested() {
                 break Stop::Asked;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            if interrupt.finish_requested() {
+                match watcher.finishing() {
+                    Finish::Early if cut_short => {}
+                    Finish::Early => {
+                        cut_short = true;
+                        // One that can't be asked goes on; the next request ends it.
+                        let _ = self.monitor.cut_short(self.body.as_mut());
+                    }
+                    Finish::ByItself if !interrupt.stop_requested() => {}
+                    Finish::ByItself | Finish::AtOnce => break Stop::Asked,
+                }
+            }
+            let (now, times) = (Instant::now(), interrupt.continued());
+            let since = now.duration_since(looked);
+            // Who was stopped, or stood still with a whole virtual machine, could not look.
+            if times != continued || since > pause + OVERSLEPT {
+                deadline += since;
+            }
+            (looked, continued) = (now, times);
+            let left = deadline.saturating_duration_since(now);
             if left.is_zero() {
                 break Stop::Late;
             }
-            let pause = watcher.tick().map_or(left, |tick| left.min(tick));
+            pause = watcher.tick().map_or(left, |tick| left.min(tick));
             interrupt
                 .wait(&self.body.news(), pause)
                 .map_err(|source| TargetError::Output { source })?;
@@ -213,9 +280,11 @@ impl Instance {
         let mut doing = None;
         // Before what only the reading of the result takes.
         let mut exited_ns = now_ns();
-        if !matches!(stop, Stop::Exited(_)) {
+        if matches!(stop, Stop::Late) {
             let child = self.body.child();
             doing = child.and_then(|child| self.monitor.end_early(child));
+        }
+        if !matches!(stop, Stop::Exited(_)) {
             self.body.kill()?;
             exited_ns = now_ns();
             self.drain(&mut received, watcher)?;
@@ -241,6 +310,7 @@ impl Instance {
             exited_ns,
             how,
             notices: self.monitor.notices(),
+            cut_short,
         })
     }
 
@@ -283,8 +353,8 @@ struct Piped {
 }
 
 impl Piped {
-    fn new(mut child: OwnedChild) -> Result<Self, TargetError> {
-        let (output, error) = (child.take_stdout(), child.take_stderr());
+    fn new(mut child: OwnedChild, output: Option<ChildStdout>) -> Result<Self, TargetError> {
+        let error = child.take_stderr();
         for fd in [
             output.as_ref().map(AsFd::as_fd),
             error.as_ref().map(AsFd::as_fd),
@@ -326,12 +396,16 @@ impl Body for Piped {
         Ok(())
     }
 
+    fn terminate(&mut self) -> Result<(), TargetError> {
+        Ok(self.child.terminate()?)
+    }
+
     fn child(&mut self) -> Option<&mut OwnedChild> {
         Some(&mut self.child)
     }
 }
 
-fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = fcntl_getfl(fd)?;
     Ok(fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }

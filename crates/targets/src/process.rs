@@ -55,3 +55,20 @@ impl Target for Process {
         Instance::of_child(child, started_ns, Ordinary)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::cut_short;
+
+    #[test]
+    fn it_reports_what_it_has_when_it_is_asked_to_end() {
+        let state = tempfile::tempdir().unwrap();
+        let guard = Guard::open(state.path()).unwrap();
+        let target = Process::new(MeasuredFile::agent());
+        if let Availability::Unusable { why, .. } = target.availability() {
+            return tare_testkit::skip("the agent", &why);
+        }
+        cut_short(&target, "", &guard);
+    }
+}

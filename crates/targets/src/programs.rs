@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, GuardError, OwnedChild};
 
 use crate::error::TargetError;
+use crate::instance::set_nonblocking;
 
 /// Find a program by its path or its name, also where daemons are that an ordinary user's PATH lacks.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
@@ -97,10 +99,11 @@ pub(crate) fn finish(child: &mut OwnedChild, limit: Duration) -> Result<Output, 
     })
 }
 
-/// Read what a process that has ended left in a pipe.
-fn what_is_in(pipe: Option<impl Read>) -> String {
+/// Read what a process that has ended left in a pipe, without waiting for others that may hold it open.
+fn what_is_in(pipe: Option<impl Read + AsFd>) -> String {
     const MOST: u64 = 4_000;
     let mut bytes = Vec::new();
+    let _ = pipe.as_ref().map(|pipe| set_nonblocking(pipe.as_fd()));
     // What was read before an error is better than nothing.
     let _ = pipe.map(|pipe| pipe.take(MOST).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).trim().to_owned()

@@ -25,7 +25,7 @@ use core::sync::atomic::Ordering;
 use crate::apic::{self, Mode};
 use crate::clock;
 use crate::cpu;
-use crate::interrupts::TIMER;
+use crate::interrupts::{TIMER, asked_to_end};
 use crate::local::local;
 use crate::rate::{Scale, steps_per_period};
 use crate::timer::TimerError;
@@ -69,6 +69,7 @@ impl Alarm {
     pub fn new(tick_hz: Option<u32>, tsc_hz: f64) -> Result<Self, TimerError> {
         cpu::disable_interrupts();
         apic::enable();
+        apic::let_nmi_in();
         let by = if cpu::has_tsc_deadline() {
             apic::set_timer(Mode::Deadline, Some(TIMER));
             By::Deadline
@@ -106,7 +107,8 @@ impl Alarm {
     }
 
     /// Halts until the TSC has reached `planned`, and returns the TSC as the code read it when it ran
-    /// again. Does not halt if that is over already.
+    /// again. Does not halt if that is over already. A time before `planned` means that the host has asked to end
+    /// ([`asked_to_end`]): nothing looks at that after a wake-up in time.
     pub fn sleep_until(&mut self, planned: u64) -> u64 {
         cpu::disable_interrupts();
         loop {
@@ -115,6 +117,9 @@ impl Alarm {
                 if self.tick.is_some() {
                     cpu::enable_interrupts();
                 }
+                return now;
+            }
+            if asked_to_end() {
                 return now;
             }
             let due = match &mut self.tick {

@@ -64,6 +64,12 @@ pub fn enable() {
     write(SPURIOUS_VECTOR, 1 << 8 | u32::from(SPURIOUS));
 }
 
+/// Lets an NMI in that comes over this CPU's second line: the one that QEMU injects.
+pub fn let_nmi_in() {
+    const DELIVER_NMI: u32 = 4 << 8;
+    write(LINE_1, DELIVER_NMI);
+}
+
 /// Sets what the timer does when it fires; None masks it.
 pub fn set_timer(mode: Mode, vector: Option<u8>) {
     let vector = vector.map_or(MASKED, u32::from);

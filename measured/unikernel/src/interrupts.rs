@@ -2,7 +2,8 @@
 //!
 //! | vectors | what | stack |
 //! |---|---|---|
-//! | 0 ‥ 31 | exceptions: all end in [`crate::fault`] | fault; last for 2, 8, 18 |
+//! | 0 ‥ 31 | exceptions: all but 2 end in [`crate::fault`] | fault; last for 2, 8, 18 |
+//! | 2 | NMI: the host asks the image to end ([`asked_to_end`]) | last |
 //! | 32 ‥ 47 | counted one by one and acknowledged | interrupts |
 //! | 48, 49 | tick by deadline, by count: sets the next one, counts as vector 32 | interrupts |
 //! | 50 ‥ 254 | nobody uses them: counted together and acknowledged | interrupts |
@@ -15,11 +16,12 @@
 use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
+use core::sync::atomic::Ordering;
 
 use crate::apic;
 use crate::cpu;
 use crate::fault;
-use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePointer};
+use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePointer, local};
 
 /// The vector as which the timer's ticks are counted.
 pub const TIMER: u8 = 32;
@@ -32,6 +34,8 @@ pub const ONE_SHOT: u8 = 49;
 /// The vector of spurious interrupts.
 pub const SPURIOUS: u8 = 255;
 
+/// The vector of an NMI.
+const NMI: usize = 2;
 const EXCEPTIONS: usize = 32;
 const FIRST_UNCOUNTED: usize = EXCEPTIONS + COUNTED;
 /// The distance from one stub to the next.
@@ -42,6 +46,7 @@ global_asm!(
     fault = sym fault::faulted,
     counted = const COUNTED,
     unexpected = const offset_of!(Local, unexpected),
+    asked = const offset_of!(Local, asked),
     deadline = const offset_of!(Local, deadline),
     period = const offset_of!(Local, period),
     missed = const offset_of!(Local, missed),
@@ -54,6 +59,7 @@ global_asm!(
 unsafe extern "C" {
     static exception_stubs: u8;
     static interrupt_stubs: u8;
+    static nmi_stub: u8;
     static deadline_stub: u8;
     static one_shot_stub: u8;
     static unexpected_stub: u8;
@@ -128,10 +134,18 @@ pub(crate) unsafe fn load() {
     }
 }
 
+/// Says whether the host has asked this CPU to end, by an NMI. One comes through only where [`apic::let_nmi_in`] was called.
+#[inline]
+#[must_use]
+pub fn asked_to_end() -> bool {
+    local().asked.load(Ordering::Relaxed) > 0
+}
+
 fn handler(vector: usize) -> u64 {
     let exceptions = (&raw const exception_stubs) as usize;
     let counted = (&raw const interrupt_stubs) as usize;
     let address = match vector {
+        NMI => (&raw const nmi_stub) as usize,
         _ if vector < EXCEPTIONS => exceptions + vector * STUB,
         _ if vector < FIRST_UNCOUNTED => counted + (vector - EXCEPTIONS) * STUB,
         _ if vector == DEADLINE.into() => (&raw const deadline_stub) as usize,
@@ -144,7 +158,7 @@ fn handler(vector: usize) -> u64 {
 
 fn stack(vector: usize) -> u8 {
     match vector {
-        2 | 8 | 18 => LAST_IST,
+        NMI | 8 | 18 => LAST_IST,
         _ if vector < EXCEPTIONS => FAULT_IST,
         _ => INTERRUPT_IST,
     }

@@ -50,6 +50,11 @@ interrupt_stubs:
 .set vector, vector + 1
 .endr
 
+# The host asks to end. It comes at any time, on the stack for the last resort, and is not acknowledged.
+nmi_stub:
+    inc qword ptr gs:[{asked}]
+    iretq
+
 unexpected_stub:
     inc qword ptr gs:[{unexpected}]
 acknowledge:

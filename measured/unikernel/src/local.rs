@@ -79,6 +79,8 @@ pub struct Local {
     pub(crate) counts: [AtomicU64; COUNTED],
     /// Interrupts of all vectors above those.
     pub(crate) unexpected: AtomicU64,
+    /// NMIs, by which the host asks to end.
+    pub(crate) asked: AtomicU64,
     /// TSC at which the next tick is due, in deadline mode.
     pub(crate) deadline: AtomicU64,
     /// Steps of the TSC, or of the APIC's timer, from one tick to the next.
@@ -151,6 +153,7 @@ pub(crate) unsafe fn install(area: usize, number: u32) {
     let fresh = Local {
         counts: [const { AtomicU64::new(0) }; COUNTED],
         unexpected: AtomicU64::new(0),
+        asked: AtomicU64::new(0),
         deadline: AtomicU64::new(0),
         period: AtomicU64::new(0),
         missed: AtomicU64::new(0),

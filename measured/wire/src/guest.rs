@@ -4,6 +4,9 @@
 //! to init, and a load in [`LOAD`]. *Out* come records over a virtio port that is named [`PORT`],
 //! or over the console if there is none, and beside them what init itself has to say ([`Says`]):
 //! the last of it ends the guest, because the host has then read all that was written before.
+//!
+//! While the plan runs, a byte that the host writes to the port asks the measured process to end and to report what it
+//! has.
 
 use core::fmt::{self, Write};
 

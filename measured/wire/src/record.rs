@@ -352,7 +352,8 @@ pub struct Achieved<'a> {
     pub ns: u64,
 }
 
-/// Says when the first sample is due, [`crate::phases::LEAD_NS`] before.
+/// Says when the first sample is due, [`crate::phases::LEAD_NS`] before. From then on the measurement can be asked to end
+/// early, and reports what it has: by SIGTERM, and the unikernel by an NMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
     /// Time of the first sample by the place's clock: CLOCK_MONOTONIC, or the time since the start where there is no

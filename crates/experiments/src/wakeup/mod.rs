@@ -156,6 +156,7 @@ pub fn work(plan: &services::Plan) -> Work {
             }),
             kernel_events: plan.trace > 0,
         },
+        ends_early: true,
         above: plan.above_ns,
         ..Work::new(NAME, &services::OwnWords(plan).to_string())
     }

@@ -143,7 +143,8 @@ impl OwnedChild {
         self.live.wait(Some(Instant::now()))
     }
 
-    /// Waits until the child has ended, or until a moment has come, and then gives `None`.
+    /// Waits until the child has ended, or until a moment has come, and then gives `None`; so it does when the user has
+    /// asked to wait no longer ([`Patience`](crate::Patience)).
     ///
     /// # Errors
     ///
@@ -154,6 +155,18 @@ impl OwnedChild {
     ) -> Result<Option<ExitStatus>, GuardError> {
         drop(self.stdin.take());
         self.live.wait(Some(deadline))
+    }
+
+    /// Asks the child alone to end (SIGTERM).
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Io`] if it can't be signalled.
+    pub fn terminate(&self) -> Result<(), GuardError> {
+        match pidfd_send_signal(&self.live.pidfd, Signal::TERM) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(errno) => Err(self.live.failed("signal", errno.into())),
+        }
     }
 
     /// Asks the process group to end (SIGTERM), and kills it if it has not ended after `grace`.

@@ -1,7 +1,7 @@
 //! Finds what bears on the figures of every experiment.
 
 use tare_results::TscFrequency;
-use tare_results::model::{Program, Record, Unit};
+use tare_results::model::{Cell, Program, Record, Unit};
 use tare_results::target::Clock;
 
 use super::alarm::{Alarm, name_cells};
@@ -34,6 +34,19 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
         names
     };
     let mut alarms = Vec::new();
+    let is_cut = |cell: &&Cell| cell.outcome.cut_short().is_some();
+    let cut: Vec<&Cell> = run.cells.iter().filter(is_cut).collect();
+    if let Some(first) = cut.first() {
+        let ids: Vec<u32> = cut.iter().map(|cell| cell.plan.id).collect();
+        alarms.push(Alarm::warning(
+            "cut-short",
+            format!(
+                "Cut short: {} ({}). The figures are of the samples until then; `--resume` measures it again, whole.",
+                name_cells(&ids),
+                first.outcome.cut_short().unwrap_or_default()
+            ),
+        ));
+    }
     let backwards = which(&|m| m.backwards() > 0);
     if !backwards.is_empty() {
         let samples = measured.iter().map(Measured::backwards).sum();
@@ -108,7 +121,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
 }
 
 impl<'a> Measured<'a> {
-    fn of(cell: &'a tare_results::model::Cell) -> Option<Self> {
+    fn of(cell: &'a Cell) -> Option<Self> {
         let record = cell.outcome.record()?;
         Some(Self {
             id: cell.plan.id,

@@ -66,6 +66,33 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn a_cell_that_was_cut_short_is_measured_again_and_set_aside() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    let (mut cell, samples) = done(&run.plan().cells[0], 1);
+    let Outcome::Done { cut_short, .. } = &mut cell.outcome else {
+        panic!("{cell:?}");
+    };
+    *cut_short = Some("interrupted after 2.0 s".to_owned());
+    run.write_cell(&cell, Some(&samples)).unwrap();
+    assert_eq!(run.state(1), CellState::Done(Box::new(cell)));
+    assert_eq!(run.samples(1).unwrap(), samples);
+    assert_eq!(missing(&run), [1, 2]);
+
+    // An attempt that fails has less to show.
+    run.write_cell(&failed(&run.plan().cells[0], "no"), None)
+        .unwrap();
+    assert_eq!(run.samples(1).unwrap(), samples);
+    assert_eq!(missing(&run), [1, 2]);
+
+    let whole = fill(&run, 1);
+    assert_eq!(run.state(1), CellState::Done(Box::new(whole)));
+    assert_eq!(missing(&run), [2]);
+    let all = ["0001", "0001.cut-short-1", "0001.failed-1"];
+    assert_eq!(names(&path.join("cells")), all);
+}
+
+#[test]
 fn the_layout_is_the_documented_one() {
     let (_guard, path) = scratch();
     let run = create(&path, 2);

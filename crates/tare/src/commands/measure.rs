@@ -64,6 +64,23 @@ pub fn measure(
     // Before anything is started or written, so that no moment is left in which Ctrl-C does what
     // it does by default.
     let interrupt = Interrupt::install()?;
+    interrupt.prepare(true);
+    match run(request, &interrupt, terminal, plan) {
+        // Whatever could not be made ready was given up because of that.
+        Err(_) if interrupt.stop_requested() => {
+            terminal.note("interrupted: nothing was measured");
+            Ok(exit::INTERRUPTED)
+        }
+        ran => ran,
+    }
+}
+
+fn run(
+    request: &Request<'_>,
+    interrupt: &Interrupt,
+    terminal: &Terminal,
+    plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
+) -> Result<u8, CommandError> {
     clean_up(terminal);
     let guard = Guard::open(&default_state_dir()?)?;
     let options = request.options;
@@ -109,8 +126,9 @@ pub fn measure(
 
     host.step_aside(terminal);
     let mut progress = Progress::new(&folder, Actions::new(request.actions, &guard), terminal);
-    let tally = execute(&folder, &guard, &interrupt, &mut progress);
-    progress.close(&interrupt);
+    interrupt.prepare(false);
+    let tally = execute(&folder, &guard, interrupt, &mut progress);
+    progress.close(interrupt);
     close(guard, terminal);
     let tally = match tally {
         Ok(tally) => tally,
@@ -240,10 +258,15 @@ fn conclude(
             resume_command(folder)
         ));
     }
-    if tally.left > 0 {
+    if tally.cut_short + tally.left > 0 {
+        let missing = counted(tally.left, "cell is", "cells are");
+        let what = match (tally.cut_short, tally.left) {
+            (0, _) => format!("{missing} missing"),
+            (_, 0) => "one cell was cut short".to_owned(),
+            (_, _) => format!("one cell was cut short, {missing} missing"),
+        };
         terminal.note(&format!(
-            "interrupted: {} missing; {} continues the run",
-            counted(tally.left, "cell is", "cells are"),
+            "interrupted: {what}; {} continues the run",
             resume_command(folder)
         ));
         return Ok(exit::INTERRUPTED);

@@ -19,6 +19,7 @@ mod loads;
 mod noise;
 mod places;
 mod ssh;
+mod stopping;
 mod study;
 mod targets;
 mod tutorial;

@@ -10,11 +10,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
-use tare_guard::{Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId};
+use tare_guard::{
+    Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId, Patience,
+};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -235,6 +237,17 @@ impl Container {
         }
     }
 
+    fn signal(&self, signal: &str) -> Result<(), TargetError> {
+        Ok(self
+            .docker
+            .signal(&self.id, signal)
+            .or_else(|error| match error {
+                // It has ended by itself.
+                DockerError::Refused { status: 409, .. } => Ok(()),
+                error => Err(error),
+            })?)
+    }
+
     fn receive(&mut self) -> Result<(), TargetError> {
         let came = &mut self.came;
         let take = |stream, bytes: &[u8]| came.push((stream, bytes.to_vec()));
@@ -285,16 +298,16 @@ impl Body for Container {
     }
 
     fn kill(&mut self) -> Result<(), TargetError> {
-        self.docker.kill(&self.id).or_else(|error| match error {
-            // It has ended by itself.
-            DockerError::Refused { status: 409, .. } => Ok(()),
-            error => Err(error),
-        })?;
-        let deadline = Instant::now() + KILL_LIMIT;
-        while self.try_wait()?.is_none() && Instant::now() < deadline {
+        self.signal("KILL")?;
+        let patience = Patience::new(KILL_LIMIT);
+        while self.try_wait()?.is_none() && !patience.left().is_zero() {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
+    }
+
+    fn terminate(&mut self) -> Result<(), TargetError> {
+        self.signal("TERM")
     }
 }
 

@@ -20,7 +20,9 @@ use crate::engine::{Running, startable};
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
 use crate::options::Options;
-use crate::tests::{BATCH, LONG, SHORT, Seen, TIMERS, record, result, timers, watch, work};
+use crate::tests::{
+    BATCH, LONG, SHORT, Seen, TIMERS, cut_short, record, result, timers, watch, work,
+};
 use crate::{Availability, Engine, Instance, Job, Target};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -384,6 +386,17 @@ struct Nobody;
 
 impl Watcher for Nobody {
     fn line(&mut self, _line: &[u8], _at_ns: u64) {}
+}
+
+#[test]
+fn every_kind_of_container_reports_what_it_has_when_it_is_asked_to_end() {
+    for name in ALL {
+        let Some(place) = Place::new(name, "", None) else {
+            continue;
+        };
+        cut_short(place.target.as_ref(), "cpu=0", &place.guard);
+        place.close();
+    }
 }
 
 /// Also where the kernel gives a new control group no real-time time (RT_GROUP_SCHED).

@@ -86,6 +86,7 @@ impl Bench {
                 exited_ns: 0,
                 how: Ending::Stopped,
                 notices: Vec::new(),
+                cut_short: false,
             },
             lines: Vec::new(),
         };

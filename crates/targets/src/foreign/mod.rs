@@ -132,7 +132,7 @@ impl Target for Foreign {
         };
         let mut started = host.qemu.start(&guest, guard)?;
         started.go()?;
-        started.monitored(|qmp| ForeignMonitor::new(qmp, settings, changes))
+        started.monitored(|qmp, _| ForeignMonitor::new(qmp, settings, changes))
     }
 }
 

@@ -15,7 +15,9 @@ use tare_wire::record::Record;
 use super::*;
 use crate::instance::Ending;
 use crate::options::Options;
-use crate::tests::{BATCH, LONG, SHORT, Seen, TIMERS, record, result, timers, watch, work};
+use crate::tests::{
+    BATCH, LONG, SHORT, Seen, TIMERS, cut_short, record, result, timers, watch, work,
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -483,4 +485,12 @@ fn timers_are_measured_under_fifo_in_a_guest() {
             assert_eq!(fact("preemption model"), preemption);
         }
     }
+}
+
+#[test]
+fn a_guest_reports_what_it_has_when_it_is_asked_to_end() {
+    let Some(bench) = Bench::new("cpus=1") else {
+        return;
+    };
+    cut_short(&bench.target, "", &bench.guard);
 }

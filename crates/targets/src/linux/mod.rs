@@ -208,7 +208,7 @@ impl Linux {
         let mut started = host.qemu.start(&guest, guard)?;
         started.pin(pins)?;
         started.go()?;
-        started.monitored(|qmp| LinuxMonitor::new(qmp, Some(files)))
+        started.monitored(|qmp, port| LinuxMonitor::new(qmp, port, Some(files)))
     }
 }
 

@@ -8,6 +8,8 @@
 //! | neither, and QEMU ended with status 0 | the reason of its last event: a reset, a power-off, a signal |
 //! | neither, and another status | QEMU itself failed; its standard error says why |
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -15,7 +17,8 @@ use tare_guard::{OwnedChild, ScratchDir};
 use tare_wire::guest::Says;
 use tare_wire::line::Stream;
 
-use crate::instance::{Monitor, describe_exit};
+use crate::error::TargetError;
+use crate::instance::{Body, Monitor, describe_exit};
 use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
 
@@ -26,6 +29,8 @@ const QUIT_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct LinuxMonitor {
     qmp: Qmp,
+    /// What is written here, the guest's init reads.
+    port: Option<UnixStream>,
     /// What init said last of all.
     said: Option<Said>,
     /// Why the kernel panicked, in its words.
@@ -45,9 +50,10 @@ enum Said {
 }
 
 impl LinuxMonitor {
-    pub(super) fn new(qmp: Qmp, files: Option<ScratchDir>) -> Self {
+    pub(super) fn new(qmp: Qmp, port: Option<UnixStream>, files: Option<ScratchDir>) -> Self {
         Self {
             qmp,
+            port,
             said: None,
             panic: None,
             is_out_of_memory: false,
@@ -139,6 +145,13 @@ impl Monitor for LinuxMonitor {
         })
     }
 
+    fn cut_short(&mut self, _body: &mut dyn Body) -> Result<(), TargetError> {
+        let asked = self.port.as_mut().map(|port| port.write_all(b"\n"));
+        asked
+            .unwrap_or(Ok(()))
+            .map_err(|source| TargetError::Output { source })
+    }
+
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
         let mut doing = qemu::end_early(&mut self.qmp, child);
         if let Some(why) = &self.panic {
@@ -150,8 +163,6 @@ impl Monitor for LinuxMonitor {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::os::unix::net::UnixStream;
     use std::os::unix::process::ExitStatusExt;
 
     use super::*;
@@ -167,7 +178,7 @@ mod tests {
         };
         write!(theirs, "{{\"QMP\": {{}}}}\n{{\"return\": {{}}}}\n{event}").unwrap();
         let qmp = Qmp::greet(stream, Duration::from_secs(10)).unwrap();
-        LinuxMonitor::new(qmp, None)
+        LinuxMonitor::new(qmp, None, None)
     }
 
     fn exited(code: i32) -> ExitStatus {

@@ -165,9 +165,11 @@ fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<Strin
         Err(TargetError::Failed(why)) => return Ok(Some(why)),
         Err(error) => return Err(error),
     };
-    let ended = started
-        .monitored(Hello)?
-        .watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
+    let ended = started.monitored(|qmp, _| Hello(qmp))?.watch(
+        LIMIT,
+        &Interrupt::detached()?,
+        &mut Nobody,
+    )?;
     Ok(why_not(ended.how))
 }
 

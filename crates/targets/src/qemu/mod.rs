@@ -4,7 +4,7 @@
 //! first instruction executes. QEMU is spoken to over [`qmp`], its standard input being one end of
 //! a socket pair: there is no path that could be too long, be left behind, or be opened by others,
 //! and QEMU need not be waited for to make one. What the guest writes to its serial port comes out
-//! of QEMU's standard output.
+//! of QEMU's standard output. A Linux guest's port goes over a socket pair as standard output, since bytes go both ways.
 //!
 //! The detour by `-S`, the dialogue and `cont` lies between the stamps `started` and `ready` of an
 //! instance: whoever compares starting times must know of it. From the call to the first line of
@@ -25,7 +25,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -98,13 +98,21 @@ impl Qemu {
     ///
     /// Returns [`TargetError`] if QEMU can't be executed, ends at once, or does not answer.
     pub(crate) fn start(&self, guest: &Guest<'_>, guard: &Guard) -> Result<Started, TargetError> {
-        let (ours, theirs) =
-            UnixStream::pair().map_err(|error| broken(format!("can't be spoken to: {error}")))?;
+        let pair =
+            || UnixStream::pair().map_err(|error| broken(format!("can't be spoken to: {error}")));
+        let (ours, theirs) = pair()?;
+        let (port, output) = match guest.linux {
+            Some(_) => {
+                let (port, output) = pair()?;
+                (Some(port), Stdio::from(OwnedFd::from(output)))
+            }
+            None => (None, Stdio::piped()),
+        };
         let mut command = Command::new(&self.path);
         command
             .args(guest.arguments())
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
+            .stdout(output)
             .stderr(Stdio::piped());
         if let Boot::Drive { changes, .. } = guest.boot {
             // QEMU keeps what the guest writes in a file without a name, which has one for a moment.
@@ -112,13 +120,14 @@ impl Qemu {
         }
         let started_ns = now_ns();
         let mut child = guard.spawn(&mut command)?;
-        // The command holds QEMU's end of the socket open: its end could not be seen.
+        // The command holds QEMU's ends of the sockets open: their end could not be seen.
         drop(command);
         match Qmp::greet(ours, self.start_limit) {
             Ok(qmp) => Ok(Started {
                 started_ns,
                 child,
                 qmp,
+                port,
             }),
             Err(error) => Err(broken(format!(
                 "did not start a guest ({error}): {}",
@@ -144,6 +153,8 @@ pub(crate) struct Started {
     pub(crate) started_ns: u64,
     pub(crate) child: OwnedChild,
     pub(crate) qmp: Qmp,
+    /// Our end of the port of a guest with a Linux kernel.
+    port: Option<UnixStream>,
 }
 
 impl Started {
@@ -187,16 +198,23 @@ impl Started {
         }
     }
 
-    /// Hand the guest to its monitor.
+    /// Hand the guest to its monitor, which gets what can be written to the guest's port, if it has one.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError::Output`] if its output can't be read.
     pub(crate) fn monitored<M: Monitor + 'static>(
-        self,
-        monitor: impl FnOnce(Qmp) -> M,
+        mut self,
+        monitor: impl FnOnce(Qmp, Option<UnixStream>) -> M,
     ) -> Result<Instance, TargetError> {
-        Instance::of_child(self.child, self.started_ns, monitor(self.qmp))
+        let reading = self.port.as_ref().map(UnixStream::try_clone).transpose();
+        let reading = reading.map_err(|source| TargetError::Output { source })?;
+        let output = match reading {
+            Some(port) => Some(ChildStdout::from(OwnedFd::from(port))),
+            None => self.child.take_stdout(),
+        };
+        let monitor = monitor(self.qmp, self.port);
+        Instance::of_child_with(output, self.child, self.started_ns, monitor)
     }
 }
 
@@ -439,7 +457,7 @@ impl Linux<'_> {
         if let Some(initrd) = self.initrd {
             words.add("-initrd", initrd);
         }
-        words.add("-chardev", "file,id=records,path=/dev/stdout");
+        words.add("-chardev", "socket,id=records,fd=1");
         // What the guest writes is taken by the thread of the CPU that wrote it, at once. Another thread
         // would do it some time later, which the guest can see: nothing could be repeated exactly.
         words.add("-device", "virtio-serial-pci,ioeventfd=off");

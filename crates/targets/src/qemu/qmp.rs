@@ -5,10 +5,12 @@
 //! what QEMU says meanwhile stays in the socket until it is asked for.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tare_guard::Patience;
 use thiserror::Error;
 
 /// The length of the longest message that is believed to be one.
@@ -67,9 +69,11 @@ impl Qmp {
         let wait = Wait::new(command, limit);
         let mut line = json!({ "execute": command }).to_string();
         line.push('\n');
-        wait.apply(&self.stream)?;
+        // A time of zero would mean for ever.
+        let most = Some(wait.patience.left().max(Duration::from_millis(1)));
         self.stream
-            .write_all(line.as_bytes())
+            .set_write_timeout(most)
+            .and_then(|()| self.stream.write_all(line.as_bytes()))
             .map_err(|error| wait.failed(error))?;
         loop {
             let mut message = self.message(&wait)?;
@@ -110,7 +114,10 @@ impl Qmp {
             if self.begun.len() > LONGEST {
                 return Err(nonsense(wait.to, &self.begun));
             }
-            wait.apply(&self.stream)?;
+            let came = wait.patience.wait(&[self.stream.as_fd()]);
+            if !came.map_err(|error| wait.failed(error))? {
+                return Err(wait.failed(io::ErrorKind::TimedOut.into()));
+            }
             let mut bytes = [0; 4096];
             match self.stream.read(&mut bytes) {
                 Ok(0) => {
@@ -129,7 +136,7 @@ impl Qmp {
 struct Wait<'a> {
     to: &'a str,
     limit: Duration,
-    deadline: Instant,
+    patience: Patience,
 }
 
 impl<'a> Wait<'a> {
@@ -137,19 +144,8 @@ impl<'a> Wait<'a> {
         Self {
             to,
             limit,
-            deadline: Instant::now() + limit,
+            patience: Patience::new(limit),
         }
-    }
-
-    /// Let the socket wait no longer than to the deadline.
-    fn apply(&self, stream: &UnixStream) -> Result<(), QmpError> {
-        // A time of zero would mean for ever; the kernel rounds up to its tick.
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let left = Some(left.max(Duration::from_millis(1)));
-        stream
-            .set_read_timeout(left)
-            .and_then(|()| stream.set_write_timeout(left))
-            .map_err(|error| self.failed(error))
     }
 
     fn failed(&self, source: io::Error) -> QmpError {

@@ -22,8 +22,9 @@ mod session;
 mod settings;
 
 use std::cell::{OnceCell, RefCell, RefMut};
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, OwnedChild, default_state_dir};
@@ -35,7 +36,7 @@ use tare_wire::cpus::Cpus;
 
 use self::session::{Machine, Session};
 use crate::error::TargetError;
-use crate::instance::{Instance, Monitor, describe_exit, now_ns};
+use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Job, Program, Target, once, programs};
 
@@ -162,9 +163,12 @@ impl Target for Ssh {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let started_ns = now_ns();
-        let child = guard.spawn(&mut command)?;
-        let host = self.settings.host.clone();
-        Instance::of_child(child, started_ns, RemoteMonitor { host })
+        let mut child = guard.spawn(&mut command)?;
+        let monitor = RemoteMonitor {
+            host: self.settings.host.clone(),
+            input: child.take_stdin(),
+        };
+        Instance::of_child(child, started_ns, monitor)
     }
 }
 
@@ -186,6 +190,8 @@ pub(crate) fn here() -> Availability {
 #[derive(Debug)]
 struct RemoteMonitor {
     host: String,
+    /// What the shell there reads: a line asks the agent to end, the end ends it.
+    input: Option<ChildStdin>,
 }
 
 impl Monitor for RemoteMonitor {
@@ -212,10 +218,17 @@ impl Monitor for RemoteMonitor {
         })
     }
 
+    fn cut_short(&mut self, _body: &mut dyn Body) -> Result<(), TargetError> {
+        let asked = self.input.as_mut().map(|input| input.write_all(b"end\n"));
+        asked
+            .unwrap_or(Ok(()))
+            .map_err(|source| TargetError::Output { source })
+    }
+
     /// Close the agent's standard input, and give the other machine time to end it: the next cell
     /// should not meet it there.
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
-        drop(child.take_stdin());
+        drop(self.input.take());
         let ended = child.wait_with_deadline(Instant::now() + END_LIMIT);
         let host = &self.host;
         Some(match ended {

@@ -61,7 +61,7 @@ trap 'exit 0' HUP INT TERM PIPE
 cd "$dir" || exit 0
 here >place
 
-# Runs the agent. Ends it when standard input ends, and itself with the agent's status.
+# Runs the agent, and ends with its status. A line of standard input asks the agent to end, the end of it ends the agent.
 cat >run <<'RUN'
 cd "${0%/*}" || exit 125
 agent=$1
@@ -70,7 +70,7 @@ exec 3<&0
 "./$agent" "$@" 3<&- </dev/null &
 pid=$!
 (
-    while read -r _; do :; done
+    while read -r _; do kill -TERM "$pid"; done
     kill -9 "$pid"
 ) <&3 >/dev/null 2>&1 &
 watcher=$!

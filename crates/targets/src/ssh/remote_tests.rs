@@ -12,7 +12,7 @@ use tare_testkit::sshd::Sshd;
 use super::*;
 use crate::instance::Ending;
 use crate::options::Options;
-use crate::tests::{LONG, SHORT, Seen, record, result, watch, work};
+use crate::tests::{LONG, SHORT, Seen, cut_short, record, result, watch, work};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -116,6 +116,16 @@ fn one_connection_and_one_copy_serve_several_cells() {
     // The monitor has confirmed: nothing is waited for.
     assert_eq!(bench.sshd.left(), Vec::<String>::new());
     bench.sshd.wait_until_clean();
+}
+
+#[test]
+fn an_agent_reports_what_it_has_when_it_is_asked_to_end() {
+    let Some(bench) = Bench::new("") else { return };
+    let target = bench.working();
+    cut_short(&target, "", &bench.guard);
+    // The connection is still good.
+    let seen = watch(bench.launch(&target, SHORT), LIMIT);
+    assert_eq!(seen.ended.how, Ending::Done);
 }
 
 #[test]

@@ -22,13 +22,13 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_guard::{Guard, GuardError, OwnedChild, ScratchDir};
+use tare_guard::{Guard, GuardError, OwnedChild, Patience, ScratchDir};
 
 use super::client;
 use super::refusal::{one_line, refused};
@@ -126,7 +126,7 @@ impl Session {
             machine: Machine::default(),
             folder: String::new(),
             agent: None,
-            talk: Talk::new(ours, Instant::now() + CONNECT_LIMIT),
+            talk: Talk::new(ours, CONNECT_LIMIT),
             master,
             control,
             _guard: guard,
@@ -269,7 +269,7 @@ impl Drop for Session {
         if self.folder.is_empty() || self.talk.stream.shutdown(Shutdown::Write).is_err() {
             return;
         }
-        self.talk.deadline = Instant::now() + CLEAN_LIMIT;
+        self.talk.patience = Patience::new(CLEAN_LIMIT);
         loop {
             match self.talk.line() {
                 Ok(Some(said)) if said == "gone" => break,
@@ -288,7 +288,9 @@ impl Drop for Session {
                 }
             }
         }
-        let _ = self.master.wait_with_deadline(self.talk.deadline);
+        let _ = self
+            .master
+            .wait_with_deadline(Instant::now() + self.talk.patience.left());
     }
 }
 
@@ -300,16 +302,16 @@ struct Talk {
     begun: Vec<u8>,
     /// The beginning of what others said.
     chatter: String,
-    deadline: Instant,
+    patience: Patience,
 }
 
 impl Talk {
-    fn new(stream: UnixStream, deadline: Instant) -> Self {
+    fn new(stream: UnixStream, most: Duration) -> Self {
         Self {
             stream,
             begun: Vec::new(),
             chatter: String::new(),
-            deadline,
+            patience: Patience::new(most),
         }
     }
 
@@ -325,16 +327,12 @@ impl Talk {
                     None => {}
                 }
             }
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let came = self.patience.wait(&[self.stream.as_fd()]);
+            if !came.map_err(|error| error.to_string())? {
                 return Err("it did not answer in time".to_owned());
             }
             let mut bytes = [0; 4096];
-            let read = self
-                .stream
-                .set_read_timeout(Some(left))
-                .and_then(|()| self.stream.read(&mut bytes));
-            match read {
+            match self.stream.read(&mut bytes) {
                 Ok(0) => return Ok(None),
                 Ok(n) => self.begun.extend_from_slice(&bytes[..n]),
                 Err(error) => match error.kind() {

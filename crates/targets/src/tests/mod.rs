@@ -3,13 +3,17 @@
 mod work;
 
 use std::fs;
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use tare_guard::Interrupt;
+use tare_guard::{Guard, Interrupt};
 use tare_results::model::{Agent, Instance as Launched, Labels, Record};
-use tare_results::receive::{Incomplete, Received, Receiver};
+use tare_results::receive::{Incomplete, Received, Receiver, Seen as Line};
 
-use crate::instance::{Ended, Ending, Instance, Watcher};
+use tare_wire::phases::LEAD_NS;
+
+use crate::instance::{Ended, Ending, Finish, Instance, Watcher};
+use crate::{Job, Target};
 
 pub(crate) use work::work;
 
@@ -75,6 +79,74 @@ pub(crate) fn watch(instance: Instance, limit: Duration) -> Seen {
         received: records.receiver.finish(),
         text: records.text,
     }
+}
+
+/// Asks for the end of an instance a moment after its measurement has begun.
+struct Impatient {
+    records: Records,
+    begun: Option<Instant>,
+    interrupt: Interrupt,
+}
+
+impl Watcher for Impatient {
+    fn line(&mut self, line: &[u8], _at_ns: u64) {
+        self.records.text.push_str(&String::from_utf8_lossy(line));
+        self.records.text.push('\n');
+        if let Line::Begins { .. } = self.records.receiver.line(line) {
+            self.begun = Some(Instant::now());
+        }
+    }
+
+    fn finishing(&mut self) -> Finish {
+        Finish::Early
+    }
+
+    fn tick(&mut self) -> Option<Duration> {
+        const MOMENT: Duration = Duration::from_nanos(LEAD_NS + 400_000_000);
+        if self.begun.is_some_and(|begun| begun.elapsed() > MOMENT) {
+            self.interrupt.request_finish();
+        }
+        Some(Duration::from_millis(50))
+    }
+}
+
+/// Launches timers that would take a minute, asks them to end, and makes sure that they report what they saw until then.
+#[track_caller]
+pub(crate) fn cut_short(target: &dyn Target, words: &str, guard: &Guard) {
+    let words = format!("interval=2ms duration=60s {words}");
+    cut_short_of(target, &words, 10..20_000, guard);
+}
+
+/// The same with another interval and number of activations.
+#[track_caller]
+pub(crate) fn cut_short_of(
+    target: &dyn Target,
+    words: &str,
+    activations: Range<u64>,
+    guard: &Guard,
+) {
+    let work = work(&format!("{TIMERS} policy=other {words}"));
+    let instance = target.launch(&Job::idle(&work), guard).unwrap();
+    let interrupt = Interrupt::detached().unwrap();
+    let mut watcher = Impatient {
+        records: Records::default(),
+        begun: None,
+        interrupt: interrupt.clone(),
+    };
+    let ended = instance
+        .watch(Duration::from_secs(120), &interrupt, &mut watcher)
+        .unwrap();
+    let Records { receiver, text } = watcher.records;
+    let name = target.spec().text;
+    assert_eq!(ended.how, Ending::Done, "{name}: {text}");
+    assert!(ended.cut_short, "{name}");
+    let took = watcher.begun.unwrap().elapsed();
+    assert!(took < Duration::from_secs(30), "{name}: {took:?}");
+    let record = record(receiver.finish().unwrap());
+    let [(seen, _)] = timers(&record, "CPU")[..] else {
+        panic!("{name}: {record:?}");
+    };
+    assert!(activations.contains(&seen), "{name}: {seen}");
 }
 
 /// Takes the records as they were reported.

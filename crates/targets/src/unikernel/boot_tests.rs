@@ -13,7 +13,9 @@ use super::*;
 use crate::instance::Ending;
 use crate::options::Options;
 use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
-use crate::tests::{BATCH, SHORT, Seen, TIMERS, record, result, timers, watch, work};
+use crate::tests::{
+    BATCH, SHORT, Seen, TIMERS, cut_short, cut_short_of, record, result, timers, watch, work,
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -236,7 +238,7 @@ fn a_guest_that_never_runs_ends_with_its_limit() {
         .unwrap();
     let image = bench.target.image.clone();
     let instance = started
-        .monitored(|qmp| UnikernelMonitor::new(qmp, image))
+        .monitored(|qmp, _| UnikernelMonitor::new(qmp, image))
         .unwrap();
     let seen = watch(instance, Duration::from_millis(500));
     let doing = Some("the guest stood still (prelaunch)".to_owned());
@@ -273,7 +275,7 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
         let mut started = host.qemu.start(&guest(&bench, &path), &bench.guard).unwrap();
         started.go().unwrap();
         let image = bench.target.image.clone();
-        let instance = started.monitored(|qmp| UnikernelMonitor::new(qmp, image)).unwrap();
+        let instance = started.monitored(|qmp, _| UnikernelMonitor::new(qmp, image)).unwrap();
         let seen = watch(instance, LIMIT);
         if why.is_empty() {
             assert_eq!(seen.ended.how, Ending::Done);
@@ -433,4 +435,32 @@ fn more_threads_than_cpus_are_refused_by_the_image() {
     let seen = bench.launch(&format!("{TIMERS} interval=1ms duration=10ms threads=3"));
     let failure = seen.received.unwrap_err().to_string();
     assert!(failure.contains("of which each needs a CPU"), "{failure}");
+}
+
+#[test]
+fn a_guest_reports_what_it_has_when_it_is_asked_to_end() {
+    for options in [
+        "accel=tcg,irq=off",
+        "accel=tcg,machine=q35",
+        "accel=tcg,cpus=2",
+    ] {
+        let Some(bench) = Bench::new("bench", options) else {
+            return;
+        };
+        cut_short(&bench.target, "", &bench.guard);
+    }
+}
+
+#[test]
+fn a_guest_that_sleeps_for_long_ends_at_once_when_it_is_asked_to() {
+    let Some(bench) = Bench::new("bench", "accel=tcg,irq=off") else {
+        return;
+    };
+    // Woken at its beginning, after a minute, and after two.
+    cut_short_of(
+        &bench.target,
+        "interval=60s duration=120s",
+        1..2,
+        &bench.guard,
+    );
 }

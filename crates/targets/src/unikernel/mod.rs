@@ -87,7 +87,7 @@ impl Unikernel {
         if gdb_port.is_none() {
             started.go()?;
         }
-        started.monitored(|qmp| UnikernelMonitor::new(qmp, self.image.clone()))
+        started.monitored(|qmp, _| UnikernelMonitor::new(qmp, self.image.clone()))
     }
 }
 

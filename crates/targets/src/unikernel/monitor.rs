@@ -10,15 +10,20 @@
 //! | other, signal | QEMU itself failed; its standard error says why |
 
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use tare_guard::OwnedChild;
 use tare_wire::line::MARKER;
 
 use super::crash::{PREFIX, Report};
-use crate::instance::{Monitor, describe_exit};
+use crate::error::TargetError;
+use crate::instance::{Body, Monitor, describe_exit};
 use crate::measured::MeasuredFile;
 use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
+
+/// How long QEMU may take to interrupt its guest.
+const ASK_LIMIT: Duration = Duration::from_secs(1);
 
 /// The monitor of one guest.
 #[derive(Debug)]
@@ -74,6 +79,13 @@ impl Monitor for UnikernelMonitor {
         })
     }
 
+    fn cut_short(&mut self, _body: &mut dyn Body) -> Result<(), TargetError> {
+        let asked = self.qmp.ask("inject-nmi", ASK_LIMIT);
+        asked
+            .map(drop)
+            .map_err(|error| TargetError::Failed(error.to_string()))
+    }
+
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
         Some(qemu::end_early(&mut self.qmp, child))
     }
@@ -84,7 +96,6 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
     use std::os::unix::process::ExitStatusExt;
-    use std::time::Duration;
 
     use super::*;
 

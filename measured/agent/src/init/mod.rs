@@ -3,8 +3,8 @@
 //! The guest is nothing but a kernel and an initramfs in which this program is `/init`. It makes the
 //! file systems visible that every Linux program expects, loads the modules that it was given,
 //! opens the way out, and executes the plan in a process of its own: what init has done to its
-//! address space must not be in the measured one. Meanwhile it sleeps in `wait`, and does nothing
-//! else.
+//! address space must not be in the measured one. Meanwhile it sleeps in `wait`, and beside that in `read` on its
+//! port: by a byte the host asks for an early end, which the measured process gets as SIGTERM.
 //!
 //! Its last line says how the plan's process ended ([`Says`]), and the host then ends the guest from
 //! outside. That loses nothing and costs least: once the host has read that line, it has read all
@@ -32,13 +32,14 @@ mod port;
 mod root;
 
 use std::fs::File;
-use std::io::{self, PipeWriter, Write};
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::WaitStatus;
+use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
 use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Says};
@@ -186,7 +187,31 @@ fn execute(
         })?;
     // Else the load would not see it if that process ends without a word.
     drop(begin);
-    children::wait_for(children::pid(&child)).map_err(InitError::Wait)
+    let measured = children::pid(&child);
+    let runs = Arc::new(Mutex::new(true));
+    if let Some(port) = out.port.as_ref().and_then(|port| port.try_clone().ok()) {
+        let runs = Arc::clone(&runs);
+        thread::spawn(move || pass_on_requests(port, measured, &runs));
+    }
+    let ended = children::wait_for(measured).map_err(InitError::Wait);
+    *lock(&runs) = false;
+    ended
+}
+
+/// Sleeps until the host writes to the port, which asks the measured process to end and to report.
+fn pass_on_requests(mut port: File, measured: Pid, runs: &Mutex<bool>) {
+    let mut byte = [0];
+    while port.read_exact(&mut byte).is_ok() {
+        let runs = lock(runs);
+        // Its number may be another's once it was waited for.
+        if *runs {
+            let _ = kill_process(measured, Signal::TERM);
+        }
+    }
+}
+
+fn lock(runs: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    runs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn status_of(ended: WaitStatus) -> Result<u8, InitError> {

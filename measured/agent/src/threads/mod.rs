@@ -149,9 +149,15 @@ impl Ready {
         if watched.is_err() {
             placing::move_others(&self.place.cpus);
         }
-        watched?;
+        let was_asked = watched?;
+        let has_flight = matches!(self.flight, Some(Ok(_)));
         let flight = self.flight.and_then(Result::ok);
-        report(plan, self.threads, flight, origin_ns, output)
+        report(self.threads, flight, origin_ns, output)?;
+        // Whoever asks for an early end does not want to wait for more.
+        if has_flight && !was_asked {
+            second_opinion(plan, output)?;
+        }
+        Ok(())
     }
 
     /// Says what the reader of the figures should know.
@@ -199,7 +205,6 @@ impl Ready {
 
 /// Writes what was measured.
 fn report(
-    plan: &Plan,
     threads: Vec<Thread>,
     flight: Option<Flight>,
     origin_ns: u64,
@@ -223,7 +228,6 @@ fn report(
     if let Some(flight) = flight {
         let trace = flight.finish(&of_threads);
         trace.records(|record| output.put(record))?;
-        second_opinion(plan, output)?;
     }
     if lost > 0 {
         output

@@ -29,6 +29,8 @@ pub struct Watch<'a> {
     signals: &'a Signals,
     /// When the state of the threads is told next.
     live_ns: Option<u64>,
+    /// Whether a signal has asked them to end.
+    was_asked: bool,
     /// Whether the threads are to end early.
     is_stopping: bool,
     patience: Patience,
@@ -52,6 +54,7 @@ impl<'a> Watch<'a> {
             live_ns: plan
                 .live_ns
                 .map(|live| origin_ns.saturating_add(live.max(1))),
+            was_asked: false,
             is_stopping: false,
             patience: Patience {
                 ends_ns: origin_ns.saturating_add(plan.expected_ns()),
@@ -62,7 +65,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches until all threads have ended, by themselves, or because somebody asked for it.
+    /// Watches until all threads have ended, by themselves, or because somebody asked for it: says whether a signal did.
     ///
     /// # Errors
     ///
@@ -70,11 +73,12 @@ impl<'a> Watch<'a> {
     pub fn until_all_end(
         mut self,
         output: &mut Output<'_, impl Platform>,
-    ) -> Result<(), ThreadsError> {
+    ) -> Result<bool, ThreadsError> {
         loop {
             self.wait();
             self.shared.clear_news();
             if self.signals.came() {
+                self.was_asked = true;
                 self.shared.stop();
             }
             // What they said before they ended is told.
@@ -84,7 +88,7 @@ impl<'a> Watch<'a> {
                 self.shared.stop();
             }
             if have_ended {
-                return told;
+                return told.map(|()| self.was_asked);
             }
             if self.shared.is_stopped() {
                 if !self.is_stopping {

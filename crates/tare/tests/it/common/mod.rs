@@ -67,7 +67,7 @@ impl Bench {
 
     /// Starts `tare`.
     pub fn start(&self, words: &str) -> Started {
-        Started(Some(self.command(words).spawn().unwrap()))
+        Started::of(&mut self.command(words))
     }
 }
 
@@ -107,6 +107,17 @@ impl Ran {
 pub struct Started(Option<Child>);
 
 impl Started {
+    /// Starts what was prepared.
+    pub fn of(command: &mut Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    /// Returns whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        fs::read_to_string(format!("/proc/{}/stat", self.pid()))
+            .is_ok_and(|stat| stat.contains(") Z"))
+    }
+
     pub fn pid(&self) -> u32 {
         self.0.as_ref().unwrap().id()
     }
@@ -140,6 +151,12 @@ impl Drop for Started {
 pub fn send(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
+}
+
+/// Returns the running agents, whoever started them.
+pub fn agents() -> Vec<u32> {
+    let is_agent = |pid: &u32| name_and_parent(*pid).is_some_and(|(name, _)| name == "tare-agent");
+    processes().filter(is_agent).collect()
 }
 
 /// Returns the running agents whose parent is `parent`.

@@ -8,6 +8,9 @@
 //! `irq=off`: interrupts are let in only while the CPU is halted, and the only one is the alarm. `irq=on`: a tick
 //! of `timer-hz` shares the timer with the alarm, and interrupts are let in while code runs.
 //!
+//! The host ends the measurement early by an NMI, which only counts: a CPU looks at that count before it sleeps, never between
+//! its wake-up and the record of it.
+//!
 //! One CPU does all; with several, the first one starts the others, and reports when all are done. So
 //! nothing is told meanwhile: a `live=` has no effect, and what is above the limit is listed behind the
 //! measurement.
@@ -21,7 +24,7 @@ use tare_services::table::Place;
 use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
 use tare_unikernel::alarm::Alarm;
 use tare_unikernel::apic::{self, Message};
-use tare_unikernel::interrupts::WAKE;
+use tare_unikernel::interrupts::{WAKE, asked_to_end};
 use tare_unikernel::local::local;
 use tare_unikernel::rate::Scale;
 use tare_unikernel::timer::TimerError;
@@ -325,11 +328,14 @@ impl Shared<'_> {
         };
         let mut pace = Pace::new(self.plan, thread);
         while let Some(due) = pace.due() {
-            if self.ends.load(Ordering::Relaxed) {
+            if self.ends.load(Ordering::Relaxed) || asked_to_end() {
                 return;
             }
             let planned = origin + self.to_tsc.convert(due.at_ns);
             let woke = alarm.sleep_until(planned);
+            if woke < planned {
+                return;
+            }
             let latency_ns = self.to_ns.convert(woke - planned);
             recorder.record(due.index, latency_ns);
             recorder.missed(pace.woke(due.at_ns + latency_ns));

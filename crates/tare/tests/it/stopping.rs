@@ -1,0 +1,226 @@
+//! What the user's impatience costs: nothing that was measured, and no more than a moment.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    self, Bench, Started, files, is_root, json, processes_with, send, skip, wait_for,
+};
+use rustix::process::Signal;
+use tare_results::model::Cell;
+
+/// Much longer than anything here may take, and much shorter than the limits that it must not take.
+const MOMENT: Duration = Duration::from_secs(15);
+
+/// A measurement of a minute.
+const MINUTE: &str = "wakeup -D 60 -i 1000 --policy other --output run";
+
+/// Waits until the measuring thread of an agent was woken some hundred times.
+fn wait_for_wakeups(agent: u32) {
+    wait_for("wake-ups", || {
+        let tasks = fs::read_dir(format!("/proc/{agent}/task")).ok()?;
+        let mut statuses =
+            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+        let status = statuses.find(|status| status.starts_with("Name:\ttare-measure"))?;
+        let switches = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        (switches.trim().parse::<u32>().unwrap() > 1_000).then_some(())
+    });
+}
+
+fn cell(run: &Path, id: u32) -> Cell {
+    let text = fs::read(run.join(format!("cells/{id:04}/cell.json"))).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn an_interrupt_ends_wakeups_at_once_and_reports_all_of_them_as_cut_short() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let bench = Bench::new();
+        let started = bench.start(&format!("{MINUTE} --runs 2"));
+        wait_for_wakeups(started.agent());
+        let begun = Instant::now();
+        started.signal(signal);
+        let ran = started.end();
+        assert!(begun.elapsed() < MOMENT, "{:?}", begun.elapsed());
+        ran.expect(
+            4,
+            &[
+                "ending this cell",
+                "Cut short: cell 1 (interrupted after ",
+                "one cell was cut short, 1 cell is missing",
+                "`tare wakeup --resume run` continues the run",
+            ],
+        );
+        let run = bench.work().join("run");
+        let cell = cell(&run, 1);
+        let why = cell.outcome.cut_short().unwrap();
+        assert!(why.starts_with("interrupted after "), "{why}");
+        let n = cell.outcome.record().unwrap().sets[0].n;
+        assert!((500..59_000).contains(&n), "{n}");
+        let page = fs::read_to_string(run.join("report.html")).unwrap();
+        assert!(page.contains("Cut short: cell 1"));
+        let alarms = &json(&run.join("summary.json"))["alarms"];
+        assert!(alarms.to_string().contains("\"cut-short\""), "{alarms}");
+        // It is no whole cell.
+        bench
+            .run("wakeup --resume run --dry-run")
+            .expect(0, &["2 cells"]);
+        bench.run("report run").expect(0, &["Cut short: cell 1"]);
+    }
+}
+
+#[test]
+fn the_first_interrupt_says_how_long_the_cell_takes_yet() {
+    let bench = Bench::new();
+    let started = bench.start("noise --workload gap --repetitions 100000000 --runs 2 --output run");
+    started.agent();
+    started.signal(Signal::INT);
+    let ran = started.end();
+    ran.expect(4, &["finishing this cell (", " left); again to stop"]);
+}
+
+/// Makes a folder with programs of these names that do nothing, for ever, and do not end when they are told to.
+fn hanging(bench: &Bench, names: &[&str]) -> PathBuf {
+    let folder = bench.work().with_file_name("hanging");
+    fs::create_dir(&folder).unwrap();
+    for name in names {
+        let path = folder.join(name);
+        let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo QEMU emulator version 7.2.0 && exit\n\
+                      trap '' INT TERM HUP\nwhile :; do sleep 1000; done\n";
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+/// Starts `tare` with a folder in front of PATH.
+fn start_with(bench: &Bench, folder: &Path, words: &str) -> Started {
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", folder.display());
+    Started::of(bench.command(words).env("PATH", path))
+}
+
+/// Waits until a helper in a folder runs.
+fn wait_for_helper(folder: &Path) {
+    let program = folder.display().to_string();
+    wait_for("a helper", || {
+        let runs = |entry: fs::DirEntry| {
+            let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).into_owned();
+            words.contains(&program) && !words.contains("--version")
+        };
+        let mut processes = fs::read_dir("/proc").unwrap().flatten();
+        processes.any(runs).then_some(())
+    });
+}
+
+fn assert_nothing_is_left(bench: &Bench) {
+    let mark = format!("TARE_STATE_DIR={}", bench.state().display());
+    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+    assert_eq!(files(&bench.scratch()), Vec::<String>::new());
+}
+
+const NOISE: &str = "noise --workload prime --repetitions 1000 --runs 1 --output run";
+
+#[test]
+fn no_helper_that_hangs_outlasts_the_second_interrupt() {
+    for (helpers, target, takes_root) in [
+        (&["ssh"][..], "ssh,host=somewhere", false),
+        (&["qemu-system-x86_64"], "unikernel,accel=tcg", false),
+        (&["podman"], "podman", true),
+        (&["dockerd", "containerd"], "docker --start-engine", true),
+    ] {
+        if takes_root && !is_root() {
+            skip(target, "it takes root");
+            continue;
+        }
+        let bench = Bench::new();
+        let folder = hanging(&bench, helpers);
+        let mut command = bench.command(&format!("{NOISE} --target {target}"));
+        // Neither the user's engine nor the one of this machine.
+        let nowhere = format!("unix://{}/none", folder.display());
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let started = Started::of(command.env("PATH", path).env("DOCKER_HOST", nowhere));
+        wait_for_helper(&folder);
+        let begun = Instant::now();
+        for _ in 0..2 {
+            started.signal(Signal::INT);
+            thread::sleep(Duration::from_millis(100));
+        }
+        let ran = started.end();
+        assert!(begun.elapsed() < MOMENT, "{target}: {:?}", begun.elapsed());
+        ran.expect(4, &["interrupted"]);
+        assert_nothing_is_left(&bench);
+    }
+}
+
+#[test]
+fn the_limit_of_a_cell_holds_for_its_preparation() {
+    if !is_root() {
+        return skip("podman", "it takes root");
+    }
+    let bench = Bench::new();
+    let folder = hanging(&bench, &["podman"]);
+    let begun = Instant::now();
+    let words = format!("{NOISE} --target podman --cell-limit 1s");
+    let ran = start_with(&bench, &folder, &words).end();
+    assert!(begun.elapsed() < 2 * MOMENT, "{:?}", begun.elapsed());
+    ran.expect(
+        1,
+        &["timed out after 1 s while its target and its load were prepared"],
+    );
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn time_in_which_tare_was_stopped_does_not_count() {
+    let bench = Bench::new();
+    let started = bench
+        .start("noise --workload gap --repetitions 5000000 --runs 1 --cell-limit 3s --output run");
+    let agent = started.agent();
+    // As when a virtual machine is suspended.
+    started.signal(Signal::STOP);
+    send(agent, Signal::STOP);
+    thread::sleep(Duration::from_millis(3_500));
+    send(agent, Signal::CONT);
+    started.signal(Signal::CONT);
+    started.end().expect(0, &["report.html"]);
+}
+
+#[test]
+fn a_private_engine_that_died_is_started_again_once() {
+    if !is_root() {
+        return skip("a private engine", "it takes root");
+    }
+    let bench = Bench::new();
+    let nowhere = format!("unix://{}/none", bench.work().display());
+    let words = "noise --workload gap --repetitions 30000000 --runs 3 --target docker --start-engine --output run";
+    let started = Started::of(bench.command(words).env("DOCKER_HOST", nowhere));
+    let killed = wait_for("the engine, or the end of tare", || {
+        let is_engine = |pid: &u32| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+            name.is_ok_and(|name| name.trim() == "dockerd")
+        };
+        let mark = format!("TMPDIR={}", bench.scratch().display());
+        let engine = processes_with(&mark).into_iter().find(is_engine);
+        match common::agents().is_empty() {
+            false => engine.map(Some),
+            true => started.has_ended().then_some(None),
+        }
+    });
+    let Some(engine) = killed else {
+        let ran = started.end();
+        assert_eq!(ran.code, Some(5), "{ran:#?}");
+        return skip("a private engine", &ran.err);
+    };
+    send(engine, Signal::KILL);
+    let ran = started.end();
+    // The cell in which it died is lost, no other.
+    ran.expect(1, &["1 of 3 cells failed"]);
+    assert_nothing_is_left(&bench);
+}
