@@ -69,8 +69,9 @@ pub enum Command {
     Cyclictest(Box<cyclictest::CyclictestArguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
-    /// The whole file is checked before anything starts. `tare study explain` shows what would be
-    /// measured; docs/studies.md describes the format.
+    /// All files are checked before anything starts; several run one after the other, each into a run
+    /// folder of its own. `tare study explain` shows what would be measured; docs/studies.md describes
+    /// the format.
     Run(RunArguments),
     /// Check or explain study files
     #[command(subcommand)]
@@ -122,9 +123,9 @@ pub struct QuickArguments {
 /// The arguments of `tare run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Study file; with --resume, only checked to be still the same
+    /// Study files; with --resume one, which is only checked to be still the same
     #[arg(value_name = "STUDY.toml", required_unless_present = "resume")]
-    pub study: Option<PathBuf>,
+    pub studies: Vec<PathBuf>,
     /// Run the shorter variant that the study's [quick] tables describe
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
@@ -167,13 +168,13 @@ pub enum StudyCommand {
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
     /// Published study: kot-2019, landolfi-2018, includeos-2015, calder-2020, cse221-2022
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "resume"])]
     pub name: Option<String>,
     /// List the published studies and which can be reproduced
     #[arg(
         long,
         conflicts_with_all = [
-            "name", "quick", "deterministic", "phase", "output", "start_engine", "dry_run",
+            "name", "quick", "deterministic", "phase", "resume", "output", "start_engine", "dry_run",
         ],
     )]
     pub list: bool,
@@ -186,6 +187,14 @@ pub struct ReproduceArguments {
     /// Length of each phase of the loads: seconds, or with a unit
     #[arg(long, value_name = "TIME", value_parser = in_seconds, help_heading = "Run")]
     pub phase: Option<u64>,
+    /// Continue a run
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = ["quick", "deterministic", "phase", "output", "start_engine"],
+        help_heading = "Run"
+    )]
+    pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub options: RunOptions,
 }

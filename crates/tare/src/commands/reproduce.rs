@@ -1,12 +1,15 @@
 //! `tare reproduce`: repeats a published study, and tells which of its claims are reproduced.
 
+use std::path::Path;
+
 use tare_experiments::{catalogue, experiments};
 use tare_report::claims::Published;
 use tare_report::terminal::study as show;
+use tare_results::RunFolder;
 use tare_studies::{Study, included};
 
 use super::measure::Request;
-use super::run_study::{run_as, variant};
+use super::run_study::{resume, run_as, variant};
 use crate::cli::ReproduceArguments;
 use crate::error::CommandError;
 use crate::exit;
@@ -14,6 +17,10 @@ use crate::terminal::Terminal;
 
 /// Repeats a published study, or lists them.
 pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    if let Some(run) = &arguments.resume {
+        is_of(run, arguments.name.as_deref())?;
+        return resume(run, None, &arguments.options, terminal);
+    }
     let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
         terminal.print(&list())?;
         return Ok(exit::DONE);
@@ -59,6 +66,19 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         options: &arguments.options,
     };
     run_as(&study, &request, terminal)
+}
+
+/// Refuses to go on with a run of another study.
+fn is_of(run: &Path, name: Option<&str>) -> Result<(), CommandError> {
+    let folder = RunFolder::open(run)?;
+    let study = folder.plan().study.as_ref();
+    let reproduces = study.and_then(|study| study.reproduces.as_deref());
+    let why = match (reproduces, name) {
+        (None, _) => "it reproduces no published study".to_owned(),
+        (Some(of), Some(name)) if of != name => format!("it reproduces {of}, not {name}"),
+        (Some(_), _) => return Ok(()),
+    };
+    Err(CommandError::NotResumable { why })
 }
 
 fn known() -> Vec<&'static str> {

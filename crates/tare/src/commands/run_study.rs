@@ -1,4 +1,4 @@
-//! `tare run`: runs what a study file says.
+//! `tare run`: runs what study files say.
 
 use std::path::Path;
 
@@ -7,34 +7,76 @@ use tare_studies::{Study, Variant};
 
 use super::measure::{Request, frame, measure};
 use crate::cli::RunArguments;
+use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
+use crate::exit;
 use crate::terminal::Terminal;
 
-/// Runs a study, or what is missing of it.
+/// Runs studies one after the other, or what is missing of one.
 pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     let variant = variant(arguments.quick);
-    let study = match &arguments.study {
-        Some(path) => Some(Study::read(path, variant)?),
-        None => None,
-    };
-    if let (Some(study), Some(run)) = (&study, &arguments.resume) {
-        same(study, run)?;
+    let read = arguments
+        .studies
+        .iter()
+        .map(|path| Study::read(path, variant));
+    let studies: Vec<Study> = read.collect::<Result<_, _>>()?;
+    let options = &arguments.options;
+    if let Some(path) = &arguments.resume {
+        match &studies[..] {
+            [] => {}
+            [study] => same(study, path)?,
+            [_, ..] => {
+                let why = "--resume continues one run: give no study file, or that of the run";
+                return Err(CommandError::Usage(why.to_owned()));
+            }
+        }
+        return resume(path, arguments.runs, options, terminal);
     }
+    if studies.len() > 1 && options.output.is_some() {
+        let why = "--output names the folder of one run: leave it out with several study files";
+        return Err(CommandError::Usage(why.to_owned()));
+    }
+    let mut worst = exit::DONE;
+    for (number, study) in (1..).zip(&studies) {
+        let request = Request {
+            name: &study.name,
+            resume: None,
+            cpus: study.cpu.into_iter().collect(),
+            more_runs: None,
+            actions: &[],
+            options,
+        };
+        let code = run_as(study, &request, terminal)?;
+        worst = if worst == exit::DONE { code } else { worst };
+        let left = &arguments.studies[number..];
+        if code == exit::INTERRUPTED && !left.is_empty() {
+            let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+            terminal.note(&format!(
+                "not begun: {0}; `tare run {0}` runs what is left",
+                left.join(" ")
+            ));
+            return Ok(code);
+        }
+    }
+    Ok(worst)
+}
+
+/// Runs what is missing from the run of a study.
+pub fn resume(
+    run: &Path,
+    more_runs: Option<u32>,
+    options: &RunOptions,
+    terminal: &Terminal,
+) -> Result<u8, CommandError> {
     let request = Request {
-        name: study.as_ref().map_or("study", |study| &study.name),
-        resume: arguments.resume.as_deref(),
-        cpus: study.iter().filter_map(|study| study.cpu).collect(),
-        more_runs: arguments.runs,
+        name: "study",
+        resume: Some(run),
+        cpus: Vec::new(),
+        more_runs,
         actions: &[],
-        options: &arguments.options,
+        options,
     };
-    let Some(study) = &study else {
-        return measure(&request, terminal, |_| {
-            let why = "want a study file, or a run to --resume";
-            Err(CommandError::Usage(why.to_owned()))
-        });
-    };
-    run_as(study, &request, terminal)
+    measure(&request, terminal, |_| unreachable!("the run has its plan"))
 }
 
 /// Runs a study that was read.

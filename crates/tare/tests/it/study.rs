@@ -128,6 +128,67 @@ fn an_interrupted_study_is_resumed_as_it_was_planned() {
 }
 
 #[test]
+fn several_studies_run_one_after_the_other_and_are_checked_before() {
+    let bench = bench_with("one.toml", &format!("name = \"one\"\n{SMALL}"));
+    fs::write(
+        bench.work().join("two.toml"),
+        format!("name = \"two\"\n{SMALL}"),
+    )
+    .unwrap();
+    fs::write(bench.work().join("bad.toml"), "runs = 5\nrun = 6\n").unwrap();
+    bench
+        .run("run one.toml bad.toml --quick")
+        .expect(2, &["bad.toml:2:1"]);
+    bench
+        .run("run one.toml two.toml --output run")
+        .expect(2, &["leave it out"]);
+    assert!(
+        !files(&bench.work())
+            .iter()
+            .any(|name| name.contains("plan.json"))
+    );
+    bench
+        .run("run one.toml two.toml --quick")
+        .expect(0, &["one: 4 cells", "two: 4 cells"]);
+
+    let started = bench.start("run one.toml two.toml");
+    started.agent();
+    started.signal(Signal::INT);
+    started.end().expect(
+        4,
+        &[
+            "`tare run --resume ",
+            "not begun: two.toml; `tare run two.toml` runs what is left",
+        ],
+    );
+}
+
+#[test]
+fn a_reproduction_is_resumed() {
+    let bench = Bench::new();
+    let planned = bench.run("reproduce kot-2019 --quick --dry-run");
+    if planned.code == Some(5) {
+        return skip("kot-2019", &planned.err);
+    }
+    let started = bench.start("reproduce kot-2019 --quick --output run");
+    started.agent();
+    started.signal(Signal::INT);
+    let ran = started.end();
+    ran.expect(4, &["`tare reproduce --resume run` continues the run"]);
+    for words in ["reproduce --resume run", "reproduce kot-2019 --resume run"] {
+        bench
+            .run(&format!("{words} --dry-run"))
+            .expect(0, &["cells"]);
+    }
+    bench
+        .run("reproduce landolfi-2018 --resume run")
+        .expect(1, &["it reproduces kot-2019, not landolfi-2018"]);
+    bench
+        .run("reproduce kot-2019 --resume run --quick")
+        .expect(2, &["cannot be used with"]);
+}
+
+#[test]
 fn a_bad_study_is_told_before_anything_starts() {
     let bench = bench_with(
         "bad.toml",
