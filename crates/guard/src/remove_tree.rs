@@ -41,7 +41,8 @@ pub(crate) fn remove_marked(path: &Path, mark: &str) -> Result<bool, GuardError>
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = match rustix::fs::open(parent, flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(false),
+        // Below what is no folder there never was one.
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(false),
         opened => opened.map_err(failed)?,
     };
     let status = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -98,8 +98,8 @@ impl fmt::Display for Undone {
 pub struct UndoReport {
     /// What was undone.
     pub undone: Vec<Undone>,
-    /// What could not be undone. It stays in the journal, and the next [`sweep`](crate::sweep)
-    /// tries again.
+    /// What could not be undone. It stays in the journal, and each [`sweep`](crate::sweep) tries
+    /// again.
     pub problems: Vec<GuardError>,
 }
 
@@ -133,6 +133,8 @@ pub struct SweepReport {
     pub kept: usize,
     /// What was undone, and what could not be.
     pub undo: UndoReport,
+    /// What could not be undone once more, of which a person was told before.
+    pub told: Vec<GuardError>,
 }
 
 impl SweepReport {
@@ -153,7 +155,10 @@ impl SweepReport {
         };
         let mut summary = format!("cleaned up after {} that ended early", runs(self.cleaned));
         if self.kept > 0 {
-            summary += &format!("; something is left of {}", runs(self.kept));
+            summary += &format!(
+                "; something is left of {}, which `tare clean` tries again and tells again",
+                runs(self.kept)
+            );
         }
         std::iter::once(summary)
             .chain(self.undo.sentences())
@@ -198,12 +203,14 @@ mod tests {
             live: 0,
             kept: 2,
             undo,
+            told: Vec::new(),
         };
         let told = report.sentences();
         assert_eq!(told.len(), 4);
         assert_eq!(
             told[0],
-            "cleaned up after 1 run that ended early; something is left of 2 runs"
+            "cleaned up after 1 run that ended early; something is left of 2 runs, which `tare clean` \
+             tries again and tells again"
         );
         assert_eq!(told[1], "killed process 7 (sleep)");
         assert!(told[3].contains("-p 8,9"));

@@ -6,18 +6,18 @@
 use std::path::Path;
 
 use crate::error::GuardError;
-use crate::journal::{EXTENSION, UNBORN_EXTENSION};
+use crate::journal::{UNBORN_EXTENSION, owner_of};
 use crate::options::Options;
 use crate::owned::dead::{Fate, sweep_journal};
 use crate::owner::{OwnerId, Place};
-use crate::report::SweepReport;
+use crate::report::{SweepReport, UndoReport};
 use crate::state_dir::{Locked, StateDir};
 
 /// Undoes what runs that died have left behind, as their journals in a state folder tell.
 ///
 /// Nothing of a run that lives is touched, nor anything that is not proven to be a dead run's. It
-/// never fails as a whole: what cannot be undone is among the report's problems and is tried again
-/// the next time. Several sweeps may go on at once.
+/// never fails as a whole: what cannot be undone is among the report's problems, and is tried again
+/// the next time, but then told only on request ([`SweepReport::told`]). Several sweeps may go on at once.
 pub fn sweep(state_dir: &Path) -> SweepReport {
     sweep_with(state_dir, &Options::default())
 }
@@ -41,19 +41,27 @@ fn sweep_all(
     };
     let here = Place::here()?;
     for name in state.names()? {
-        let owned = |extension| name.strip_suffix(extension).and_then(OwnerId::parse);
-        if let Some(owner) = owned(EXTENSION) {
-            match sweep_journal(&state, &owner, options, &here, &mut report.undo) {
+        if let Some((_, was_told)) = owner_of(&name) {
+            let mut undo = UndoReport::default();
+            match sweep_journal(&state, &name, options, &here, &mut undo) {
                 Fate::Cleaned => report.cleaned += 1,
                 Fate::Live => report.live += 1,
+                Fate::Kept if was_told => report.told.append(&mut undo.problems),
                 Fate::Kept => report.kept += 1,
                 Fate::Gone => {}
             }
-        } else if owned(UNBORN_EXTENSION).is_some() {
+            report.undo.undone.append(&mut undo.undone);
+            report.undo.problems.append(&mut undo.problems);
+        } else if is_unborn(&name) {
             remove_unborn(&state, &name);
         }
     }
     Ok(())
+}
+
+fn is_unborn(name: &str) -> bool {
+    let owner = name.strip_suffix(UNBORN_EXTENSION);
+    owner.and_then(OwnerId::parse).is_some()
 }
 
 /// Removes a journal whose owner died before it could own anything. If the owner only was about to

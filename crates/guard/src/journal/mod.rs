@@ -28,6 +28,10 @@ pub(crate) const VERSION: u32 = 2;
 /// The end of a journal's name; before it stands the owner's id.
 pub(crate) const EXTENSION: &str = ".jsonl";
 
+/// The end of a journal's name once a person was told what of it can't be undone. Later sweeps try again, and
+/// keep silent about what still can't.
+pub(crate) const TOLD_EXTENSION: &str = ".jsonl.told";
+
 /// The end of a journal's name until its first line is written and its lock is held.
 pub(crate) const UNBORN_EXTENSION: &str = ".jsonl.new";
 
@@ -38,6 +42,14 @@ pub(crate) struct Header {
     pub(crate) owner: OwnerId,
     pub(crate) pid: u32,
     pub(crate) place: Place,
+}
+
+/// Returns the owner whose journal has this name, and whether a person was told of what is in it; `None` if it is
+/// no journal.
+pub(crate) fn owner_of(name: &str) -> Option<(OwnerId, bool)> {
+    let of = |extension| name.strip_suffix(extension).and_then(OwnerId::parse);
+    let fresh = of(EXTENSION).map(|owner| (owner, false));
+    fresh.or_else(|| Some((of(TOLD_EXTENSION)?, true)))
 }
 
 #[derive(Debug, Serialize, Deserialize)]

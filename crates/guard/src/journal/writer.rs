@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::{Contents, EXTENSION, Header, Line, UNBORN_EXTENSION, VERSION};
+use super::{Contents, EXTENSION, Header, Line, TOLD_EXTENSION, UNBORN_EXTENSION, VERSION};
 use crate::error::GuardError;
 use crate::owner::{OwnerId, Place};
 use crate::record::Record;
@@ -139,6 +139,14 @@ impl Journal {
         state
             .unlink(&self.name)
             .map_err(|errno| self.write_error(errno.into()))
+    }
+
+    /// Leaves the journal to later sweeps, now that a person is told what of it can't be undone; then gives up its
+    /// lock. If it can't have its new name, it is told once more.
+    pub(crate) fn leave_as_told(self, state: &StateDir) {
+        if let Some(owner) = self.name.strip_suffix(EXTENSION) {
+            let _ = state.rename(&self.name, &format!("{owner}{TOLD_EXTENSION}"));
+        }
     }
 
     fn append(&mut self, line: &Line, sync: bool) -> Result<(), GuardError> {

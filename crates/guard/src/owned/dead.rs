@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use crate::error::GuardError;
-use crate::journal::{self, Contents, Damage, EXTENSION, Journal, Unreadable};
+use crate::journal::{self, Contents, Damage, Journal, Unreadable, owner_of};
 use crate::options::Options;
 use crate::owned::Context;
 use crate::owner::{OwnerId, Place, Relation};
@@ -29,17 +29,17 @@ pub(crate) enum Fate {
     Kept,
 }
 
-/// Cleans up after one owner, if it is dead.
+/// Cleans up after the owner of the journal of this name, if it is dead.
 ///
 /// Must not be called while settings are locked, since it locks them itself.
 pub(crate) fn sweep_journal(
     state: &StateDir,
-    owner: &OwnerId,
+    name: &str,
     options: &Options,
     here: &Place,
     report: &mut UndoReport,
 ) -> Fate {
-    sweep_dead(state, owner, options, here, report).unwrap_or_else(|problem| {
+    sweep_dead(state, name, options, here, report).unwrap_or_else(|problem| {
         report.problems.push(problem);
         Fate::Kept
     })
@@ -47,18 +47,21 @@ pub(crate) fn sweep_journal(
 
 fn sweep_dead(
     state: &StateDir,
-    owner: &OwnerId,
+    name: &str,
     options: &Options,
     here: &Place,
     report: &mut UndoReport,
 ) -> Result<Fate, GuardError> {
-    let name = format!("{owner}{EXTENSION}");
-    let path = state.path_of(&name);
+    let Some((owner, _)) = owner_of(name) else {
+        return Ok(Fate::Gone);
+    };
+    let owner = &owner;
+    let path = state.path_of(name);
     let unread = |source| {
         let action = format!("read the journal {}", path.display());
         GuardError::io(action, source, "; it is tried again by the next command")
     };
-    let opened = state.open_file(&name);
+    let opened = state.open_file(name);
     let mut file = match opened.and_then(|file| lock_of_the_dead(file, here)) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(Fate::Live),
@@ -73,16 +76,11 @@ fn sweep_dead(
         Ok(contents) if contents.header.owner == *owner => contents,
         Ok(_) => {
             let why = "it names another owner".into();
-            return Err(put_aside(
-                state,
-                owner,
-                Damage { line: 1, why },
-                &[],
-                report,
-            ));
+            let damage = Damage { line: 1, why };
+            return Err(put_aside(state, (name, owner), damage, &[], report));
         }
         Err(Unreadable::Damaged(damage)) => {
-            return Err(put_aside(state, owner, damage, &[], report));
+            return Err(put_aside(state, (name, owner), damage, &[], report));
         }
         Err(Unreadable::Newer(version)) => return Err(GuardError::JournalNewer { path, version }),
         Err(Unreadable::Io(source)) => return Err(unread(source)),
@@ -99,8 +97,8 @@ fn sweep_dead(
         by_owner: false,
         same_boot: relation == Relation::Here,
     };
-    let journal = Journal::adopt(file, name, path, &contents);
-    undo_all(journal, contents, context, report)
+    let journal = Journal::adopt(file, name.to_owned(), path, &contents);
+    undo_all(journal, (name, contents), context, report)
 }
 
 /// Takes the lock of a journal, which says that its owner is dead.
@@ -127,7 +125,7 @@ fn lock_of_the_dead(mut file: File, here: &Place) -> Result<Option<Locked>, Errn
 
 fn undo_all(
     mut journal: Journal,
-    contents: Contents,
+    (name, contents): (&str, Contents),
     context: Context<'_>,
     report: &mut UndoReport,
 ) -> Result<Fate, GuardError> {
@@ -166,9 +164,11 @@ fn undo_all(
     }
     if let Some(damage) = contents.damage {
         let (state, owner) = (context.state, context.owner);
-        return Err(put_aside(state, owner, damage, &kept_settings, report));
+        let whose = (name, owner);
+        return Err(put_aside(state, whose, damage, &kept_settings, report));
     }
     if report.problems.len() > problems {
+        journal.leave_as_told(context.state);
         return Ok(Fate::Kept);
     }
     journal.remove(context.state)?;
@@ -179,7 +179,7 @@ fn undo_all(
 /// next sweep does not stumble over it again. Returns what to tell about it.
 fn put_aside(
     state: &StateDir,
-    owner: &OwnerId,
+    (name, owner): (&str, &OwnerId),
     damage: Damage,
     settings: &[String],
     report: &mut UndoReport,
@@ -187,11 +187,10 @@ fn put_aside(
     // The file's name still tells the id that processes carry.
     let strays = processes::end_marked(owner, None, &mut report.undone);
     report.problems.extend(strays.err());
-    let name = format!("{owner}{EXTENSION}");
-    let aside = format!("{name}.damaged");
-    let path = match state.rename(&name, &aside) {
+    let aside = format!("{owner}.jsonl.damaged");
+    let path = match state.rename(name, &aside) {
         Ok(()) => state.path_of(&aside),
-        Err(_) => state.path_of(&name),
+        Err(_) => state.path_of(name),
     };
     let settings = match settings {
         [] => String::new(),

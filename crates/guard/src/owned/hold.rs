@@ -158,10 +158,12 @@ impl Inner {
         let nothing_left = strays.is_ok() && lock(&self.entries).is_empty();
         report.problems.extend(strays.err());
         drop(lock(&self.spawner).take());
-        if let Some(journal) = lock(&self.journal).take()
-            && nothing_left
-        {
-            report.problems.extend(journal.remove(&self.state).err());
+        match lock(&self.journal).take() {
+            Some(journal) if nothing_left => {
+                report.problems.extend(journal.remove(&self.state).err());
+            }
+            Some(journal) => journal.leave_as_told(&self.state),
+            None => {}
         }
         report
     }

@@ -30,6 +30,11 @@ impl ScratchDir {
         let root = &inner.options.scratch_root;
         // The journal needs a path that still leads there when links have changed.
         let resolved = fs::canonicalize(root).map_err(|source| failed(root, source))?;
+        if !resolved.is_dir() {
+            let action = format!("make a scratch folder in {}", root.display());
+            let why = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(GuardError::io(action, why, "; set TMPDIR to a folder"));
+        }
         let text = resolved.to_str().ok_or_else(|| {
             let why = io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
             failed(root, why)

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use crate::error::GuardError;
-use crate::journal::{self, EXTENSION};
+use crate::journal;
 use crate::owned::dead::{Fate, sweep_journal};
 use crate::owned::hold::{Hold, Inner};
 use crate::owned::{Context, Live};
@@ -209,9 +209,9 @@ fn claim(inner: &Arc<Inner>, path: &Path, text: &str) -> Result<(Locked, Locked)
                 Some(file) => return Ok((settings, file)),
                 None => locked(path),
             },
-            Some(owner) => {
+            Some((name, owner)) => {
                 drop(settings);
-                let (fate, ours) = (clean_up(inner, &owner), owner == inner.owner);
+                let (fate, ours) = (clean_up(inner, &name, &owner), owner == inner.owner);
                 let path = path.to_owned();
                 let problem = GuardError::SettingInUse { path, owner };
                 match fate {
@@ -229,18 +229,12 @@ fn claim(inner: &Arc<Inner>, path: &Path, text: &str) -> Result<(Locked, Locked)
 }
 
 /// Cleans up after an owner if it is dead; what that does goes into our report.
-fn clean_up(inner: &Inner, owner: &OwnerId) -> Fate {
+fn clean_up(inner: &Inner, name: &str, owner: &OwnerId) -> Fate {
     if *owner == inner.owner {
         return Fate::Live;
     }
     let mut report = UndoReport::default();
-    let fate = sweep_journal(
-        &inner.state,
-        owner,
-        &inner.options,
-        &inner.here,
-        &mut report,
-    );
+    let fate = sweep_journal(&inner.state, name, &inner.options, &inner.here, &mut report);
     inner.report(report);
     fate
 }
@@ -260,10 +254,10 @@ fn locked(path: &Path) -> GuardError {
 /// The lock of a setting's file, held as long as the setting is changed.
 impl Live for Locked {}
 
-/// Finds the owner in whose journal a setting is in force.
-fn holder_of(inner: &Inner, path: &str) -> Result<Option<OwnerId>, GuardError> {
+/// Finds the journal in which a setting is in force, and its owner.
+fn holder_of(inner: &Inner, path: &str) -> Result<Option<(String, OwnerId)>, GuardError> {
     for name in inner.state.names()? {
-        let Some(owner) = name.strip_suffix(EXTENSION).and_then(OwnerId::parse) else {
+        let Some((owner, _)) = journal::owner_of(&name) else {
             continue;
         };
         // One that has gone meanwhile, or cannot be read, holds nothing that we could know of.
@@ -278,7 +272,7 @@ fn holder_of(inner: &Inner, path: &str) -> Result<Option<OwnerId>, GuardError> {
                 |(_, record)| matches!(record, Record::Setting(setting) if setting.path == path),
             );
         if in_force {
-            return Ok(Some(owner));
+            return Ok(Some((name, owner)));
         }
     }
     Ok(None)

@@ -369,6 +369,44 @@ fn a_journal_cannot_make_a_sweep_act_elsewhere() {
 }
 
 #[test]
+fn what_can_not_be_undone_is_told_once_and_undone_as_soon_as_it_can_be() {
+    let stage = Stage::new();
+    let owner = dead_owner(&stage);
+    let file = stage.root().join("file");
+    fs::write(&file, "").unwrap();
+    let scratch = |number: u32, parent: &std::path::Path| {
+        let path = parent.join(format!("tare-x-{owner}-{number}"));
+        let thing = format!("{{\"kind\":\"scratch\",\"path\":{path:?}}}");
+        let line = format!("{{\"record\":\"intent\",\"number\":{number},\"thing\":{thing}}}\n");
+        append(&journal_of(&stage, &owner), &line);
+        path
+    };
+    // A path below a file never led to a folder: there is nothing to undo.
+    scratch(50, &file);
+    let in_the_way = scratch(51, &stage.root());
+    fs::write(&in_the_way, "").unwrap();
+    let report = stage.sweep();
+    let told = report.sentences().join("\n");
+    assert!(
+        told.contains("it is not a folder; look at it, and remove it by hand"),
+        "{told}"
+    );
+    assert_eq!((report.kept, report.undo.problems.len()), (1, 1), "{told}");
+    for _ in 0..2 {
+        let report = stage.sweep();
+        assert!(report.is_quiet(), "{:?}", report.sentences());
+        assert!(matches!(
+            &report.told[..],
+            [GuardError::ScratchRefused { path, .. }] if *path == in_the_way
+        ));
+    }
+    fs::remove_file(&in_the_way).unwrap();
+    let report = stage.sweep();
+    assert_eq!((report.cleaned, report.told.len()), (1, 0));
+    stage.assert_clean();
+}
+
+#[test]
 fn sweeps_at_the_same_time_undo_everything_once() {
     const SWEEPS: usize = 4;
     let stage = Stage::new();

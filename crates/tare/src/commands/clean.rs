@@ -9,12 +9,15 @@ use crate::terminal::Terminal;
 /// Sweeps, and tells what was done.
 pub fn run(terminal: &Terminal) -> Result<u8, CommandError> {
     let report = sweep(&default_state_dir()?);
-    if report.is_quiet() {
+    if report.is_quiet() && report.told.is_empty() {
         terminal.print("nothing was left behind")?;
     }
     for sentence in report.sentences() {
         terminal.print(&sentence)?;
     }
-    let complete = report.kept == 0 && report.undo.is_complete();
+    for problem in &report.told {
+        terminal.print(&format!("still left: {problem}"))?;
+    }
+    let complete = report.kept == 0 && report.undo.is_complete() && report.told.is_empty();
     Ok(if complete { exit::DONE } else { exit::FAILED })
 }

@@ -47,8 +47,12 @@ fn clean_up(terminal: &Terminal) {
 
 /// Ends what a command started, puts back what it changed, and warns of what that can't be done with.
 fn close(guard: Guard, terminal: &Terminal) {
-    for problem in guard.close().problems {
+    let problems = guard.close().problems;
+    for problem in &problems {
         terminal.warn(&problem.to_string());
+    }
+    if !problems.is_empty() {
+        terminal.note("every command tries that again; `tare clean` tells what is still left");
     }
 }
 
