@@ -121,12 +121,12 @@ fn with_json_the_sentence_goes_to_standard_error() {
 #[test]
 fn an_interrupted_run_is_not_judged_yet() {
     let bench = Bench::new();
-    let words = "wakeup -i 1000 -D 2 --policy other --runs 2 --output run --fail-if latency>1ns";
+    let words = "wakeup -i 1000 -D 3 --policy other --runs 2 --output run --fail-if latency>1ns";
     let started = bench.start(words);
-    started.agent();
+    started.wakes();
     started.signal(Signal::INT);
     let ran = started.end();
-    ran.expect(4, &["1 cell is missing"]);
+    ran.expect(4, &["one cell was cut short, 1 cell is missing"]);
     assert!(!ran.out.contains("Gate"), "{ran:?}");
     bench
         .run("wakeup --resume run --fail-if latency>1ns")

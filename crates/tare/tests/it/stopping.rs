@@ -18,20 +18,6 @@ const MOMENT: Duration = Duration::from_secs(15);
 /// A measurement of a minute.
 const MINUTE: &str = "wakeup -D 60 -i 1000 --policy other --output run";
 
-/// Waits until the measuring thread of an agent was woken some hundred times.
-fn wait_for_wakeups(agent: u32) {
-    wait_for("wake-ups", || {
-        let tasks = fs::read_dir(format!("/proc/{agent}/task")).ok()?;
-        let mut statuses =
-            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
-        let status = statuses.find(|status| status.starts_with("Name:\ttare-measure"))?;
-        let switches = status
-            .lines()
-            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
-        (switches.trim().parse::<u32>().unwrap() > 1_000).then_some(())
-    });
-}
-
 fn cell(run: &Path, id: u32) -> Cell {
     let text = fs::read(run.join(format!("cells/{id:04}/cell.json"))).unwrap();
     serde_json::from_slice(&text).unwrap()
@@ -42,7 +28,7 @@ fn an_interrupt_ends_wakeups_at_once_and_reports_all_of_them_as_cut_short() {
     for signal in [Signal::INT, Signal::TERM] {
         let bench = Bench::new();
         let started = bench.start(&format!("{MINUTE} --runs 2"));
-        wait_for_wakeups(started.agent());
+        started.wakes();
         let begun = Instant::now();
         started.signal(signal);
         let ran = started.end();
@@ -61,7 +47,7 @@ fn an_interrupt_ends_wakeups_at_once_and_reports_all_of_them_as_cut_short() {
         let why = cell.outcome.cut_short().unwrap();
         assert!(why.starts_with("interrupted after "), "{why}");
         let n = cell.outcome.record().unwrap().sets[0].n;
-        assert!((500..59_000).contains(&n), "{n}");
+        assert!((100..59_000).contains(&n), "{n}");
         let page = fs::read_to_string(run.join("report.html")).unwrap();
         assert!(page.contains("Cut short: cell 1"));
         let alarms = &json(&run.join("summary.json"))["alarms"];

@@ -279,19 +279,22 @@ fn measuring_goes_on_after_a_late_wake_up_if_asked_to() {
 #[test]
 fn an_interrupted_run_is_resumed_as_it_was_planned() {
     let bench = Bench::new();
-    let started = bench.start("wakeup -i 1000 -D 2 --policy other --runs 2 --output run");
-    started.agent();
+    let started = bench.start("wakeup -i 1000 -D 3 --policy other --runs 2 --output run");
+    started.wakes();
     started.signal(Signal::INT);
     started.end().expect(
         4,
         &[
-            "1 cell is missing",
+            "one cell was cut short, 1 cell is missing",
             "`tare wakeup --resume run` continues the run",
         ],
     );
-    bench.run("wakeup --resume run").expect(0, &["1 cell"]);
+    bench.run("wakeup --resume run").expect(0, &["2 cells"]);
     let [first, second] = [1, 2].map(|id| cell(&bench.work().join("run"), id));
     assert_eq!(first.plan.work, second.plan.work);
+    assert_eq!(first.outcome.cut_short(), None);
+    let aside = bench.work().join("run/cells/0001.cut-short-1/cell.json");
+    assert!(aside.exists());
 }
 
 #[test]

@@ -136,6 +136,21 @@ impl Started {
     pub fn agent(&self) -> u32 {
         wait_for("an agent", || agents_of(self.pid()).first().copied())
     }
+
+    /// Waits until a measuring thread of the agent was woken more often than it takes to get ready.
+    pub fn wakes(&self) {
+        let agent = self.agent();
+        wait_for("wake-ups", || {
+            let tasks = fs::read_dir(format!("/proc/{agent}/task")).ok()?;
+            let statuses =
+                tasks.map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+            let mut statuses = statuses.flatten();
+            let status = statuses.find(|status| status.starts_with("Name:\ttare-measure"))?;
+            let mut lines = status.lines();
+            let switches = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+            (switches.trim().parse::<u32>().unwrap() > 700).then_some(())
+        });
+    }
 }
 
 impl Drop for Started {
