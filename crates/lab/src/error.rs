@@ -60,6 +60,12 @@ pub enum ExperimentError {
         /// What is empty or 0.
         what: &'static str,
     },
+    /// A kernel setting is given two values.
+    #[error("the setting {path} is given twice: give it one value")]
+    SettingTwice {
+        /// Its file.
+        path: String,
+    },
     /// The plan would have more cells than can be numbered.
     #[error("{cells} cells are too many; at most {most} go into one run: split it")]
     TooMany {

@@ -14,6 +14,8 @@ pub const OVERHEAD_SECONDS: f64 = 0.3;
 pub const LOAD_SECONDS: f64 = 2.0;
 /// How much longer a workload takes that shares its CPU with a load.
 const LOAD_FACTOR: f64 = 4.0;
+/// How much longer than its estimate a cell may take.
+pub(crate) const LIMIT_FACTOR: f64 = 10.0;
 
 /// Returns the estimated duration of a cell under a load, from that of the same cell without: the load has to be started
 /// and ended, and takes a share of the CPU that can't be known before.
@@ -47,7 +49,7 @@ pub fn in_all(cells: u64, seconds: f64, is_busy: bool) -> String {
 /// and half a minute for a machine that is busy with something else.
 #[must_use]
 pub fn limit_seconds(estimate_seconds: f64) -> f64 {
-    30.0 + 10.0 * estimate_seconds
+    30.0 + LIMIT_FACTOR * estimate_seconds
 }
 
 /// Returns the same for a cell under a load: among the 2,400 processes of hackbench an ordinary task gets a hundredth of its

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -19,7 +18,7 @@ use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_results::target::TargetSpec;
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Finish, Watcher, now_ns};
-use tare_targets::{Job, Program, Target, TargetError, engine, spec};
+use tare_targets::{Job, Program, Target, TargetError, engine, spec, start};
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
 
@@ -31,6 +30,12 @@ use crate::loaded::Loaded;
 pub trait Observer {
     /// Takes note that a cell starts: the `number`th of `of` that run now.
     fn started(&mut self, plan: &CellPlan, number: usize, of: usize);
+
+    /// Takes note that the cell's guest boots.
+    fn booting(&mut self, _plan: &CellPlan) {}
+
+    /// Takes note that all is prepared and the measured code starts.
+    fn ready(&mut self, _plan: &CellPlan) {}
 
     /// May redraw a progress display. Returns after how long again, or None if nobody looks.
     fn tick(&mut self) -> Option<Duration>;
@@ -63,12 +68,10 @@ pub struct Tally {
 
 /// Runs the cells that are missing from `folder`.
 ///
-/// Changed settings are put back before this returns.
-///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] if a target of the plan does not exist, a setting can't be changed
-/// or the folder can't be written. Cells written so far are kept.
+/// Returns [`ExperimentError`] if a target of the plan does not exist or the folder can't be written. Cells written
+/// so far are kept.
 pub fn execute(
     folder: &RunFolder,
     guard: &Guard,
@@ -78,11 +81,8 @@ pub fn execute(
     let missing: Vec<CellPlan> = folder.missing().into_iter().cloned().collect();
     let places = Places::of(&missing)?;
     let mut engines = Engines::new(folder.plan().start_engine);
-    let mut settings = Vec::new();
-    for setting in &folder.plan().settings {
-        settings.push(guard.set(Path::new(&setting.path), &setting.value)?);
-    }
     let mut tally = Tally::default();
+    let mut starts = HashMap::new();
     for (number, plan) in (1..).zip(&missing) {
         if interrupt.finish_requested() {
             tally.left = missing.len() + 1 - number;
@@ -98,6 +98,10 @@ pub fn execute(
             break;
         };
         let (cell, samples) = write(folder, cell, samples)?;
+        if let Some(seconds) = samples.as_ref().and_then(start_of) {
+            let longest = starts.entry(&plan.target).or_insert(0.0);
+            *longest = f64::max(*longest, seconds);
+        }
         match cell.outcome {
             _ if cell.outcome.cut_short().is_some() => tally.cut_short += 1,
             Outcome::Done { .. } | Outcome::LeftOut { .. } => tally.done += 1,
@@ -105,16 +109,24 @@ pub fn execute(
         }
         observer.finished(&cell, samples.as_ref());
     }
+    start::remember(
+        starts
+            .into_iter()
+            .map(|(spec, seconds)| (places.targets[spec].target.as_ref(), seconds)),
+    );
     match engines.stop(&places) {
         // Who can't wait leaves it to the guard.
         Err(_) if interrupt.kill_requested() => {}
         stopped => stopped?,
     }
-    // In reverse order: the last change is the first to be undone.
-    while let Some(setting) = settings.pop() {
-        setting.restore()?;
-    }
     Ok(tally)
+}
+
+/// Returns how many seconds it took until the measured code of a cell was ready.
+fn start_of(samples: &Samples) -> Option<f64> {
+    let instance = samples.instances.first()?;
+    let ns = instance.ready_ns.checked_sub(instance.started_ns)?;
+    Some(ns as f64 / 1e9)
 }
 
 /// The limit of a cell, for each of its three parts: it is prepared, measured, ended.
@@ -275,6 +287,9 @@ impl Places {
             planned_ns: now_ns(),
             ..Instance::default()
         };
+        if plan.target.group.is_guest() {
+            observer.booting(plan);
+        }
         let load = loaded.inside().map(str::to_owned);
         let job = Job {
             work: &plan.work,
@@ -388,6 +403,7 @@ impl<O: Observer> Watcher for Listener<'_, O> {
         match self.receiver.line(line) {
             Seen::Ready => {
                 self.ready_ns.get_or_insert(at_ns);
+                self.observer.ready(self.plan);
             }
             Seen::Live(live) => self.observer.live(self.plan, &live),
             Seen::Exceeded(exceeded) => self.observer.exceeded(self.plan, &exceeded),

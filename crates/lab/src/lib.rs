@@ -10,6 +10,7 @@
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
 //! * [`units`]: how durations and settings are written;
+//! * [`settings`]: kernel settings that are changed for the time of a run;
 //! * [`execute`](mod@execute): from a plan to a filled run folder.
 #![forbid(unsafe_code)]
 
@@ -22,8 +23,10 @@ mod loaded;
 pub mod order;
 pub mod parameter;
 pub mod plan;
+pub mod settings;
 pub mod units;
 
 pub use error::ExperimentError;
 pub use execute::{Observer, Tally, execute};
 pub use experiment::Experiment;
+pub use settings::Settings;

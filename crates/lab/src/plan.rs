@@ -3,13 +3,15 @@
 //! Every experiment and every study comes through here, so that all are interleaved by the same
 //! rule ([`order`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan, StudyPlan};
-use tare_targets::spec;
+use tare_results::target::TargetSpec;
+use tare_targets::{spec, start};
 
 use crate::error::ExperimentError;
+use crate::estimate::LIMIT_FACTOR;
 use crate::experiment::{Experiment, Place};
 use crate::order;
 use crate::parameter::Values;
@@ -35,6 +37,18 @@ pub struct Frame {
     pub command: Vec<String>,
     /// The study that asks for it, if one does.
     pub study: Option<StudyPlan>,
+    /// How long targets are taken to need to start.
+    pub starts: Starts,
+}
+
+/// What is known of the time that targets need to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Starts {
+    /// What they need as a rule, on any machine.
+    #[default]
+    Guessed,
+    /// What they needed when they last ran on this machine.
+    Remembered,
 }
 
 /// A cell that is to be repeated.
@@ -58,7 +72,7 @@ pub fn of_one(
     runs: u32,
     frame: Frame,
 ) -> Result<Plan, ExperimentError> {
-    let cells = experiment.combinations(place, values)?;
+    let cells = combinations(experiment, place, values, frame.starts)?;
     let cells: Vec<Repeated> = cells
         .into_iter()
         .map(|cell| Repeated {
@@ -67,6 +81,41 @@ pub fn of_one(
         })
         .collect();
     assemble(&cells, frame)
+}
+
+/// Returns one cell for each combination of an experiment, with what its target needs to start in its estimate. So does
+/// the limit have that, unless it is given.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if a parameter is out of bounds.
+pub fn combinations(
+    experiment: &dyn Experiment,
+    place: &Place,
+    values: &Values,
+    starts: Starts,
+) -> Result<Vec<CellPlan>, ExperimentError> {
+    let mut cells = experiment.combinations(place, values)?;
+    let mut known: HashMap<TargetSpec, f64> = HashMap::new();
+    for cell in &mut cells {
+        let seconds = match known.get(&cell.target) {
+            Some(seconds) => *seconds,
+            None => {
+                let target = spec::of(&cell.target)?;
+                let seconds = match starts {
+                    Starts::Guessed => start::guessed(target.as_ref()),
+                    Starts::Remembered => start::expected(target.as_ref()),
+                };
+                known.insert(cell.target.clone(), seconds);
+                seconds
+            }
+        };
+        cell.estimate_seconds += seconds;
+        if place.cell_limit.is_none() {
+            cell.limit_seconds += LIMIT_FACTOR * seconds;
+        }
+    }
+    Ok(cells)
 }
 
 /// Makes the plan of a run: as many blocks as the most often repeated cell has runs.
@@ -80,6 +129,12 @@ pub fn of_one(
 /// that does not exist.
 pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentError> {
     at_most(runs_of(cells)?)?;
+    let mut paths = HashSet::new();
+    for SettingPlan { path, .. } in &frame.settings {
+        if !paths.insert(path) {
+            return Err(ExperimentError::SettingTwice { path: path.clone() });
+        }
+    }
     let mut cells = cells.to_vec();
     distinguish(&mut cells);
     let cells = cells.as_slice();

@@ -108,6 +108,13 @@ impl TargetSpec {
         let option = options.find(|option| option.key == key)?;
         Some(&option.value)
     }
+
+    /// Returns how many CPUs a guest has; None where this machine's or another one's are meant.
+    #[must_use]
+    pub fn guest_cpus(&self) -> Option<u32> {
+        let cpus = self.option("cpus").and_then(|cpus| cpus.parse().ok());
+        self.group.is_guest().then(|| cpus.unwrap_or(1))
+    }
 }
 
 impl fmt::Display for TargetSpec {

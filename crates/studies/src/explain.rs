@@ -6,6 +6,7 @@ use tare_experiments::without_interval;
 use tare_lab::ExperimentError;
 use tare_lab::estimate::{estimated, in_all};
 use tare_lab::parameter::Parameter;
+use tare_lab::plan::Starts;
 use tare_lab::units::{counted, human};
 
 use crate::study::{Part, Study, Variant};
@@ -66,8 +67,8 @@ struct Size {
 impl Size {
     fn of(study: &Study, part: &Part) -> Result<Self, ExperimentError> {
         // Which CPU is measured has no bearing on it.
-        let all = part.combinations(0)?.len() as u64;
-        let planned = study.cells_of(part, 0)?;
+        let all = part.combinations(0, Starts::Guessed)?.len() as u64;
+        let planned = study.cells_of(part, 0, Starts::Guessed)?;
         let combinations = planned.len() as u64;
         let runs = |cell| part.experiment.runs_of(cell, part.runs);
         Ok(Self {

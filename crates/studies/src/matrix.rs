@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tare_lab::ExperimentError;
-use tare_lab::plan::at_most;
+use tare_lab::plan::{Starts, at_most};
 use tare_results::model::CellPlan;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
@@ -25,7 +25,7 @@ pub(crate) fn check(
     let mut all: u64 = 0;
     for (number, part) in (1..).zip(&study.parts) {
         // Which CPU is chosen has no bearing on what is possible.
-        let cells = match part.combinations(0) {
+        let cells = match part.combinations(0, Starts::Guessed) {
             Ok(cells) => cells,
             Err(error) => {
                 let place = blamed(table, number, &error).unwrap_or_else(|| part.place.clone());

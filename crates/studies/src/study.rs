@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tare_lab::experiment::Place;
 use tare_lab::parameter::{Value, Values};
-use tare_lab::plan::{Frame, Repeated, assemble};
+use tare_lab::plan::{Frame, Repeated, Starts, assemble, combinations};
 use tare_lab::{Experiment, ExperimentError};
 use tare_results::model::{CellPlan, Plan, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
@@ -134,7 +134,7 @@ impl Study {
     ///
     /// Returns [`ExperimentError`] if there is nothing to run, or more than fits into one run.
     pub fn plan(&self, frame: Frame) -> Result<Plan, ExperimentError> {
-        let cells = self.cells(frame.cpu)?;
+        let cells = self.cells(frame.cpu, frame.starts)?;
         let study = StudyPlan {
             name: self.name.clone(),
             reproduces: self.reproduces.clone(),
@@ -153,10 +153,10 @@ impl Study {
     /// # Errors
     ///
     /// Returns [`ExperimentError`] if an experiment does not take its values.
-    pub fn cells(&self, cpu: u32) -> Result<Vec<Repeated>, ExperimentError> {
+    pub fn cells(&self, cpu: u32, starts: Starts) -> Result<Vec<Repeated>, ExperimentError> {
         let mut all = Vec::new();
         for part in &self.parts {
-            let cells = self.cells_of(part, cpu)?;
+            let cells = self.cells_of(part, cpu, starts)?;
             all.extend(cells.into_iter().map(|cell| Repeated {
                 runs: part.experiment.runs_of(&cell, part.runs),
                 cell,
@@ -170,8 +170,13 @@ impl Study {
     /// # Errors
     ///
     /// Returns [`ExperimentError`] if the experiment does not take its values.
-    pub fn cells_of(&self, part: &Part, cpu: u32) -> Result<Vec<CellPlan>, ExperimentError> {
-        let mut cells = part.combinations(cpu)?;
+    pub fn cells_of(
+        &self,
+        part: &Part,
+        cpu: u32,
+        starts: Starts,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
+        let mut cells = part.combinations(cpu, starts)?;
         cells.retain(|cell| !self.exclusions.iter().any(|excluded| excluded.covers(cell)));
         Ok(cells)
     }
@@ -179,7 +184,11 @@ impl Study {
 
 impl Part {
     /// Returns all cells, also those that the study leaves out.
-    pub(crate) fn combinations(&self, cpu: u32) -> Result<Vec<CellPlan>, ExperimentError> {
+    pub(crate) fn combinations(
+        &self,
+        cpu: u32,
+        starts: Starts,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
         let place = Place {
             targets: self.targets.clone(),
             loads: self.loads.clone(),
@@ -188,6 +197,6 @@ impl Part {
             cell_limit: self.cell_limit,
             is_watched: false,
         };
-        self.experiment.combinations(&place, &self.values)
+        combinations(self.experiment, &place, &self.values, starts)
     }
 }

@@ -152,6 +152,7 @@ impl CommandError {
                 | ExperimentError::Misfit { .. }
                 | ExperimentError::Nothing { .. }
                 | ExperimentError::Load(_)
+                | ExperimentError::SettingTwice { .. }
                 | ExperimentError::TooMany { .. },
             ) => exit::USAGE,
             Self::Kernel(error) => of_kernel(error),

@@ -32,6 +32,8 @@ pub struct Progress<'a> {
     bar: Option<ProgressBar>,
     remaining: Remaining,
     current: String,
+    /// Whether its guest boots.
+    is_booting: bool,
     /// What the running cell measures, and its unit.
     measure: (&'static str, &'static str),
     latest: String,
@@ -54,6 +56,7 @@ impl<'a> Progress<'a> {
             bar: progress_bar(missing.len() as u64, "{bar:20} {pos}/{len} {wide_msg}"),
             remaining: Remaining::new(missing.into_iter().cloned()),
             current: String::new(),
+            is_booting: false,
             measure: ("", ""),
             latest: String::new(),
             number: 0,
@@ -80,7 +83,8 @@ impl<'a> Progress<'a> {
                 (true, "") => String::new(),
                 (true, latest) => format!(" · {latest}"),
             };
-            bar.set_message(format!("{left} left · now {}{latest}", self.current));
+            let doing = if self.is_booting { "booting" } else { "now" };
+            bar.set_message(format!("{left} left · {doing} {}{latest}", self.current));
             bar.tick();
         }
     }
@@ -90,10 +94,20 @@ impl Observer for Progress<'_> {
     fn started(&mut self, plan: &CellPlan, number: usize, of: usize) {
         (self.number, self.of) = (number, of);
         self.current = plan.label();
+        self.is_booting = false;
         self.measure = measure(plan);
         self.begun = Instant::now();
         self.live.clear();
         self.redraw();
+    }
+
+    fn booting(&mut self, _plan: &CellPlan) {
+        self.is_booting = true;
+        self.redraw();
+    }
+
+    fn ready(&mut self, _plan: &CellPlan) {
+        self.is_booting = false;
     }
 
     fn tick(&mut self) -> Option<Duration> {

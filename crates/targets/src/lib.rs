@@ -7,6 +7,7 @@
 //! * [`spec`]: the table of those that exist, and how a target is made of a text;
 //! * [`instance`]: one started instance, watched to its end;
 //! * [`measured`]: where the programs and images of the measured code are found;
+//! * [`start`]: how long targets take to start;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
 //! * `container`: those in control groups and namespaces; [`engine`]: the daemon that one needs;
 //! * `qemu`: what targets that run in QEMU share.
@@ -26,8 +27,10 @@ mod options;
 pub mod process;
 mod programs;
 mod qemu;
+mod remembered;
 pub mod spec;
 pub mod ssh;
+pub mod start;
 #[cfg(test)]
 mod tests;
 pub mod unikernel;
@@ -52,8 +55,14 @@ pub trait Target: fmt::Debug {
     /// Return what it is, options in canonical order.
     fn spec(&self) -> TargetSpec;
 
+    /// Tell whether what it needs is here, and what would have to be done, as far as that can be found out without
+    /// starting a program or speaking to one.
+    fn present(&self) -> Availability;
+
     /// Tell whether instances can be launched here and now, and what would have to be done.
-    fn availability(&self) -> Availability;
+    fn availability(&self) -> Availability {
+        self.present()
+    }
 
     /// Return what executes the measured code.
     ///
@@ -76,6 +85,12 @@ pub trait Target: fmt::Debug {
     /// `CPU 3 alone, 517 MiB of memory, no network`.
     fn resources(&self, _work: &Work) -> Option<String> {
         None
+    }
+
+    /// Return what its time to start depends on beside its options: its kernel, what executes it. Nothing is started
+    /// to find that out.
+    fn circumstances(&self) -> String {
+        String::new()
     }
 
     /// Return where a load for it runs: beside it, on this machine, unless the target can do better.

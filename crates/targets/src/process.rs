@@ -35,7 +35,7 @@ impl Target for Process {
         spec()
     }
 
-    fn availability(&self) -> Availability {
+    fn present(&self) -> Availability {
         Availability::of(self.agent.path())
     }
 

@@ -367,7 +367,7 @@ mod tests {
     use tare_results::model::Plan;
 
     use super::*;
-    use tare_lab::plan::{Frame, Repeated, assemble};
+    use tare_lab::plan::{Frame, Repeated, assemble, of_one};
 
     fn plan_of(workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
         plan_at(&place(), workloads, runs)
@@ -409,10 +409,8 @@ mod tests {
             seed: 7,
             cpu: 1,
             cpu_reason: "asked for".to_owned(),
-            settings: Vec::new(),
-            start_engine: false,
             command: vec!["tare".to_owned(), "noise".to_owned()],
-            study: None,
+            ..Frame::default()
         }
     }
 
@@ -478,6 +476,34 @@ mod tests {
         let of = |load: &str| plan.cells.iter().find(|cell| cell.load == load).unwrap();
         assert!(!of("idle").repeats(of("dd")) && !of("dd").repeats(of("cpus=0:dd")));
         assert!(of("dd").limit_seconds > of("idle").limit_seconds);
+    }
+
+    /// Under an emulator a whole Debian took 32 s to boot, and the limit was 33 s.
+    #[test]
+    fn estimates_and_limits_hold_what_a_target_needs_to_start() {
+        let of = |target: &str, cell_limit| {
+            let target = tare_targets::spec::parse(target).unwrap().spec();
+            let place = Place {
+                targets: vec![target],
+                cell_limit,
+                ..place()
+            };
+            let mut values = Values::default();
+            values.give(
+                "workload",
+                vec![tare_lab::parameter::Value::Text("prime".to_owned())],
+            );
+            let plan = of_one(&Noise, &place, &values, 1, frame()).unwrap();
+            let cell = &plan.cells[0];
+            (cell.estimate_seconds, cell.limit_seconds)
+        };
+        let (process, guest) = (of("process", None), of("linux", None));
+        let debian = of("linux,root=debian", None);
+        assert!(process.0 < guest.0 && guest.0 < debian.0);
+        assert!(process.1 < guest.1 && guest.1 < debian.1);
+        assert!(debian.0 > 10.0 && debian.1 > 3.0 * 32.0);
+        let given = Some(std::time::Duration::from_secs(9));
+        assert_eq!(of("linux,root=debian", given), (debian.0, 9.0));
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 use tare_lab::estimate::{LOAD_SECONDS, OVERHEAD_SECONDS, limit_seconds, limit_seconds_under_load};
 
-/// The time that a guest takes to boot, between that of KVM and that of an emulator.
-const BOOT_SECONDS: f64 = 4.0;
 /// How much longer than its own seconds a guest takes that counts instructions: it runs at 500 million a
 /// second of its clock, an emulator that counts at a tenth of that and less while it is busy. The seven phases of
 /// landolfi-2018 of half a second each took 67 s of a CPU.
@@ -14,7 +12,7 @@ const COUNTED_FACTOR: f64 = 15.0;
 pub enum Where {
     /// Under a kernel that runs already.
     Here,
-    /// In a guest, which boots first and may be emulated.
+    /// In a guest, which may be emulated.
     Guest,
     /// In a guest whose clock counts instructions: its seconds are as long as the emulator takes for them.
     CountedGuest,
@@ -36,17 +34,18 @@ pub struct Estimate {
 /// takes an emulated CPU a minute.
 #[must_use]
 pub fn of(seconds: f64, loads: usize, place: Where) -> Estimate {
-    let (boot, factor) = match place {
-        Where::Here => (OVERHEAD_SECONDS, 1.0),
-        Where::Guest => (OVERHEAD_SECONDS + BOOT_SECONDS, 1.0),
-        Where::CountedGuest => (OVERHEAD_SECONDS + BOOT_SECONDS, COUNTED_FACTOR),
+    let factor = match place {
+        Where::Here | Where::Guest => 1.0,
+        Where::CountedGuest => COUNTED_FACTOR,
     };
     let around = if loads == 0 { 0.0 } else { LOAD_SECONDS };
-    let seconds = boot + factor * seconds + around;
+    let seconds = OVERHEAD_SECONDS + factor * seconds + around;
     let limit_seconds = match (loads, place) {
-        (0, _) => limit_seconds(boot) + 3.0 * seconds,
-        (_, Where::Here) => limit_seconds_under_load(boot) + 3.0 * seconds,
-        (_, Where::Guest | Where::CountedGuest) => limit_seconds_under_load(boot) + 10.0 * seconds,
+        (0, _) => limit_seconds(OVERHEAD_SECONDS) + 3.0 * seconds,
+        (_, Where::Here) => limit_seconds_under_load(OVERHEAD_SECONDS) + 3.0 * seconds,
+        (_, Where::Guest | Where::CountedGuest) => {
+            limit_seconds_under_load(OVERHEAD_SECONDS) + 10.0 * seconds
+        }
     };
     Estimate {
         seconds,
@@ -62,7 +61,7 @@ mod tests {
     fn guests_take_longer_and_limits_leave_room() {
         let of = |loads, place| super::of(10.0, loads, place);
         let all = [Where::Here, Where::Guest, Where::CountedGuest];
-        assert!(all.is_sorted_by(|a, b| of(1, *a).seconds < of(1, *b).seconds));
+        assert!(all.is_sorted_by(|a, b| of(1, *a).limit_seconds < of(1, *b).limit_seconds));
         for place in all {
             for loads in [0, 1, 7] {
                 let Estimate {

@@ -254,13 +254,6 @@ impl Under {
     }
 }
 
-/// Returns how many CPUs a guest has; None where this machine's or another one's are meant.
-fn guest_cpus(target: &TargetSpec) -> Option<u32> {
-    let is_guest = target.group.is_linux_guest() || target.group == Group::Unikernel;
-    let cpus = target.option("cpus").and_then(|cpus| cpus.parse().ok());
-    is_guest.then(|| cpus.unwrap_or(1))
-}
-
 /// Says whether a kernel beneath the threads can be asked what it did. A container has no tracefs.
 fn can_trace(target: &TargetSpec) -> bool {
     target.group.is_linux_guest() || matches!(target.group, Group::Process | Group::Remote)
@@ -319,7 +312,7 @@ fn plan(
     keep_main_alive(main, policy, &cpus)?;
     let threads = values.small("threads").filter(|threads| *threads > 0);
     let threads = threads.unwrap_or(cpus.count());
-    if let Some(has) = guest_cpus(target)
+    if let Some(has) = target.guest_cpus()
         && cpus.count() > has
     {
         return Err(contradiction(format!(

@@ -29,10 +29,8 @@ fn frame() -> Frame {
         seed: 7,
         cpu: 1,
         cpu_reason: "asked for".to_owned(),
-        settings: Vec::new(),
-        start_engine: false,
         command: vec!["tare".to_owned(), "wakeup".to_owned()],
-        study: None,
+        ..Frame::default()
     }
 }
 
@@ -107,7 +105,7 @@ fn loads_are_cells_of_their_own_or_phases_of_one() {
     assert_eq!(cell.phase_seconds, Some(0.5));
     let words = plan_of(cell).unwrap();
     assert_eq!((words.phases, words.duration_ns), (4, Some(2_000_000_000)));
-    assert!(together[1].estimate_seconds > cell.estimate_seconds);
+    assert!(together[1].limit_seconds > cell.limit_seconds);
     assert!(
         cell.label().contains("4 phases of 0.5 s"),
         "{}",

@@ -133,9 +133,17 @@ impl Store {
     /// Says whether the store has a kernel of this name, or one that the name means; its files are
     /// not checked.
     pub fn has(&self, name: &str) -> bool {
-        let stored = self.stored();
-        stored.iter().any(|kernel| kernel.name == name)
-            || Wanted::parse(name).is_some_and(|wanted| newest(stored, wanted).is_some())
+        self.peek(name).is_some()
+    }
+
+    /// Returns the kernel of the store that has this name, or that the name means; its files are not
+    /// checked.
+    pub fn peek(&self, name: &str) -> Option<Kernel> {
+        let mut stored = self.stored();
+        match stored.iter().position(|kernel| kernel.name == name) {
+            Some(at) => Some(stored.swap_remove(at)),
+            None => newest(stored, Wanted::parse(name)?),
+        }
     }
 
     /// Removes a kernel that was fetched or added.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tare_experiments::experiments;
 use tare_lab::parameter::{Parameter, Takes};
+use tare_lab::plan::Starts;
 use tare_studies::{Study, Variant, keys};
 
 const PAGE: &str = include_str!("../../../../docs/studies.md");
@@ -78,7 +79,7 @@ fn the_first_study_has_as_many_cells_as_it_says() {
     let start = PAGE.find("```toml\n").unwrap() + "```toml\n".len();
     let end = PAGE[start..].find("```").unwrap();
     let study = Study::parse("first.toml", &PAGE[start..start + end], Variant::Full).unwrap();
-    let cells = study.cells(0).unwrap();
+    let cells = study.cells(0, Starts::Guessed).unwrap();
     assert_eq!(cells.iter().map(|cell| cell.runs).sum::<u32>(), 70);
     assert!(PAGE.contains("70 cells"));
 }

@@ -12,10 +12,8 @@ fn frame(seed: u64) -> Frame {
         seed,
         cpu: 1,
         cpu_reason: "1 was asked for".to_owned(),
-        settings: Vec::new(),
-        start_engine: false,
         command: vec!["tare".to_owned(), "run".to_owned()],
-        study: None,
+        ..Frame::default()
     }
 }
 

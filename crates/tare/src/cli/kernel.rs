@@ -39,7 +39,7 @@ pub struct FetchArguments {
     /// Skip what is already here, even if there is a newer version
     #[arg(long)]
     pub if_missing: bool,
-    /// Print what would be downloaded, and do nothing
+    /// Print what would be downloaded, as apt tells it, and fetch no kernel
     #[arg(long)]
     pub dry_run: bool,
 }

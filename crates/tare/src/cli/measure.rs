@@ -101,7 +101,7 @@ pub struct RunOptions {
     /// them, since it would disturb all others
     #[arg(long)]
     pub start_engine: bool,
-    /// Print the plan and its estimated duration, and do nothing
+    /// Print the plan and its estimated duration; start, ask and write nothing
     #[arg(long)]
     pub dry_run: bool,
     /// What is done with the result.

@@ -9,20 +9,20 @@ use std::path::Path;
 
 use tare_experiments::{catalogue, find};
 use tare_guard::{Guard, Interrupt, default_state_dir};
-use tare_lab::plan::{Frame, more_runs};
+use tare_lab::plan::{Frame, Starts, more_runs};
 use tare_lab::units::counted;
-use tare_lab::{ExperimentError, Tally, execute};
-use tare_loads::{Schedule, Unavailable, availability};
+use tare_lab::{ExperimentError, Settings, Tally, execute};
+use tare_loads::{Cpus as LoadCpus, Schedule, Unavailable, availability};
 use tare_report::Analysis;
 use tare_report::rows::{Gate, GateError, written};
-use tare_results::model::{CellPlan, Plan, SettingPlan, Unit};
+use tare_results::model::{CellPlan, LoadPlace, Plan, SettingPlan, Unit};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
-use tare_targets::{Availability, engine, spec};
+use tare_targets::{Availability, Target, engine, spec};
 use tare_wire::cpus::Cpus;
 
 use super::describe::{describe, describe_missing, introduce};
-use super::host::Host;
+use super::host::{Host, allowed_cpus};
 use super::run_folder::{judge, new_path, present};
 use super::{clean_up, close, command_line, realtime, resume};
 use crate::actions::{Action, Actions};
@@ -61,6 +61,11 @@ pub fn measure(
     terminal: &Terminal,
     plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
 ) -> Result<u8, CommandError> {
+    if request.options.dry_run {
+        let host = Host::look(&cpus_of(request)?, terminal)?;
+        terminal.print(&preview(request, &host, plan)?)?;
+        return Ok(exit::DONE);
+    }
     // Before anything is started or written, so that no moment is left in which Ctrl-C does what
     // it does by default.
     let interrupt = Interrupt::install()?;
@@ -85,41 +90,28 @@ fn run(
     let guard = Guard::open(&default_state_dir()?)?;
     let options = request.options;
     let json = options.result.json;
-    let cpus = match request.resume {
-        // The plan of the run decides; another CPU would be another measurement.
-        Some(path) => measured_cpus(RunFolder::open(path)?.plan()),
-        None => request.cpus.clone(),
-    };
-    let host = Host::look(&cpus, terminal)?;
-    let folder = match request.resume {
+    let host = Host::look(&cpus_of(request)?, terminal)?;
+    let (folder, settings) = match request.resume {
         Some(path) => {
             let mut folder = resume::open(path, &host.record)?;
             check_gates(&options.result.fail_if, folder.plan())?;
-            let more = match request.more_runs {
-                Some(runs) => more_runs(folder.plan(), |cell| runs_of(cell, runs))?,
-                None => Vec::new(),
-            };
-            if options.dry_run {
-                terminal.print(&describe_missing(&folder, more, &host))?;
-                return Ok(exit::DONE);
-            }
-            require(folder.plan(), &host)?;
+            let more = added(request, folder.plan())?;
+            require(folder.plan(), &host, |target| target.availability())?;
+            let settings = Settings::change(&folder.plan().settings, &guard)?;
             if !more.is_empty() {
                 folder.extend(more)?;
             }
-            folder
+            (folder, settings)
         }
         None => {
             let plan = plan(&host)?;
             check_gates(&options.result.fail_if, &plan)?;
-            require(&plan, &host)?;
-            if options.dry_run {
-                terminal.print(&describe(&plan, &host))?;
-                return Ok(exit::DONE);
-            }
+            require(&plan, &host, |target| target.availability())?;
+            // Before there is a folder: a setting that can't be changed leaves none.
+            let settings = Settings::change(&plan.settings, &guard)?;
             let path = options.output.clone();
             let path = path.unwrap_or_else(|| new_path(request.name));
-            RunFolder::create(&path, &plan, &host.record)?
+            (RunFolder::create(&path, &plan, &host.record)?, settings)
         }
     };
     introduce(&folder, &host, terminal);
@@ -128,6 +120,7 @@ fn run(
     let mut progress = Progress::new(&folder, Actions::new(request.actions, &guard), terminal);
     interrupt.prepare(false);
     let tally = execute(&folder, &guard, interrupt, &mut progress);
+    let tally = tally.and_then(|tally| settings.restore().map(|()| tally));
     progress.close(interrupt);
     close(guard, terminal);
     let tally = match tally {
@@ -159,6 +152,44 @@ fn run(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Returns the CPUs to measure on, if any are asked for.
+fn cpus_of(request: &Request<'_>) -> Result<Vec<u32>, CommandError> {
+    Ok(match request.resume {
+        // The plan of the run decides; another CPU would be another measurement.
+        Some(path) => measured_cpus(RunFolder::open(path)?.plan()),
+        None => request.cpus.clone(),
+    })
+}
+
+/// Describes what would be measured. Nothing is started or written for that, nor is anything asked that runs: what a
+/// target needs is only looked for.
+fn preview(
+    request: &Request<'_>,
+    host: &Host,
+    plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
+) -> Result<String, CommandError> {
+    let gates = &request.options.result.fail_if;
+    let Some(path) = request.resume else {
+        let plan = plan(host)?;
+        check_gates(gates, &plan)?;
+        require(&plan, host, |target| target.present())?;
+        return Ok(describe(&plan, host));
+    };
+    let folder = RunFolder::open(path)?;
+    resume::same_machine(&folder, &host.record)?;
+    check_gates(gates, folder.plan())?;
+    let more = added(request, folder.plan())?;
+    Ok(describe_missing(&folder, more, host))
+}
+
+/// Returns the cells to add to a run that is resumed.
+fn added(request: &Request<'_>, plan: &Plan) -> Result<Vec<CellPlan>, CommandError> {
+    Ok(match request.more_runs {
+        Some(runs) => more_runs(plan, |cell| runs_of(cell, runs))?,
+        None => Vec::new(),
+    })
 }
 
 /// Returns how often a combination runs if `asked` runs are added to each.
@@ -198,24 +229,75 @@ pub fn frame(
         start_engine,
         command: command_line(),
         study: None,
+        starts: Starts::Remembered,
     }
 }
 
+/// Says whether a target can be used: by what is here, or by trying.
+type Usable = fn(&dyn Target) -> Availability;
+
 /// Refuses to start if a target, a load or a policy of the plan can't be used here.
-fn require(plan: &Plan, host: &Host) -> Result<(), CommandError> {
-    require_targets(plan)?;
+fn require(plan: &Plan, host: &Host, usable: Usable) -> Result<(), CommandError> {
+    require_cpus(plan)?;
+    require_targets(plan, usable)?;
     require_loads(plan)?;
     realtime::require(plan, &host.record)
 }
 
-fn require_targets(plan: &Plan) -> Result<(), CommandError> {
+/// Refuses CPUs that there are not, beside the measured ones, which were chosen or checked before.
+fn require_cpus(plan: &Plan) -> Result<(), CommandError> {
+    let here = allowed_cpus()?;
+    let check = |what: &str, cpus: &Cpus, there: &Cpus, whose: &str| {
+        let missing = cpus.without(there);
+        match missing.count() {
+            0 => Ok(()),
+            _ => Err(CommandError::Usage(format!(
+                "{what} names CPU {missing}, which {whose} does not have, or not online; its CPUs: {there}"
+            ))),
+        }
+    };
+    let mut seen = BTreeSet::new();
+    for cell in &plan.cells {
+        let main = cell.work.main.filter(|_| cell.target.group.is_here());
+        if let Some(main) = main {
+            check(
+                &format!("--mainaffinity {main}"),
+                &main,
+                &here,
+                "this machine",
+            )?;
+        }
+        if !seen.insert((&cell.target, &cell.load)) {
+            continue;
+        }
+        let (there, whose) = match spec::of(&cell.target)?.load_place() {
+            LoadPlace::Beside => (here, "this machine".to_owned()),
+            LoadPlace::Inside => match cell.target.guest_cpus() {
+                Some(cpus) => ((0..cpus).collect(), format!("the guest '{}'", cell.target)),
+                // Another machine's are known there.
+                None => continue,
+            },
+        };
+        let schedule = Schedule::parse(&cell.load).map_err(ExperimentError::from)?;
+        for load in schedule.loads() {
+            if let LoadCpus::These(cpus) = load.cpus() {
+                check(&format!("the load '{load}'"), cpus, &there, &whose)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn require_targets(plan: &Plan, usable: Usable) -> Result<(), CommandError> {
     let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
     for spec in specs {
         let target = spec::of(spec)?;
-        let availability = match target.engine() {
-            Some(needed) if plan.start_engine && !engine::runs(needed) => engine::startable(needed),
-            _ => target.availability(),
-        };
+        let mut availability = usable(target.as_ref());
+        if let (Some(needed), Availability::Unusable { .. }) = (target.engine(), &availability)
+            && plan.start_engine
+        {
+            availability = engine::startable(needed);
+        }
         if let Availability::Unusable { why, remedy } = availability {
             let what = format!("the target '{spec}'");
             return Err(CommandError::Unavailable { what, why, remedy });

@@ -16,7 +16,12 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
     for part in &mut study.parts {
         let mut usable = Vec::new();
         for target in std::mem::take(&mut part.targets) {
-            match spec::of(&target)?.availability() {
+            let found = spec::of(&target)?;
+            let availability = match arguments.options.dry_run {
+                true => found.present(),
+                false => found.availability(),
+            };
+            match availability {
                 // Without it there would be nothing to measure; why it can't be used is told as an error.
                 Availability::Unusable { why, remedy } if target.text != "process" => terminal
                     .note(&format!(

@@ -16,17 +16,7 @@ use crate::error::CommandError;
 /// Opens a run in order to run what is missing.
 pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError> {
     let folder = RunFolder::open_for_writing(path)?;
-    let then = folder.machine();
-    same(
-        "processor",
-        &then.machine.processor,
-        &here.machine.processor,
-    )?;
-    same(
-        "kernel",
-        &then.machine.kernel.release,
-        &here.machine.kernel.release,
-    )?;
+    same_machine(&folder, here)?;
     let mut compared = HashSet::new();
     for plan in &folder.plan().cells {
         // All cells of a target were made by one program, or this would have refused before.
@@ -43,6 +33,21 @@ pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError
         }
     }
     Ok(folder)
+}
+
+/// Refuses to go on with the run of another machine, or under another kernel.
+pub fn same_machine(folder: &RunFolder, here: &MachineRecord) -> Result<(), CommandError> {
+    let then = folder.machine();
+    same(
+        "processor",
+        &then.machine.processor,
+        &here.machine.processor,
+    )?;
+    same(
+        "kernel",
+        &then.machine.kernel.release,
+        &here.machine.kernel.release,
+    )
 }
 
 fn same<T: PartialEq>(what: &str, then: &T, now: &T) -> Result<(), CommandError> {

@@ -53,6 +53,66 @@ fn arguments_that_make_no_sense_are_usage_errors() {
 }
 
 #[test]
+fn cpus_that_there_are_not_and_settings_given_twice_fail_before_anything_runs() {
+    let bench = Bench::new();
+    for (words, said) in [
+        (
+            "wakeup --policy other --mainaffinity 1020",
+            "--mainaffinity 1020 names CPU 1020, which this machine does not have, or not online; its CPUs: 0",
+        ),
+        (
+            "noise --load cpus=0,1020:dd",
+            "the load 'cpus=0,1020:dd' names CPU 1020, which this machine does not have",
+        ),
+        (
+            "noise --load dd --load-cpus 1021-1022",
+            "names CPU 1021-1022",
+        ),
+        (
+            "noise --target linux,cpus=2 --load cpus=1:dd --load cpus=5:dd",
+            "names CPU 5, which the guest 'linux,cpus=2' does not have, or not online; its CPUs: 0-1",
+        ),
+        (
+            "noise --set vm.stat_interval=7 --set /proc/sys/vm/stat_interval=9",
+            "the setting /proc/sys/vm/stat_interval is given twice",
+        ),
+    ] {
+        for dry_run in ["", "--dry-run"] {
+            let ran = bench.run(&format!("{words} --output run {dry_run}"));
+            ran.expect(2, &[said]);
+        }
+    }
+    assert_eq!(files(&bench.work()), Vec::<String>::new());
+}
+
+#[test]
+fn a_setting_that_can_not_be_changed_leaves_no_run_folder() {
+    let bench = Bench::new();
+    bench
+        .run("noise --set vm.no_such_setting=1 --output run")
+        .expect(1, &["no_such_setting"]);
+    bench
+        .run("noise --set vm.no_such_setting=1")
+        .expect(1, &["no_such_setting"]);
+    let left = fs::read_dir(bench.work()).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn scratch_folders_that_can_not_be_made_are_told_once_and_leave_nothing() {
+    let bench = Bench::new();
+    let mut command = bench.command("compare --self --pairs 1");
+    let ran = common::Ran::of(command.env("TMPDIR", "/etc/passwd").output().unwrap());
+    ran.expect(1, &["/etc/passwd", "set TMPDIR to a folder"]);
+    assert_eq!(ran.err.matches("/etc/passwd").count(), 1, "{ran:?}");
+    let ran = bench.run("doctor");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let mut journals = files(&bench.state().join("journal"));
+    journals.retain(|name| !name.ends_with(".lock"));
+    assert_eq!(journals, Vec::<String>::new());
+}
+
+#[test]
 fn a_missing_agent_is_an_unavailable_target() {
     let bench = Bench::new();
     let run = |words| {

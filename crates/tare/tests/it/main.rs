@@ -7,6 +7,7 @@ mod common;
 mod compare;
 mod culprit;
 mod cyclictest;
+mod dry_run;
 mod exchange;
 mod figures;
 mod gates;

@@ -92,6 +92,10 @@ impl Target for DockerTarget {
         self.settings.canonical()
     }
 
+    fn present(&self) -> Availability {
+        Availability::of(self.agent.path().and_then(|_| self.docker().map(drop)))
+    }
+
     fn availability(&self) -> Availability {
         let engine = || Ok(self.docker()?.version()?);
         Availability::of(self.agent.path().and_then(|_| engine()))

@@ -102,7 +102,7 @@ impl Target for Podman {
         self.settings.canonical()
     }
 
-    fn availability(&self) -> Availability {
+    fn present(&self) -> Availability {
         Availability::of(runner(NAME, &self.agent))
     }
 

@@ -70,7 +70,7 @@ impl Target for Runtime {
         self.settings.canonical()
     }
 
-    fn availability(&self) -> Availability {
+    fn present(&self) -> Availability {
         Availability::of(runner(self.settings.name, &self.agent))
     }
 

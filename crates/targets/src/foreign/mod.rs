@@ -29,9 +29,10 @@ use self::monitor::ForeignMonitor;
 use self::settings::Interface;
 use crate::error::TargetError;
 use crate::instance::Instance;
+use crate::options::Word;
 use crate::qemu::accelerator::Choice;
 use crate::qemu::host::LazyHost;
-use crate::qemu::{Boot, Guest, Machine};
+use crate::qemu::{Boot, Guest, Machine, Qemu};
 use crate::{Availability, Job, Program, Target, once};
 
 pub(crate) use self::settings::{FORM, Settings};
@@ -79,6 +80,10 @@ impl Target for Foreign {
         self.settings.canonical()
     }
 
+    fn present(&self) -> Availability {
+        Availability::of(self.kind().and_then(|_| Qemu::program()))
+    }
+
     fn availability(&self) -> Availability {
         Availability::of(self.kind().and_then(|_| self.host.get()))
     }
@@ -95,6 +100,10 @@ impl Target for Foreign {
 
     fn runs_plans(&self) -> bool {
         false
+    }
+
+    fn circumstances(&self) -> String {
+        self.host.expected().map_or("", Word::word).to_owned()
     }
 
     /// Boot the image. The job must be empty.

@@ -48,7 +48,7 @@ use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::host::LazyHost;
-use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin};
+use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin, Qemu};
 use crate::{Availability, Facts, Job, Program, Target, once};
 
 pub(crate) use self::settings::Settings;
@@ -105,10 +105,10 @@ impl Linux {
         })
     }
 
-    /// Find everything that a launch needs.
-    fn find_all(&self) -> Result<(), TargetError> {
+    /// Find all files that a launch needs.
+    fn find_files(&self) -> Result<(), TargetError> {
         self.agent.path()?;
-        self.host.get()?;
+        Qemu::program()?;
         self.kernel()?;
         self.debian()?;
         Ok(())
@@ -217,8 +217,13 @@ impl Target for Linux {
         self.settings.canonical()
     }
 
+    fn present(&self) -> Availability {
+        Availability::of(self.find_files())
+    }
+
     fn availability(&self) -> Availability {
-        Availability::of(self.find_all())
+        let ready = self.host.get().and_then(|_| self.find_files());
+        Availability::of(ready)
     }
 
     fn program(&self) -> Result<Program, TargetError> {
@@ -230,6 +235,14 @@ impl Target for Linux {
             }),
             ..host.program(self.agent.sha256()?)
         })
+    }
+
+    /// A kernel that is no one of the store is known by its name, which is among the options.
+    fn circumstances(&self) -> String {
+        let store = self.store().ok();
+        let kernel = store.and_then(|store| store.peek(&self.settings.kernel));
+        let kernel = kernel.as_ref().map(label).unwrap_or_default();
+        format!("{kernel}; {}", self.host.expected().map_or("", Word::word))
     }
 
     fn load_place(&self) -> LoadPlace {

@@ -6,8 +6,7 @@
 //! this machine and this QEMU.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use crate::error::TargetError;
 use crate::instance::{Ending, Monitor, Watcher, describe_exit};
 use crate::measured::MeasuredFile;
 use crate::options::{Size, Word};
+use crate::remembered;
 
 const DEVICE: &str = "/dev/kvm";
 
@@ -69,7 +69,7 @@ pub(crate) fn try_kvm(
     state: &Path,
 ) -> Result<Option<String>, TargetError> {
     // Asked each time, since it depends on the user.
-    if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
+    if let Err(error) = open() {
         return Ok(Some(match error.kind() {
             io::ErrorKind::NotFound => format!("there is no {DEVICE}"),
             _ => format!("{DEVICE} can't be opened ({error}): is this user in the group kvm?"),
@@ -77,13 +77,13 @@ pub(crate) fn try_kvm(
     }
     let asked = Question::here(&qemu.version);
     let path = state.join(FILE);
-    let answer = match remembered(&path, &asked) {
-        Some(answer) => answer,
-        None => {
+    let answer = match remembered::read::<Answer>(&path) {
+        Some(answer) if answer.asked == asked => answer,
+        _ => {
             let why_not = boot(qemu, hello, guard)?;
             let answer = Answer { asked, why_not };
             // One that can't be remembered is found again the next time.
-            let _ = remember(&path, &answer);
+            let _ = remembered::write(&path, &answer);
             answer
         }
     };
@@ -91,6 +91,23 @@ pub(crate) fn try_kvm(
     Ok(answer.why_not.map(|why| {
         format!("{why} (found once for this boot; delete {path} to have it tried again)")
     }))
+}
+
+/// Return what is to be expected of [`try_kvm`], as far as that is known without starting QEMU.
+pub(crate) fn expected(state: &Path) -> Option<Accelerator> {
+    if open().is_err() {
+        return Some(Accelerator::Tcg);
+    }
+    let answer: Answer = remembered::read(&state.join(FILE))?;
+    let is_of_now = answer.asked == Question::here(&answer.asked.qemu);
+    is_of_now.then_some(match answer.why_not {
+        None => Accelerator::Kvm,
+        Some(_) => Accelerator::Tcg,
+    })
+}
+
+fn open() -> io::Result<File> {
+    File::options().read(true).write(true).open(DEVICE)
 }
 
 /// The circumstances on which the answer depends.
@@ -127,28 +144,6 @@ impl Question {
             qemu: qemu.to_owned(),
         }
     }
-}
-
-fn remembered(path: &Path, asked: &Question) -> Option<Answer> {
-    let answer: Answer = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-    (answer.asked == *asked).then_some(answer)
-}
-
-/// Write the answer under another name first, so that nobody reads half of it.
-fn remember(path: &Path, answer: &Answer) -> io::Result<()> {
-    let text = serde_json::to_vec_pretty(answer)?;
-    let begun = path.with_extension(format!("json.{}", std::process::id()));
-    let written = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&begun)
-        .and_then(|mut file| file.write_all(&text))
-        .and_then(|()| fs::rename(&begun, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&begun);
-    }
-    written
 }
 
 /// Boot the hello image under KVM. Return why it does not work; None if it does not.
@@ -215,30 +210,30 @@ impl Watcher for Nobody {
 mod tests {
     use super::*;
 
-    fn question(qemu: &str) -> Question {
-        Question {
-            boot_id: "b".to_owned(),
-            kernel: "6.1".to_owned(),
-            processor: "p".to_owned(),
-            qemu: qemu.to_owned(),
-        }
-    }
-
     #[test]
-    fn an_answer_is_remembered_for_the_same_circumstances_only() {
+    fn an_answer_is_expected_again_in_the_same_circumstances_only() {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join(FILE);
-        assert_eq!(remembered(&path, &question("7.2")), None);
-        for why_not in [Some("it hangs".to_owned()), None] {
-            let asked = question("7.2");
+        let without_device = open().is_err().then_some(Accelerator::Tcg);
+        assert_eq!(expected(state.path()), without_device);
+        for (why_not, accelerator) in [
+            (Some("it hangs".to_owned()), Accelerator::Tcg),
+            (None, Accelerator::Kvm),
+        ] {
+            let asked = Question::here("7.2");
             let answer = Answer { asked, why_not };
-            remember(&path, &answer).unwrap();
-            assert_eq!(remembered(&path, &question("7.2")), Some(answer));
-            assert_eq!(remembered(&path, &question("8.0")), None);
+            remembered::write(&path, &answer).unwrap();
+            let expected = expected(state.path());
+            assert_eq!(expected, without_device.or(Some(accelerator)));
         }
-        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
-        fs::write(&path, "{\"half").unwrap();
-        assert_eq!(remembered(&path, &question("7.2")), None);
+        let mut asked = Question::here("7.2");
+        asked.boot_id.push('x');
+        let of_another_boot = Answer {
+            asked,
+            why_not: None,
+        };
+        remembered::write(&path, &of_another_boot).unwrap();
+        assert_eq!(expected(state.path()), without_device);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tare_guard::{Guard, default_state_dir};
 use tare_results::target::Clock;
 
 use super::Qemu;
-use super::accelerator::{Accelerator, Choice, try_kvm};
+use super::accelerator::{Accelerator, Choice, expected, try_kvm};
 use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 use crate::{Program, memory, once};
@@ -55,6 +55,21 @@ impl LazyHost {
             Some(folder) => Host::find(self.choice, self.clock, folder),
             None => Host::find(self.choice, self.clock, &default_state_dir()?),
         })
+    }
+
+    /// Return what is to be expected to execute a guest's instructions, as far as that is known without starting
+    /// QEMU.
+    pub(crate) fn expected(&self) -> Option<Accelerator> {
+        let is_counted = self.choice == Choice::Auto && self.clock == Clock::Instructions;
+        match (self.choice, self.found.get()) {
+            (_, Some(host)) => Some(host.accelerator),
+            (Choice::Tcg, None) => Some(Accelerator::Tcg),
+            _ if is_counted => Some(Accelerator::Tcg),
+            _ => match &self.state_dir {
+                Some(folder) => expected(folder),
+                None => expected(&default_state_dir().ok()?),
+            },
+        }
     }
 }
 

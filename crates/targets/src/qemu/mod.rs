@@ -66,6 +66,15 @@ pub(crate) struct Qemu {
 }
 
 impl Qemu {
+    /// Look for QEMU in the folders of `PATH`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Unusable`] if there is none.
+    pub(crate) fn program() -> Result<PathBuf, TargetError> {
+        program_in(&env::var_os("PATH").unwrap_or_default())
+    }
+
     /// Look for QEMU in the folders of `PATH`, and ask for its version.
     ///
     /// # Errors
@@ -76,10 +85,7 @@ impl Qemu {
     }
 
     fn find_in(folders: &OsStr, guard: &Guard) -> Result<Self, TargetError> {
-        let path = env::split_paths(folders)
-            .map(|folder| folder.join(PROGRAM))
-            .find(|path| path.is_file())
-            .ok_or_else(|| programs::missing(PROGRAM, "qemu-system-x86"))?;
+        let path = program_in(folders)?;
         let mut command = Command::new(&path);
         command.arg("--version").stdin(Stdio::null());
         let text = programs::run(&mut command, START_LIMIT, guard)?.stdout;
@@ -135,6 +141,13 @@ impl Qemu {
             ))),
         }
     }
+}
+
+fn program_in(folders: &OsStr) -> Result<PathBuf, TargetError> {
+    env::split_paths(folders)
+        .map(|folder| folder.join(PROGRAM))
+        .find(|path| path.is_file())
+        .ok_or_else(|| programs::missing(PROGRAM, "qemu-system-x86"))
 }
 
 /// Where the thread of a CPU of the guest is to run.

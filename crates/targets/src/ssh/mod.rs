@@ -103,9 +103,8 @@ impl Ssh {
         };
         // A number that no set of CPUs holds is in the settings alone.
         let own = self.settings.cpu.into_iter();
-        let mut measured = own.chain(work.cpus.iter().flat_map(Cpus::iter));
-        let missing = measured.find(|cpu| !cpus.contains(*cpu));
-        drop(measured);
+        let named = work.cpus.iter().chain(&work.main).flat_map(Cpus::iter);
+        let missing = own.chain(named).find(|cpu| !cpus.contains(*cpu));
         match missing {
             Some(cpu) => Err(self.settings.unusable(
                 format!("CPU {cpu} is not among its CPUs {cpus}"),
@@ -119,6 +118,10 @@ impl Ssh {
 impl Target for Ssh {
     fn spec(&self) -> TargetSpec {
         self.settings.canonical()
+    }
+
+    fn present(&self) -> Availability {
+        here()
     }
 
     fn availability(&self) -> Availability {

@@ -26,9 +26,9 @@ use crate::error::TargetError;
 use crate::instance::Instance;
 use crate::measured::MeasuredFile;
 use crate::memory;
-use crate::options::Size;
+use crate::options::{Size, Word};
 use crate::qemu::host::LazyHost;
-use crate::qemu::{Boot, Guest, Pin};
+use crate::qemu::{Boot, Guest, Pin, Qemu};
 use crate::{Availability, Job, Program, Target};
 
 pub use self::image::Image;
@@ -57,6 +57,12 @@ impl Unikernel {
             image,
             host: LazyHost::new(settings.accelerator, settings.clock),
         }
+    }
+
+    /// Find the image, and QEMU.
+    fn find_files(&self) -> Result<(), TargetError> {
+        self.image.path()?;
+        Qemu::program().map(drop)
     }
 
     /// Boot the image, with the threads of its measured CPUs where they belong. With a port for gdb it
@@ -96,8 +102,12 @@ impl Target for Unikernel {
         self.settings.canonical()
     }
 
+    fn present(&self) -> Availability {
+        Availability::of(self.find_files())
+    }
+
     fn availability(&self) -> Availability {
-        Availability::of(self.image.path().and_then(|_| self.host.get()))
+        Availability::of(self.find_files().and_then(|()| self.host.get()))
     }
 
     fn program(&self) -> Result<Program, TargetError> {
@@ -111,6 +121,10 @@ impl Target for Unikernel {
 
     fn keeps_memory(&self) -> bool {
         self.host.get().is_ok_and(|host| host.locks_memory)
+    }
+
+    fn circumstances(&self) -> String {
+        self.host.expected().map_or("", Word::word).to_owned()
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {

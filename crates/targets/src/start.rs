@@ -1,0 +1,110 @@
+//! How long targets take to start: to boot, as a rule.
+//!
+//! That differs by a factor of a hundred between a guest under KVM and a whole Debian under an emulator. So what
+//! a run met is remembered in the state folder for the next plan, for each target with its kernel and what
+//! executes it; until then a guess is in place. Neither starts anything.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tare_guard::default_state_dir;
+use tare_results::target::Group;
+
+use crate::{Target, remembered};
+
+/// The file in the state folder.
+const FILE: &str = "starts.json";
+
+/// The longest time that is believed: what is in the file becomes the limit of a cell.
+const MOST_SECONDS: f64 = 3_600.0;
+
+/// The number of targets that are remembered.
+const MOST_TARGETS: usize = 1_000;
+
+/// Seconds by target and circumstances.
+type Starts = BTreeMap<String, f64>;
+
+/// Return how many seconds a target takes to start as a rule, between a fast machine and an emulator.
+#[must_use]
+pub fn guessed(target: &dyn Target) -> f64 {
+    match target.spec().group {
+        Group::Process => 0.0,
+        Group::Container | Group::Unikernel | Group::Remote | Group::Foreign => 0.5,
+        Group::LinuxGuest => 4.0,
+        Group::DebianGuest => 20.0,
+    }
+}
+
+/// Return how many seconds a target took to start when it last did here; a guess if it never did.
+#[must_use]
+pub fn expected(target: &dyn Target) -> f64 {
+    let folder = default_state_dir().ok();
+    folder
+        .and_then(|folder| expected_in(&folder, target))
+        .unwrap_or_else(|| guessed(target))
+}
+
+/// Keep how many seconds targets took to start. What can't be kept is met again.
+pub fn remember<'a>(met: impl Iterator<Item = (&'a dyn Target, f64)>) {
+    if let Ok(folder) = default_state_dir() {
+        remember_in(&folder, met);
+    }
+}
+
+fn expected_in(folder: &Path, target: &dyn Target) -> Option<f64> {
+    let starts: Starts = remembered::read(&folder.join(FILE))?;
+    let seconds = *starts.get(&key(target))?;
+    (0.0..=MOST_SECONDS).contains(&seconds).then_some(seconds)
+}
+
+fn remember_in<'a>(folder: &Path, met: impl Iterator<Item = (&'a dyn Target, f64)>) {
+    let met = met.filter(|(target, _)| target.spec().group != Group::Process);
+    let met: Starts = met
+        .map(|(target, seconds)| (key(target), seconds.min(MOST_SECONDS)))
+        .collect();
+    if met.is_empty() {
+        return;
+    }
+    let path = folder.join(FILE);
+    let mut starts: Starts = remembered::read(&path).unwrap_or_default();
+    if starts.len() + met.len() > MOST_TARGETS {
+        starts.clear();
+    }
+    starts.extend(met);
+    let _ = remembered::write(&path, &starts);
+}
+
+fn key(target: &dyn Target) -> String {
+    format!("{}; {}", target.spec(), target.circumstances())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    #[test]
+    fn what_a_target_took_replaces_the_guess_for_that_target_alone() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = state.path();
+        let [process, debian, other] = [
+            "process",
+            "linux,root=debian,accel=tcg",
+            "linux,root=debian,accel=kvm",
+        ]
+        .map(|text| spec::parse(text).unwrap());
+        let expected = |target: &Box<dyn Target>| expected_in(folder, target.as_ref());
+        assert_eq!(expected(&debian), None);
+        assert!(guessed(debian.as_ref()) > guessed(spec::parse("linux").unwrap().as_ref()));
+        for seconds in [32.0, 31.5] {
+            let met = [(debian.as_ref(), seconds), (process.as_ref(), 1.0)];
+            remember_in(folder, met.into_iter());
+            assert_eq!(expected(&debian), Some(seconds));
+        }
+        assert_eq!((expected(&other), expected(&process)), (None, None));
+        // What somebody wrote there becomes no endless limit.
+        let starts = BTreeMap::from([(key(debian.as_ref()), 1e300)]);
+        remembered::write(&folder.join(FILE), &starts).unwrap();
+        assert_eq!(expected(&debian), None);
+    }
+}
