@@ -222,7 +222,7 @@ pub enum ImageCommand {
     /// Boot an image with its console on this terminal
     ///
     /// Name the image as the target unikernel, with its own name or path in front: bench,irq=off or
-    /// ./my-image,machine=pc,mem=2M. Ctrl-C ends it.
+    /// ./my-image,machine=pc,mem=2M. Records are decoded. Ctrl-C ends it.
     Run(ImageRunArguments),
 }
 
@@ -235,6 +235,9 @@ pub struct ImageRunArguments {
     /// Words for its command line
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
+    /// Print records as they are on the wire
+    #[arg(long)]
+    pub raw: bool,
     /// Wait for gdb on this port of 127.0.0.1 before the first instruction [default port: 1234]
     #[arg(
         long,

@@ -56,8 +56,7 @@ pub(crate) fn find() -> Result<Docker, TargetError> {
     }
     let why = match programs::find("dockerd") {
         Some(_) => format!(
-            "Docker's engine does not run: there is no {} (--start-engine starts one for its own \
-             cells)",
+            "Docker's engine does not run: there is no {}",
             socket.display()
         ),
         None => "Docker's engine is not installed".to_owned(),
@@ -274,16 +273,21 @@ fn path_with_daemons() -> OsString {
     env::join_paths(folders).unwrap_or(path)
 }
 
-/// Return the command that starts an engine, after installing one if there is none.
+/// Say how an engine comes to run, after installing one if there is none: first for a run's own cells, which disturbs no
+/// other.
 fn start_remedy() -> String {
     // Where systemd runs, it has this folder (sd_booted(3)).
     let start = match Path::new("/run/systemd/system").is_dir() {
         true => "systemctl start docker",
         false => "(setsid dockerd >/dev/null 2>&1 &)",
     };
+    let engine = format!(
+        "measure with --start-engine as root, which runs a private engine for its cells only; or \
+         start one for all: {start}"
+    );
     match programs::find("dockerd") {
-        Some(_) => start.to_owned(),
-        None => format!("{} && {start}", programs::install("docker.io")),
+        Some(_) => engine,
+        None => format!("{}; then {engine}", programs::install("docker.io")),
     }
 }
 

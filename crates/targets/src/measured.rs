@@ -107,7 +107,11 @@ impl MeasuredFile {
             let build = self.variable.map(|variable| {
                 format!(". Build it with `make build`, or say where it is in {variable}")
             });
-            TargetError::unusable(why + &build.unwrap_or_default(), "make build")
+            let remedy = match self.variable {
+                Some(_) => "make build",
+                None => "name an image that is there",
+            };
+            TargetError::unusable(why + &build.unwrap_or_default(), remedy)
         })
     }
 

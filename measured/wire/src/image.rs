@@ -6,7 +6,26 @@
 
 use core::fmt;
 
+use crate::PROTOCOL;
 use crate::words::PlanError;
+
+/// The name of the ELF note by which an image says which protocol its records are of, so that this is known before
+/// it boots.
+pub const NOTE_NAME: [u8; 4] = *b"tare";
+
+/// The type of that note.
+pub const NOTE_TYPE: u32 = 1;
+
+/// The note of an image that speaks [`PROTOCOL`], for its section `.note.tare`: length of the name with its final
+/// zero, length of the content, type, name, content.
+pub const NOTE: [u32; 6] = [
+    5,
+    4,
+    NOTE_TYPE,
+    u32::from_le_bytes(NOTE_NAME),
+    0,
+    PROTOCOL as u32,
+];
 
 /// Says how the unikernel behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

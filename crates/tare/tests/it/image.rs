@@ -34,6 +34,20 @@ fn an_image_says_what_it_says_and_its_status_counts() {
     bench
         .run("image run bench nonsense")
         .expect(1, &["'workload=…' is missing"]);
+    let words = "workload=prime limit=22 repetitions=1000";
+    let ran = bench.run(&format!("image run bench {words}"));
+    ran.expect(
+        0,
+        &[
+            "hello protocol=2",
+            "environment=\"unikernel\"",
+            "ready tsc=",
+            "end records=",
+        ],
+    );
+    assert!(!ran.out.contains("tare2:"), "{}", ran.out);
+    let ran = bench.run(&format!("image run bench --raw {words}"));
+    ran.expect(0, &["tare2: 0 hello "]);
     bench
         .run("image run no-such")
         .expect(5, &["no-such", "make build"]);

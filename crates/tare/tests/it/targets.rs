@@ -40,6 +40,20 @@ fn what_is_missing_on_this_machine_is_told_with_the_command_that_brings_it() {
 }
 
 #[test]
+fn an_engine_that_does_not_run_is_best_started_for_its_own_cells() {
+    let bench = Bench::new();
+    let mut command = bench.command("targets");
+    let output = command
+        .env("DOCKER_HOST", "unix:///nowhere/docker.sock")
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let remedy = text.lines().find(|line| line.contains("--start-engine"));
+    let remedy = remedy.unwrap_or_else(|| panic!("{text}"));
+    let [private, shared] = ["--start-engine", "start one for all"].map(|words| remedy.find(words));
+    assert!(private < shared, "{remedy}");
+}
+
+#[test]
 fn a_guest_without_the_agent_measures_no_noise() {
     let bench = Bench::new();
     bench

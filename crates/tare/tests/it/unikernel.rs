@@ -19,6 +19,56 @@ fn is_usable(bench: &Bench) -> bool {
 }
 
 #[test]
+fn an_image_of_one_s_own_is_measured_and_named_in_the_result() {
+    let bench = Bench::new();
+    if !is_usable(&bench) {
+        return;
+    }
+    let built = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../measured/target/x86_64-unknown-linux-gnu/release"
+    );
+    let mut image = fs::read(format!("{built}/bench")).unwrap();
+    // Another file than the one that comes with tare.
+    image.push(0);
+    let path = bench.work().join("my-image");
+    fs::write(&path, &image).unwrap();
+    bench
+        .run(
+            "noise --workload prime --limit 22 --repetitions 20000 --runs 1 --output run \
+             --target unikernel --target unikernel,irq=off,image=my-image",
+        )
+        .expect(0, &["image="]);
+    let cells = [1, 2].map(|id| -> Cell {
+        let file = bench.work().join(format!("run/cells/{id:04}/cell.json"));
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    });
+    let agents = cells.map(|cell| {
+        let record = cell.outcome.record().unwrap();
+        let sha256 = record.programs[0].agent.sha256.clone();
+        (cell.plan.target.option("image").map(str::to_owned), sha256)
+    });
+    let own = agents.iter().find(|(image, _)| image.is_some()).unwrap();
+    assert_eq!(own.0.as_deref(), path.to_str());
+    assert_ne!(agents[0].1, agents[1].1);
+
+    // What can't be measured is told before anything runs.
+    fs::copy(format!("{built}/hello"), bench.work().join("hello")).unwrap();
+    fs::write(bench.work().join("text"), "no image").unwrap();
+    for (image, why) in [
+        ("hello", "does not say that it prints records"),
+        ("text", "is no ELF file for x86-64"),
+        ("no-such", "is not found"),
+    ] {
+        for dry_run in ["", "--dry-run"] {
+            let words = format!("noise --target unikernel,image={image} --output other {dry_run}");
+            bench.run(&words).expect(5, &[why]);
+        }
+    }
+    assert!(!bench.work().join("other").exists());
+}
+
+#[test]
 fn what_a_target_needed_to_start_is_remembered_for_the_next_plan() {
     let bench = Bench::new();
     if !is_usable(&bench) {

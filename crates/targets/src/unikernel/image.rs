@@ -40,6 +40,10 @@ impl Image {
             MeasuredFile::image(&name)
         };
         let settings = Settings::read(Options::new(NAME, options))?;
+        if settings.image.is_some() {
+            let why = "the image is named in front";
+            return Err(TargetError::contradiction(NAME, "image=", why));
+        }
         Ok(Self {
             machine: Unikernel::of(settings, image),
         })
@@ -89,7 +93,11 @@ mod tests {
             Image::parse("hello,colour=red").unwrap_err().to_string(),
             "the target 'unikernel' has no option 'colour'; it takes: irq=on|off, \
              timer-hz=N, cpus=N, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
-             clock=host|instructions"
+             clock=host|instructions, image=FILE"
+        );
+        assert_eq!(
+            Image::parse("hello,image=/x").unwrap_err().to_string(),
+            "the target 'unikernel' can't have image=: the image is named in front"
         );
     }
 

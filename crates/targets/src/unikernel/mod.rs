@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! unikernel[,irq=on|off][,timer-hz=N][,cpus=N][,mem=SIZE][,machine=microvm|q35|pc]
-//!          [,accel=auto|kvm|tcg][,clock=host|instructions]
+//!          [,accel=auto|kvm|tcg][,clock=host|instructions][,image=FILE]
 //! ```
 //!
 //! The guest gets the plan in the agent's own words. Only `cpu=` means something else there: the
@@ -14,6 +14,7 @@
 mod crash;
 mod image;
 mod monitor;
+mod note;
 mod settings;
 mod threads;
 
@@ -48,20 +49,27 @@ pub struct Unikernel {
 impl Unikernel {
     /// Make the target.
     pub(crate) fn new(settings: Settings) -> Self {
-        Self::of(settings, MeasuredFile::image(SERVICE))
+        let image = match &settings.image {
+            Some(path) => MeasuredFile::at(path),
+            None => MeasuredFile::image(SERVICE),
+        };
+        Self::of(settings, image)
     }
 
     fn of(settings: Settings, image: MeasuredFile) -> Self {
         Self {
-            settings,
             image,
             host: LazyHost::new(settings.accelerator, settings.clock),
+            settings,
         }
     }
 
-    /// Find the image, and QEMU.
+    /// Find the image, and QEMU. An image of the user's own says itself whether it can be measured.
     fn find_files(&self) -> Result<(), TargetError> {
-        self.image.path()?;
+        let path = self.image.path()?;
+        if self.settings.image.is_some() {
+            note::check(path, &self.image.read()?)?;
+        }
         Qemu::program().map(drop)
     }
 

@@ -1,10 +1,12 @@
 //! The options of the target `unikernel`.
 
+use std::path::{Path, PathBuf};
+
 use tare_results::target::{Clock, Group, TargetSpec};
 use tare_wire::image;
 
 use crate::error::TargetError;
-use crate::options::{Canonical, Options, Size, Word};
+use crate::options::{Canonical, Options, Size, Word, file};
 use crate::qemu::accelerator::Choice;
 use crate::qemu::{Machine, check_counting};
 
@@ -14,7 +16,7 @@ pub(super) const NAME: &str = "unikernel";
 const LEAST_MEMORY: Size = Size::mib(2);
 
 /// What the guest is to be like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Whether a timer interrupts the measured code, as in a conventional kernel.
     pub(super) irq: Switch,
@@ -26,6 +28,8 @@ pub(crate) struct Settings {
     pub(super) machine: Machine,
     pub(super) accelerator: Choice,
     pub(super) clock: Clock,
+    /// The image that is booted; the one that comes with tare if None.
+    pub(super) image: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -38,6 +42,7 @@ impl Default for Settings {
             machine: Machine::Microvm,
             accelerator: Choice::Auto,
             clock: Clock::Host,
+            image: None,
         }
     }
 }
@@ -63,6 +68,7 @@ impl Settings {
             machine: options.word("machine")?.unwrap_or(default.machine),
             accelerator: options.word("accel")?.unwrap_or(default.accelerator),
             clock: options.word("clock")?.unwrap_or(default.clock),
+            image: options.text("image", "FILE", "the path of an image", file)?,
         };
         options.finish()?;
         if irq == Switch::Off && timer_hz.is_some() {
@@ -100,6 +106,7 @@ impl Settings {
             .word("machine", self.machine, default.machine)
             .word("accel", self.accelerator, default.accelerator)
             .word("clock", self.clock, default.clock)
+            .option("image", self.image.as_deref().map(Path::display))
             .of_group(Group::Unikernel)
     }
 }
@@ -128,6 +135,10 @@ mod tests {
             (
                 "unikernel,clock=instructions,accel=tcg,machine=pc,mem=1024M,timer-hz=1000",
                 "unikernel,timer-hz=1000,mem=1G,machine=pc,accel=tcg,clock=instructions",
+            ),
+            (
+                "unikernel,image=/a/b,,c,irq=off",
+                "unikernel,irq=off,image=/a/b,,c",
             ),
             (
                 "unikernel,cpus=02,machine=q35",
@@ -164,7 +175,7 @@ mod tests {
                 "unikernel,ram=1G",
                 "the target 'unikernel' has no option 'ram'; it takes: irq=on|off, timer-hz=N, \
                  cpus=N, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
-                 clock=host|instructions",
+                 clock=host|instructions, image=FILE",
             ),
             (
                 "unikernel,irq=off,timer-hz=100",

@@ -25,12 +25,17 @@ use tare_unikernel::console::Console;
 use tare_unikernel::cpu;
 use tare_unikernel::exit::{Status, exit};
 use tare_unikernel::smp;
-use tare_wire::image::Settings;
+use tare_wire::image::{self, Settings};
 use tare_wire::words::PlanError;
 
 use self::machine::Machine;
 
 tare_unikernel::image!(main);
+
+#[used]
+// SAFETY: the section is for notes, and this is one.
+#[unsafe(link_section = ".note.tare")]
+static NOTE: [u32; 6] = image::NOTE;
 
 fn main(boot: &'static Boot) -> Status {
     let order = match Order::parse(boot.command_line) {

@@ -1,0 +1,110 @@
+//! What an image says of itself before it boots: that it can be booted, and which protocol its records are of.
+
+use std::path::Path;
+
+use object::Endianness;
+use object::elf::{EM_X86_64, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use tare_wire::PROTOCOL;
+use tare_wire::image::{NOTE_NAME, NOTE_TYPE};
+
+use crate::error::TargetError;
+
+/// The name and the type of the note by which QEMU finds where a kernel begins (PVH).
+const PVH: (&[u8], u32) = (b"Xen", 18);
+
+/// Refuse what is no image that speaks this protocol.
+///
+/// # Errors
+///
+/// Returns [`TargetError::Unusable`] with what is missing.
+pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
+    let refused = |why: &str| {
+        let why = format!("the image {} {why}", path.display());
+        let remedy = "build an image of the service `bench`, with its note, from the sources of this \
+                      tare (docs/unikernel.md), or name another one with image=";
+        Err(TargetError::unusable(why, remedy))
+    };
+    let Some(notes) = Notes::of(bytes) else {
+        return refused("is no ELF file for x86-64");
+    };
+    if !notes.is_bootable {
+        return refused("can't be booted: it has no PVH note that says where it begins");
+    }
+    match notes.protocol {
+        None => refused("does not say that it prints records: it has no note of tare"),
+        Some(theirs) if theirs != u32::from(PROTOCOL) => refused(&format!(
+            "speaks protocol {theirs}, and this tare {PROTOCOL}"
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// What the notes of an image say.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Notes {
+    is_bootable: bool,
+    protocol: Option<u32>,
+}
+
+impl Notes {
+    /// Read an ELF file for x86-64; None if it is none.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
+        let endian = header.endian().ok()?;
+        if header.e_machine(endian) != EM_X86_64 {
+            return None;
+        }
+        let mut found = Self::default();
+        for segment in header.program_headers(endian, bytes).ok()? {
+            let Ok(Some(mut notes)) = segment.notes(endian, bytes) else {
+                continue;
+            };
+            while let Ok(Some(note)) = notes.next() {
+                let kind = (note.name(), note.n_type(endian).0);
+                found.is_bootable |= kind == PVH;
+                if kind == (&NOTE_NAME[..], NOTE_TYPE) {
+                    let protocol = note.desc().try_into().map(u32::from_le_bytes);
+                    found.protocol = protocol.ok();
+                }
+            }
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::MeasuredFile;
+
+    #[track_caller]
+    fn is_refused(bytes: &[u8], why: &str) {
+        let error = check(Path::new("/my/image"), bytes).unwrap_err();
+        assert_eq!(error.to_string(), format!("the image /my/image {why}"));
+    }
+
+    #[test]
+    fn an_image_is_told_from_other_files_by_its_notes() {
+        is_refused(b"", "is no ELF file for x86-64");
+        is_refused(b"\x7fELF and nothing else", "is no ELF file for x86-64");
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        is_refused(
+            &own,
+            "can't be booted: it has no PVH note that says where it begins",
+        );
+        let Ok(hello) = MeasuredFile::image("hello").read() else {
+            return tare_testkit::skip("images", "they are not built");
+        };
+        is_refused(
+            &hello,
+            "does not say that it prints records: it has no note of tare",
+        );
+        let mut bench = MeasuredFile::image("bench").read().unwrap();
+        check(Path::new("bench"), &bench).unwrap();
+        let note = b"tare\0\0\0\0\x02\0\0\0";
+        let at = bench.windows(note.len()).position(|bytes| bytes == note);
+        bench[at.unwrap() + 8] = 7;
+        is_refused(&bench, "speaks protocol 7, and this tare 2");
+    }
+}
