@@ -3,6 +3,12 @@
 # Its jobs are its own, also below a make that has several.
 CARGO   := env --unset=MAKEFLAGS cargo
 TARE    := target/release/tare
+BUILT   := measured/target/x86_64-unknown-linux-gnu/release
+
+# Where it is installed, and the images that belong to it.
+PREFIX  ?= /usr/local
+INTO     = $(DESTDIR)$(PREFIX)
+IMAGES  := bench hello
 
 # Two at a time: a build ends with a chain of crates. Tests run in turn: the loads of the one workspace starve the guests of
 # the other.
@@ -19,7 +25,7 @@ unexport CARGO_BUILD_RUSTFLAGS
 unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
-.PHONY: help quick test build setup setup-test measured laboratory linted-measured \
+.PHONY: help quick test build install uninstall setup setup-test measured laboratory linted-measured \
 	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
@@ -29,6 +35,8 @@ help:
 	@echo 'make quick       install what is missing, build, take a first picture of this machine'
 	@echo 'make test        install what is missing, check formatting and lints, run all tests'
 	@echo 'make build       build tare and its agent'
+	@echo 'make install     put what make build built below PREFIX=/usr/local, with completions and man pages; DESTDIR= stages it'
+	@echo 'make uninstall   remove that again'
 	@echo 'make kernels     fetch the kernels that the tests boot, if they are missing'
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises'
 	@echo 'make acceptance  the checks that take longer: bench, a hog, every load and target, cyclictest, landolfi-2018'
@@ -46,6 +54,19 @@ test: setup-test style
 
 build: setup
 	$(PAIRED) laboratory measured
+
+# Builds nothing: root has no cargo, as a rule.
+install:
+	@test -x $(TARE) -a -x $(BUILT)/tare-agent || { echo '$(TARE) or its agent is not built: make build comes first' >&2; exit 1; }
+	install -D -m 755 $(TARE) $(INTO)/bin/tare
+	install -D -m 755 $(BUILT)/tare-agent $(INTO)/lib/tare/tare-agent
+	install -D -m 644 -t $(INTO)/lib/tare/images $(IMAGES:%=$(BUILT)/%)
+	$(TARE) share $(INTO)/share
+
+uninstall:
+	rm -f $(INTO)/bin/tare $(INTO)/share/bash-completion/completions/tare $(INTO)/share/zsh/site-functions/_tare \
+		$(INTO)/share/fish/vendor_completions.d/tare.fish $(INTO)/share/man/man1/tare.1 $(INTO)/share/man/man1/tare-*.1
+	rm -rf $(INTO)/lib/tare
 
 laboratory:
 	$(CARGO) build --release -p tare

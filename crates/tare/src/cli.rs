@@ -104,6 +104,9 @@ pub enum Command {
     /// Boot a unikernel image by itself, to work on it
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Write completions of shells and man pages into a folder, as they lie below PREFIX/share
+    #[command(hide = true)]
+    Share(ShareArguments),
     /// Undo what a killed command left behind
     ///
     /// Every command does this when it starts. Processes, scratch folders and settings of commands
@@ -248,6 +251,14 @@ pub struct ImageRunArguments {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub gdb: Option<u16>,
+}
+
+/// The arguments of `tare share`.
+#[derive(Debug, Args)]
+pub struct ShareArguments {
+    /// Folder: /usr/local/share
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// The arguments of `tare doctor`.

@@ -40,6 +40,7 @@ pub fn main() -> ExitCode {
         Command::Kernel(arguments) => commands::kernel::run(arguments, &terminal),
         Command::Doctor(arguments) => commands::doctor::run(arguments, &terminal),
         Command::Image(ImageCommand::Run(arguments)) => commands::image::run(arguments, &terminal),
+        Command::Share(arguments) => commands::share::run(arguments),
         Command::Clean => commands::clean::run(&terminal),
     };
     let code = outcome.unwrap_or_else(|error| {

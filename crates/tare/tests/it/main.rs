@@ -13,6 +13,7 @@ mod figures;
 mod gates;
 mod help;
 mod image;
+mod install;
 mod kernel;
 mod landolfi;
 mod lifecycle;
