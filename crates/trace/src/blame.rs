@@ -184,6 +184,7 @@ pub fn blame(wakeup: &Trace, thread: u32) -> Blame {
         .map_or(Culprit::Unseen { last: None }, |share| {
             share.culprit.clone()
         });
+    let complete = wakeup.complete && !shares.is_empty() && parts.unseen_ns == 0;
     Blame {
         thread,
         activation: wakeup.index,
@@ -192,6 +193,6 @@ pub fn blame(wakeup: &Trace, thread: u32) -> Blame {
         culprit_text: culprit.to_string(),
         culprit,
         shares,
-        complete: wakeup.complete && parts.unseen_ns == 0,
+        complete,
     }
 }

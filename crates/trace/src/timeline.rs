@@ -232,7 +232,8 @@ fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
         from = first.at_ns;
     }
     for event in events {
-        let to = event.at_ns.max(0);
+        // Never back, whatever the events say: each moment belongs to one stretch.
+        let to = event.at_ns.max(from);
         let fits = match &event.what {
             TraceKind::Switch { from, .. } => cpu.thread.is_some_and(|thread| thread.name == from),
             _ => true,
