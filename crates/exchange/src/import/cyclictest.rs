@@ -1,6 +1,6 @@
 //! cyclictest's histogram: the text of `-h` and `-H`, and `--json`.
 
-use super::words::{Json, MOST_THREADS, Row, latency, number, shown};
+use super::words::{Json, MOST_THREADS, Once, Row, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -41,7 +41,8 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
             return Err(no_histogram());
         }
         let limit = column.counts.last().map_or(0, |(us, _)| us + 1);
-        threads.push(Column {
+        let name = format!("thread {}", thread.number);
+        let column = Column {
             priority: options.priority,
             // With a histogram every thread has the same one.
             interval_us: options.interval_us,
@@ -50,7 +51,9 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
             min: column.min.filter(|_| cycles > 0),
             max: column.max.filter(|_| cycles > 0),
             ..column
-        });
+        };
+        column.check_ends(&name)?;
+        threads.push(column);
     }
     foreign.series.push(series(threads));
     Ok(foreign)
@@ -77,6 +80,8 @@ struct Text {
     status: Vec<Status>,
     /// Counts of each column, as the histogram's foot says.
     totals: Vec<u64>,
+    /// The lines of the foot that were there.
+    feet: Once,
     is_in_histogram: bool,
     is_complete: bool,
 }
@@ -118,6 +123,7 @@ impl Text {
             }
             _ => return Ok(()),
         };
+        self.feet.take(row.line, row.name)?;
         self.is_complete |= row.name == "Histogram Overflows";
         // The column of -H has no minimum and no mean.
         row.put(&mut self.threads, true, put)
@@ -170,6 +176,7 @@ impl Text {
             if thread.counts.is_empty() && thread.over == 0 {
                 (thread.min, thread.max, thread.mean) = (None, None, None);
             }
+            thread.check_ends(&format!("thread {number}"))?;
             if let Some(known) = self.status.iter().find(|known| known.number == number) {
                 thread.tid = known.tid;
                 thread.priority = Some(known.priority);

@@ -114,6 +114,26 @@ impl Column {
             "the counts of {name} add up to {counted}, '{foot}' says {stated}: lines are missing"
         )))
     }
+
+    /// Checks that the least and the greatest latency are those of the histogram, as far as it reaches.
+    fn check_ends(&self, name: &str) -> Result<(), ExchangeError> {
+        let least = self.counts.first().map(|(us, _)| *us);
+        let most = self
+            .counts
+            .last()
+            .filter(|_| self.over == 0)
+            .map(|(us, _)| *us);
+        for (end, stated, counted) in [("least", self.min, least), ("greatest", self.max, most)] {
+            if let (Some(stated), Some(counted)) = (stated, counted)
+                && stated != counted
+            {
+                return Err(ExchangeError::NotOutput(format!(
+                    "the {end} latency that {name} counts is {counted} µs, but the file names {stated} µs"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A mean as a file tells it.

@@ -5,7 +5,7 @@
 //! both are µs that something took too long; each of the first bucket is a turn that nothing interrupted. They can't
 //! be a run of `gap`, which is the same measurement: that keeps the time of every gap, and oslat has none.
 
-use super::words::{Json, Row, latency, shown};
+use super::words::{Json, Once, Row, latency, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -49,6 +49,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
         ..Foreign::default()
     };
     let mut threads: Vec<Column> = Vec::new();
+    let mut rows = Once::default();
     for (line, content) in (1..).zip(text.lines()) {
         if let Some(version) = content.strip_prefix("oslat V ") {
             foreign.tool = format!("{NAME} {}", version.trim());
@@ -64,6 +65,12 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
                 ..Column::default()
             });
             threads = cpus.take(super::words::MOST_THREADS).collect();
+            let mut cpus: Vec<_> = threads.iter().map(|thread| thread.cpu).collect();
+            cpus.sort_unstable();
+            if cpus.windows(2).any(|two| two[0] == two[1]) {
+                return Err(ExchangeError::line(line, "a CPU is there twice"));
+            }
+            rows = Once::default();
             continue;
         }
         let Some(first) = threads.first() else {
@@ -79,6 +86,9 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
                 thread.counts.push((us, count));
             })?;
             continue;
+        }
+        if matches!(name, "Minimum" | "Maximum" | "Average" | "Duration") {
+            rows.take(line, name)?;
         }
         match name {
             "Minimum" => row.put(&mut threads, false, |thread, us| thread.min = Some(us))?,

@@ -5,7 +5,7 @@
 //! thread ran; `Usr`, how late one returned to user space. Each kind becomes a cell. osnoise counts how long
 //! single noises lasted, which is nothing that comes at an interval.
 
-use super::words::{latency, number, shown};
+use super::words::{Once, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -103,6 +103,8 @@ struct Table {
     columns: Vec<(Kind, Column)>,
     /// Counts of each column, as the table's foot says.
     stated: Vec<u64>,
+    /// The lines that were there.
+    rows: Once,
     /// Whether the line after the last value was there.
     is_complete: bool,
 }
@@ -152,7 +154,13 @@ impl Table {
                 cpu: Some(cpu.parse().map_err(|_| problem())?),
                 ..Column::default()
             };
-            columns.push((kind.ok_or_else(problem)?, column));
+            let kind = kind.ok_or_else(problem)?;
+            let is_same = |(of, known): &(Kind, Column)| *of == kind && known.cpu == column.cpu;
+            if columns.iter().any(is_same) {
+                let problem = format!("the column '{}' is there twice", shown(word));
+                return Err(ExchangeError::line(line, problem));
+            }
+            columns.push((kind, column));
         }
         if columns.is_empty() {
             return Err(ExchangeError::line(line, "the table has no columns"));
@@ -160,6 +168,7 @@ impl Table {
         Ok(Self {
             columns,
             stated: Vec::new(),
+            rows: Once::default(),
             is_complete: false,
         })
     }
@@ -175,6 +184,9 @@ impl Table {
         if words.len() != due {
             let problem = format!("{} figures for {due} columns", words.len());
             return Err(ExchangeError::line(line, problem));
+        }
+        if first.ends_with(':') {
+            self.rows.take(line, first)?;
         }
         self.is_complete |= first == "over:";
         if first == "count:" {
@@ -224,6 +236,10 @@ impl Table {
         for ((kind, column), stated) in self.columns.iter().zip(&self.stated) {
             let name = format!("{}-{:03}", kind.heading(), column.cpu.unwrap_or(0));
             column.check(column.over, *stated, &name, "count:")?;
+        }
+        for (kind, column) in &self.columns {
+            let name = format!("{}-{:03}", kind.heading(), column.cpu.unwrap_or(0));
+            column.check_ends(&name)?;
         }
         let series = Kind::ALL.into_iter().filter_map(|kind| {
             let own = self.columns.iter().filter(|(of, _)| *of == kind);

@@ -185,10 +185,30 @@ fn interval_ns(
     given_us: Option<u64>,
 ) -> Result<u64, ExchangeError> {
     if series.is_periodic {
+        if let (Some(stated_us), Some(given_us)) = (column.interval_us, given_us)
+            && stated_us != given_us
+        {
+            return Err(ExchangeError::NotOutput(format!(
+                "it says that the threads were due every {stated_us} µs, not every {given_us}: leave out --interval"
+            )));
+        }
         let us = column.interval_us.or(given_us).filter(|us| *us > 0);
-        return us
-            .and_then(|us| us.checked_mul(US))
-            .ok_or(ExchangeError::NoInterval);
+        let ns = us.and_then(|us| us.checked_mul(US));
+        let ns = ns.ok_or(ExchangeError::NoInterval)?;
+        // Each one was due, and some more may have been missed.
+        let woken = column.counted() + u128::from(column.over);
+        let least_ns = woken.saturating_mul(ns.into());
+        let duration_ns = foreign.duration_ns.unwrap_or(u64::MAX);
+        let most_ns = u128::from(duration_ns) * 11 / 10 + 1_000_000_000;
+        if least_ns > most_ns {
+            return Err(ExchangeError::NotOutput(format!(
+                "{woken} latencies of threads that were due every {} µs take {} s, but it says that it measured for {} s",
+                ns / US,
+                least_ns / 1_000_000_000,
+                duration_ns / 1_000_000_000
+            )));
+        }
+        return Ok(ns);
     }
     let longest = column.max.unwrap_or(column.limit) * US;
     Ok(foreign.duration_ns.unwrap_or(0).max(longest).max(US))
@@ -231,6 +251,7 @@ impl Sums {
             sum.checked_add(us.checked_mul(US)?.checked_mul(*count)?)
         });
         let counted_ns = counted_ns.ok_or_else(many)?;
+        check_mean(column, woken, counted_ns, max)?;
         let uncounted_ns = uncounted_ns(column, woken, counted_ns, max).ok_or_else(many)?;
         Ok(Self {
             woken,
@@ -240,6 +261,27 @@ impl Sums {
             max_ns: if woken == 0 { 0 } else { max * US },
         })
     }
+}
+
+/// Checks that the mean is one that the counts can have: those beyond the histogram are from its end up to the greatest.
+fn check_mean(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Result<(), String> {
+    let (mean, off) = match column.mean {
+        Some(Mean::Rounded(mean)) => (mean, 1.0),
+        Some(Mean::CutOff(mean)) => (mean as f64 + 0.5, 1.5),
+        None => return Ok(()),
+    };
+    if woken == 0 {
+        return Ok(());
+    }
+    let with_beyond =
+        |us: u64| (counted_ns as f64 / US as f64 + column.over as f64 * us as f64) / woken as f64;
+    let (least, most) = (with_beyond(column.limit), with_beyond(max));
+    if mean < least - off || mean > most + off {
+        return Err(format!(
+            "by its counts the mean is from {least:.1} to {most:.1} µs, but it names {mean:.1}"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the sum of the latencies beyond the histogram, as the mean of all tells it.

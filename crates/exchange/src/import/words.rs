@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::fmt::strtime;
 use serde_json::{Map, Value};
 
-use super::{Column, Foreign, Mean};
+use super::{Column, Foreign, Mean, TOOLS};
 use crate::error::ExchangeError;
 
 /// The longest latency that is believed, in µs: some 31 years. A file with more is no output of these tools,
@@ -41,6 +41,22 @@ pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// The names of lines that stand once in a file, as far as they came.
+#[derive(Default)]
+pub(super) struct Once(Vec<String>);
+
+impl Once {
+    /// Takes a line; of two with one name nobody can tell which is right.
+    pub(super) fn take(&mut self, line: usize, name: &str) -> Result<(), ExchangeError> {
+        if self.0.iter().any(|known| known == name) {
+            let problem = format!("there is a line '{name}' above, too: which one holds?");
+            return Err(ExchangeError::line(line, problem));
+        }
+        self.0.push(name.to_owned());
+        Ok(())
     }
 }
 
@@ -98,11 +114,25 @@ impl Json {
         }
         let value: Value = serde_json::from_str(text)
             .map_err(|error| ExchangeError::line(error.line(), format!("not JSON: {error}")))?;
-        match value {
-            Value::Object(top) if top.contains_key("thread") => Ok(Some(Self { top })),
-            _ => Err(ExchangeError::NotOutput(format!(
-                "this JSON has no 'thread': it is not what {tool} --json writes"
-            ))),
+        let json = match value {
+            Value::Object(top) if top.contains_key("thread") => Self { top },
+            _ => {
+                return Err(ExchangeError::NotOutput(format!(
+                    "this JSON has no 'thread': it is not what {tool} --json writes"
+                )));
+            }
+        };
+        let program = json.text("cmdline").and_then(|line| {
+            let path = line.split_whitespace().next()?;
+            path.rsplit('/').next()
+        });
+        match program {
+            Some(other) if other != tool && TOOLS.contains(&other) => {
+                Err(ExchangeError::NotOutput(format!(
+                    "it was written by {other}, as its command line says: import it with `tare import {other}`"
+                )))
+            }
+            _ => Ok(Some(json)),
         }
     }
 
@@ -163,7 +193,16 @@ impl Json {
             return Err(not("holds no thread"));
         }
         list.sort_by_key(|thread| thread.number);
-        Ok(list)
+        if let Some(twice) = list.windows(2).find(|two| two[0].number == two[1].number) {
+            return Err(not(&format!("has {} twice", twice[0].number)));
+        }
+        match self.number("num_threads") {
+            Some(stated) if stated != list.len() as u64 => Err(ExchangeError::NotOutput(format!(
+                "'num_threads' is {stated}, but there are {} threads in it",
+                list.len()
+            ))),
+            _ => Ok(list),
+        }
     }
 }
 
@@ -216,6 +255,10 @@ impl Thread<'_> {
             counts.push(pair);
         }
         counts.sort_unstable();
+        if let Some(twice) = counts.windows(2).find(|two| two[0].0 == two[1].0) {
+            return Err(self.problem(&format!("counts latencies of {} µs twice", twice[0].0)));
+        }
+        counts.retain(|(_, count)| *count > 0);
         Ok(counts)
     }
 

@@ -238,6 +238,102 @@ fn other_text_is_refused_with_what_to_do() {
     assert!(error.contains("IRQ-000 add up to 10000"), "{error}");
 }
 
+#[test]
+fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
+    for (tool, text, from, to, words) in [
+        (
+            "cyclictest",
+            QUIET,
+            "# Min Latencies: 00006",
+            "# Min Latencies: 00001",
+            "counts is 6 µs, but the file names 1 µs",
+        ),
+        (
+            "cyclictest",
+            JSON,
+            "\"num_threads\": 2",
+            "\"num_threads\": 3",
+            "'num_threads' is 3, but there are 2 threads",
+        ),
+        (
+            "cyclictest",
+            JSON,
+            "\"5\": 1,",
+            "\"5\": 1, \"05\": 7,",
+            "thread 0 counts latencies of 5 µs twice",
+        ),
+        (
+            "oslat",
+            JSON,
+            "",
+            "",
+            "written by cyclictest, as its command line says",
+        ),
+        (
+            "oslat",
+            OSLAT,
+            "Core:\t 0 1",
+            "Core:\t 1 1",
+            "a CPU is there twice",
+        ),
+        (
+            "oslat",
+            OSLAT,
+            "     Minimum:",
+            "     Minimum:\t 7 7\n     Minimum:",
+            "there is a line 'Minimum' above, too",
+        ),
+        (
+            "rtla",
+            TIMERLAT,
+            "Thr-000",
+            "IRQ-000",
+            "the column 'IRQ-000' is there twice",
+        ),
+        (
+            "rtla",
+            OSNOISE,
+            "max:          5",
+            "max:          7",
+            "counts is 5 µs, but the file names 7 µs",
+        ),
+        (
+            "rtla",
+            OSNOISE,
+            "over:",
+            "over: 1 1\nover:",
+            "there is a line 'over:' above",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = read(tool, &text.replacen(from, to, 1));
+        let error = error.expect_err(words).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let made = |tool, text: &str, interval| {
+        let foreign = read(tool, text).unwrap();
+        run(&foreign, interval, Vec::new(), Timestamp::UNIX_EPOCH)
+    };
+    let refused = |tool, text: &str, interval| {
+        let error = made(tool, text, Some(interval));
+        error.unwrap_err().to_string()
+    };
+    let means = OSLAT.replace("1.135", "1135");
+    let error = refused("oslat", &means, 1_000);
+    assert!(error.contains("but it names 1135.0"), "{error}");
+    let error = refused("cyclictest", JSON, 1_000);
+    assert!(
+        error.contains("due every 500 µs, not every 1000"),
+        "{error}"
+    );
+    assert!(made("cyclictest", JSON, Some(500)).is_ok());
+    let error = refused("rtla", TIMERLAT, 10_000);
+    assert!(
+        error.contains("take 100 s, but it says that it measured for 10 s"),
+        "{error}"
+    );
+}
+
 /// Reads a text as the output of every tool, and makes a run of what is believed.
 fn try_all(text: &str) {
     for tool in TOOLS {

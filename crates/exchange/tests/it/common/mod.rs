@@ -16,7 +16,10 @@ pub const OSNOISE: &str = include_str!("../../samples/rtla-osnoise.txt");
 /// Makes a run of what a file says; 1,000 µs where it has no interval.
 pub fn imported(foreign: &Foreign) -> Imported {
     let now = Timestamp::from_second(1_700_000_000).unwrap();
-    run(foreign, Some(1_000), vec!["tare".to_owned()], now).unwrap()
+    let mut threads = foreign.series.iter().flat_map(|series| &series.threads);
+    let is_told = threads.any(|thread| thread.interval_us.is_some());
+    let interval_us = (!is_told).then_some(1_000);
+    run(foreign, interval_us, vec!["tare".to_owned()], now).unwrap()
 }
 
 /// Returns the record of a cell.
