@@ -473,6 +473,17 @@ impl<'a> Grouped<'a> {
         }
     }
 
+    /// Says that it tells nothing: there is no figure in any run, or none but 0.
+    fn nothing(&self) -> Option<&'static str> {
+        let rows = self.lines.iter().flat_map(|(.., line)| &line.rows);
+        let each = rows.flatten().flat_map(|row| &row.each);
+        let mut values = each.filter_map(|each| each.carried.value()).peekable();
+        let is_empty = values.peek().is_none();
+        values
+            .all(|value| value == 0.0)
+            .then_some(if is_empty { "no figures" } else { "all 0" })
+    }
+
     /// Returns the names of the columns but of those that stand below others.
     fn names(&self) -> impl Iterator<Item = String> {
         let heads = self.columns.iter().filter(|column| !column.below);
@@ -547,6 +558,7 @@ pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)
         let grouped = Grouped::of(story, run, &tabled, Column::is_on_page);
         let mut table = Markup {
             head: grouped.head(),
+            nothing: grouped.nothing(),
             ..Markup::default()
         };
         let add = |heading: Option<&str>, cells: Vec<String>| {
@@ -574,6 +586,7 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
                 .into_iter()
                 .chain(grouped.names())
                 .collect(),
+            nothing: grouped.nothing(),
             ..Markup::default()
         };
         let mut before = &None;

@@ -8,7 +8,7 @@ use crate::synthetic::{self, Fold, Run, measured, timed};
 
 /// How a system of a run behaves.
 #[derive(Clone, Copy)]
-struct System {
+pub struct System {
     target: &'static str,
     environment: &'static str,
     /// Whether it is a guest.
@@ -19,21 +19,21 @@ struct System {
     often: usize,
 }
 
-const LINUX: System = System {
+pub const LINUX: System = System {
     target: "process",
     environment: "linux",
     is_guest: false,
     delay: 5_000,
     often: 2,
 };
-const UNIKERNEL: System = System {
+pub const UNIKERNEL: System = System {
     target: "unikernel",
     environment: "unikernel",
     is_guest: false,
     delay: 900,
     often: 2,
 };
-const QUIET: System = System {
+pub const QUIET: System = System {
     target: "unikernel,irq=off",
     environment: "unikernel",
     is_guest: false,
@@ -54,7 +54,7 @@ fn work(system: System, work: u64, often: usize, block: u64) -> synthetic::Folde
     timed(&durations, fold)
 }
 
-fn run(systems: &[System], emulated: bool, copy_as_often: usize) -> Run {
+pub fn run(systems: &[System], emulated: bool, copy_as_often: usize) -> Run {
     let mut run = Run::new(2);
     run.emulated = emulated;
     run.reproduces = Some("kot-2019");
@@ -201,6 +201,26 @@ fn work_that_does_not_grow_in_a_line_is_told() {
     }
     let told = told(run);
     assert_eq!(told.claims[4].finding.answer, NO, "{told:#?}");
+}
+
+#[test]
+fn published_figures_are_drawn_beside_ours_and_called_so() {
+    let page = html::render(&run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse());
+    for title in [
+        "Mean duration",
+        "Repetitions delayed by 2,000 to 6,000 cycles",
+    ] {
+        assert!(page.contains(&format!("<h3>{title}: published and here</h3>")));
+    }
+    // Where it is from: another machine.
+    assert!(page.contains("of another machine (kot-2019: figures as the study"));
+    assert!(page.contains("published by kot-2019, on another machine"));
+    for label in ["published 906.263 ± 0.006 cycles", "published 0.07 %"] {
+        assert!(page.contains(&format!(">{label}</text>")), "{label}");
+    }
+    // Without the systems of the study there is nothing to draw.
+    let other = html::render(&run(&[], false, 1).analyse());
+    assert!(!other.contains("published and here"));
 }
 
 #[test]

@@ -8,11 +8,11 @@ use tare_results::{CellState, MachineRecord};
 
 use crate::synthetic::wakeups::{self, Schedule};
 use crate::synthetic::{
-    Fold, Folded, HZ, Run, analyse, gaps_like, linux_like, record, spin, timed,
+    Fold, Folded, HZ, Run, analyse, gaps_like, linux_like, measured, record, spin, timed,
 };
 
 /// Makes a run in which everything is: several targets, workloads and runs, failures, a full list.
-fn everything() -> RunData {
+pub fn everything() -> RunData {
     let mut random = fastrand::Rng::with_seed(1);
     let mut run = Run::new(26);
     for block in 1..=2 {
@@ -230,7 +230,7 @@ fn all_different(delays: u64) -> Folded {
 }
 
 /// Makes wake-ups of places and phases, each block with another longest latency.
-fn woken(places: u32, runs: u32, loads: &[&str]) -> RunData {
+pub fn woken(places: u32, runs: u32, loads: &[&str]) -> RunData {
     let mut random = fastrand::Rng::with_seed(3);
     let mut run = Run::new(1);
     for block in 1..=runs {
@@ -350,6 +350,112 @@ fn extreme_durations_are_drawn() {
     let page = html::render(&run.analyse());
     assert_balanced(&page);
     assert!(!page.contains("NaN"));
+}
+
+#[test]
+fn a_table_of_nothing_but_zeros_is_folded() {
+    let mut run = Run::new(1);
+    for block in 1..=3 {
+        for (target, longest) in [("process", 9_000), ("unikernel,irq=off", 1_000)] {
+            let mut durations = vec![1_000; 10_000];
+            durations[5_000] = longest;
+            let folded = timed(&durations, Fold::default());
+            run.done(block, target, "prime", Some(22), folded);
+        }
+    }
+    let title = "Delays per million repetitions, by cycles above the mean";
+    let both = html::render(&run.analyse());
+    assert!(both.contains(&format!("<h3>{title}</h3>")));
+    let mut run = Run::new(1);
+    for block in 1..=3 {
+        let folded = timed(&[1_000; 10_000], Fold::default());
+        run.done(block, "unikernel,irq=off", "prime", Some(22), folded);
+    }
+    let quiet = html::render(&run.analyse());
+    assert!(!quiet.contains(&format!("<h3>{title}</h3>")));
+    let folded = format!("<summary>{title}: all 0</summary>");
+    // In the results and among the tables of every run.
+    assert_eq!(quiet.matches(&folded).count(), 2);
+    assert!(quiet.contains("<h3>Durations</h3>"));
+}
+
+#[test]
+fn the_longest_in_a_picture_is_that_of_the_verdict() {
+    // What was due before a load began is in no figure, and the last wake-up comes long after it was due.
+    let mut run = Run::new(1);
+    let schedule = Schedule {
+        loads: &["idle", "dd"],
+        activations: 5_000,
+        late_ns: &[0, 100_000_000],
+        ..Schedule::default()
+    };
+    run.woken(1, schedule, |_, _, n| match n {
+        5_300 => 9_000_000,
+        7_000 => 3_000_000,
+        9_999 => 2_500_000,
+        _ => 2_000,
+    });
+    let analysis = run.analyse();
+    let verdict = &analysis.summary().verdict.headline;
+    assert!(verdict.contains("3.00 ms"), "{verdict}");
+    let page = html::render(&analysis);
+    assert!(page.contains("<title>3.00\u{a0}ms</title>"));
+    assert!(!page.contains("<title>9.00\u{a0}ms</title>"));
+    assert!(page.contains("What is grey was due before its load had begun"));
+
+    // The clock of an emulator has another frequency in each run.
+    let mut run = Run::new(1);
+    for (block, slower, longest) in [(1, 1.0, 8_000_000), (2, 2.0, 7_000_000)] {
+        for target in ["unikernel", "unikernel,irq=off"] {
+            let gaps = [(1_000_000, longest), (30_000_000, 100_000)];
+            let folded = spin(60_000_000, 25, &gaps, Fold::default());
+            let cell = run.done(block, target, "gap", None, folded);
+            for frequency in &mut measured(cell).frequencies {
+                frequency.hz /= slower;
+            }
+        }
+    }
+    let analysis = run.analyse();
+    let verdict = &analysis.summary().verdict.headline;
+    assert!(verdict.contains("5.38 ms"), "{verdict}");
+    let page = html::render(&analysis);
+    let rings = page.matches("<title>5.38\u{a0}ms</title>").count();
+    assert_eq!(rings, 2);
+}
+
+#[test]
+fn the_axis_of_time_ends_where_the_last_wake_up_was_due() {
+    let mut run = Run::new(1);
+    run.woken(1, Schedule::default(), |_, _, n| match n {
+        9_999 => 2_000_000_000,
+        _ => 2_000,
+    });
+    let page = html::render(&run.analyse());
+    assert!(page.contains(">800\u{a0}ms</text>"));
+    assert!(!page.contains(">1.5\u{a0}s</text>") && !page.contains(">2\u{a0}s</text>"));
+}
+
+#[test]
+fn pictures_show_the_interval_that_the_verdict_tells() {
+    let mut random = fastrand::Rng::with_seed(2);
+    let page = |runs, random: &mut fastrand::Rng| {
+        let mut run = Run::new(26);
+        for block in 1..=runs {
+            for target in ["process", "crun"] {
+                let gaps = gaps_like(0.5, 700.0, random);
+                let folded = spin(60_000_000, 25, &gaps, Fold::default());
+                run.done(block, target, "gap", None, folded);
+            }
+        }
+        html::render(&run.analyse())
+    };
+    let with = page(5, &mut random);
+    assert!(with.contains("95 % interval") && with.contains("(95 % CI)"));
+    assert!(with.contains("line interval s0") && !with.contains("line range"));
+    // Two runs have no interval: what is drawn is called a range.
+    let without = page(2, &mut random);
+    assert!(without.contains("range; too few runs for an interval"));
+    assert!(without.contains("line range s0") && !without.contains("line interval"));
 }
 
 /// Checks that every element is closed in the right order.

@@ -4,6 +4,7 @@ use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
 use tare_experiments::catalogue;
 use tare_report::claims::{Answer, Reproduction};
+use tare_report::html;
 
 const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
 
@@ -18,9 +19,9 @@ const RT: [u64; 7] = [10_000, 7_000, 5_000, 11_000, 15_000, 17_000, 14_000];
 /// The number of activations in a phase: so many that the longest hardly moves the mean.
 const PHASE: u64 = 30_000;
 
-type Kernel = (&'static str, &'static str, [u64; 7]);
+pub type Kernel = (&'static str, &'static str, [u64; 7]);
 
-const STUDY: [Kernel; 4] = [
+pub const STUDY: [Kernel; 4] = [
     ("linux,kernel=debian,preempt=none", "none", NONE),
     (
         "linux,kernel=debian,preempt=voluntary",
@@ -32,6 +33,13 @@ const STUDY: [Kernel; 4] = [
 ];
 
 fn told(kernels: &[Kernel], emulated: bool, suffix: &str, shorter: u64) -> Reproduction {
+    let analysis = run(kernels, emulated, suffix, shorter).analyse();
+    let told = analysis.summary().reproduction.clone();
+    told.expect("it reproduces a study")
+}
+
+/// Makes a run of two blocks under these kernels.
+pub fn run(kernels: &[Kernel], emulated: bool, suffix: &str, shorter: u64) -> Run {
     let mut run = Run::new(1);
     run.reproduces = Some("landolfi-2018");
     run.emulated = emulated;
@@ -58,12 +66,7 @@ fn told(kernels: &[Kernel], emulated: bool, suffix: &str, shorter: u64) -> Repro
             });
         }
     }
-    let analysis = run.data().analyse(catalogue()).unwrap();
-    analysis
-        .summary()
-        .reproduction
-        .clone()
-        .expect("it reproduces a study")
+    run
 }
 
 fn answers(told: &Reproduction) -> Vec<Answer> {
@@ -89,6 +92,31 @@ fn the_published_figures_reproduce_the_claims() {
     assert_eq!(du.published, "6334 / 2.501 / 15.298");
     assert!(du.here.starts_with("6,334 / "), "{du:?}");
     assert_eq!(told.comparisons.len(), 28);
+}
+
+#[test]
+fn published_figures_are_drawn_beside_ours() {
+    let page = html::render(&run(&STUDY[..2], false, "", 0).analyse());
+    for title in [
+        "Longest wake-up latency by load",
+        "Mean wake-up latency by load",
+    ] {
+        let (_, picture) = page
+            .split_once(&format!("<h3>{title}: published and here</h3>"))
+            .unwrap();
+        let (picture, _) = picture.split_once("</figure>").unwrap();
+        assert!(picture.contains("another machine (wake-up latency in microseconds"));
+        // A diamond for each load under the two kernels that were measured, and none of the others.
+        assert_eq!(
+            picture.matches("<path class=\"published\"").count(),
+            14 + 1,
+            "{picture}"
+        );
+        assert!(
+            picture.contains("guest with preemption none") && !picture.contains("preemption rt")
+        );
+    }
+    assert!(page.contains(">published 6334\u{a0}µs</text>"));
 }
 
 #[test]

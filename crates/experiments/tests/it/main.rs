@@ -9,6 +9,7 @@ mod folder;
 mod gates;
 mod html;
 mod landolfi;
+mod pages;
 mod places;
 mod schema;
 mod synthetic;

@@ -340,9 +340,9 @@ fn a_dozen_targets_are_overlaid_by_six_at_most() {
     assert!(legends > 4);
     // The overview names every target, and marks what was emulated by a hollow mark.
     let (_, overview) = page.split_once("gap by target").unwrap();
-    let overview = overview.split("</svg>").next().unwrap();
+    let overview = overview.split("</figure>").next().unwrap();
     assert!(overview.contains("unikernel (emulated)"));
-    assert_eq!(overview.matches("class=\"mark hollow").count(), 2);
+    assert_eq!(overview.matches("class=\"mark hollow s").count(), 2);
     assert_eq!(overview.matches("class=\"mark s").count(), 22);
 }
 

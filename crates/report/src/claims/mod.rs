@@ -14,6 +14,7 @@ use serde::Serialize;
 pub use table::PublishedTable;
 
 use crate::analysis::Run;
+use crate::html::dot_plot::Mark;
 use crate::view::Catalogue;
 
 /// What published figures are put under that the run has nothing for.
@@ -100,7 +101,7 @@ pub struct ClaimFigure {
 }
 
 /// Puts one published figure beside one of the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// What it is the figure of.
     pub what: String,
@@ -110,6 +111,26 @@ pub struct Comparison {
     pub target: Option<String>,
     /// What was measured here, or why nothing was.
     pub here: String,
+    /// The same as it is drawn.
+    #[serde(skip)]
+    pub drawn: Vec<Drawn>,
+}
+
+/// A published figure beside that of a target, in one of the pictures of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// The title of the picture: `Mean duration`.
+    pub picture: &'static str,
+    /// The title of its axis, with the unit: `duration, cycles`.
+    pub across: &'static str,
+    /// What its row and others have in common; empty if they have nothing.
+    pub group: String,
+    /// The name of its row.
+    pub name: String,
+    /// The published figure, and how it is written.
+    pub published: (f64, String),
+    /// The figure of the target.
+    pub here: Mark,
 }
 
 impl Reproduction {

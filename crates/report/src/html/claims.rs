@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::parts::Table;
-use crate::claims::Reproduction;
+use super::dot_plot::{self, Entry, Mark};
+use super::parts::{Figure, N, Table, legend};
+use crate::claims::{Drawn, Reproduction};
+use crate::svg::colour;
 use crate::words::typeset;
 
 /// Renders what the run tells of the study that it reproduces.
@@ -36,6 +38,7 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
         }
         div.findings { (claims.render()) }
         @if !figures.rows.is_empty() {
+            @for picture in pictures(reproduction) { (picture) }
             h3 { "Published and measured" }
             p.read { (reproduction.note) }
             (figures.render())
@@ -48,4 +51,84 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
             }
         }
     }
+}
+
+/// Draws published figures beside those of the run, as far as it has any: a picture for each kind of figure.
+fn pictures(reproduction: &Reproduction) -> Vec<Markup> {
+    let all = || {
+        let comparisons = reproduction.comparisons.iter();
+        comparisons.flat_map(|comparison| {
+            let target = comparison.target.as_deref().unwrap_or_default();
+            comparison.drawn.iter().map(move |drawn| (target, drawn))
+        })
+    };
+    let mut titles: Vec<&str> = Vec::new();
+    for (_, drawn) in all() {
+        if !titles.contains(&drawn.picture) {
+            titles.push(drawn.picture);
+        }
+    }
+    let of = |title| all().filter(move |(_, drawn)| drawn.picture == title);
+    let pictures = titles
+        .into_iter()
+        .map(|title| picture(reproduction, of(title).collect()));
+    pictures.collect()
+}
+
+fn picture(reproduction: &Reproduction, of: Vec<(&str, &Drawn)>) -> Markup {
+    // Colours tell targets apart only where a row has several; else its name does.
+    let is_same = |a: &Drawn, b: &Drawn| a.group == b.group && a.name == b.name;
+    let several = of.iter().any(|(_, drawn)| {
+        let same = of.iter().filter(|(_, other)| is_same(drawn, other));
+        same.count() > 1
+    });
+    let mut targets: Vec<&str> = of.iter().map(|(target, _)| *target).collect();
+    targets.retain(|_| several);
+    targets.sort_unstable();
+    targets.dedup();
+    let mut rows: Vec<Entry> = Vec::new();
+    for (target, drawn) in &of {
+        let series = targets.iter().position(|known| known == target);
+        let here = Mark {
+            series: series.unwrap_or_default(),
+            ..drawn.here.clone()
+        };
+        let is_of = |row: &&mut Entry| row.group == drawn.group && row.name == drawn.name;
+        if let Some(row) = rows.iter_mut().find(is_of) {
+            row.marks.push(here);
+            continue;
+        }
+        let (value, label) = &drawn.published;
+        rows.push(Entry {
+            group: drawn.group.clone(),
+            name: drawn.name.clone(),
+            marks: vec![Mark::published(*value, label, &reproduction.study), here],
+        });
+    }
+    // Rows of one group stand together, groups in the order in which they come.
+    let groups: Vec<String> = rows.iter().map(|row| row.group.clone()).collect();
+    rows.sort_by_key(|row| groups.iter().position(|group| *group == row.group));
+    let first = of[0].1;
+    let description = format!("{}, published and measured here", first.picture);
+    let plot = dot_plot::draw(&rows, description, (first.across, f64::INFINITY), |v| {
+        N.tick(v)
+    });
+    // The first sentence of the table says where it is from, the others what is in its columns.
+    let source = |note: &str| note.split(". ").next().unwrap_or_default().to_owned();
+    let sources = reproduction.tables.iter().map(|table| source(&table.note));
+    let sources: Vec<String> = sources.collect();
+    let names = targets.iter().enumerate();
+    let names = names.map(|(series, target)| (colour(series), (*target).to_owned()));
+    let symbols = dot_plot::symbols(&rows, Some(&reproduction.study));
+    let figure = Figure {
+        title: format!("{}: published and here", first.picture),
+        read: format!(
+            "Published figures are of another machine ({}).",
+            sources.join("; ")
+        ),
+        legend: legend(names, symbols),
+        plot: &plot,
+        table: None,
+    };
+    figure.render()
 }

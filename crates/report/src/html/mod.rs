@@ -8,6 +8,7 @@
 mod calibration;
 mod claims;
 pub mod distributions;
+pub mod dot_plot;
 mod machine;
 mod method;
 pub mod overview;
@@ -222,11 +223,7 @@ impl Page<'_> {
         let mut add = |id: &str, name: &str, content: Option<Markup>| {
             sections.extend(content.map(|content| Section::new(id, name, content)));
         };
-        let results = self.each_story(|story| {
-            let tables = tables::page(story, run).into_iter();
-            let tables = tables.map(|(title, read, table)| (title, read, self.table(table)));
-            tables.collect()
-        });
+        let results = self.each_story(|story| tables::page(story, run));
         // That of the first story stands beside the verdict.
         let pictures = self.analysis.stories();
         let pictures = pictures.filter_map(|story| story.first_picture(run, &self.detail));
@@ -248,7 +245,7 @@ impl Page<'_> {
         add("loads", "Loads", places::loads(summary));
         let every_run = self.each_story(|story| {
             let tables = tables::every_run(story, run).into_iter();
-            let tables = tables.map(|(title, table)| (title, String::new(), self.table(table)));
+            let tables = tables.map(|(title, table)| (title, String::new(), table));
             tables.collect()
         });
         add("runs", "Every run", every_run);
@@ -283,18 +280,27 @@ impl Page<'_> {
         sections
     }
 
-    /// Renders titled tables of all stories; `None` if there are none.
+    /// Renders titled tables of all stories; `None` if there are none. One that tells nothing is folded away.
     fn each_story(
         &self,
-        tables: impl Fn(&dyn Story) -> Vec<(String, String, Markup)>,
+        tables: impl Fn(&dyn Story) -> Vec<(String, String, Table)>,
     ) -> Option<Markup> {
         let tables: Vec<_> = self.analysis.stories().flat_map(tables).collect();
+        let content = |read: &str, table| {
+            html! {
+                @if !read.is_empty() { p.read { (typeset(read)) } }
+                (self.table(table))
+            }
+        };
         (!tables.is_empty()).then(|| {
             html! {
                 @for (title, read, table) in tables {
-                    h3 { (title) }
-                    @if !read.is_empty() { p.read { (typeset(&read)) } }
-                    (table)
+                    @if let Some(nothing) = table.nothing {
+                        details.nothing { summary { (title) ": " (nothing) } (content(&read, table)) }
+                    } @else {
+                        h3 { (title) }
+                        (content(&read, table))
+                    }
                 }
             }
         })

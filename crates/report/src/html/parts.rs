@@ -32,6 +32,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// Whether the last column holds sentences, not figures.
     pub ends_in_prose: bool,
+    /// What there is to say of it if it tells nothing: it is folded away then.
+    pub nothing: Option<&'static str>,
 }
 
 impl Figure<'_> {
@@ -134,10 +136,27 @@ pub fn facts(rows: &[(&str, String)]) -> Markup {
 
 /// Renders names with the classes of their marks.
 pub fn legend_of(entries: impl IntoIterator<Item = (String, String)>) -> Markup {
+    legend(entries, Vec::new())
+}
+
+/// Renders names with the classes of their marks, and in the same line what the symbols mean, each as it is drawn.
+pub fn legend(
+    entries: impl IntoIterator<Item = (String, String)>,
+    symbols: Vec<(Markup, String)>,
+) -> Markup {
+    let mut entries = entries.into_iter().peekable();
     html! {
-        ul.legend {
-            @for (classes, name) in entries {
-                li class=(classes) { (name) }
+        @if entries.peek().is_some() || !symbols.is_empty() {
+            ul.legend {
+                @for (classes, name) in entries {
+                    li class=(classes) { (name) }
+                }
+                @for (drawing, meaning) in symbols {
+                    li.symbol {
+                        svg width="26" height="12" aria-hidden="true" { (drawing) }
+                        (meaning)
+                    }
+                }
             }
         }
     }

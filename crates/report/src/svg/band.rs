@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Plot;
 use super::path::Path;
-use super::{Plot, colour};
 
 /// The number of columns of pixels across a plot.
 pub const COLUMNS: usize = 720;
@@ -56,10 +56,10 @@ pub fn coarser(columns: &[Column], factor: usize) -> Vec<Column> {
 }
 
 /// Draws a band from the least to the greatest value of each column, and a line through the means, in the colour of a
-/// series. `x` gives the left edge of a column, `y` the height of a value. Columns without samples are left free.
+/// class. `x` gives the left edge of a column, `y` the height of a value. Columns without samples are left free.
 pub fn draw(
     plot: &mut Plot,
-    series: usize,
+    colour: &str,
     columns: &[Column],
     x: impl Fn(f64) -> f64,
     y: impl Fn(f64) -> f64,
@@ -82,8 +82,8 @@ pub fn draw(
             band.line_to(*at, y(column.low as f64));
         }
         band.close();
-        plot.path(&format!("band {}", colour(series)), &band);
-        plot.path(&format!("line thin {}", colour(series)), &mean);
+        plot.path(&format!("band {colour}"), &band);
+        plot.path(&format!("line thin {colour}"), &mean);
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(coarser(&columns, 2), expected);
         assert_eq!(joined(columns), columns);
         let mut plot = Plot::new(100.0, "test");
-        draw(&mut plot, 0, &columns, |at| at, |value| value);
+        draw(&mut plot, "s0", &columns, |at| at, |value| value);
         let drawn = plot.markup();
         // One band from 0 to 2, and one from 5 to 6.
         assert_eq!(drawn.matches("class=\"band").count(), 2, "{drawn}");

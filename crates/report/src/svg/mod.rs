@@ -11,7 +11,7 @@ mod scale;
 mod scatter;
 
 pub use path::Path;
-pub use plot::{Axis, Plot, Side};
+pub use plot::{Axis, Plot, Side, cut, width_of};
 pub use scale::Scale;
 pub use scatter::scatter;
 

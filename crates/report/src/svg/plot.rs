@@ -9,7 +9,7 @@ use super::scale::Scale;
 const WIDTH: f64 = 860.0;
 /// The width of one of two plots side by side.
 const HALF: f64 = 424.0;
-const LEFT: f64 = 66.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 66.0;
 /// The room at the right for the last label of the axis below.
 const NO_AXIS: f64 = 24.0;
@@ -17,8 +17,9 @@ const BOTTOM: f64 = 44.0;
 const TOP: f64 = 28.0;
 const TOP_WITH_AXIS: f64 = 46.0;
 
-/// About the width of a character of a tick label, in pixels.
-const CHARACTER: f64 = 6.6;
+/// The height of a line of text, and the room that a label keeps to its mark, in pixels.
+const LINE: f64 = 13.0;
+const BESIDE: f64 = 7.0;
 
 /// A side of the plot that an axis is drawn at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,58 @@ pub struct Plot {
     description: String,
     axes: Vec<Axis>,
     content: String,
+    /// Where texts are.
+    texts: Vec<Area>,
+}
+
+/// A rectangle: its left, upper, right and lower edge.
+#[derive(Clone, Copy, Debug)]
+struct Area([f64; 4]);
+
+impl Area {
+    /// Returns what a text covers that begins at a point of its baseline.
+    fn of_text((x, y): (f64, f64), text: &str) -> Self {
+        Self([x, y - LINE + 3.0, x + width_of(text), y + 3.0])
+    }
+
+    fn meets(self, Self([left, top, right, bottom]): Self) -> bool {
+        let Self(own) = self;
+        own[0] < right && left < own[2] && own[1] < bottom && top < own[3]
+    }
+
+    fn is_within(self, Self([left, top, right, bottom]): Self) -> bool {
+        let Self(own) = self;
+        own[0] >= left && own[1] >= top && own[2] <= right && own[3] <= bottom
+    }
+}
+
+/// Estimates the width of a text in pixels. Without a script nothing tells which font a reader has: it is taken as wide as in
+/// DejaVu Sans, the widest of the usual ones.
+pub fn width_of(text: &str) -> f64 {
+    let em = |c| match c {
+        '\u{202f}' => 0.2,
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | ' ' | '\u{a0}' => 0.33,
+        'f' | 't' | 'r' | '(' | ')' | '-' | '/' | '·' => 0.42,
+        'm' | 'w' | 'M' | 'W' | '%' | '=' | '±' | '…' => 0.98,
+        _ => 0.64,
+    };
+    text.chars().map(em).sum::<f64>() * 12.0
+}
+
+/// Shortens a text to a width in pixels by what is in its middle, since targets differ at their ends.
+pub fn cut(text: &str, room: f64) -> String {
+    if width_of(text) <= room {
+        return text.to_owned();
+    }
+    let all: Vec<char> = text.chars().collect();
+    let without = |dropped: usize| -> String {
+        let first = (all.len() - dropped).div_ceil(2);
+        let (head, tail) = (&all[..first], &all[first + dropped..]);
+        head.iter().chain(['…'].iter()).chain(tail).collect()
+    };
+    let mut shorter = (1..=all.len()).map(without);
+    let fits = shorter.find(|text| width_of(text) <= room);
+    fits.unwrap_or_default()
 }
 
 impl Plot {
@@ -100,6 +153,7 @@ impl Plot {
             description: description.into(),
             axes: Vec::new(),
             content: String::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -137,10 +191,25 @@ impl Plot {
         self.path("grid", &rule);
     }
 
-    /// Writes a text from a point on.
+    /// Writes a text from a point on, shortened to the room that there is.
     pub fn text(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
+        let text = cut(text, self.width - x);
+        self.texts.push(Area::of_text((x, y), &text));
         self.raw(&format!(
             "<text class=\"{classes}\" x=\"{}\" y=\"{}\">{}</text>",
+            number(x),
+            number(y),
+            escape(&text)
+        ));
+    }
+
+    /// Writes a text with its middle at a point, or as near as it stays beside the names at the left.
+    pub fn centred(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
+        // Figures may be bold.
+        let half = width_of(text) * 0.55;
+        let x = x.clamp(self.left + half, (self.width - half).max(self.left + half));
+        self.raw(&format!(
+            "<text class=\"{classes}\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             number(x),
             number(y),
             escape(text)
@@ -195,21 +264,62 @@ impl Plot {
         ));
     }
 
-    /// Writes a text beside a point, on the side where there is room.
+    /// Draws a diamond with these classes; `tooltip` is shown over it.
+    pub fn diamond(&mut self, classes: &str, (x, y): (f64, f64), radius: f64, tooltip: &str) {
+        let mut outline = Path::default();
+        outline.move_to(x, y - radius);
+        outline.line_to(x + radius, y);
+        outline.line_to(x, y + radius);
+        outline.line_to(x - radius, y);
+        outline.close();
+        self.raw(&format!(
+            "<path class=\"{classes}\" d=\"{}\"><title>{}</title></path>",
+            outline.data(),
+            escape(tooltip)
+        ));
+    }
+
+    /// Writes a text beside a point: where there is room, and no other text.
     pub fn label(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
-        let (left, right) = self.across();
-        let (bottom, top) = self.upwards();
-        let width = text.chars().count() as f64 * CHARACTER + 8.0;
-        let (anchor, x) = if x + width > right && x - width > left {
-            ("end", x - 7.0)
+        let ((left, right), (bottom, top)) = (self.across(), self.upwards());
+        let inside = Area([left, top, right - 4.0, bottom]);
+        // Labels may be bold.
+        let width = width_of(text) * 1.1;
+        let level = (y + 4.0).clamp(top + 10.0, bottom - 4.0);
+        let places = [
+            (x + BESIDE, level),
+            (x - BESIDE - width, level),
+            (x - width / 2.0, y - BESIDE - 2.0),
+            (x - width / 2.0, y + BESIDE + 10.0),
+            (x + BESIDE, y - BESIDE - 2.0),
+            (x - BESIDE - width, y - BESIDE - 2.0),
+            (x + BESIDE, y + BESIDE + 10.0),
+            (x - BESIDE - width, y + BESIDE + 10.0),
+        ];
+        let covered = |at: (f64, f64)| Area([at.0, at.1 - 10.0, at.0 + width, at.1 + 3.0]);
+        let fits = places.iter().copied().find(|at| {
+            let own = covered(*at);
+            own.is_within(inside) && !self.texts.iter().any(|text| own.meets(*text))
+        });
+        // Where no place is free, the one beside the point that stays inside.
+        let [beside, before, ..] = places;
+        let other = if beside.0 + width > inside.0[2] {
+            before
         } else {
-            ("start", x + 7.0)
+            beside
         };
-        let y = (y + 4.0).clamp(top + 10.0, bottom - 4.0);
+        let at = fits.unwrap_or(other);
+        self.texts.push(covered(at));
+        // The text keeps to its point whatever its width is.
+        let (anchor, at_x) = match at.0 {
+            from if from >= x => ("start", from),
+            from if from + width <= x => ("end", from + width),
+            from => ("middle", from + width / 2.0),
+        };
         self.raw(&format!(
             "<text class=\"{classes}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
-            number(x),
-            number(y),
+            number(at_x),
+            number(at.1),
             escape(text)
         ));
     }
@@ -274,15 +384,24 @@ impl Plot {
         (bottom, top): (f64, f64),
     ) {
         let mut marks = Path::default();
-        let mut free_from = f64::NEG_INFINITY;
+        let (mut free_from, mut before) = (f64::NEG_INFINITY, f64::INFINITY);
         texts.push_str("<g class=\"axis\">");
         for tick in &axis.ticks {
             let at = axis.scale.at(tick.value);
             let (x, y, anchor) = match axis.side {
-                Side::Left => (left - 8.0, at + 4.0, "end"),
-                Side::Right => (right + 8.0, at + 4.0, "start"),
+                Side::Left | Side::Right => {
+                    // A label that would touch the one before it is left out.
+                    if (before - at).abs() < LINE {
+                        continue;
+                    }
+                    before = at;
+                    match axis.side {
+                        Side::Left => (left - 8.0, at + 4.0, "end"),
+                        _ => (right + 8.0, at + 4.0, "start"),
+                    }
+                }
                 Side::Bottom | Side::Top => {
-                    let half = tick.label.chars().count() as f64 * CHARACTER / 2.0;
+                    let half = width_of(&tick.label) / 2.0;
                     let is_bottom = axis.side == Side::Bottom;
                     let (edge, end) = if is_bottom {
                         (bottom, bottom + 4.0)
@@ -291,13 +410,14 @@ impl Plot {
                     };
                     marks.move_to(at, edge);
                     marks.line_to(at, end);
-                    // A label that would touch the one before it is left out; its mark stays.
-                    if at - half < free_from {
+                    // Likewise; its mark stays. The last one may not leave the picture.
+                    let middle = at.min(self.width - half);
+                    if middle - half < free_from {
                         continue;
                     }
-                    free_from = at + half + 4.0;
+                    free_from = middle + half + 4.0;
                     let y = if is_bottom { bottom + 17.0 } else { top - 8.0 };
-                    (at, y, "middle")
+                    (middle, y, "middle")
                 }
             };
             let _ = write!(
@@ -344,9 +464,46 @@ mod tests {
     }
 
     #[test]
+    fn labels_on_an_upright_axis_do_not_touch() {
+        let mut plot = Plot::new(100.0, "test");
+        let scale = Scale::linear((0.0, 100.0), plot.upwards());
+        let figures = (0..=100).map(f64::from);
+        plot.axis(Axis::new(Side::Left, scale, "y", figures, |v| {
+            format!("{v} units")
+        }));
+        let labels = plot.markup().matches(" units</text>").count();
+        assert!((2..=3).contains(&labels), "{labels}");
+    }
+
+    #[test]
     fn a_label_at_the_right_edge_stays_inside() {
         let mut plot = Plot::new(200.0, "test");
         plot.label("peak", (820.0, 100.0), "183 µs");
         assert!(plot.content.contains("text-anchor=\"end\""));
+    }
+
+    #[test]
+    fn a_label_goes_out_of_the_way_of_others() {
+        let mut plot = Plot::new(200.0, "test");
+        for number in 0..4 {
+            plot.label("peak", (400.0, 100.0), &format!("{number}83 µs"));
+        }
+        for (place, own) in plot.texts.iter().enumerate() {
+            let mut others = plot.texts[place + 1..].iter();
+            assert!(!others.any(|other| own.meets(*other)), "{:?}", plot.texts);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_where_the_picture_ends() {
+        let long = "linux,kernel=debian,".repeat(12) + "run 3";
+        let short = cut(&long, 300.0);
+        assert!(short.starts_with("linux,kernel=") && short.ends_with("run 3"));
+        assert!(width_of(&short) <= 300.0, "{short}");
+        assert_eq!(cut("run 3", 300.0), "run 3");
+        assert_eq!(cut("run 3", 1.0), "");
+        let mut plot = Plot::new(200.0, "test");
+        plot.text("row", (76.0, 40.0), &long);
+        assert!(plot.content.contains('…'));
     }
 }

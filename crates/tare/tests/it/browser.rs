@@ -1,40 +1,8 @@
 //! The report in a real browser: it needs nothing but itself, and draws in light and dark.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use tare_testkit::browser;
 
-use crate::common::{self, Bench};
-
-/// Opens a page in a headless Chromium with a profile of its own.
-fn chromium(profile: &Path, page: &Path, options: &[&str]) -> std::io::Result<Output> {
-    let output = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--enable-logging=stderr",
-            "--window-size=1200,3000",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .args(options)
-        .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
-        .output()?;
-    Ok(Output {
-        dom: String::from_utf8_lossy(&output.stdout).into_owned(),
-        log: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
-}
-
-struct Output {
-    dom: String,
-    log: String,
-}
+use crate::common::Bench;
 
 #[test]
 fn the_report_draws_without_errors_and_without_network() {
@@ -55,10 +23,8 @@ fn draws(words: &str, pictures: usize) {
     let bench = Bench::new();
     bench.run(words).expect(0, &[]);
     let page = bench.work().join("run/report.html");
-    let profile = tempfile::tempdir().unwrap();
-    let shown = match chromium(profile.path(), &page, &["--dump-dom"]) {
-        Ok(shown) => shown,
-        Err(error) => return common::skip("chromium", &error.to_string()),
+    let Some(shown) = browser::open(&page, &["--dump-dom"]) else {
+        return;
     };
     assert!(shown.dom.contains("</html>"), "{}", shown.log);
     assert!(shown.dom.matches("<svg").count() >= pictures);
@@ -83,7 +49,7 @@ fn draws(words: &str, pictures: usize) {
             format!("--blink-settings=preferredColorScheme={scheme}"),
         ];
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        chromium(profile.path(), &page, &options).unwrap();
+        browser::open(&page, &options).unwrap();
         pictures.push(std::fs::read(&picture).unwrap());
     }
     assert!(pictures.iter().all(|picture| picture.len() > 20_000));

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use tare_report::analysis::Run;
+use tare_report::analysis::{Run, Time};
 use tare_report::rows::{CellData, counts};
 use tare_report::svg::band::{self, COLUMNS, Column};
 use tare_report::{Collect, Story};
@@ -59,6 +59,8 @@ pub(super) struct Timeline {
     pub peaks: Vec<Peak>,
     /// Time from first to last stamp, in cycles.
     pub wall: u64,
+    /// How fast these tick, if that is known: an emulator's may differ from run to run.
+    pub hz: Option<f64>,
     /// When the list was full, as a fraction of the run's time.
     pub full_from: Option<f64>,
 }
@@ -113,7 +115,8 @@ impl Collect for Collector {
         }
         let threshold = data.record.value("threshold", &Labels::default());
         let limit = (spin.is_none()).then(|| mean as u64 + threshold.unwrap_or_default() as u64);
-        let timeline = Timeline::new(plan.block, columns, head, set, limit);
+        let mut timeline = Timeline::new(plan.block, columns, head, set, limit);
+        timeline.hz = data.hz();
         pictures.runs.push(timeline);
         self.files.add(data, spin.as_ref())
     }
@@ -177,8 +180,14 @@ impl Timeline {
             marks,
             peaks: peaks(set, after),
             wall,
+            hz: None,
             full_from: full_from.map(|after| after as f64 / wall as f64),
         }
+    }
+
+    /// Returns so many of its cycles as a time.
+    pub(super) fn time(&self, cycles: u64) -> Time {
+        Time::new(cycles as f64, self.hz)
     }
 
     /// Returns the shortest and the longest sample that is drawn.

@@ -10,9 +10,12 @@ use std::fmt;
 use tare_report::Run;
 use tare_report::cases::Case;
 use tare_report::claims::{
-    Claim, Comparison, Finding, Published, PublishedTable, cannot, not_reproduced, reproduced,
+    Claim, Comparison, Drawn, Finding, Published, PublishedTable, cannot, not_reproduced,
+    reproduced,
 };
 use tare_report::format::Numbers;
+use tare_report::html::dot_plot::Mark;
+use tare_report::html::parts;
 use tare_report::rows::{Carried, Figure};
 use tare_results::target::TargetSpec;
 use tare_stats::STUDENT_RUNS;
@@ -390,20 +393,37 @@ fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
         .flat_map(|table| table.rows.iter().map(move |row| (table, row)));
     for (table, row) in rows {
         let field = |column| table.field(row, column);
-        let (what, figure): (_, fn(&Case<'_>) -> Option<String>) = match field("figure") {
-            "mean" => ("mean duration", mean),
-            "delays-2000-6000" => ("repetitions delayed by 2,000 to 6,000 cycles", class_c),
+        let (what, figure, mark): (_, fn(&Case<'_>) -> Option<String>, _) = match field("figure") {
+            "mean" => ("mean duration", mean, MEAN),
+            "delays-2000-6000" => (
+                "repetitions delayed by 2,000 to 6,000 cycles",
+                class_c,
+                CLASS_C,
+            ),
             _ => continue,
         };
         let (system, workload) = (field("system"), field("workload"));
         let Ok(size) = field("limit_or_size").parse::<u64>() else {
             continue;
         };
-        let comparison = |target, here| Comparison {
+        let comparison = |target, here, drawn: Option<Drawn>| Comparison {
             what: format!("{what} of {workload} {size}, {}", words_of(system)),
             published: published(&field),
             target,
             here,
+            drawn: drawn.into_iter().collect(),
+        };
+        let drawn = |case: &Case<'_>| {
+            let (picture, across, mark) = mark;
+            let value = field("value").parse().ok()?;
+            Some(Drawn {
+                picture,
+                across,
+                group: String::new(),
+                name: format!("{workload} {size}, {}", words_of(system)),
+                published: (value, published(&field)),
+                here: mark(case)?,
+            })
         };
         let mut cases = on(run, &[system]);
         cases.retain(|case| is(case, workload, size));
@@ -411,7 +431,11 @@ fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
         cases.sort_by_key(|case| &case.plan.target.text);
         cases.dedup_by_key(|case| &case.plan.target);
         if cases.is_empty() {
-            comparisons.push(comparison(None, "not measured in this run".to_owned()));
+            comparisons.push(comparison(
+                None,
+                "not measured in this run".to_owned(),
+                None,
+            ));
         }
         comparisons.extend(cases.iter().map(|case| {
             let emulated = if case.is_emulated() {
@@ -420,11 +444,36 @@ fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
                 ""
             };
             let here = figure(case).unwrap_or_else(|| "not seen".to_owned());
-            comparison(Some(case.plan.target.text.clone()), here + emulated)
+            let target = Some(case.plan.target.text.clone());
+            comparison(target, here + emulated, drawn(case))
         }));
     }
     comparisons
 }
+
+/// A picture of published figures: its title, its axis, and the mark of a case in it.
+type Picture = (&'static str, &'static str, fn(&Case<'_>) -> Option<Mark>);
+
+const MEAN: Picture = ("Mean duration", "mean duration, cycles", |case| {
+    let row = case.row("duration", Figure::Mean, &[])?;
+    let cycles = |ns: f64| row.time(ns).cycles;
+    let write = |ns| parts::N.with_unit(&parts::N.rounded(cycles(ns)), "cycles");
+    Mark::of(row, 0, cycles, write)
+});
+
+const CLASS_C: Picture = (
+    "Repetitions delayed by 2,000 to 6,000 cycles",
+    "% of the repetitions",
+    |case| {
+        let row = case.row("delays", Figure::Share, &[("class", "C")])?;
+        Mark::of(
+            row,
+            0,
+            |share| share * 100.0,
+            |share| parts::N.percent(share),
+        )
+    },
+);
 
 fn published<'a>(field: &dyn Fn(&'static str) -> &'a str) -> String {
     let about = if field("about") == "yes" {

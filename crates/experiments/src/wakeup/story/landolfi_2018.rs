@@ -13,8 +13,11 @@ use tare_results::target::Clock;
 use tare_report::Run;
 use tare_report::cases::Case;
 use tare_report::claims::{
-    Claim, Comparison, Finding, Published, PublishedTable, cannot, not_reproduced, reproduced,
+    Claim, Comparison, Drawn, Finding, Published, PublishedTable, cannot, not_reproduced,
+    reproduced,
 };
+use tare_report::html::dot_plot::{Mark, Spread};
+use tare_report::html::parts;
 use tare_report::rows::Figure;
 use tare_report::words::{self, microseconds};
 
@@ -136,6 +139,57 @@ impl Kernel<'_> {
             microseconds(N, over(Figure::Mean)?.estimate),
             microseconds(N, over(Figure::Sd)?.estimate)
         ))
+    }
+}
+
+/// The pictures of published figures: title, axis, figure, and the column of the published one.
+const PICTURES: [(&str, &str, Figure, &str); 2] = [
+    (
+        "Longest wake-up latency by load",
+        "longest latency, µs",
+        Figure::Max,
+        "max_us",
+    ),
+    (
+        "Mean wake-up latency by load",
+        "mean latency, µs",
+        Figure::Mean,
+        "mean_us",
+    ),
+];
+
+impl Kernel<'_> {
+    /// Draws longest and mean latency of a phase of the study beside the published ones, which `field` gives.
+    fn drawn<'f>(&self, name: &str, field: impl Fn(&'static str) -> &'f str) -> Vec<Drawn> {
+        let phases = self.phases();
+        let phase = phases.iter().find(|(known, _)| *known == name);
+        let each = PICTURES
+            .iter()
+            .filter_map(|(picture, across, figure, column)| {
+                let row = phase?.1.row(&self.case, "latency", *figure)?;
+                let us = |ns: f64| ns / 1e3;
+                let write = |ns| parts::N.with_unit(&microseconds(parts::N, ns), "µs");
+                let mut here = Mark::of(row, 0, us, write)?;
+                // What stands for the longest is that of all runs, whose interval has no method.
+                if *figure == Figure::Max {
+                    let over = row.over.as_ref().ok()?;
+                    here.value = us(over.highest);
+                    here.label = write(over.highest);
+                    let several = over.lowest < over.highest;
+                    here.spread = several.then(|| Spread::Range(us(over.lowest), us(over.highest)));
+                }
+                let published: f64 = field(column).parse().ok()?;
+                let written = parts::N.with_unit(field(column), "µs");
+                Some(Drawn {
+                    picture,
+                    across,
+                    group: self.name.clone(),
+                    name: name.to_owned(),
+                    published: (published, written),
+                    here,
+                })
+            });
+        each.collect()
     }
 }
 
@@ -321,23 +375,29 @@ fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
                 (Clock::Host, true) => " (emulated)",
                 (Clock::Host, false) => "",
             };
-            Some((Some(target.text.clone()), format!("{here}{mark}")))
+            let drawn = kernel.drawn(field("phase"), field);
+            Some((Some(target.text.clone()), format!("{here}{mark}"), drawn))
         });
         let mut measured: Vec<_> = measured.collect();
         if measured.is_empty() {
-            measured.push((None, "not measured in this run".to_owned()));
+            measured.push((None, "not measured in this run".to_owned(), Vec::new()));
         }
-        comparisons.extend(measured.into_iter().map(|(target, here)| Comparison {
-            what: format!("{}, {model}: max / mean / sd, µs", field("phase")),
-            published: format!(
-                "{} / {} / {}",
-                field("max_us"),
-                field("mean_us"),
-                field("sd_us")
-            ),
-            target,
-            here,
-        }));
+        comparisons.extend(
+            measured
+                .into_iter()
+                .map(|(target, here, drawn)| Comparison {
+                    what: format!("{}, {model}: max / mean / sd, µs", field("phase")),
+                    published: format!(
+                        "{} / {} / {}",
+                        field("max_us"),
+                        field("mean_us"),
+                        field("sd_us")
+                    ),
+                    target,
+                    here,
+                    drawn,
+                }),
+        );
     }
     comparisons
 }

@@ -3,7 +3,7 @@
 //! Samples are reduced cell by cell: the envelope to columns of pixels, counts to those of each phase.
 
 use maud::{Markup, html};
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, SetHead};
 use tare_stats::{Counts, Response};
 
 use tare_report::Run;
@@ -13,7 +13,7 @@ use tare_report::html::distributions::{Distributions, Panel, Series, Tail, Unit}
 use tare_report::html::parts::{Figure, N, Table, legend_of};
 use tare_report::rows::CellData;
 use tare_report::svg::band::{self, COLUMNS, Column};
-use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour};
+use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour, cut};
 
 use super::words::{Phase, cases, intervals, name_among, place, time, under, undisturbed};
 use super::{Woken, measures};
@@ -25,8 +25,6 @@ const NAMES: f64 = 46.0;
 const STRIPS: usize = 12;
 /// The number of strips from which each is drawn more coarsely.
 const MANY: usize = 24;
-/// About the width of a character of a phase's name, in pixels.
-const CHARACTER: f64 = 6.2;
 
 /// What pictures are drawn from, of the cells that repeat each other.
 #[derive(Debug, Default)]
@@ -42,6 +40,8 @@ struct OverTime {
     block: u32,
     length_ns: u64,
     columns: Vec<Column>,
+    /// What is counted apart, since the load of its phase had not begun: it is in no figure.
+    apart: Vec<Column>,
 }
 
 /// One run of a case, or all of them over each other.
@@ -75,25 +75,38 @@ impl Pictures {
 impl OverTime {
     fn new(data: &CellData<'_>) -> Self {
         let sets = || data.sets("latency");
-        let length_ns = sets().map(|(head, _)| head.length()).max();
-        let length_ns = length_ns.unwrap_or(0).max(1);
-        let columns = sets().flat_map(|(head, set)| {
-            set.envelope.iter().map(move |bin| {
-                let middle_ns = u64::from(bin.bin) * head.bin + head.bin / 2;
-                let place = middle_ns as f64 / length_ns as f64 * COLUMNS as f64;
-                Column {
-                    place: (place as usize).min(COLUMNS - 1),
-                    n: bin.n,
-                    low: bin.min,
-                    mean: bin.sum as f64 / bin.n.max(1) as f64,
-                    high: bin.max,
-                }
-            })
+        // By when they were due: the last one may have come long after that.
+        let ends = sets().filter_map(|(head, set)| {
+            let last = set.envelope.iter().map(|bin| u64::from(bin.bin)).max()?;
+            Some(last.saturating_add(1).saturating_mul(head.bin))
         });
+        let length_ns = ends.max().unwrap_or(1).max(1);
+        let is_apart = |head: &SetHead| {
+            let label = |key| head.labels.get(key);
+            label("between").is_some() || label("phase") == Some("unknown")
+        };
+        let columns = |apart: bool| {
+            let sets = sets().filter(move |(head, _)| is_apart(head) == apart);
+            let columns = sets.flat_map(|(head, set)| {
+                set.envelope.iter().map(move |bin| {
+                    let middle_ns = u64::from(bin.bin) * head.bin + head.bin / 2;
+                    let place = middle_ns as f64 / length_ns as f64 * COLUMNS as f64;
+                    Column {
+                        place: (place as usize).min(COLUMNS - 1),
+                        n: bin.n,
+                        low: bin.min,
+                        mean: bin.sum as f64 / bin.n.max(1) as f64,
+                        high: bin.max,
+                    }
+                })
+            });
+            band::joined(columns)
+        };
         Self {
             block: data.plan().block,
             length_ns,
-            columns: band::joined(columns),
+            columns: columns(false),
+            apart: columns(true),
         }
     }
 
@@ -126,7 +139,8 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
     let cases = undisturbed(cases(run));
     let names = names(&cases);
     let strips = strips(story, &cases);
-    let columns = || strips.iter().flat_map(|strip| &strip.run.columns);
+    let runs = || strips.iter().map(|strip| &strip.run);
+    let columns = || runs().flat_map(|run| run.columns.iter().chain(&run.apart));
     let low = columns().map(|column| column.low).min()?.max(1) as f64;
     let high = columns().map(|column| column.high).max()?.max(2) as f64;
     let length = strips.iter().map(|strip| strip.run.length_ns).max()? as f64;
@@ -160,13 +174,15 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         }
         before = intervals;
         let width = coarse as f64 / COLUMNS as f64 * run.length_ns as f64;
-        band::draw(
-            &mut plot,
-            series,
-            &band::coarser(&run.columns, coarse),
-            |column| across.at(column * width),
-            |ns| scale.at(ns.max(1.0)),
-        );
+        for (columns, class) in [(&run.apart, "apart"), (&run.columns, &*colour(series))] {
+            band::draw(
+                &mut plot,
+                class,
+                &band::coarser(columns, coarse),
+                |column| across.at(column * width),
+                |ns| scale.at(ns.max(1.0)),
+            );
+        }
         if let Some((at_ns, ns)) = run.longest() {
             let at = (across.at(at_ns), scale.at(ns.max(1.0)));
             let text = N.ns(ns, Some(1.0));
@@ -192,6 +208,9 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         .to_owned();
     if cases.iter().any(|case| case.plan.phases.len() > 1) {
         read.push_str(" Vertical lines mark where one load ends and the next begins.");
+    }
+    if runs().any(|run| !run.apart.is_empty()) {
+        read.push_str(" What is grey was due before its load had begun: it is in no figure, and not the longest.");
     }
     let figure = Figure {
         title: "Wake-up latency over time".to_owned(),
@@ -222,6 +241,7 @@ fn strips<'a>(story: &Woken, cases: &'a [Case<'a>]) -> Vec<Strip<'a>> {
                 block: 0,
                 length_ns: runs.iter().map(|run| run.length_ns).max().unwrap_or(1),
                 columns: band::joined(runs.iter().flat_map(|run| run.columns.clone())),
+                apart: band::joined(runs.iter().flat_map(|run| run.apart.clone())),
             };
             add(format!(", {} runs over each other", runs.len()), all);
             continue;
@@ -250,14 +270,11 @@ fn phases(plot: &mut Plot, plan: &CellPlan, across: Scale, (bottom, top): (f64, 
             splits.move_to(from, top - 14.0);
             splits.line_to(from, bottom);
         }
-        let room = ((to - from - 6.0) / CHARACTER).max(0.0) as usize;
-        let name = phase.name();
-        let name: String = match name.chars().count() {
-            long if long > room && room < 3 => String::new(),
-            long if long > room => name.chars().take(room - 1).chain(['…']).collect(),
-            _ => name,
-        };
-        plot.text("phase", (from + 4.0, top - 5.0), &name);
+        let name = cut(&phase.name(), to - from - 6.0);
+        // Two letters and an ellipsis name nothing.
+        if name.chars().count() > 3 || !name.contains('…') {
+            plot.text("phase", (from + 4.0, top - 5.0), &name);
+        }
     }
     plot.path("split", &splits);
 }

@@ -15,8 +15,18 @@ struct Line {
     name: String,
     /// Whether it is the second of its target.
     hollow: bool,
-    /// The size, the work of one repetition, and the figure as it is drawn.
-    points: Vec<(u64, f64, f64)>,
+    points: Vec<Point>,
+}
+
+/// A figure at one size.
+struct Point {
+    size: u64,
+    /// The work of one repetition.
+    work: f64,
+    /// The figure as it is drawn.
+    value: f64,
+    /// Its interval, if it has one.
+    interval: Option<[f64; 2]>,
 }
 
 /// A picture of figures by size.
@@ -104,11 +114,14 @@ impl Sweep<'_> {
             let point = || {
                 let work = member.known("work", Of::Value, &[])?.1.estimate;
                 let (row, over) = member.known(measure, figure, labels)?;
-                Some((
-                    member.case.plan.labels.number("size")?,
+                let interval = over.interval.as_ref().ok();
+                let interval = interval.map(|both| [both.low, both.high]);
+                Some(Point {
+                    size: member.case.plan.labels.number("size")?,
                     work,
-                    (self.drawn)(row, over.estimate),
-                ))
+                    value: (self.drawn)(row, over.estimate),
+                    interval: interval.map(|ends| ends.map(|end| (self.drawn)(row, end))),
+                })
             };
             let Some(point) = point() else { continue };
             let name = member.case.target();
@@ -125,9 +138,13 @@ impl Sweep<'_> {
         lines
     }
 
-    /// Renders it; of more targets than colours, several times on the same axes.
+    /// Renders it; of more targets than colours, several times on the same axes. Nothing but zeros is a sentence.
     fn render(&self, sizes: &[Panel<'_>], lines: &[Line]) -> Option<Markup> {
         let most = lines.iter().map(|line| line.series).max()?;
+        let mut points = lines.iter().flat_map(|line| &line.points);
+        if points.all(|point| point.value == 0.0) {
+            return Some(html! { h3 { (self.title) } p.note { "None, at any size." } });
+        }
         let parts = (0..=most).step_by(COLOURS).map(|first| {
             let is_in = |line: &&Line| (first..first + COLOURS).contains(&line.series);
             self.part(
@@ -144,16 +161,20 @@ impl Sweep<'_> {
     fn part(&self, sizes: &[Panel<'_>], all: &[Line], lines: &[&Line]) -> Markup {
         let is_time = self.upward == "cycles";
         let mut plot = Plot::new(self.height, self.title);
-        if is_time {
+        if is_time && sizes[0].hz().is_some() {
             plot = plot.with_right_axis();
         }
         let points = || all.iter().flat_map(|line| &line.points);
-        let values: Vec<f64> = points().map(|point| point.2).collect();
-        let mut works: Vec<f64> = points().map(|point| point.1).collect();
+        let intervals = || points().filter_map(|point| point.interval);
+        let values = points().map(|point| point.value);
+        let values: Vec<f64> = values.chain(intervals().flatten()).collect();
+        let mut works: Vec<f64> = points().map(|point| point.work).collect();
         works.sort_by(f64::total_cmp);
         works.dedup();
         let ends = |all: &[f64]| {
-            let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+            // An interval may end at 0, which has no place on a logarithmic scale.
+            let positive = all.iter().copied().filter(|value| *value > 0.0);
+            let low = positive.fold(f64::INFINITY, f64::min);
             (low, all.iter().copied().fold(0.0, f64::max))
         };
         let ((low, high), (least, most)) = (ends(&values), ends(&works));
@@ -184,7 +205,13 @@ impl Sweep<'_> {
                 N.tick(v)
             }));
         }
+        // Intervals at one size would hide each other.
+        const APART: f64 = 4.0;
+        let first = lines.first().map_or(0, |line| line.series);
+        let last = lines.last().map_or(0, |line| line.series);
+        let middle = (first + last) as f64 / 2.0;
         for line in lines {
+            let shift = (line.series as f64 - middle) * APART;
             let (second, hollow) = if line.hollow {
                 (" second", " hollow")
             } else {
@@ -192,13 +219,20 @@ impl Sweep<'_> {
             };
             let colour = colour(line.series);
             let mut path = Path::default();
-            for (_, work, value) in &line.points {
-                path.go_to(across.at(*work), upward.at(*value));
+            let mut bars = Path::default();
+            for point in &line.points {
+                let x = across.at(point.work) + shift;
+                path.go_to(x, upward.at(point.value));
+                if let Some([low, high]) = point.interval {
+                    bars.move_to(x, upward.at(low));
+                    bars.line_to(x, upward.at(high));
+                }
             }
             plot.path(&format!("line{second} {colour}"), &path);
-            for (size, work, value) in &line.points {
-                let at = (across.at(*work), upward.at(*value));
-                let said = format!("{}, {size}: {}", line.name, N.short(*value));
+            plot.path(&format!("line interval {colour}"), &bars);
+            for point in &line.points {
+                let at = (across.at(point.work) + shift, upward.at(point.value));
+                let said = format!("{}, {}: {}", line.name, point.size, N.short(point.value));
                 plot.circle(&format!("mark{hollow} {colour}"), at, 3.5, &said);
             }
         }
@@ -209,9 +243,15 @@ impl Sweep<'_> {
                 line.name.clone(),
             )
         });
+        let bars = " Upright bars are 95 % intervals over the runs.";
+        let bars = if intervals().next().is_some() {
+            bars
+        } else {
+            ""
+        };
         let figure = Figure {
             title: self.title.to_owned(),
-            read: self.read.to_owned(),
+            read: format!("{}{bars}", self.read),
             legend: legend_of(legend),
             plot: &plot,
             table: Some(table(lines)),
@@ -227,14 +267,14 @@ fn table(lines: &[&Line]) -> Table {
         .extend(lines.iter().map(|line| line.name.clone()));
     let sizes = lines
         .iter()
-        .flat_map(|line| line.points.iter().map(|point| point.0));
+        .flat_map(|line| line.points.iter().map(|point| point.size));
     let mut sizes: Vec<u64> = sizes.collect();
     sizes.sort_unstable();
     sizes.dedup();
     for size in sizes {
         let cells = lines.iter().map(|line| {
-            let point = line.points.iter().find(|point| point.0 == size);
-            point.map_or_else(|| NONE.to_owned(), |point| N.short(point.2))
+            let point = line.points.iter().find(|point| point.size == size);
+            point.map_or_else(|| NONE.to_owned(), |point| N.short(point.value))
         });
         table
             .rows

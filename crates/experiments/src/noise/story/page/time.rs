@@ -3,13 +3,11 @@
 //! Clouds of dots can't be laid over each other, since the last one drawn hides the others. So each target has a strip of
 //! its own, on the same axes.
 
-use std::cmp::Reverse;
-
 use maud::Markup;
 use tare_report::analysis::Time;
 use tare_report::html::parts::{Figure, N, Table, legend_of};
 use tare_report::plain::MANY;
-use tare_report::svg::{Axis, Path, Plot, Scale, Side, band, scatter};
+use tare_report::svg::{Axis, Path, Plot, Scale, Side, band, colour, scatter};
 use tare_report::words;
 use tare_results::model::Labels;
 
@@ -21,6 +19,8 @@ use super::{MARKS, upright};
 const NAME: f64 = 22.0;
 /// The part of a low strip's height within which dots are drawn as one, in pixels.
 const ROW: f64 = 2.0;
+/// The ratio of the lengths of two runs up to which they are drawn over one axis of time.
+const ALIKE: f64 = 1.25;
 
 /// Renders all runs of a panel over time, in about `budget` bytes; `None` if nothing was drawn.
 pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
@@ -30,8 +30,12 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
             .iter()
             .flat_map(|member| &member.pictures.runs)
     };
-    let low = runs().filter_map(|run| Some(run.ends()?.0)).min()? as f64;
-    let high = runs().filter_map(|run| Some(run.ends()?.1)).max()? as f64;
+    let clock = Clock::of(panel);
+    let ends = || runs().filter_map(|run| Some((clock.of_run(run), run.ends()?)));
+    let low = ends().map(|(unit, (low, _))| low as f64 / unit);
+    let low = low.reduce(f64::min)?;
+    let high = ends().map(|(unit, (_, high))| high as f64 / unit);
+    let high = high.reduce(f64::max)?;
     let (dots, name) = match panel.members.len() {
         1 => (270.0, 0.0),
         ..=MANY => (120.0, NAME),
@@ -41,17 +45,28 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
         true => "Interruptions over time".to_owned(),
         false => format!("{} over time", panel.title()),
     };
-    let height = panel.members.len() as f64 * (dots + name);
-    let mut plot = Plot::strips(height, format!("{title}; the longest is {high} cycles"));
-    let (hz, is_alone) = (panel.hz(), name == 0.0);
+    // What never happened takes no more room than its name.
+    let drawn = |member: &Member<'_>| match member.pictures.runs.iter().any(|r| r.ends().is_some())
+    {
+        true => dots,
+        false => 0.0,
+    };
+    let height = panel.members.iter().map(|member| drawn(member) + name);
+    let height = height.sum();
+    let longest = clock.written(high);
+    let mut plot = Plot::strips(height, format!("{title}; the longest is {longest}"));
+    let is_alone = name == 0.0;
     if is_alone {
         plot = plot.with_right_axis();
     }
-    let slots = Slots::new(runs(), plot.across());
-    slots.draw(&mut plot);
+    let all = Slots::new(clock, runs(), plot.across());
+    all.draw(&mut plot);
     let budget = budget / runs().count().max(1);
     let mut top = plot.upwards().1;
-    for (place, member) in panel.members.iter().enumerate() {
+    let mut title_of_axis = if clock.is_time { "time" } else { "cycles" };
+    for member in &panel.members {
+        let slots = &all.of(member);
+        let dots = drawn(member);
         let upwards = (top + name + dots, top + name);
         let scale = Scale::fitting(low, high, upwards);
         let rows = if is_alone { scale } else { scale.in_rows(ROW) };
@@ -59,34 +74,36 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
             slots.run(&mut plot, run, rows, budget);
             slots.peaks(&mut plot, member, run, scale);
         }
-        slots.longest(&mut plot, member, scale);
         if is_alone {
+            let hz = member.case.hz().filter(|_| clock.is_time);
+            let unit = hz.map_or(1.0, |hz| hz / 1e9);
+            let scale = Scale::fitting(low * unit, high * unit, upwards);
             upright(&mut plot, scale, hz, MARKS);
         } else {
             plot.rule(upwards.0);
-            let named = format!("{} · {}", member.group().name(), member.case.target());
+            let mut named = format!("{} · {}", member.group().name(), member.case.target());
+            if dots == 0.0 {
+                named.push_str(": nothing to draw, there was no gap");
+            } else if all.differ {
+                named.push_str(&format!(", {} a run", clock.written(slots.longest)));
+            }
             plot.text("row", (plot.across().0, top + name - 9.0), &named);
-            let unit = hz.map_or(1.0, |hz| hz / 1e9);
-            let label = |cycles: f64| match hz {
-                Some(_) => N.ns_tick(cycles / unit),
-                None => N.tick(cycles),
-            };
-            let titles = [if hz.is_some() { "time" } else { "cycles" }, ""];
-            let ticks = scale.ticks_in(unit, 3);
-            plot.axis(Axis::new(
-                Side::Left,
-                scale,
-                titles[place.min(1)],
-                ticks,
-                label,
-            ));
+            if dots > 0.0 {
+                let title = std::mem::take(&mut title_of_axis);
+                let ticks = scale.ticks(3);
+                plot.axis(Axis::new(Side::Left, scale, title, ticks, |at| {
+                    clock.tick(at)
+                }));
+            }
         }
+        // A label keeps out of the way of what was written before, so the strip's own name comes first.
+        slots.longest(&mut plot, member, scale);
         top += dots + name;
     }
-    slots.axis(&mut plot, hz);
+    all.axis(&mut plot);
     let figure = Figure {
         title,
-        read: reading(panel, slots.blocks.len()),
+        read: reading(panel, &all),
         legend: legend_of([]),
         plot: &plot,
         table: Some(peak_table(panel)),
@@ -94,7 +111,7 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
     Some(figure.render())
 }
 
-fn reading(panel: &Panel<'_>, runs: usize) -> String {
+fn reading(panel: &Panel<'_>, slots: &Slots) -> String {
     let first = &panel.members[0].case;
     let (mut text, then) = match panel.is_gap() {
         true => (
@@ -115,13 +132,17 @@ fn reading(panel: &Panel<'_>, runs: usize) -> String {
             (text, "only the longest repetition of each moment is known")
         }
     };
-    if runs > 1 {
+    if slots.blocks.len() > 1 {
         text.push_str(" The runs stand side by side, in the order in which they were made.");
     }
     if panel.members.len() > 1 {
-        text.push_str(
-            " Every target has its own strip with the same axes; the longest of each is marked.",
-        );
+        text.push_str(match slots.differ {
+            true => {
+                " Every target has its own strip, all with the same heights, each over its own time; the longest of each is \
+                 marked."
+            }
+            false => " Every target has its own strip with the same axes; the longest of each is marked.",
+        });
     }
     let mut all = panel
         .members
@@ -135,35 +156,96 @@ fn reading(panel: &Panel<'_>, runs: usize) -> String {
     text
 }
 
+/// What lengths are drawn in: ns where every run tells how fast its cycles tick, else cycles.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    is_time: bool,
+}
+
+impl Clock {
+    fn of(panel: &Panel<'_>) -> Self {
+        let runs = panel.members.iter().map(|member| &member.pictures.runs);
+        Self {
+            is_time: runs.flatten().all(|run| run.hz.is_some()),
+        }
+    }
+
+    /// Returns how many cycles of a run are one unit.
+    fn of_run(self, run: &Timeline) -> f64 {
+        let hz = run.hz.filter(|_| self.is_time);
+        hz.map_or(1.0, |hz| hz / 1e9)
+    }
+
+    fn written(self, length: f64) -> String {
+        match self.is_time {
+            true => N.ns(length, None),
+            false => words::cycles(N, Time::new(length, None)),
+        }
+    }
+
+    fn tick(self, length: f64) -> String {
+        match self.is_time {
+            true => N.ns_tick(length),
+            false => N.tick(length),
+        }
+    }
+}
+
 /// Runs side by side, with equal distances in time on all of them.
+#[derive(Clone, Debug)]
 struct Slots {
+    clock: Clock,
     blocks: Vec<u32>,
     left: f64,
     width: f64,
-    longest_wall: u64,
+    /// How long the longest of the runs takes.
+    longest: f64,
+    /// Whether the runs of some targets take so much longer than those of others that each target has its own time.
+    differ: bool,
 }
 
 impl Slots {
-    fn new<'a>(runs: impl Iterator<Item = &'a Timeline>, (left, right): (f64, f64)) -> Self {
-        let (mut blocks, mut longest_wall) = (Vec::new(), 1);
+    fn new<'a>(
+        clock: Clock,
+        runs: impl Iterator<Item = &'a Timeline>,
+        (left, right): (f64, f64),
+    ) -> Self {
+        let (mut blocks, mut lengths) = (Vec::new(), Vec::new());
         for run in runs {
             blocks.push(run.block);
-            longest_wall = run.wall.max(longest_wall);
+            lengths.push(run.wall as f64 / clock.of_run(run));
         }
         blocks.sort_unstable();
         blocks.dedup();
+        let longest = lengths.iter().copied().fold(1.0, f64::max);
+        let shortest = lengths.iter().copied().fold(longest, f64::min);
         Self {
+            clock,
             left,
             width: (right - left) / blocks.len().max(1) as f64,
             blocks,
-            longest_wall,
+            longest,
+            differ: longest / shortest.max(1.0) > ALIKE,
+        }
+    }
+
+    /// Returns those of one target.
+    fn of(&self, member: &Member<'_>) -> Self {
+        let runs = member.pictures.runs.iter();
+        let own = runs.map(|run| run.wall as f64 / self.clock.of_run(run));
+        Self {
+            longest: match self.differ {
+                true => own.fold(1.0, f64::max),
+                false => self.longest,
+            },
+            ..self.clone()
         }
     }
 
     /// Returns the place of a moment, given as a fraction of the run's time.
     fn at(&self, run: &Timeline, fraction: f64) -> f64 {
         let slot = self.blocks.iter().position(|block| *block == run.block);
-        let share = run.wall as f64 / self.longest_wall as f64;
+        let share = run.wall as f64 / self.clock.of_run(run) / self.longest;
         self.left + (slot.unwrap_or(0) as f64 + fraction * share) * self.width
     }
 
@@ -182,39 +264,49 @@ impl Slots {
         plot.path("split", &splits);
     }
 
-    fn axis(&self, plot: &mut Plot, hz: Option<f64>) {
-        let wall = self.longest_wall as f64;
+    fn axis(&self, plot: &mut Plot) {
         let whole = (self.left, self.left + self.width * self.blocks.len() as f64);
         if self.blocks.len() > 1 {
             let scale = Scale::linear((0.0, self.blocks.len() as f64), whole);
-            let length = hz.map(|hz| format!(" ({})", N.ns(wall / hz * 1e9, None)));
-            let title = format!("runs, each over its own time{}", length.unwrap_or_default());
+            let length = match self.differ {
+                true => String::new(),
+                false => format!(" ({})", self.clock.written(self.longest)),
+            };
+            let title = format!("runs, each over its own time{length}");
             let middles = (0..self.blocks.len()).map(|slot| slot as f64 + 0.5);
             let label = |at: f64| self.blocks[at as usize].to_string();
             plot.axis(Axis::new(Side::Bottom, scale, title, middles, label));
             return;
         }
-        let (unit, title) = match hz {
-            Some(hz) => (hz / 1e9, "time since the first stamp"),
-            None => (1.0, "cycles since the first stamp"),
+        if self.differ {
+            let scale = Scale::linear((0.0, 100.0), whole);
+            let title = "part of each target's own time";
+            let label = |percent: f64| N.with_unit(&N.tick(percent), "%");
+            let ticks = scale.ticks(5);
+            plot.axis(Axis::new(Side::Bottom, scale, title, ticks, label));
+            return;
+        }
+        let title = match self.clock.is_time {
+            true => "time since the first stamp",
+            false => "cycles since the first stamp",
         };
-        let scale = Scale::linear((0.0, wall), whole);
-        let label = |cycles: f64| match hz {
-            Some(_) => N.ns_tick(cycles / unit),
-            None => N.tick(cycles),
-        };
-        let ticks = scale.ticks_in(unit, 8);
-        plot.axis(Axis::new(Side::Bottom, scale, title, ticks, label));
+        let scale = Scale::linear((0.0, self.longest), whole);
+        let ticks = scale.ticks(8);
+        plot.axis(Axis::new(Side::Bottom, scale, title, ticks, |at| {
+            self.clock.tick(at)
+        }));
     }
 
     fn run(&self, plot: &mut Plot, run: &Timeline, scale: Scale, budget: usize) {
         if let Some(from) = run.full_from {
             plot.shade("missing", self.at(run, from), self.at(run, 1.0));
         }
+        let unit = self.clock.of_run(run);
         let x = |column: f64| self.column(run, column);
-        band::draw(plot, 0, &run.band, x, |cycles| scale.at(cycles));
+        let y = |cycles: f64| scale.at(cycles / unit);
+        band::draw(plot, &colour(0), &run.band, x, y);
         let dots = run.marks.iter();
-        let dots = dots.map(|mark| (x(mark.column as f64 + 0.5), scale.at(mark.cycles as f64)));
+        let dots = dots.map(|mark| (x(mark.column as f64 + 0.5), y(mark.cycles as f64)));
         plot.path("dots s0", &scatter(dots.collect(), budget));
     }
 
@@ -222,7 +314,7 @@ impl Slots {
         let column = u128::from(peak.after) * run.columns as u128 / u128::from(run.wall);
         let column = (column as usize).min(run.columns.saturating_sub(1));
         let x = self.column(run, column as f64 + 0.5);
-        (x, scale.at(peak.cycles as f64))
+        (x, scale.at(peak.cycles as f64 / self.clock.of_run(run)))
     }
 
     /// Makes the longest delays tell their place and length when pointed at: all runs together get about as many as one.
@@ -233,8 +325,8 @@ impl Slots {
                 "{}, run {}: {}, {} after the start, repetition {}",
                 member.case.target(),
                 run.block,
-                words::both(N, time(peak.cycles, member), None),
-                after(peak, member),
+                words::both(N, run.time(peak.cycles), None),
+                after(peak, run),
                 N.count(peak.index),
             );
             plot.circle("hit s0", self.peak(run, peak, scale), 6.0, &tooltip);
@@ -245,21 +337,18 @@ impl Slots {
     fn longest(&self, plot: &mut Plot, member: &Member<'_>, scale: Scale) {
         let runs = member.pictures.runs.iter();
         let peaks = runs.filter_map(|run| Some((run, run.peaks.first()?)));
-        if let Some((run, peak)) = peaks.max_by_key(|(_, peak)| peak.cycles) {
+        let length = |(run, peak): &(&Timeline, &Peak)| peak.cycles as f64 / self.clock.of_run(run);
+        if let Some((run, peak)) = peaks.max_by(|a, b| length(a).total_cmp(&length(b))) {
             let at = self.peak(run, peak, scale);
-            let text = words::time(N, time(peak.cycles, member), None);
+            let text = words::time(N, run.time(peak.cycles), None);
             plot.circle("ring s0", at, 4.5, &text);
             plot.label("peak", at, &text);
         }
     }
 }
 
-fn time(cycles: u64, member: &Member<'_>) -> Time {
-    Time::new(cycles as f64, member.case.hz())
-}
-
-fn after(peak: &Peak, member: &Member<'_>) -> String {
-    let time = time(peak.after, member);
+fn after(peak: &Peak, run: &Timeline) -> String {
+    let time = run.time(peak.after);
     // A moment is told to the microsecond, as it can be found in a trace.
     time.ns.map_or_else(
         || words::cycles(N, time),
@@ -282,18 +371,21 @@ fn peak_table(panel: &Panel<'_>) -> Table {
         runs.map(move |run| (member, run))
     });
     let peaks =
-        runs.flat_map(|(member, run)| run.peaks.iter().map(move |peak| (member, run.block, peak)));
+        runs.flat_map(|(member, run)| run.peaks.iter().map(move |peak| (member, run, peak)));
     let mut peaks: Vec<_> = peaks.collect();
-    peaks.sort_by_key(|(.., peak)| Reverse(peak.cycles));
+    let clock = Clock::of(panel);
+    let length =
+        |(_, run, peak): &(&Member<'_>, &Timeline, &Peak)| peak.cycles as f64 / clock.of_run(run);
+    peaks.sort_by(|a, b| length(b).total_cmp(&length(a)));
     for (member, run, peak) in peaks.into_iter().take(ROWS) {
-        let time = time(peak.cycles, member);
+        let time = run.time(peak.cycles);
         table.row([
             member.case.target(),
-            run.to_string(),
+            run.block.to_string(),
             N.count(peak.cycles),
             time.ns
                 .map_or_else(|| words::NONE.to_owned(), |ns| N.ns(ns, None)),
-            after(peak, member),
+            after(peak, run),
             N.count(peak.index),
         ]);
     }

@@ -1,0 +1,471 @@
+//! Dot plots: a row for each name and in it a mark for each figure.
+//!
+//! A dozen lines or clouds of dots over each other tell nothing. Here every row has its name, so that no colour has to be
+//! looked up, and every mark has its figure written beside it.
+
+use maud::{Markup, PreEscaped};
+
+use super::parts::N;
+use crate::rows::Row;
+use crate::svg::{Axis, Path, Plot, Scale, Side, colour, cut, width_of};
+use crate::words;
+
+/// The height of a line of a row's name, and of a mark with its figure above it, in pixels.
+const LINE: f64 = 15.0;
+const MARK: f64 = 26.0;
+/// The height of a figure that stands below its mark.
+const BELOW: f64 = 13.0;
+/// The room between rows.
+const BETWEEN: f64 = 3.0;
+/// The height of a group's name.
+const HEADING: f64 = 22.0;
+/// The number of characters from which a name is broken at its commas.
+const NAME: usize = 34;
+/// The greatest width of the names, in pixels; longer ones are cut.
+const NAMES: f64 = 330.0;
+
+/// What a mark looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A dot: measured.
+    Dot,
+    /// A ring: measured, but executed by an emulator.
+    Ring,
+    /// A diamond: published, on another machine.
+    Diamond,
+}
+
+/// By how much a figure varies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spread {
+    /// Its interval over the runs at 95 %.
+    Interval(f64, f64),
+    /// From the lowest to the highest run, where these are too few for an interval.
+    Range(f64, f64),
+}
+
+/// A figure as it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// What it looks like.
+    pub shape: Shape,
+    /// What gives it its colour.
+    pub series: usize,
+    /// Where it stands.
+    pub value: f64,
+    /// By how much it varies, if that is known.
+    pub spread: Option<Spread>,
+    /// The same of each run.
+    pub runs: Vec<f64>,
+    /// The figure as it is written beside it.
+    pub label: String,
+    /// What is said when it is pointed at.
+    pub said: String,
+}
+
+/// A row of a dot plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What stands above this row and all others of its group; empty if nothing does.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// Its marks, from the uppermost to the lowest. A diamond shares the line of the first other mark.
+    pub marks: Vec<Mark>,
+}
+
+impl Spread {
+    /// Returns by how much the figure of a row varies; `None` if there is but one value.
+    #[must_use]
+    pub fn of(row: &Row) -> Option<Self> {
+        let over = row.over.as_ref().ok()?;
+        match &over.interval {
+            Ok(interval) => Some(Self::Interval(interval.low, interval.high)),
+            Err(_) if over.lowest < over.highest => Some(Self::Range(over.lowest, over.highest)),
+            Err(_) => None,
+        }
+    }
+
+    /// Brings both ends to another unit.
+    #[must_use]
+    pub fn map(self, to: impl Fn(f64) -> f64) -> Self {
+        match self {
+            Self::Interval(low, high) => Self::Interval(to(low), to(high)),
+            Self::Range(low, high) => Self::Range(to(low), to(high)),
+        }
+    }
+
+    /// Returns its ends.
+    #[must_use]
+    pub fn ends(self) -> [f64; 2] {
+        match self {
+            Self::Interval(low, high) | Self::Range(low, high) => [low, high],
+        }
+    }
+
+    /// Says what it is: `0.66–0.84 % (95 % CI)`.
+    #[must_use]
+    pub fn words(self, unit: &str, write: impl Fn(f64) -> String) -> String {
+        let [low, high] = self.ends();
+        let range = match unit {
+            "1" => words::percent_range(N, low, high),
+            _ => format!("{} to {}", write(low), write(high)),
+        };
+        match self {
+            Self::Interval(..) => format!("{range} (95 % CI)"),
+            Self::Range(..) => format!("{range} (range)"),
+        }
+    }
+}
+
+impl Mark {
+    /// Makes the mark of a row's figure; `None` if it has none. `drawn` brings a figure to the unit of the axis, and `write`
+    /// writes it.
+    #[must_use]
+    pub fn of(
+        row: &Row,
+        series: usize,
+        drawn: impl Fn(f64) -> f64,
+        write: impl Fn(f64) -> String,
+    ) -> Option<Self> {
+        let over = row.over.as_ref().ok()?;
+        let spread = Spread::of(row);
+        let label = write(over.estimate);
+        let mut said = format!("{}: {label}", row.place());
+        if let Some(spread) = spread {
+            said.push_str(&format!(", {}", spread.words(row.unit, &write)));
+        }
+        let runs = row.each.iter().filter_map(|run| run.carried.value());
+        Some(Self {
+            shape: if row.emulated {
+                Shape::Ring
+            } else {
+                Shape::Dot
+            },
+            series,
+            value: drawn(over.estimate),
+            spread: spread.map(|spread| spread.map(&drawn)),
+            runs: runs.map(&drawn).collect(),
+            label,
+            said,
+        })
+    }
+
+    /// Makes the mark of a published figure.
+    #[must_use]
+    pub fn published(value: f64, label: &str, source: &str) -> Self {
+        Self {
+            shape: Shape::Diamond,
+            series: 0,
+            value,
+            spread: None,
+            runs: Vec::new(),
+            label: format!("published {label}"),
+            said: format!("published by {source}, on another machine: {label}"),
+        }
+    }
+
+    /// Draws it with its figure above it, or below.
+    fn draw(&self, plot: &mut Plot, across: Scale, y: f64, is_below: bool) {
+        let (colour, x) = (colour(self.series), |value| across.at(value));
+        if let Some(spread) = self.spread {
+            let [low, high] = spread.ends();
+            let mut line = Path::default();
+            line.move_to(x(low), y);
+            line.line_to(x(high), y);
+            let class = match spread {
+                Spread::Interval(..) => "interval",
+                Spread::Range(..) => "range",
+            };
+            plot.path(&format!("line {class} {colour}"), &line);
+        }
+        let mut runs = Path::default();
+        for run in &self.runs {
+            runs.stroke(x(*run), y - 4.0, 8.0);
+        }
+        plot.path(&format!("line thin {colour}"), &runs);
+        let at = (x(self.value), y);
+        match self.shape {
+            Shape::Dot => plot.circle(&format!("mark {colour}"), at, 4.5, &self.said),
+            Shape::Ring => plot.circle(&format!("mark hollow {colour}"), at, 4.5, &self.said),
+            Shape::Diamond => plot.diamond("published", at, 6.0, &self.said),
+        }
+        let class = match self.shape {
+            Shape::Diamond => "published",
+            Shape::Dot | Shape::Ring => "figure",
+        };
+        let figure = if is_below { y + 18.0 } else { y - 8.0 };
+        plot.centred(class, (at.0, figure), &self.label);
+    }
+}
+
+impl Entry {
+    /// Divides its marks into published ones and others.
+    fn parts(&self) -> (Vec<&Mark>, Vec<&Mark>) {
+        let is_published = |mark: &&Mark| mark.shape == Shape::Diamond;
+        self.marks.iter().partition(is_published)
+    }
+
+    /// Returns whether a published figure would meet that of the first other mark, and so stands below.
+    fn is_below(&self, across: Scale) -> bool {
+        let (published, own) = self.parts();
+        let meets = |a: &Mark, b: &Mark| {
+            let room = (width_of(&a.label) + width_of(&b.label)) * 0.55 + 8.0;
+            (across.at(a.value) - across.at(b.value)).abs() < room
+        };
+        let mut published = published.into_iter();
+        published.any(|mark| own.first().is_some_and(|own| meets(mark, own)))
+    }
+
+    /// Returns its height with a name of so many lines.
+    fn height(&self, lines: usize, across: Scale) -> f64 {
+        let (_, own) = self.parts();
+        let below = if self.is_below(across) { BELOW } else { 0.0 };
+        (own.len().max(1) as f64 * MARK + below).max(lines as f64 * LINE) + BETWEEN
+    }
+
+    fn draw(&self, plot: &mut Plot, across: Scale, top: f64) {
+        let is_below = self.is_below(across);
+        let (published, own) = self.parts();
+        for (line, mark) in own.into_iter().enumerate() {
+            let below = if line > 0 && is_below { BELOW } else { 0.0 };
+            let y = top + 19.0 + line as f64 * MARK + below;
+            mark.draw(plot, across, y, false);
+        }
+        // Last, so that the outline is seen around a dot in the same place.
+        for mark in published {
+            mark.draw(plot, across, top + 19.0, is_below);
+        }
+    }
+}
+
+/// Draws rows, those of a group one after the other, over an axis with this title whose ticks `label` writes. There are none
+/// beyond `bound`, the greatest figure that there can be.
+#[must_use]
+pub fn draw(
+    rows: &[Entry],
+    description: String,
+    (title, bound): (&str, f64),
+    label: impl Fn(f64) -> String,
+) -> Plot {
+    let names: Vec<Vec<String>> = rows.iter().map(|row| broken(&row.name)).collect();
+    let lines = names.iter().flatten().map(|line| width_of(line));
+    let widest = lines.fold(0.0, f64::max).min(NAMES);
+    let sized = |height, description| Plot::rows(height, widest + 24.0, description);
+    let across = scale(rows, sized(0.0, String::new()).across());
+    let mut height = 0.0;
+    let mut group = "";
+    for (row, name) in rows.iter().zip(&names) {
+        if row.group != group {
+            height += HEADING;
+            group = &row.group;
+        }
+        height += row.height(name.len(), across);
+    }
+    let mut plot = sized(height, description);
+    let (bottom, top) = plot.upwards();
+    let mut ticks = across.ticks(8);
+    ticks.retain(|tick| *tick <= bound);
+    let mut grid = Path::default();
+    for tick in &ticks {
+        grid.move_to(across.at(*tick), top);
+        grid.line_to(across.at(*tick), bottom);
+    }
+    plot.path("grid", &grid);
+    let (mut y, mut group) = (top, "");
+    for (row, lines) in rows.iter().zip(&names) {
+        if row.group != group {
+            group = &row.group;
+            plot.text("group", (0.0, y + HEADING - 6.0), group);
+            y += HEADING;
+        }
+        for (place, line) in lines.iter().enumerate() {
+            let at = (10.0, y + 8.0 + (place + 1) as f64 * LINE);
+            plot.text("row", at, &cut(line, widest));
+        }
+        row.draw(&mut plot, across, y);
+        y += row.height(lines.len(), across);
+    }
+    plot.axis(Axis::new(Side::Bottom, across, title, ticks, label));
+    plot
+}
+
+/// Returns the axis of all figures of these rows.
+fn scale(rows: &[Entry], to: (f64, f64)) -> Scale {
+    let marks = rows.iter().flat_map(|row| &row.marks);
+    let ends = marks.flat_map(|mark| {
+        let spread = mark.spread.into_iter().flat_map(Spread::ends);
+        spread.chain(mark.runs.iter().copied()).chain([mark.value])
+    });
+    let ends: Vec<f64> = ends.collect();
+    let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ends.iter().copied().fold(0.0, f64::max);
+    // Figures that lie close together are not told apart on an axis that begins at 0.
+    match low < high && low > high / 2.0 {
+        true => Scale::fitting(low, high, to),
+        false => Scale::with_a_place_for_zero(&ends, to),
+    }
+}
+
+/// Returns what the symbols of these rows mean, each with its drawing.
+#[must_use]
+pub fn symbols(rows: &[Entry], source: Option<&str>) -> Vec<(Markup, String)> {
+    let marks = || rows.iter().flat_map(|row| &row.marks);
+    let has = |shape| marks().any(|mark| mark.shape == shape);
+    let is_spread = |of: fn(&Spread) -> bool| marks().any(|m| m.spread.as_ref().is_some_and(of));
+    let dot =
+        |class: &str| format!("<circle class=\"mark {class}\" cx=\"13\" cy=\"6\" r=\"4.5\"/>");
+    let line = |class: &str, d: &str| format!("<path class=\"line {class}\" d=\"{d}\"/>");
+    let diamond = "<path class=\"published\" d=\"M13 0l6 6l-6 6l-6 -6z\"/>".to_owned();
+    let own = match marks().any(|mark| mark.runs.len() > 1) {
+        true => "all runs",
+        false => "the run",
+    };
+    let symbols = [
+        (has(Shape::Dot), dot(""), own.to_owned()),
+        (
+            has(Shape::Ring),
+            dot("hollow"),
+            "by an emulator, which says nothing of a machine".to_owned(),
+        ),
+        (
+            is_spread(|spread| matches!(spread, Spread::Interval(..))),
+            line("interval", "M1 6h24"),
+            "95 % interval".to_owned(),
+        ),
+        (
+            is_spread(|spread| matches!(spread, Spread::Range(..))),
+            line("range", "M1 6h24"),
+            "range; too few runs for an interval".to_owned(),
+        ),
+        (
+            marks().any(|mark| mark.runs.len() > 1),
+            line("thin", "M13 2v8"),
+            "a run".to_owned(),
+        ),
+        (
+            has(Shape::Diamond),
+            diamond,
+            format!(
+                "published by {}, on another machine",
+                source.unwrap_or_default()
+            ),
+        ),
+    ];
+    let shown = symbols.into_iter().filter(|(is_there, ..)| *is_there);
+    shown
+        .map(|(_, drawing, name)| (PreEscaped(drawing), name))
+        .collect()
+}
+
+/// Breaks a name at its commas into lines that are not much longer than [`NAME`].
+fn broken(name: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for piece in name.split_inclusive(',') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + piece.chars().count() <= NAME => {
+                line.push_str(piece);
+            }
+            _ => lines.push(piece.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, marks: Vec<Mark>) -> Entry {
+        Entry {
+            group: String::new(),
+            name: name.to_owned(),
+            marks,
+        }
+    }
+
+    fn mark(value: f64, spread: Spread) -> Mark {
+        Mark {
+            spread: Some(spread),
+            ..mark_of(value, &[value * 0.5, value * 2.0])
+        }
+    }
+
+    fn mark_of(value: f64, runs: &[f64]) -> Mark {
+        Mark {
+            shape: Shape::Dot,
+            series: 0,
+            value,
+            spread: None,
+            runs: runs.to_vec(),
+            label: format!("{value} µs"),
+            said: String::new(),
+        }
+    }
+
+    #[test]
+    fn long_names_are_broken_at_their_commas() {
+        assert_eq!(broken("process"), ["process"]);
+        assert_eq!(
+            broken("linux,kernel=debian,cpus=2,isolate=1,nohz_full=1"),
+            ["linux,kernel=debian,cpus=2,", "isolate=1,nohz_full=1"]
+        );
+    }
+
+    #[test]
+    fn a_figure_stands_at_its_mark_and_not_at_the_end_of_its_spread() {
+        let rows = [entry(
+            "process",
+            vec![mark(2.0, Spread::Interval(1.0, 40.0))],
+        )];
+        let drawn = draw(&rows, String::new(), ("latency", f64::INFINITY), |v| {
+            v.to_string()
+        })
+        .markup();
+        let attribute = |text: &str, name: &str| -> f64 {
+            let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+            rest.split_once('"').unwrap().0.parse().unwrap()
+        };
+        let (_, circle) = drawn.split_once("<circle").unwrap();
+        let (_, figure) = drawn.split_once("<text class=\"figure\"").unwrap();
+        assert_eq!(attribute(circle, "cx"), attribute(figure, "x"), "{drawn}");
+    }
+
+    #[test]
+    fn the_axis_follows_the_figures() {
+        let close = [
+            entry("a", vec![mark_of(72.6, &[72.4, 72.8])]),
+            entry("b", vec![mark_of(73.3, &[73.1, 73.4])]),
+        ];
+        let drawn = draw(&close, String::new(), ("%", 100.0), |v| v.to_string()).markup();
+        let places = drawn.split(" cx=\"").skip(1).map(|rest| {
+            let (x, _) = rest.split_once('"').unwrap();
+            x.parse::<f64>().unwrap()
+        });
+        let places: Vec<f64> = places.collect();
+        assert!(places[1] - places[0] > 200.0, "{places:?}");
+    }
+
+    #[test]
+    fn the_legend_tells_an_interval_from_a_range_and_ours_from_the_published() {
+        let names = |rows: &[Entry]| -> Vec<String> {
+            let all = symbols(rows, Some("kot-2019")).into_iter();
+            all.map(|(_, name)| name).collect()
+        };
+        let interval = entry("a", vec![mark(2.0, Spread::Interval(1.0, 3.0))]);
+        assert_eq!(names(&[interval]), ["all runs", "95 % interval", "a run"]);
+        let marks = vec![
+            mark(2.0, Spread::Range(1.0, 3.0)),
+            Mark::published(9.0, "9 µs", "kot-2019"),
+        ];
+        let both = [entry("a", marks)];
+        let told = names(&both);
+        assert!(told[1].starts_with("range"), "{told:?}");
+        assert_eq!(told[3], "published by kot-2019, on another machine");
+        let drawn = draw(&both, String::new(), ("latency", f64::INFINITY), |v| {
+            v.to_string()
+        })
+        .markup();
+        assert!(drawn.contains(">published 9 µs</text>"), "{drawn}");
+    }
+}

@@ -1,0 +1,98 @@
+//! A page in a real browser: Chromium without a window, with a profile of its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Lists what is wrong with how a page looks, into an element of the page.
+const LOOK: &str = include_str!("look.js");
+
+/// What a browser told of a page.
+pub struct Shown {
+    /// The page as it was in the end.
+    pub dom: String,
+    /// What the browser logged.
+    pub log: String,
+}
+
+/// Opens a page with these options; `None` if there is no browser, which is said.
+///
+/// # Panics
+///
+/// Panics if there must be one, or no profile can be made.
+#[must_use]
+pub fn open(page: &Path, options: &[&str]) -> Option<Shown> {
+    let profile = tempfile::tempdir().expect("a profile of its own");
+    let output = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--enable-logging=stderr",
+            "--window-size=1200,3000",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(options)
+        .arg(format!("file://{}", page.display()))
+        .stdin(Stdio::null())
+        .output();
+    match output {
+        Ok(output) => Some(Shown {
+            dom: String::from_utf8_lossy(&output.stdout).into_owned(),
+            log: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }),
+        Err(error) => {
+            crate::skip("chromium", &error.to_string());
+            None
+        }
+    }
+}
+
+/// Looks at a page that is so many pixels wide, or as it is printed: says where a text leaves its picture or meets another,
+/// where the page is wider than its window, which tables can't be seen on paper, which colours are too faint. `None` if there
+/// is no browser.
+///
+/// # Panics
+///
+/// Panics if the page can't be written or does not answer.
+#[must_use]
+pub fn faults(html: &str, width: u32, printed: bool, options: &[&str]) -> Option<Vec<String>> {
+    let folder = tempfile::tempdir().expect("a folder for the page");
+    let (page, frame) = (
+        folder.path().join("page.html"),
+        folder.path().join("frame.html"),
+    );
+    // A window has a least width, a frame has none. What is printed is laid out by the rules for paper.
+    let html = match printed {
+        true => html
+            .replace("@media print", "@media all")
+            .replace("@media screen", "@media speech"),
+        false => html.to_owned(),
+    };
+    // Paper has no scroll bar.
+    let bar = if printed { "none" } else { "auto" };
+    let script = format!(
+        "<style>html {{ scrollbar-width: {bar} }}</style><script>const printed = {printed};{LOOK}</script></body>"
+    );
+    let framed = format!(
+        "<pre></pre><script>onmessage = told => document.querySelector('pre').textContent = told.data</script>\
+         <iframe src=\"page.html\" width=\"{width}\" height=\"3000\" frameborder=\"0\"></iframe>"
+    );
+    fs::write(&page, html.replace("</body>", &script)).expect("the page is written");
+    fs::write(&frame, framed).expect("its frame is written");
+    let options: Vec<&str> = ["--dump-dom", "--virtual-time-budget=3000"]
+        .into_iter()
+        .chain(options.iter().copied())
+        .collect();
+    let shown = open(&frame, &options)?;
+    let told = shown.dom.split_once("<pre>looked: ");
+    let told = told.and_then(|(_, rest)| Some(rest.split_once("</pre>")?.0));
+    let told = told.unwrap_or_else(|| panic!("no answer: {}\n{}", shown.dom, shown.log));
+    let faults = told.lines().map(str::to_owned);
+    Some(faults.filter(|fault| !fault.is_empty()).collect())
+}
