@@ -93,6 +93,8 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
             *cost = bare_rdtsc().wrapping_sub(before);
         }
         let end = bare_rdtsc();
+        // What was measured on another CPU is no figure of this one.
+        output.platform.stayed()?;
         let mut distinct = 0;
         let mut last = read(plan.clock, &*output.platform);
         for _ in 0..plan.reads {

@@ -6,6 +6,8 @@
 
 use std::fs;
 
+use crate::pinned;
+
 /// One thing that was found: its name and its value.
 pub type Fact = (&'static str, String);
 
@@ -26,6 +28,7 @@ pub fn facts() -> Vec<Fact> {
         ("kernel command line", command_line),
         ("CPUs online", cpus("/sys/devices/system/cpu/online")),
         ("clock source", clock_source()),
+        ("migrations of a thread", Some(migrations())),
     ];
     all.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -80,6 +83,13 @@ fn cpus(path: &str) -> Option<String> {
         "" | "(null)" => "none".to_owned(),
         _ => list,
     })
+}
+
+fn migrations() -> String {
+    match pinned::is_counted() {
+        true => "counted".to_owned(),
+        false => "not counted by this kernel: a move there and back would go unseen".to_owned(),
+    }
 }
 
 /// Names what the kernel's clock reads.

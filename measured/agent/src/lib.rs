@@ -16,6 +16,7 @@ mod facts;
 mod flight;
 mod init;
 mod linux;
+mod pinned;
 mod threads;
 
 use std::process::ExitCode;

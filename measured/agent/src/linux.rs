@@ -10,11 +10,13 @@ use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
 use rustix::thread::sched_setaffinity;
 use rustix::time::ClockId;
 use tare_load_driver::cpus::mask;
+use tare_services::moved::Moved;
 use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
 use tare_wire::cpus::{Cpus, MOST};
 
 use crate::facts::{Fact, clock_source, facts};
 use crate::init;
+use crate::pinned::Pinned;
 use crate::threads::clock::read_ns;
 
 /// The Linux process that runs the measured code.
@@ -27,6 +29,8 @@ pub struct Linux {
     facts: Vec<Fact>,
     /// Keeps deep C-states off as long as it is open.
     _latency: Option<File>,
+    /// The thread that prepared, if it was pinned.
+    pinned: Option<Pinned>,
 }
 
 impl Linux {
@@ -42,6 +46,7 @@ impl Linux {
             environment: environment(),
             facts: Vec::new(),
             _latency: None,
+            pinned: None,
         }
     }
 }
@@ -58,6 +63,7 @@ impl Platform for Linux {
     fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {
         if let Some(cpu) = cpu {
             pin(cpu)?;
+            self.pinned = Some(Pinned::to(cpu));
         }
         let (latency, notice) = match hold_latency() {
             Ok(file) => (Some(file), None),
@@ -136,6 +142,24 @@ impl Platform for Linux {
         }
         let (name, value) = self.facts.get(number)?;
         Some((name, value))
+    }
+
+    fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
+        // SAFETY: zeroed is a valid `rusage`.
+        let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+        // SAFETY: a live value.
+        let told = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0;
+        let counted = |name, count: i64| told.then_some((name, count.cast_unsigned()));
+        [
+            counted("involuntary context switches", usage.ru_nivcsw),
+            counted("voluntary context switches", usage.ru_nvcsw),
+            None,
+            None,
+        ]
+    }
+
+    fn stayed(&self) -> Result<(), Moved> {
+        self.pinned.as_ref().map_or(Ok(()), Pinned::stayed)
     }
 
     fn pause(&self, ns: u64) {

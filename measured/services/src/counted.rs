@@ -2,6 +2,7 @@
 
 use tare_wire::record::{Counter, Record};
 
+use crate::moved::Moved;
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
 
@@ -15,11 +16,19 @@ pub struct Counted {
 
 impl Counted {
     /// Runs `measured` between two readings.
-    pub fn around<R>(platform: &impl Platform, measured: impl FnOnce() -> R) -> (R, Self) {
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Moved`] if this thread did not stay on its CPU.
+    pub fn around<R>(
+        platform: &impl Platform,
+        measured: impl FnOnce() -> R,
+    ) -> Result<(R, Self), Moved> {
         let before = platform.counters();
         let result = measured();
         let after = platform.counters();
-        (result, Self { before, after })
+        platform.stayed()?;
+        Ok((result, Self { before, after }))
     }
 
     /// Writes the differences.

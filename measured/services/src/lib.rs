@@ -16,6 +16,7 @@
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * [`cpuid`]: what CPUID claims of it;
 //! * `counted`: what happened beneath the measured code, by the platform's counters;
+//! * [`moved`]: a thread that left its CPU;
 //! * [`output`]: records, split to fit into lines;
 //! * [`arena`]: typed pieces of the platform's memory;
 //! * `envelope`: bins of time that keep every maximum.
@@ -26,6 +27,7 @@ mod calibrate;
 mod counted;
 pub mod cpuid;
 mod envelope;
+pub mod moved;
 pub mod noise;
 pub mod output;
 pub mod platform;

@@ -4,6 +4,8 @@
 use tare_wire::record::Frequency;
 use thiserror::Error;
 
+use crate::moved::Moved;
+
 /// Gives memory, clocks and a way out for records.
 pub trait Platform {
     /// Returns the version of the agent or image.
@@ -58,6 +60,16 @@ pub trait Platform {
     /// the differences over a batch are reported; the names must be the same each time.
     fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
         [None; 4]
+    }
+
+    /// Checks that the calling thread, which [`Platform::prepare`] has pinned, has been on its CPU
+    /// ever since. Where no scheduler can move it, as on the unikernel, it has.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Moved`] if it has not.
+    fn stayed(&self) -> Result<(), Moved> {
+        Ok(())
     }
 
     /// Tells one thing about the place as it looks from inside: its name and what was found. Facts

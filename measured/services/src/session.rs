@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::arena::Arena;
 use crate::calibrate::{self, Clock};
+use crate::moved::Moved;
 use crate::output::{self, Output};
 use crate::platform::{MemoryError, Platform, WriteError};
 
@@ -28,6 +29,9 @@ pub enum Stop {
     /// The platform can't run the code where or as the plan wants it.
     #[error("{0}")]
     Place(&'static str),
+    /// It was not measured where the plan wants it.
+    #[error(transparent)]
+    Moved(#[from] Moved),
     /// The records could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),

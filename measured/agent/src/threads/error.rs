@@ -3,6 +3,7 @@
 use std::io;
 
 use rustix::io::Errno;
+use tare_services::moved::Moved;
 use tare_services::platform::WriteError;
 use tare_services::session::Stop;
 use tare_wire::cpus::Cpus;
@@ -106,6 +107,12 @@ pub enum ThreadsError {
         /// How long it has not run.
         seconds: u64,
     },
+}
+
+impl From<Moved> for ThreadsError {
+    fn from(moved: Moved) -> Self {
+        Self::Stop(moved.into())
+    }
 }
 
 impl From<WriteError> for ThreadsError {

@@ -221,7 +221,7 @@ fn report(
             policy: thread.scheduling.policy().name(),
             priority: thread.scheduling.priority(),
         };
-        let (recorder, snapshots) = thread.join();
+        let (recorder, snapshots) = thread.join()?;
         recorder.report(identity, origin_ns, output)?;
         of_threads.extend(snapshots.map(|snapshots| (identity.tid, snapshots)));
     }

@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::thread::gettid;
+use tare_services::moved::Moved;
 use tare_services::wakeup::{Pace, Plan, Progress, Recorder};
 use tare_wire::cpus::Cpus;
 use tare_wire::record::Exceeded;
@@ -21,6 +22,7 @@ use super::refusal::Refusal;
 use super::scheduling::Scheduling;
 use super::shared::{Channel, Shared};
 use crate::flight::Snapshots;
+use crate::pinned::Pinned;
 
 /// The size of a thread's stack. All of it is locked, where memory can be.
 const STACK_BYTES: usize = 128 << 10;
@@ -54,7 +56,7 @@ pub struct Thread {
     pub channel: Arc<Channel>,
     /// The values above the limit, as they come.
     pub exceeded: Receiver<Exceeded>,
-    handle: JoinHandle<Kept>,
+    handle: JoinHandle<Result<Kept, Moved>>,
 }
 
 /// What a thread has in the end: its samples, and the kernel's events around the worst if they were asked for.
@@ -93,6 +95,7 @@ impl Thread {
             shared: Arc::clone(shared),
             channel: Arc::clone(&channel),
             exceeding,
+            pinned: None,
         };
         let handle = Builder::new()
             .name(format!("tare-measure/{number}"))
@@ -131,7 +134,11 @@ impl Thread {
     }
 
     /// Waits for its end and returns what it recorded.
-    pub fn join(self) -> Kept {
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Moved`] if it did not stay on its CPU.
+    pub fn join(self) -> Result<Kept, Moved> {
         // With `panic = "abort"` a thread that panics takes the process with it.
         self.handle.join().expect("the thread can't have panicked")
     }
@@ -146,10 +153,12 @@ struct Measuring {
     shared: Arc<Shared>,
     channel: Arc<Channel>,
     exceeding: SyncSender<Exceeded>,
+    /// Its CPU, if it has one.
+    pinned: Option<Pinned>,
 }
 
 impl Measuring {
-    fn run(mut self, starter: &SyncSender<Result<Started, ThreadsError>>) -> Kept {
+    fn run(mut self, starter: &SyncSender<Result<Started, ThreadsError>>) -> Result<Kept, Moved> {
         let started = self.prepare();
         let is_ready = started.is_ok();
         // Nobody listens if it took too long.
@@ -160,9 +169,10 @@ impl Measuring {
         {
             self.measure(origin_ns);
         }
+        let stayed = self.pinned.as_ref().map_or(Ok(()), Pinned::stayed);
         self.channel.end();
         self.shared.tell();
-        (self.recorder, self.snapshots)
+        stayed.map(|()| (self.recorder, self.snapshots))
     }
 
     /// Makes everything ready that could otherwise disturb the first samples.
@@ -170,6 +180,7 @@ impl Measuring {
         let cpu = self.plan.cpu_of(self.number);
         if let Some(cpu) = cpu {
             placing::pin(Cpus::one(cpu))?;
+            self.pinned = Some(Pinned::to(cpu));
         } else if self.plan.policy == Policy::Deadline {
             // The kernel wants its whole domain of CPUs, and the program that started us may be kept off some.
             placing::unpin()?;
@@ -214,6 +225,11 @@ impl Measuring {
             self.recorder.record(due.index, value_ns);
             self.recorder
                 .missed(pace.woke(now_ns.saturating_sub(origin_ns)));
+            if self.pinned.is_some_and(|pinned| !pinned.is_there()) {
+                // All that would follow is of another CPU.
+                self.shared.stop();
+                break;
+            }
             if let Some(snapshots) = &mut self.snapshots
                 && snapshots.is_candidate(value_ns)
             {

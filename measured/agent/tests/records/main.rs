@@ -1,6 +1,7 @@
 //! The records that the agent prints, as a reader of the wire sees them.
 
 mod agent;
+mod moved;
 mod wakeup;
 
 use std::process::Command;

@@ -11,11 +11,17 @@ use super::plan::{Plan, Timing, Workload};
 use crate::arena::Arena;
 use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
+use crate::moved::Moved;
 use crate::output::{Output, runs};
 use crate::platform::{Platform, WriteError};
+use crate::session::Stop;
 
 /// The number of the set: a batch has one, and the cell's plan says what distinguishes it.
 const SET: u32 = 0;
+
+/// How many repetitions of the warm-up come after the platform's counters were read, which may have taken a call of the
+/// system: the first timed repetition then meets no cold trace of it.
+const SETTLING: u64 = 16;
 
 /// Returns how much memory the buffers of a plan within its bounds take, in bytes.
 #[must_use]
@@ -36,7 +42,7 @@ pub fn run(
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     threshold_cycles: u64,
-) -> Result<(), WriteError> {
+) -> Result<(), Stop> {
     let mut values = Values {
         result: 0,
         work: 1,
@@ -48,7 +54,7 @@ pub fn run(
         Workload::Gap => spin(plan, output, arena, values)?,
         Workload::Prime { limit } => {
             let stamps = arena.take(repetitions);
-            let (primes, counted) = count_primes(plan, output.platform, limit, stamps);
+            let (primes, counted) = count_primes(plan, output.platform, limit, stamps)?;
             (values.result, values.work) = (primes.into(), prime::divisions(limit));
             report(plan, output, arena, stamps, values)?;
             counted
@@ -56,13 +62,13 @@ pub fn run(
         Workload::Copy { size } => {
             let stamps = arena.take(repetitions);
             let (a, c) = (arena.take(size as usize), arena.take(size as usize));
-            let counted = copy_array(plan, output.platform, a, c, stamps);
+            let counted = copy_array(plan, output.platform, a, c, stamps)?;
             values.work = size;
             report(plan, output, arena, stamps, values)?;
             counted
         }
     };
-    counted.write(output)
+    Ok(counted.write(output)?)
 }
 
 /// Numbers of a batch that are not sampled.
@@ -94,7 +100,7 @@ fn count_primes(
     platform: &impl Platform,
     limit: u32,
     stamps: &mut [Stamp],
-) -> (u32, Counted) {
+) -> Result<(u32, Counted), Moved> {
     let measured = match plan.timing {
         Timing::Fenced => prime::tare_prime_fenced,
         Timing::Published => prime::tare_prime_published,
@@ -112,7 +118,7 @@ fn copy_array(
     a: &mut [u64],
     c: &mut [u64],
     stamps: &mut [Stamp],
-) -> Counted {
+) -> Result<Counted, Moved> {
     let measured = match plan.timing {
         Timing::Fenced => copy::tare_copy_fenced,
         Timing::Published => copy::tare_copy_published,
@@ -126,8 +132,8 @@ fn copy_array(
     // there is room for stamps.
     let ((), counted) = warmed_up(plan, platform, |repetitions| unsafe {
         measured(a, c, elements, repetitions, out);
-    });
-    counted
+    })?;
+    Ok(counted)
 }
 
 /// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch.
@@ -135,14 +141,20 @@ fn warmed_up<R>(
     plan: &Plan,
     platform: &impl Platform,
     mut measured: impl FnMut(u64) -> R,
-) -> (R, Counted) {
-    let mut left = plan.warmup;
+) -> Result<(R, Counted), Moved> {
+    let settling = SETTLING.min(plan.warmup).min(plan.repetitions);
+    let mut left = plan.warmup - settling;
     while left > 0 {
         let piece = left.min(plan.repetitions);
         measured(piece);
         left -= piece;
     }
-    Counted::around(platform, || measured(plan.repetitions))
+    Counted::around(platform, || {
+        if settling > 0 {
+            measured(settling);
+        }
+        measured(plan.repetitions)
+    })
 }
 
 fn report(
@@ -206,7 +218,7 @@ fn spin(
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     mut values: Values,
-) -> Result<Counted, WriteError> {
+) -> Result<Counted, Stop> {
     let list = arena.take::<Gap>(list_length(plan));
     let bins = arena.take::<Bin>(plan.bins as usize);
     let threshold = values.threshold_cycles;
@@ -216,10 +228,9 @@ fn spin(
     };
     let mut totals = Totals::default();
     // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
-    let mut measured =
-        |reads| unsafe { tare_gap(reads, threshold, &raw const buffers, &raw mut totals) };
-    measured(plan.warmup);
-    let ((), counted) = Counted::around(output.platform, || measured(plan.repetitions));
+    let ((), counted) = warmed_up(plan, output.platform, |reads| unsafe {
+        tare_gap(reads, threshold, &raw const buffers, &raw mut totals);
+    })?;
 
     let begin = bare_rdtsc();
     let recorded = list.len().min(totals.seen as usize);

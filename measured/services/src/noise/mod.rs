@@ -37,6 +37,6 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     session::run(wanted, platform, Ok, |output, mut given: Resources| {
         let step = given.costs.step_cycles;
         let threshold = threshold::threshold_cycles(plan, given.hz, step)?;
-        Ok(batch::run(plan, output, &mut given.arena, threshold)?)
+        batch::run(plan, output, &mut given.arena, threshold)
     })
 }
