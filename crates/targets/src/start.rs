@@ -93,18 +93,21 @@ mod tests {
             "linux,root=debian,accel=kvm",
         ]
         .map(|text| spec::parse(text).unwrap());
-        let expected = |target: &Box<dyn Target>| expected_in(folder, target.as_ref());
-        assert_eq!(expected(&debian), None);
+        let expected = |target: &dyn Target| expected_in(folder, target);
+        assert_eq!(expected(debian.as_ref()), None);
         assert!(guessed(debian.as_ref()) > guessed(spec::parse("linux").unwrap().as_ref()));
         for seconds in [32.0, 31.5] {
             let met = [(debian.as_ref(), seconds), (process.as_ref(), 1.0)];
             remember_in(folder, met.into_iter());
-            assert_eq!(expected(&debian), Some(seconds));
+            assert_eq!(expected(debian.as_ref()), Some(seconds));
         }
-        assert_eq!((expected(&other), expected(&process)), (None, None));
+        assert_eq!(
+            (expected(other.as_ref()), expected(process.as_ref())),
+            (None, None)
+        );
         // What somebody wrote there becomes no endless limit.
         let starts = BTreeMap::from([(key(debian.as_ref()), 1e300)]);
         remembered::write(&folder.join(FILE), &starts).unwrap();
-        assert_eq!(expected(&debian), None);
+        assert_eq!(expected(debian.as_ref()), None);
     }
 }
