@@ -18,6 +18,11 @@
 //! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and what
 //!   it costs when it idles.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it prints for those who work on tare"
+)]
+
 mod attack;
 mod bench;
 mod boot;

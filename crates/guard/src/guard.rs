@@ -148,11 +148,14 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        use std::io::{self, Write};
+        use std::io::Write;
         let report = self.inner.close();
-        // There is nobody to return it to. Not `eprintln`, which panics if it cannot write.
+        #[expect(clippy::disallowed_methods, reason = "there is nobody to return it to")]
+        let mut stderr = std::io::stderr();
+        // Not `eprintln`, which panics if it cannot write.
         for problem in report.problems {
-            let _ = writeln!(io::stderr(), "tare: {problem}");
+            let problem = problem.to_string();
+            let _ = writeln!(stderr, "tare: {}", tare_host::visible_in_line(&problem));
         }
     }
 }

@@ -10,6 +10,8 @@
 //! requests that cannot be met. What happens on the machine right now is watched in
 //! one [`Sample`] of 200 ms.
 //!
+//! Its names come from whoever chose them: [`visible`] shows what in them a terminal would obey.
+//!
 //! Nothing here changes a setting.
 
 #![forbid(unsafe_code)]
@@ -24,6 +26,7 @@ mod fact;
 pub mod machine;
 pub mod sample;
 mod source;
+mod visible;
 
 #[cfg(test)]
 mod tests;
@@ -38,3 +41,4 @@ pub use fact::Fact;
 pub use machine::Machine;
 pub use sample::Sample;
 pub use source::Source;
+pub use visible::{visible, visible_in_line};

@@ -56,6 +56,15 @@ impl Plain {
         });
         rows.collect()
     }
+
+    /// Returns those among them that a sentence tells: of emulated targets only if there are no others.
+    fn told<'a>(&self, run: &'a Run) -> Vec<&'a Row> {
+        let mut rows = self.main(run);
+        if rows.iter().any(|row| !row.emulated) {
+            rows.retain(|row| !row.emulated);
+        }
+        rows
+    }
 }
 
 impl Collect for Plain {
@@ -92,7 +101,7 @@ impl Story for Plain {
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        let rows = self.main(run);
+        let rows = self.told(run);
         let told: Vec<(&Row, f64)> = rows
             .iter()
             .filter_map(|row| Some((*row, row.over.as_ref().ok()?.estimate)))

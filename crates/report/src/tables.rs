@@ -51,6 +51,7 @@ pub struct Column {
     show: Show,
     form: Form,
     shown: Shown,
+    spared: u8,
     below: bool,
     beside: bool,
 }
@@ -62,10 +63,8 @@ enum Shown {
     Page,
     /// In the table of every run on the page.
     EveryRun,
-    /// On terminals of so many columns, and not on the page.
-    Terminal(usize),
-    /// On terminals of so many columns, and on the page.
-    From(usize),
+    /// On terminals, and not on the page.
+    Terminal,
     Nowhere,
 }
 
@@ -112,6 +111,7 @@ impl Column {
             show: Show::Figure,
             form: Form::Own,
             shown: Shown::Everywhere,
+            spared: 0,
             below: false,
             beside: false,
         }
@@ -187,10 +187,11 @@ impl Column {
         self
     }
 
-    /// Shows it on the page, and on terminals that have so many columns. Which lines there are does not depend on that.
+    /// Leaves it out on a terminal that has no room for all columns; those with the highest number go first. Which lines there
+    /// are does not depend on that.
     #[must_use]
-    pub const fn from(mut self, width: usize) -> Self {
-        self.shown = Shown::From(width);
+    pub const fn spared(mut self, rank: u8) -> Self {
+        self.spared = rank;
         self
     }
 
@@ -204,7 +205,7 @@ impl Column {
     /// Shows it on terminals only.
     #[must_use]
     pub const fn terminal_only(mut self) -> Self {
-        self.shown = Shown::Terminal(0);
+        self.shown = Shown::Terminal;
         self
     }
 
@@ -236,16 +237,12 @@ impl Column {
         self
     }
 
-    const fn is_on_terminal(&self, width: usize) -> bool {
-        match self.shown {
-            Shown::Everywhere => true,
-            Shown::Terminal(from) | Shown::From(from) => from <= width,
-            Shown::Page | Shown::EveryRun | Shown::Nowhere => false,
-        }
+    const fn is_on_terminal(&self) -> bool {
+        matches!(self.shown, Shown::Everywhere | Shown::Terminal)
     }
 
     const fn is_on_page(&self) -> bool {
-        matches!(self.shown, Shown::Everywhere | Shown::Page | Shown::From(_))
+        matches!(self.shown, Shown::Everywhere | Shown::Page)
     }
 
     const fn is_of_every_run(&self) -> bool {
@@ -498,6 +495,18 @@ impl<'a> Grouped<'a> {
             .collect()
     }
 
+    /// Returns the places of the columns of the table that can be spared, the first to go first.
+    fn spared(&self) -> Vec<usize> {
+        let before = 1 + usize::from(self.runs.is_some());
+        let columns = (before..).zip(self.columns.iter().filter(|column| !column.below));
+        let mut spared: Vec<(u8, usize)> = columns
+            .filter(|(_, column)| column.spared > 0)
+            .map(|(place, column)| (column.spared, place))
+            .collect();
+        spared.sort_unstable_by_key(|&(rank, place)| std::cmp::Reverse((rank, place)));
+        spared.into_iter().map(|(_, place)| place).collect()
+    }
+
     /// Writes what the columns show of a line, each by `write`, and below it what belongs there.
     fn cells(
         &self,
@@ -526,8 +535,7 @@ fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
 /// Writes the tables of a story onto a terminal.
 pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
     for tabled in story.tables(run) {
-        let width = page.width();
-        let grouped = Grouped::of(story, run, &tabled, |column| column.is_on_terminal(width));
+        let grouped = Grouped::of(story, run, &tabled, Column::is_on_terminal);
         if grouped.lines.is_empty() {
             continue;
         }
@@ -535,7 +543,7 @@ pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
         if !tabled.read.is_empty() {
             page.note(&tabled.read);
         }
-        let mut table = Table::new(&grouped.head());
+        let mut table = Table::new(&grouped.head()).sparing(&grouped.spared());
         let add = |heading: Option<&str>, mut cells: Vec<String>| {
             if let Some(heading) = heading {
                 table.heading(heading);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
 
 use crate::analysis::{Alarm, NotMeasured, Run, Severity, State};
+use crate::claims::Reproduction;
 use crate::view::Story;
 
 /// What a run says, in words.
@@ -22,10 +23,12 @@ pub struct Verdict {
     pub cautions: Vec<String>,
 }
 
-/// Puts together what the stories say. The first that has something to say has the headline.
+/// Puts together what the stories say. The first that has something to say has the headline, unless the run was made to tell
+/// whether a study's claims hold: then their answers have it.
 pub(crate) fn of(
     run: &Run,
     stories: &[Box<dyn Story>],
+    reproduction: Option<&Reproduction>,
     alarms: &[Alarm],
     not_measured: &[NotMeasured],
 ) -> Verdict {
@@ -35,6 +38,10 @@ pub(crate) fn of(
         verdict.details.push(other.headline);
         verdict.details.extend(other.details);
         verdict.certainty.extend(other.certainty);
+    }
+    if let Some(reproduction) = reproduction.filter(|_| !run.cells.is_empty()) {
+        let headline = std::mem::replace(&mut verdict.headline, reproduction.in_short());
+        verdict.details.insert(0, headline);
     }
     verdict.cautions = cautions(run, alarms, not_measured);
     verdict

@@ -233,19 +233,26 @@ pub fn numbered(one: &str, numbers: &[u32]) -> String {
 /// between a number and its unit.
 #[must_use]
 pub fn typeset(sentence: &str) -> String {
+    let words = with_units(sentence.split(' '), "\u{a0}");
+    let words: Vec<String> = words.iter().map(|word| with_thin_spaces(word)).collect();
+    words.join(" ")
+}
+
+/// Puts words together that no line break may part: a number and its unit.
+pub(crate) fn with_units<'a>(words: impl Iterator<Item = &'a str>, between: &str) -> Vec<String> {
     const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "Hz", "MHz", "cycles", "times"];
-    let mut words: Vec<String> = Vec::new();
-    for word in sentence.split(' ') {
+    let mut together: Vec<String> = Vec::new();
+    for word in words {
         let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
-        let before = words
+        let before = together
             .last_mut()
             .filter(|before| before.ends_with(|c: char| c.is_ascii_digit()));
         match before {
-            Some(before) if UNITS.contains(&bare) => before.push_str(&format!("\u{a0}{word}")),
-            _ => words.push(with_thin_spaces(word)),
+            Some(before) if UNITS.contains(&bare) => before.push_str(&format!("{between}{word}")),
+            _ => together.push(word.to_owned()),
         }
     }
-    words.join(" ")
+    together
 }
 
 /// Replaces commas between groups of three digits.

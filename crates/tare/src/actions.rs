@@ -3,8 +3,6 @@
 //! The measurement is not waited for: a command that stops a tracer or copies a log must run while the cause
 //! is still there. What is done runs off the measured CPU, like `tare` itself.
 
-use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::process::parent_id;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -172,8 +170,6 @@ impl<'a> Actions<'a> {
 
     fn start(&mut self, command: &str, exceeded: &Exceeded, terminal: &Terminal) {
         // Standard output is for results.
-        let output = io::stderr().as_fd().try_clone_to_owned();
-        let output = output.map_or_else(|_| Stdio::null(), Stdio::from);
         let mut sh = Command::new("/bin/sh");
         sh.arg("-c")
             .arg(command)
@@ -181,7 +177,7 @@ impl<'a> Actions<'a> {
             .env("TARE_THREAD", exceeded.set.to_string())
             .env("TARE_ACTIVATION", exceeded.index.to_string())
             .stdin(Stdio::null())
-            .stdout(output);
+            .stdout(terminal.for_command());
         match self.guard.spawn(&mut sh) {
             Ok(child) => self.running.push((child, Instant::now() + COMMAND_LIMIT)),
             Err(error) => terminal.warn(&format!(

@@ -3,6 +3,7 @@
 //! The command is a library with a `main` so that a program with other experiments can be made of it. It is thin: it reads arguments ([`cli`]), calls the crates that do the work
 //! ([`commands`]), shows progress ([`progress`]) and decides the exit code, here and nowhere else.
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod actions;
 mod cli;

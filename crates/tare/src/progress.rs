@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
 use tare_experiments::catalogue;
 use tare_guard::Interrupt;
 use tare_lab::Observer;
@@ -20,7 +19,7 @@ use tare_targets::instance::Finish;
 use tare_wire::record::Live;
 
 use crate::actions::Actions;
-use crate::terminal::{Terminal, progress_bar};
+use crate::terminal::{Line, Terminal};
 
 /// How often the line is redrawn.
 const REDRAW: Duration = Duration::from_millis(250);
@@ -29,7 +28,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 pub struct Progress<'a> {
     terminal: &'a Terminal,
     /// The line, where there is a terminal to show it on.
-    bar: Option<ProgressBar>,
+    line: Option<Line<'a>>,
     remaining: Remaining,
     current: String,
     /// Whether its guest boots.
@@ -53,7 +52,7 @@ impl<'a> Progress<'a> {
         let missing = folder.missing();
         Self {
             terminal,
-            bar: progress_bar(missing.len() as u64, "{bar:20} {pos}/{len} {wide_msg}"),
+            line: terminal.progress(missing.len() as u64, "{bar:20} {pos}/{len} {wide_msg}"),
             remaining: Remaining::new(missing.into_iter().cloned()),
             current: String::new(),
             is_booting: false,
@@ -69,14 +68,12 @@ impl<'a> Progress<'a> {
 
     /// Takes the line away, and waits for what was started.
     pub fn close(self, interrupt: &Interrupt) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        drop(self.line);
         self.actions.finish(interrupt, self.terminal);
     }
 
     fn redraw(&self) {
-        if let Some(bar) = &self.bar {
+        if let Some(line) = &self.line {
             let left = human(self.remaining.left(self.begun.elapsed()));
             let latest = match (self.live.is_empty(), self.latest.as_str()) {
                 (false, _) => format!(" · {}", so_far(&self.live, self.measure)),
@@ -84,8 +81,7 @@ impl<'a> Progress<'a> {
                 (true, latest) => format!(" · {latest}"),
             };
             let doing = if self.is_booting { "booting" } else { "now" };
-            bar.set_message(format!("{left} left · {doing} {}{latest}", self.current));
-            bar.tick();
+            line.say(&format!("{left} left · {doing} {}{latest}", self.current));
         }
     }
 }
@@ -112,7 +108,7 @@ impl Observer for Progress<'_> {
 
     fn tick(&mut self) -> Option<Duration> {
         let again = self.actions.look(self.terminal);
-        if self.bar.is_none() {
+        if self.line.is_none() {
             return again;
         }
         self.redraw();
@@ -132,15 +128,8 @@ impl Observer for Progress<'_> {
             exceeded.index,
             exceeded.set
         );
-        let (actions, terminal) = (&mut self.actions, self.terminal);
-        let mut act = || {
-            actions.act(exceeded, terminal);
-            terminal.note(&text);
-        };
-        match &self.bar {
-            Some(bar) => bar.suspend(act),
-            None => act(),
-        }
+        self.actions.act(exceeded, self.terminal);
+        self.terminal.note(&text);
     }
 
     fn finishing(&mut self, _plan: &CellPlan, finish: Finish) {
@@ -152,10 +141,7 @@ impl Observer for Progress<'_> {
             ),
             Finish::AtOnce => return,
         };
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.terminal.note(&text)),
-            None => self.terminal.note(&text),
-        }
+        self.terminal.note(&text);
     }
 
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
@@ -173,16 +159,15 @@ impl Observer for Progress<'_> {
                 None
             }
         };
-        match (&self.bar, failed) {
-            (Some(bar), None) => bar.inc(1),
-            (Some(bar), Some(text)) => {
-                bar.suspend(|| self.terminal.warn(&text));
-                bar.inc(1);
-            }
+        match (&self.line, failed) {
+            (_, Some(text)) => self.terminal.warn(&text),
             (None, None) => self
                 .terminal
                 .note(&format!("[{}/{}] {}", self.number, self.of, self.latest)),
-            (None, Some(text)) => self.terminal.warn(&text),
+            (Some(_), None) => {}
+        }
+        if let Some(line) = &self.line {
+            line.done(1);
         }
         self.redraw();
     }

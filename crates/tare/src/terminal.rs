@@ -1,28 +1,61 @@
 //! What goes to the user: results to standard output, everything else to standard error.
+//!
+//! Nothing else in the laboratory writes to either (clippy.toml refuses it), and nothing is written here but [`Text`], whose
+//! escape sequences are those of its styles. So names from outside can't do more to a terminal than be read.
 
-use std::io::{self, IsTerminal, Write};
+use std::cell::{Cell, RefCell};
+use std::io::{self, IsTerminal, Stderr, Stdout, Write};
+use std::os::fd::AsFd;
+use std::process::Stdio;
 
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
+use tare_host::visible_in_line;
+use tare_report::terminal::{Text, broken};
 
 use crate::error::CommandError;
 
 /// The width of tables where there is no terminal to ask.
 const DEFAULT_WIDTH: u16 = 100;
 
+/// Stands before the lines of a message behind its first, so that none of them can be taken for a message of its own.
+const BELOW: &str = "  ";
+
 /// Writes to the user.
 #[derive(Debug)]
 pub struct Terminal {
     colour: ColorChoice,
+    is_quiet: Cell<bool>,
+    /// The line of progress, while there is one.
+    line: RefCell<Option<ProgressBar>>,
+}
+
+/// A line of progress on standard error. It makes room for whatever else is written, and nothing of it is left when it is
+/// dropped.
+#[derive(Debug)]
+pub struct Line<'a> {
+    terminal: &'a Terminal,
+    bar: ProgressBar,
+    /// The width in which it was drawn last.
+    drawn: Cell<u16>,
 }
 
 impl Terminal {
     /// Makes a writer that uses colours as asked.
     pub fn new(colour: ColorChoice) -> Self {
-        Self { colour }
+        Self {
+            colour,
+            is_quiet: Cell::new(false),
+            line: RefCell::new(None),
+        }
+    }
+
+    /// Keeps remarks and progress back from now on.
+    pub fn be_quiet(&self) {
+        self.is_quiet.set(true);
     }
 
     /// Writes a result.
@@ -31,9 +64,48 @@ impl Terminal {
     ///
     /// Returns [`CommandError`] if standard output can't be written.
     pub fn print(&self, text: &str) -> Result<(), CommandError> {
-        let mut out = io::stdout().lock();
+        self.write_out("", &text.into())
+    }
+
+    /// Writes a result that has styles.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CommandError`] if standard output can't be written.
+    pub fn print_text(&self, text: &Text) -> Result<(), CommandError> {
+        self.write_out("", text)
+    }
+
+    /// Writes a result that is one sentence.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CommandError`] if standard output can't be written.
+    pub fn print_sentence(&self, text: &str) -> Result<(), CommandError> {
+        let text = visible_in_line(text);
+        match width_of(stdout()) {
+            Some(width) => self.print(&broken(&text, width.into()).join("\n")),
+            None => self.print(&text),
+        }
+    }
+
+    /// Writes a result over the last `lines` lines, once they were printed.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CommandError`] if standard output can't be written.
+    pub fn print_over(&self, lines: usize, text: &str) -> Result<(), CommandError> {
+        self.write_out(&format!("\x1b[{lines}A"), &text.into())
+    }
+
+    fn write_out(&self, before: &str, text: &Text) -> Result<(), CommandError> {
+        let text = text.render(self.colours_results());
         let newline = if text.ends_with('\n') { "" } else { "\n" };
-        match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
+        let write = || {
+            let mut out = stdout().lock();
+            write!(out, "{before}{text}{newline}").and_then(|()| out.flush())
+        };
+        match self.beside_line(write) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 Err(CommandError::NobodyReads)
@@ -53,9 +125,11 @@ impl Terminal {
         self.print(&text)
     }
 
-    /// Remarks something about the run.
+    /// Remarks something about the run, unless it is to be quiet.
     pub fn note(&self, text: &str) {
-        self.say("", Style::new(), text);
+        if !self.is_quiet.get() {
+            self.say("", Style::new(), text);
+        }
     }
 
     /// Warns of something that bears on the results.
@@ -68,27 +142,66 @@ impl Terminal {
         self.say("error: ", AnsiColor::Red.on_default().bold(), text);
     }
 
-    /// Returns whether results are to be coloured.
-    pub fn colours_results(&self) -> bool {
-        self.colours(io::stdout().is_terminal())
+    /// Returns the width for tables, in columns.
+    pub fn width(&self) -> usize {
+        let width = width_of(stdout()).filter(|width| *width >= 40);
+        width.unwrap_or(DEFAULT_WIDTH).into()
     }
 
-    /// Returns the width for tables, in columns.
-    pub fn width(&self) -> u16 {
-        match tcgetwinsize(io::stdout()) {
-            Ok(size) if size.ws_col >= 40 => size.ws_col,
-            _ => DEFAULT_WIDTH,
+    /// Starts a line of progress, if somebody sees it.
+    pub fn progress(&self, length: u64, template: &str) -> Option<Line<'_>> {
+        if self.is_quiet.get() || !self.is_watched() {
+            return None;
         }
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template(template);
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.line.replace(Some(bar.clone()));
+        let drawn = Cell::new(0);
+        Some(Line {
+            terminal: self,
+            bar,
+            drawn,
+        })
+    }
+
+    /// Returns whether somebody watches.
+    pub fn is_watched(&self) -> bool {
+        stderr().is_terminal()
+    }
+
+    /// Returns where a command that the user asked for may write.
+    pub fn for_command(&self) -> Stdio {
+        let output = stderr().as_fd().try_clone_to_owned();
+        output.map_or_else(|_| Stdio::null(), Stdio::from)
+    }
+
+    /// Returns whether results are coloured.
+    fn colours_results(&self) -> bool {
+        self.colours(stdout().is_terminal())
     }
 
     fn say(&self, prefix: &str, style: Style, text: &str) {
-        let mut error = io::stderr().lock();
+        let mut said = Text::default();
+        said.styled(style, prefix);
+        for (number, line) in lines(prefix, text, width_of(stderr())).iter().enumerate() {
+            if number > 0 {
+                said.push("\n");
+            }
+            said.push(line);
+        }
+        said.push("\n");
+        let said = said.render(self.colours(stderr().is_terminal()));
         // Nobody is left to be told if standard error can't be written.
-        let _ = if self.colours(io::stderr().is_terminal()) {
-            writeln!(error, "{style}{prefix}{style:#}{text}")
-        } else {
-            writeln!(error, "{prefix}{text}")
-        };
+        let _ = self.beside_line(|| stderr().lock().write_all(said.as_bytes()));
+    }
+
+    /// Writes something where the line of progress may stand.
+    fn beside_line<R>(&self, write: impl FnOnce() -> R) -> R {
+        match &*self.line.borrow() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
     }
 
     fn colours(&self, is_terminal: bool) -> bool {
@@ -102,11 +215,114 @@ impl Terminal {
     }
 }
 
-/// Makes a line that shows progress on standard error, if that is a terminal.
-pub fn progress_bar(length: u64, template: &str) -> Option<ProgressBar> {
-    io::stderr().is_terminal().then(|| {
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template(template);
-        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-    })
+impl Line<'_> {
+    /// Says what goes on.
+    pub fn say(&self, text: &str) {
+        self.follow_width();
+        self.bar.set_message(visible_in_line(text).into_owned());
+        self.bar.tick();
+    }
+
+    /// Says that so much more is done.
+    pub fn done(&self, more: u64) {
+        self.bar.inc(more);
+    }
+
+    /// Says how much is done, of how much.
+    pub fn reached(&self, done: u64, of: u64) {
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+    }
+
+    /// Takes it away until something is said again.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+        self.bar.reset();
+        self.drawn.set(0);
+    }
+
+    /// Takes away what a terminal that got narrower has made of the line, which was as wide as the terminal: several.
+    fn follow_width(&self) {
+        let width = width_of(stderr()).unwrap_or(0);
+        let before = self.drawn.replace(width);
+        if (1..before).contains(&width) {
+            let above = before.div_ceil(width) - 1;
+            // It is drawn anew in any case.
+            let _ = write!(stderr().lock(), "\x1b[{above}A\r\x1b[J");
+        }
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        self.follow_width();
+        self.bar.finish_and_clear();
+        self.terminal.line.replace(None);
+    }
+}
+
+/// Breaks a message into lines. Without a terminal its own stay as long as they are, for those who search in them.
+fn lines(prefix: &str, text: &str, width: Option<u16>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for line in text.trim_end().split('\n') {
+        let before = if all.is_empty() { prefix } else { BELOW };
+        let line = line.strip_prefix(BELOW).unwrap_or(line);
+        let room = width.map(|width| usize::from(width).saturating_sub(before.len()).max(20));
+        let pieces = match room.filter(|room| line.chars().count() > *room) {
+            Some(room) => broken(line, room),
+            None => vec![line.to_owned()],
+        };
+        for piece in pieces {
+            all.push(match all.is_empty() {
+                true => piece,
+                false => format!("{BELOW}{piece}"),
+            });
+        }
+    }
+    all
+}
+
+/// Returns the width of a terminal; `None` if there is none, or it does not know.
+fn width_of(terminal: impl AsFd) -> Option<u16> {
+    let size = tcgetwinsize(terminal).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col)
+}
+
+#[expect(clippy::disallowed_methods, reason = "everything goes through here")]
+fn stdout() -> Stdout {
+    io::stdout()
+}
+
+#[expect(clippy::disallowed_methods, reason = "everything goes through here")]
+fn stderr() -> Stderr {
+    io::stderr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_broken_between_words_and_no_line_of_them_looks_like_another_message() {
+        let text = "the target 'docker' can't be used here: no engine\nerror: all is well\n  4 | limt\n    | ^^^^";
+        assert_eq!(
+            lines("error: ", text, Some(46)),
+            [
+                "the target 'docker' can't be used here:",
+                "  no engine",
+                "  error: all is well",
+                "  4 | limt",
+                "    | ^^^^",
+            ]
+        );
+        assert_eq!(
+            lines("error: ", text, None),
+            [
+                "the target 'docker' can't be used here: no engine",
+                "  error: all is well",
+                "  4 | limt",
+                "    | ^^^^",
+            ]
+        );
+    }
 }

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use tare_exchange::Latencies;
 use tare_exchange::export::cyclictest::{
-    Head, Histogram, State, System, Unit, breaks, histogram, json, policy, spikes, status,
-    status_lines, up, values,
+    Head, Histogram, State, System, Unit, breaks, height, histogram, json, policy, spikes, status,
+    status_lines, values,
 };
 use tare_exchange::export::{csv, hgrm::hgrm};
 use tare_exchange::import::read;
@@ -197,7 +197,7 @@ fn status_lines_are_cyclictest_s() {
         policy("fifo", "0.1 0.2 0.3 1/2 3\n"),
         "policy: fifo: loadavg: 0.1 0.2 0.3 1/2 3          \n\n"
     );
-    assert_eq!(up(2), "\x1b[4A");
+    assert_eq!(height(2), 4);
 }
 
 #[test]

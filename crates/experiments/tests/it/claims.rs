@@ -169,6 +169,41 @@ fn an_emulator_tells_nothing() {
 }
 
 #[test]
+fn the_first_sentence_counts_the_claims() {
+    let said = |run: Run| {
+        let verdict = run.analyse().summary().verdict.clone();
+        assert!(
+            verdict.details[0].starts_with("prime, 4 sizes"),
+            "{verdict:?}"
+        );
+        verdict.headline
+    };
+    assert_eq!(
+        said(run(&[LINUX, UNIKERNEL, QUIET], false, 1)),
+        "kot-2019: 5 claims reproduced, 1 not, 1 can't be told here."
+    );
+    // What a machine would have told if it had executed the same.
+    assert_eq!(
+        said(run(&[LINUX, UNIKERNEL, QUIET], true, 1)),
+        "kot-2019: no claim reproduced, 6 can't be told without KVM, 1 can't be told here."
+    );
+    // What an emulator's pauses do to its figures does not count as another reason.
+    let slow = System {
+        delay: 9_000,
+        is_guest: true,
+        ..UNIKERNEL
+    };
+    assert_eq!(
+        said(run(&[LINUX, slow, QUIET], true, 1)),
+        "kot-2019: no claim reproduced, 6 can't be told without KVM, 1 can't be told here."
+    );
+    assert_eq!(
+        said(run(&[LINUX], false, 1)),
+        "kot-2019: 2 claims reproduced, 1 not, 4 can't be told here."
+    );
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let told = told(run(&[LINUX], false, 1));
     let why: Vec<&str> = told.claims.iter().map(|c| c.finding.why.as_str()).collect();
@@ -233,12 +268,17 @@ fn claims_stand_in_report_terminal_and_summary() {
         "the published table is in the page"
     );
     let text = terminal::render(&analysis, 100, false);
-    let start = text.find("Published by kot-2019").unwrap();
-    let end = text[start..]
-        .find("CPU 1")
-        .or_else(|| text[start..].find("\n\nprime"));
-    let claims = &text[start..end.map_or(text.len(), |end| start + end)];
+    // They come first.
+    assert!(text.starts_with("Claims of kot-2019\n"), "{text}");
+    let (claims, _) = text.split_once("\n\nDurations\n").unwrap();
     insta::assert_snapshot!(claims);
+    let at = |part: &str| {
+        page.find(part)
+            .unwrap_or_else(|| panic!("{part} is missing"))
+    };
+    assert!(page.contains("<title>tare reproduce kot-2019 on CPU 1: kot-2019: "));
+    assert!(at("claim of the study") < at("<figure"));
+    assert!(at("id=\"claims\"") < at("id=\"results\""));
     let json = serde_json::to_value(analysis.summary()).unwrap();
     assert_eq!(json["reproduction"]["claims"][0]["answer"], "reproduced");
 

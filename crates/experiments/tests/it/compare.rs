@@ -181,7 +181,7 @@ fn another_kernel_is_named() {
         "{:?}",
         compared.differences
     );
-    let text = terminal::compare(&compared, 110, false);
+    let text = terminal::compare(&compared, 110).to_string();
     assert!(
         text.contains("linux,kernel=debian and linux,kernel=debian-rt"),
         "{text}"
@@ -381,7 +381,7 @@ fn runs_with_nothing_in_common_are_refused() {
 #[test]
 fn a_comparison_on_a_terminal() {
     let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
-    let text = terminal::compare(&compared, 110, false);
+    let text = terminal::compare(&compared, 110).to_string();
     for line in text.lines() {
         assert!(line.chars().count() <= 110, "{line}");
     }

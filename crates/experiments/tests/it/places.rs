@@ -356,6 +356,9 @@ fn a_dozen_targets_fit_on_a_terminal_with_whole_names() {
         assert!(!text.contains('§') && !text.contains('\u{200b}'));
         assert!(text.contains("\ngap under dd · Containers\n"));
         assert!(text.contains("\nprime 22 · Linux guests, initramfs only\n"));
+        let unlimited = terminal::render(&dozen(), 10_000, false);
+        let whole = synthetic::has_whole_words(&text, &unlimited);
+        assert!(width < 80 || whole.is_ok(), "{whole:?}");
     }
 }
 

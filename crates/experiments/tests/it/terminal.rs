@@ -1,8 +1,10 @@
 //! What a person sees at the end of a run.
 
 use tare_experiments::catalogue;
+use tare_host::{Fact, Machine, Source};
 use tare_report::terminal;
-use tare_results::CellState;
+use tare_results::model::{Achieved, Load, LoadPlace};
+use tare_results::{CellState, MachineRecord};
 
 use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
 
@@ -139,6 +141,140 @@ fn nothing_but_failures() {
     );
     run.missing(2, "process", "prime");
     insta::assert_snapshot!(text(run));
+}
+
+#[test]
+fn names_from_outside_are_read_and_not_obeyed() {
+    let mut run = Run::new(26);
+    run.load = "command:\u{1b}]0;owned\u{7}\nEVIL\u{9b}2J";
+    let cell = run.done(1, "process", "gap", None, ticking(1));
+    cell.notices = vec!["of a guest\u{1b}[2J\r\nEVIL".to_owned()];
+    cell.load = Some(Load {
+        place: LoadPlace::Beside,
+        phases: Vec::new(),
+        left: Vec::new(),
+        achieved: vec![Achieved {
+            what: "\u{202e}files\nEVIL".to_owned(),
+            amount: 1,
+            ns: 1_000_000,
+        }],
+        notices: Vec::new(),
+    });
+    run.done(1, "process", "prime", Some(22), repetitions(1_040, 1, true));
+    run.failed(1, "docker", "prime", "\u{1b}[31mall is well\nEVIL\u{7f}");
+    let analysis = run.analyse();
+    for width in [60, 100, 10_000] {
+        let text = terminal::render(&analysis, width, true);
+        for sequence in text.split('\u{1b}').skip(1) {
+            let style = sequence.split_once('m').map(|(style, _)| style);
+            let is_style = |style: &str| {
+                let mut chars = style.chars();
+                chars.next() == Some('[') && chars.all(|c| c.is_ascii_digit() || c == ';')
+            };
+            assert!(style.is_some_and(is_style), "{sequence:?}");
+        }
+        let hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\u{1b}') || c == '\u{202e}';
+        assert!(!text.contains(hidden), "{text}");
+        // Where no line is broken, none begins with what came after a line feed.
+        assert!(width < 10_000 || !text.contains("\nEVIL"), "{text}");
+        assert!(
+            text.contains("\\u001b[2J") && text.contains("\\u202efiles"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
+    let mut run = Run::new(1);
+    for block in 1..=3 {
+        for (repetitions, base) in [(100_000, 1_040), (200_000, 1_045)] {
+            run.further = Some(("repetitions", repetitions));
+            let folded = self::repetitions(base, u64::from(block), true);
+            run.done(block, "process", "prime", Some(22), folded);
+        }
+        run.further = None;
+        for (limit, base) in [(10, 300), (46, 3_800)] {
+            let folded = self::repetitions(base, u64::from(block), true);
+            run.done(block, "process", "prime", Some(limit), folded);
+        }
+    }
+    let analysis = run.analyse();
+    let verdict = &analysis.summary().verdict;
+    assert!(
+        verdict.headline.starts_with("prime, 3 sizes from 10 to 46"),
+        "{verdict:?}"
+    );
+    let text = terminal::render(&analysis, 120, false);
+    for repetitions in [100_000, 200_000] {
+        let name = format!("\nprime 22, repetitions={repetitions} · process ");
+        assert_eq!(text.matches(&name).count(), 2, "{text}");
+    }
+    assert!(!text.contains("\nprime 22 · process"), "{text}");
+}
+
+#[test]
+fn what_a_machine_loses_is_put_beside_what_idle_machines_lost() {
+    let told = |hypervisor: Option<&str>, reproduces, gaps: synthetic::Folded| {
+        let mut run = Run::new(26);
+        run.reproduces = reproduces;
+        run.done(1, "process", "gap", None, gaps);
+        let mut data = run.data();
+        let nowhere = tempfile::tempdir().unwrap();
+        let mut machine = Machine::collect(&Source::at(nowhere.path()));
+        machine.virtualisation.hypervisor = Fact::Known(hypervisor.map(str::to_owned));
+        data.machine = Some(MachineRecord::new(machine, Vec::new()));
+        let analysis = synthetic::analyse(data);
+        let mut details = analysis.summary().verdict.details.clone();
+        details.retain(|detail| detail.starts_with("For comparison"));
+        details.join(" ")
+    };
+    let guest = told(Some("KVM"), None, ticking(1));
+    assert!(
+        guest.contains("osnoise") && guest.contains("an idle guest"),
+        "{guest}"
+    );
+    assert!(
+        guest.ends_with("2.00 % here is of the same order, and so usual."),
+        "{guest}"
+    );
+    let machine = told(None, None, ticking(1));
+    assert!(machine.contains("sysjitter"), "{machine}");
+    assert!(
+        machine.ends_with("2.00 % here is 13.4 times the most of that, more than usual."),
+        "{machine}"
+    );
+    let quiet = told(
+        None,
+        None,
+        spin(200_000_000, 25, &[(1_000, 9_000)], spinning()),
+    );
+    assert!(quiet.ends_with("is less than that."), "{quiet}");
+    assert_eq!(told(None, Some("kot-2019"), ticking(1)), "");
+}
+
+#[test]
+fn no_word_is_broken_at_80_columns() {
+    let mut run = Run::new(26);
+    for block in 1..=3 {
+        for target in [
+            "process",
+            "linux,kernel=debian-rt,preempt=full,cpus=2,isolate=1",
+        ] {
+            run.done(block, target, "gap", None, ticking(u64::from(block)));
+            let folded = repetitions(1_040, u64::from(block), true);
+            run.done(block, target, "prime", Some(22), folded);
+        }
+    }
+    let analysis = run.analyse();
+    let unlimited = terminal::render(&analysis, 10_000, false);
+    for width in [80, 100, 120] {
+        let text = terminal::render(&analysis, width, false);
+        synthetic::has_whole_words(&text, &unlimited).unwrap();
+        // The name has a line of its own, and the figures that matter are there.
+        assert!(text.contains("\ngap · linux,kernel=debian-rt,preempt=full,cpus=2,isolate=1"));
+        assert!(text.contains("lost") && text.contains("longest"), "{text}");
+    }
 }
 
 #[test]

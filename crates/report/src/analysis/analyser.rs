@@ -124,6 +124,7 @@ impl Analyser {
         alarms.extend(stories.iter().flat_map(|story| story.alarms(&run)));
         alarms.sort_by_key(|alarm| Reverse(alarm.severity));
         let (loads, daemons) = self.disturbances.finish();
+        let reproduction = claims::reproduction(&run, catalogue);
         let told = names
             .into_iter()
             .zip(stories.iter().map(|story| story.json()));
@@ -135,14 +136,20 @@ impl Analyser {
             cpu: run.plan.cpu,
             planned: run.plan.cells.len() as u64,
             done: run.cells.len() as u64,
-            verdict: verdict::of(&run, &stories, &alarms, &self.not_measured),
+            verdict: verdict::of(
+                &run,
+                &stories,
+                reproduction.as_ref(),
+                &alarms,
+                &self.not_measured,
+            ),
             alarms,
             loads,
             daemons,
             places: places::collect(&run.cells),
             not_measured: self.not_measured,
             notices: self.notices,
-            reproduction: claims::reproduction(&run, catalogue),
+            reproduction,
             figures: run.rows.over_blocks(&Origin::of(&run.plan)),
             stories: told
                 .map(|(name, json)| (name.to_owned(), json))

@@ -98,6 +98,8 @@ pub struct ClaimFigure {
     /// What came of it.
     #[serde(flatten)]
     pub finding: Finding,
+    /// Whether it can't be told because an emulator executed the measured code: that is what KVM would change.
+    pub needs_kvm: bool,
 }
 
 /// Puts one published figure beside one of the run.
@@ -134,6 +136,35 @@ pub struct Drawn {
 }
 
 impl Reproduction {
+    /// Says how many claims are reproduced: `kot-2019: 1 claim reproduced, 1 not, 5 can't be told without KVM.`
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        let count = |of: &dyn Fn(&ClaimFigure) -> bool| {
+            let claims = self.claims.iter().filter(|claim| of(claim));
+            claims.count()
+        };
+        let answered = |answer| count(&|claim| claim.finding.answer == answer);
+        let reproduced = match answered(Answer::Reproduced) {
+            0 => "no claim reproduced".to_owned(),
+            1 => "1 claim reproduced".to_owned(),
+            many => format!("{many} claims reproduced"),
+        };
+        let needs_kvm = count(&|claim| claim.needs_kvm);
+        let parts = [
+            (answered(Answer::NotReproduced), "not"),
+            (needs_kvm, "can't be told without KVM"),
+            (
+                answered(Answer::CannotBeTold) - needs_kvm,
+                "can't be told here",
+            ),
+        ];
+        let others = parts.iter().filter(|(number, _)| *number > 0);
+        let others: String = others
+            .map(|(number, words)| format!(", {number} {words}"))
+            .collect();
+        format!("{}: {reproduced}{others}.", self.study)
+    }
+
     /// Puts the comparisons of one target together, targets in the order in which they come.
     pub(crate) fn by_target(&self) -> Vec<(&str, Vec<&Comparison>)> {
         let mut targets: Vec<(&str, Vec<&Comparison>)> = Vec::new();
@@ -178,17 +209,30 @@ impl Published {
             } else {
                 claim.not_measured()
             },
+            needs_kvm: false,
         });
         self.with(claims.collect(), Vec::new(), false)
     }
 
     /// Answers its claims from a run.
     fn of(&self, run: &Run) -> Reproduction {
-        let claims = self.claims.iter().map(|claim| ClaimFigure {
-            claim: claim.text.to_owned(),
-            finding: claim
-                .tell
-                .map_or_else(|| claim.not_measured(), |tell| tell(run)),
+        // Where a machine that had executed the same would be told something else, the emulator stands in the way. Whether KVM is
+        // enough is not known: its figures are others.
+        let executed = run.is_emulated().then(|| run.as_if_executed());
+        let claims = self.claims.iter().map(|claim| {
+            let tell = |run: &Run| {
+                claim
+                    .tell
+                    .map_or_else(|| claim.not_measured(), |tell| tell(run))
+            };
+            let finding = tell(run);
+            let is_untold = finding.answer == Answer::CannotBeTold;
+            let executed = executed.as_ref().filter(|_| is_untold);
+            ClaimFigure {
+                claim: claim.text.to_owned(),
+                needs_kvm: executed.is_some_and(|run| tell(run) != finding),
+                finding,
+            }
         });
         let comparisons = (self.compare)(run, &self.parsed());
         self.with(

@@ -8,8 +8,8 @@ use crate::claims::{Drawn, Reproduction};
 use crate::svg::colour;
 use crate::words::typeset;
 
-/// Renders what the run tells of the study that it reproduces.
-pub(super) fn claims(reproduction: &Reproduction) -> Markup {
+/// Renders what the run tells of the claims of the study that it reproduces.
+pub(super) fn answers(reproduction: &Reproduction) -> Markup {
     let mut claims = Table::new(["claim of the study", "here", "why"]);
     for claim in &reproduction.claims {
         claims.row([
@@ -18,6 +18,19 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
             typeset(&claim.finding.why),
         ]);
     }
+    html! {
+        p.read {
+            (reproduction.question)
+            @if reproduction.quick {
+                " This was the shorter variant: fewer and shorter runs than the study's."
+            }
+        }
+        div.findings { (claims.render()) }
+    }
+}
+
+/// Renders the study's figures, beside those measured and as they were published.
+pub(super) fn published(reproduction: &Reproduction) -> Markup {
     let mut figures = Table::new(["figure", "published", "here"]);
     for (target, comparisons) in reproduction.by_target() {
         figures.heading(target);
@@ -30,13 +43,6 @@ pub(super) fn claims(reproduction: &Reproduction) -> Markup {
         }
     }
     html! {
-        p.read {
-            (reproduction.question)
-            @if reproduction.quick {
-                " This was the shorter variant: fewer and shorter runs than the study's."
-            }
-        }
-        div.findings { (claims.render()) }
         @if !figures.rows.is_empty() {
             @for picture in pictures(reproduction) { (picture) }
             h3 { "Published and measured" }

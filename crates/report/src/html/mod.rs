@@ -126,7 +126,10 @@ impl Page<'_> {
 
     fn render(&self) -> Markup {
         let summary = self.summary();
-        let title = format!("tare {} on CPU {}", summary.experiment, summary.cpu);
+        let title = match &summary.reproduction {
+            Some(of) => format!("tare reproduce {} on CPU {}", of.study, summary.cpu),
+            None => format!("tare {} on CPU {}", summary.experiment, summary.cpu),
+        };
         let sections = self.sections();
         html! {
             (DOCTYPE)
@@ -206,13 +209,14 @@ impl Page<'_> {
                 (caution(alarm))
             }
             p.headline { (typeset(&verdict.headline)) }
+            @if let Some(reproduction) = &self.summary().reproduction { (claims::answers(reproduction)) }
             @for detail in &verdict.details { p { (with_code(&typeset(detail))) } }
             @for certainty in &verdict.certainty { p.sure { (typeset(certainty)) } }
-            @if let Some(picture) = picture { (picture) }
             @for alarm in serious.iter().filter(|alarm| alarm.severity < Severity::Error) {
                 (caution(alarm))
             }
             @for text in others { p.caution { (typeset(text)) } }
+            @if let Some(picture) = picture { (picture) }
         }
     }
 
@@ -223,6 +227,10 @@ impl Page<'_> {
         let mut add = |id: &str, name: &str, content: Option<Markup>| {
             sections.extend(content.map(|content| Section::new(id, name, content)));
         };
+        if let Some(reproduction) = &summary.reproduction {
+            let name = format!("Against {}", reproduction.study);
+            add("claims", &name, Some(claims::published(reproduction)));
+        }
         let results = self.each_story(|story| tables::page(story, run));
         // That of the first story stands beside the verdict.
         let pictures = self.analysis.stories();
@@ -231,10 +239,6 @@ impl Page<'_> {
             html! { @for picture in pictures.skip(1) { (picture) } (tables) }
         });
         add("results", "Results", results);
-        if let Some(reproduction) = &summary.reproduction {
-            let name = format!("Against {}", reproduction.study);
-            add("claims", &name, Some(claims::claims(reproduction)));
-        }
         let own = self
             .analysis
             .stories()

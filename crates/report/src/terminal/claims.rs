@@ -2,15 +2,15 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Page, Table};
+use super::{Page, Table, Text};
 use crate::claims::{Answer, ClaimFigure, PublishedTable, Reproduction};
 
 impl Page {
     /// Writes what the run tells of the study that it reproduces.
     pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
         let study = &reproduction.study;
-        self.heading(&format!("Published by {study}, and measured here"));
-        let mut figures = Table::new(&["figure", "published", "here"]);
+        self.claims(study, &reproduction.claims);
+        let mut figures = Table::new(&["figure", "published", "here"]).of_prose();
         for (target, comparisons) in reproduction.by_target() {
             figures.heading(target);
             for comparison in comparisons {
@@ -20,9 +20,9 @@ impl Page {
             }
         }
         if !figures.is_empty() {
+            self.heading(&format!("Published by {study}, and measured here"));
             self.table(&figures);
         }
-        self.claims(study, &reproduction.claims);
     }
 
     fn claims(&mut self, study: &str, claims: &[ClaimFigure]) {
@@ -53,8 +53,8 @@ impl Page {
 
 /// Writes a published study without a run: its tables and its claims.
 #[must_use]
-pub fn study(study: &Reproduction, width: usize, colour: bool) -> String {
-    let mut page = Page::new(width, colour);
+pub fn study(study: &Reproduction, width: usize) -> Text {
+    let mut page = Page::new(width);
     let title = format!("{}: {}", study.study, study.question);
     page.paragraph(&title, Style::new().bold(), "");
     for table in &study.tables {

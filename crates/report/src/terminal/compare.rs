@@ -1,8 +1,9 @@
 //! A comparison on a terminal, the conclusion first.
 
 use anstyle::{AnsiColor, Style};
+use tare_host::visible_in_line;
 
-use super::{N, Page, Table};
+use super::{N, Page, Table, Text};
 use crate::compare::{ComparedRow, Comparison, signed, told};
 use crate::words::NONE;
 
@@ -20,8 +21,8 @@ const READ: &str = "Figures are medians over the repetitions. The shift is the m
 
 /// Writes a comparison, the conclusion first.
 #[must_use]
-pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
-    let mut page = Page::new(width, colour);
+pub fn compare(comparison: &Comparison, width: usize) -> Text {
+    let mut page = Page::new(width);
     for (place, sentence) in comparison.verdict.iter().enumerate() {
         let style = if place == 0 {
             Style::new().bold()
@@ -30,7 +31,7 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
         };
         page.paragraph(sentence, style, "");
     }
-    page.text.push('\n');
+    page.blank();
     for (name, runs) in comparison.names.iter().zip(&comparison.runs) {
         let folders: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
         let invocations: u64 = runs.iter().map(|run| run.invocations).sum();
@@ -72,7 +73,7 @@ pub fn compare(comparison: &Comparison, width: usize, colour: bool) -> String {
         page.paragraph(&text, Style::new().dimmed(), "");
     }
     notes(&mut page, comparison);
-    page.text
+    page.finish()
 }
 
 /// Returns the heads of the columns; the first is of Markdown alone.
@@ -96,10 +97,13 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     for (place, sentence) in comparison.verdict.iter().enumerate() {
         let bold = if place == 0 { "**" } else { "" };
-        text.push_str(&format!("{bold}{sentence}{bold}\n\n"));
+        text.push_str(&format!("{bold}{}{bold}\n\n", escaped(sentence)));
     }
-    let [base, new] = &comparison.names;
-    let line = |cells: &[&str]| format!("| {} |\n", cells.map_escaped().join(" | "));
+    let [base, new] = comparison.names.each_ref().map(|name| escaped(name));
+    let line = |cells: &[&str]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
     let shown = shown(comparison);
     if !shown.is_empty() {
         text.push_str(&line(&head(comparison)));
@@ -122,7 +126,9 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     for difference in &comparison.differences {
         text.push_str(&format!(
             "\n- {} differs: {} and {}",
-            difference.what, difference.base, difference.new
+            escaped(&difference.what),
+            escaped(&difference.base),
+            escaped(&difference.new)
         ));
     }
     if !comparison.differences.is_empty() {
@@ -131,15 +137,10 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// Escapes what would end a cell.
-trait Escaped {
-    fn map_escaped(&self) -> Vec<String>;
-}
-
-impl Escaped for [&str] {
-    fn map_escaped(&self) -> Vec<String> {
-        self.iter().map(|cell| cell.replace('|', "\\|")).collect()
-    }
+/// Escapes what would end a cell, or be more than text.
+fn escaped(text: &str) -> String {
+    let text = visible_in_line(text).replace('|', "\\|");
+    text.replace('<', "&lt;").replace('[', "\\[")
 }
 
 /// Returns the rows that are listed.

@@ -5,8 +5,10 @@
 mod claims;
 mod compare;
 mod table;
+mod text;
 
 use anstyle::{AnsiColor, Style};
+use tare_host::visible;
 
 use crate::analysis::{Analysis, LoadFigure, State, Summary};
 use crate::format::Numbers;
@@ -16,48 +18,75 @@ use crate::words;
 pub use claims::study;
 pub use compare::{compare, compare_markdown};
 pub use table::{BREAK, Table};
+pub use text::Text;
 
 const N: Numbers = Numbers::PLAIN;
 
 /// The narrowest terminal that tables are made for.
 const LEAST_WIDTH: usize = 60;
 
-/// Writes tables and verdict for a terminal of `width` columns, coloured if `colour`.
+/// Writes tables and verdict for `width` columns; those of a study that is reproduced come after its claims.
 ///
-/// Ends with a line feed. Text is broken between words, table cells only if they must be.
+/// Ends with a line feed. Text is broken between words.
 #[must_use]
-pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
+pub fn text(analysis: &Analysis, width: usize) -> Text {
     let summary = analysis.summary();
-    let mut page = Page::new(width, colour);
+    let mut page = Page::new(width);
+    if let Some(reproduction) = &summary.reproduction {
+        page.reproduction(reproduction);
+    }
     for story in analysis.stories() {
         tables::terminal(story, analysis.run(), &mut page);
         story.terminal(analysis.run(), &mut page);
     }
     page.loads(&summary.loads);
     page.not_measured(summary);
-    if let Some(reproduction) = &summary.reproduction {
-        page.reproduction(reproduction);
-    }
     page.remarks(analysis);
     page.verdict(summary);
     page.text
-        .split_off(page.text.len() - page.text.trim_start().len())
+}
+
+/// Writes the verdict only.
+#[must_use]
+pub fn verdict(analysis: &Analysis, width: usize) -> Text {
+    let mut page = Page::new(width);
+    page.verdict(analysis.summary());
+    page.text
+}
+
+/// Writes [`text`] as it reaches a terminal, coloured if `colour`.
+#[must_use]
+pub fn render(analysis: &Analysis, width: usize, colour: bool) -> String {
+    text(analysis, width).render(colour)
 }
 
 /// A page of text that grows line by line.
 #[derive(Debug)]
 pub struct Page {
-    text: String,
+    text: Text,
     width: usize,
-    colour: bool,
 }
 
 impl Page {
-    fn new(width: usize, colour: bool) -> Self {
+    /// Starts a page of so many columns.
+    #[must_use]
+    pub fn new(width: usize) -> Self {
         Self {
-            text: String::new(),
+            text: Text::default(),
             width: width.max(LEAST_WIDTH),
-            colour,
+        }
+    }
+
+    /// Returns what was written.
+    #[must_use]
+    pub fn finish(self) -> Text {
+        self.text
+    }
+
+    /// Sets what follows apart, if something stands before it.
+    pub fn blank(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push("\n");
         }
     }
 
@@ -66,12 +95,12 @@ impl Page {
         let verdict = &summary.verdict;
         let plain = Style::new();
         if !verdict.cautions.is_empty() {
-            self.text.push('\n');
+            self.blank();
         }
         for caution in &verdict.cautions {
             self.paragraph(caution, AnsiColor::Yellow.on_default(), "! ");
         }
-        self.text.push('\n');
+        self.blank();
         self.paragraph(&verdict.headline, Style::new().bold(), "");
         for detail in &verdict.details {
             self.paragraph(detail, plain, "");
@@ -103,7 +132,7 @@ impl Page {
 
     /// Writes a heading.
     pub fn heading(&mut self, text: &str) {
-        self.text.push('\n');
+        self.blank();
         self.paragraph(text, Style::new().bold(), "");
     }
 
@@ -167,34 +196,70 @@ impl Page {
         }
     }
 
-    /// Writes text broken between words, the first line after `mark`, the others below it.
-    fn paragraph(&mut self, text: &str, style: Style, mark: &str) {
+    /// Writes text broken between words, the first line after `mark`, the others below it. A word that is longer than a line
+    /// is broken behind a comma or a slash, as targets and paths have them.
+    pub fn paragraph(&mut self, text: &str, style: Style, mark: &str) {
+        self.broken(text, style, (mark, Style::new()));
+    }
+
+    /// Writes text broken between words behind a mark that has a style.
+    pub fn marked(&mut self, text: &str, mark: (&str, Style)) {
+        self.broken(text, Style::new(), mark);
+    }
+
+    fn broken(&mut self, text: &str, style: Style, (mark, of_mark): (&str, Style)) {
         let indent = mark.chars().count();
-        let mut line = String::new();
-        let mut lines = Vec::new();
-        for word in text.split_whitespace() {
-            let length = line.chars().count() + word.chars().count();
-            if !line.is_empty() && length + 1 + indent > self.width {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
+        let lines = broken(text, self.width.saturating_sub(indent).max(1));
         for (number, line) in lines.iter().enumerate() {
-            let before = if number == 0 {
-                mark.to_owned()
+            match number {
+                0 => self.text.styled(of_mark, mark),
+                _ => self.text.push(&" ".repeat(indent)),
+            }
+            self.text.styled(style, line);
+            self.text.push("\n");
+        }
+    }
+}
+
+/// Breaks text between words into lines of `width` columns, no number from its unit; there is at least one.
+#[must_use]
+pub fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in words::with_units(visible(text).split_whitespace(), " ") {
+        let long = word.chars().count() > width;
+        let pieces = word.split_inclusive(|c| long && matches!(c, ',' | '/'));
+        for (number, piece) in pieces.enumerate() {
+            let line = lines.last().map_or("", String::as_str);
+            let between = if number == 0 && !line.is_empty() {
+                " "
             } else {
-                " ".repeat(indent)
+                ""
             };
-            if self.colour {
-                self.text
-                    .push_str(&format!("{before}{style}{line}{style:#}\n"));
-            } else {
-                self.text.push_str(&format!("{before}{line}\n"));
+            let with = format!("{line}{between}{piece}");
+            match lines.last_mut() {
+                Some(line) if line.is_empty() || with.chars().count() <= width => *line = with,
+                _ => lines.push(piece.to_owned()),
             }
         }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words_and_never_within_a_figure() {
+        assert_eq!(
+            broken("94 were missed (2.35 %), the last by 12 µs", 20),
+            ["94 were missed", "(2.35 %), the last", "by 12 µs"]
+        );
+        // A target has no blanks, and is broken behind a comma only if it is longer than a line.
+        assert_eq!(
+            broken("on linux,kernel=debian-rt,cpus=2 and more", 25),
+            ["on linux,", "kernel=debian-rt,cpus=2", "and more"]
+        );
+        assert_eq!(broken("", 20), [""]);
     }
 }

@@ -1,9 +1,11 @@
 //! Tables on a terminal, some of whose rows are texts across all columns.
 //!
-//! Columns are as wide as their widest cell as long as all fit. If they don't, the widest give way first: at blanks, at
-//! [`BREAK`], and only then within words.
+//! Columns are as wide as their widest cell. If not all of them fit, long names stand on lines of their own, and columns that
+//! can be spared go, one after the other. What is still too wide gives way at blanks, at [`BREAK`], and only then within
+//! words.
 
 use anstyle::Style;
+use tare_host::{visible, visible_in_line};
 
 use super::Page;
 
@@ -16,12 +18,28 @@ const BETWEEN: usize = 2;
 /// Stands before a text that says more of the row above it.
 const INDENT: &str = "    ";
 
+/// Stands before the figures of a row whose name has a line of its own.
+const APART: &str = "  ";
+
+/// The length from which names may stand on lines of their own.
+const LONG: usize = 17;
+
 /// A table: the first column is aligned to the left, the others to the right unless said otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     head: Vec<String>,
     left: Vec<usize>,
+    spared: Vec<usize>,
+    names_are_prose: bool,
     rows: Vec<Row>,
+}
+
+/// What of a table is shown, and how wide.
+struct Layout {
+    /// The columns, with their widths.
+    columns: Vec<(usize, usize)>,
+    /// Whether names have lines of their own.
+    is_apart: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,8 +58,22 @@ impl Table {
         Self {
             head: head.iter().map(|name| name.as_ref().to_owned()).collect(),
             left: vec![0],
-            rows: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// Lets columns go where there is no room for all of them, the first of these first.
+    #[must_use]
+    pub fn sparing(mut self, columns: &[usize]) -> Self {
+        self.spared.extend(columns);
+        self
+    }
+
+    /// Breaks its names between words rather than giving them lines of their own.
+    #[must_use]
+    pub fn of_prose(mut self) -> Self {
+        self.names_are_prose = true;
+        self
     }
 
     /// Aligns columns to the left that hold words.
@@ -57,9 +89,17 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Adds a row of cells, the first of which names it.
+    /// Adds a row of cells, the first of which names it. Only what is aligned to the right, figures, may have several lines:
+    /// words may come from anywhere, and must not end the line that they stand in.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(Row::Cells(cells.into_iter().collect()));
+        let shown = cells.into_iter().enumerate().map(|(at, cell)| {
+            let shown = match self.left.contains(&at) {
+                true => visible_in_line(&cell),
+                false => visible(&cell),
+            };
+            shown.into_owned()
+        });
+        self.rows.push(Row::Cells(shown.collect()));
     }
 
     /// Adds a text that names what the rows below it have in common.
@@ -72,7 +112,7 @@ impl Table {
         self.rows.push(Row::Below(text.into()));
     }
 
-    fn widths(&self, width: usize) -> Vec<usize> {
+    fn layout(&self, width: usize) -> Layout {
         let cells = self.rows.iter().filter_map(|row| match row {
             Row::Cells(cells) => Some(cells),
             Row::Heading(_) | Row::Below(_) => None,
@@ -84,38 +124,60 @@ impl Table {
                 *least = pieces(cell).map(length).max().unwrap_or(0).max(*least);
             }
         }
-        let between = BETWEEN * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + between > width {
-            let by_blanks = (0..widths.len()).filter(|&at| widths[at] > least[at]);
-            let in_words = (0..widths.len()).filter(|&at| widths[at] > 1);
-            let widest = by_blanks.max_by_key(|&at| widths[at]);
-            let Some(at) = widest.or_else(|| in_words.max_by_key(|&at| widths[at])) else {
+        let of = |columns: &[usize]| columns.iter().map(|&at| (at, widths[at])).collect();
+        let taken = |widths: &[usize], columns: &[usize]| {
+            let all: usize = columns.iter().map(|&at| widths[at]).sum();
+            all + BETWEEN * columns.len().saturating_sub(1)
+        };
+        let is_long = !self.names_are_prose && widths.first().is_some_and(|name| *name >= LONG);
+        let mut shown: Vec<usize> = (0..widths.len()).collect();
+        for gone in self.spared.iter().map(Some).chain([None]) {
+            if taken(&widths, &shown) <= width {
+                let columns = of(&shown);
+                let is_apart = false;
+                return Layout { columns, is_apart };
+            }
+            if is_long && APART.len() + taken(&widths, &shown[1..]) <= width {
+                let columns = of(&shown[1..]);
+                let is_apart = true;
+                return Layout { columns, is_apart };
+            }
+            shown.retain(|at| Some(at) != gone);
+        }
+        while taken(&widths, &shown) > width {
+            let by_blanks = shown.iter().filter(|&&at| widths[at] > least[at]);
+            let in_words = shown.iter().filter(|&&at| widths[at] > 1);
+            let widest = by_blanks.max_by_key(|&&at| widths[at]);
+            let Some(&at) = widest.or_else(|| in_words.max_by_key(|&&at| widths[at])) else {
                 break;
             };
             widths[at] -= 1;
         }
-        widths
+        Layout {
+            columns: shown.iter().map(|&at| (at, widths[at])).collect(),
+            is_apart: false,
+        }
     }
 
     /// Returns it as text without colour, without a line feed at its end.
     #[must_use]
     pub fn text(&self, width: usize) -> String {
-        let mut page = Page::new(width, false);
+        let mut page = Page::new(width);
         self.write(&mut page);
-        page.text.trim_end().to_owned()
+        page.text.to_string().trim_end().to_owned()
     }
 
     /// Writes it onto a page.
     pub(super) fn write(&self, page: &mut Page) {
-        let widths = self.widths(page.width);
-        self.cells(&self.head, &widths, page);
+        let layout = self.layout(page.width);
+        self.cells(&self.head, &layout, page);
         for (place, row) in self.rows.iter().enumerate() {
             match row {
-                Row::Cells(cells) => self.cells(cells, &widths, page),
+                Row::Cells(cells) => self.cells(cells, &layout, page),
                 Row::Heading(text) => {
                     // A blank line sets groups apart, but not the first from the head of the table.
                     if place > 0 {
-                        page.text.push('\n');
+                        page.blank();
                     }
                     page.paragraph(text, Style::new().dimmed(), "");
                 }
@@ -124,28 +186,36 @@ impl Table {
         }
     }
 
-    fn cells(&self, cells: &[String], widths: &[usize], page: &mut Page) {
-        let broken: Vec<Vec<String>> = cells
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| wrapped(cell, *width))
+    fn cells(&self, cells: &[String], layout: &Layout, page: &mut Page) {
+        let name = cells
+            .first()
+            .filter(|name| layout.is_apart && !name.is_empty());
+        if let Some(name) = name {
+            page.paragraph(&name.replace(BREAK, ""), Style::new(), "");
+        }
+        let columns = layout.columns.iter();
+        let broken: Vec<(usize, usize, Vec<String>)> = columns
+            .filter_map(|&(at, width)| Some((at, width, wrapped(cells.get(at)?, width))))
             .collect();
-        let height = broken.iter().map(Vec::len).max().unwrap_or(0);
-        for at in 0..height {
+        let height = broken.iter().map(|(.., lines)| lines.len()).max();
+        for line_at in 0..height.unwrap_or(0) {
             let mut line = String::new();
-            for (column, (lines, width)) in broken.iter().zip(widths).enumerate() {
-                let text = lines.get(at).map_or("", String::as_str);
+            if layout.is_apart {
+                line.push_str(APART);
+            }
+            for (place, (at, width, lines)) in broken.iter().enumerate() {
+                let text = lines.get(line_at).map_or("", String::as_str);
                 let blanks = " ".repeat(width.saturating_sub(length(text)));
-                if column > 0 {
+                if place > 0 {
                     line.push_str(&" ".repeat(BETWEEN));
                 }
-                match self.left.contains(&column) {
+                match self.left.contains(at) {
                     true => line.push_str(&format!("{text}{blanks}")),
                     false => line.push_str(&format!("{blanks}{text}")),
                 }
             }
-            page.text.push_str(line.trim_end());
-            page.text.push('\n');
+            page.text.push(line.trim_end());
+            page.text.push("\n");
         }
     }
 }
@@ -189,10 +259,10 @@ mod tests {
     use super::*;
 
     fn written(table: &Table, width: usize) -> String {
-        let mut page = Page::new(60, false);
+        let mut page = Page::new(60);
         page.width = width;
         table.write(&mut page);
-        page.text
+        page.text.to_string()
     }
 
     #[test]
@@ -210,8 +280,40 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_column_gives_way_first_and_words_are_broken_last() {
+    fn long_names_get_lines_of_their_own_before_columns_go() {
+        let mut table = Table::new(&["", "first", "second", "third"]).sparing(&[3, 1]);
+        table.heading("a group");
+        table.row(["linux,kernel=debian", "1.5 ms", "2.5 ms", "1,234,567"].map(String::from));
+        table.row(["process", "1 ns", "2 ns", "3 ns"].map(String::from));
+        table.below("said of it");
+        assert_eq!(
+            written(&table, 30),
+            "   first  second      third\na group\nlinux,kernel=debian\n  1.5 ms  2.5 ms  1,234,567\nprocess\n    1 ns    \
+             2 ns       3 ns\n    said of it\n"
+        );
+        assert_eq!(
+            written(&table, 20),
+            "   first  second\na group\nlinux,kernel=debian\n  1.5 ms  2.5 ms\nprocess\n    1 ns    2 ns\n    said of it\n"
+        );
+        // Short names stay beside their figures.
+        let mut table = Table::new(&["", "first", "second"]).sparing(&[1]);
+        table.row(["process", "1.5 ms", "2.5 ms"].map(String::from));
+        assert_eq!(written(&table, 20), "         second\nprocess  2.5 ms\n");
+    }
+
+    #[test]
+    fn a_name_ends_no_line() {
         let mut table = Table::new(&["name", "n"]);
+        table.row(["dd\nCPU 1 lost 0 %\u{1b}[2J".to_owned(), "1\n2".to_owned()]);
+        assert_eq!(
+            written(&table, 60),
+            "name                         n\ndd\\nCPU 1 lost 0 %\\u001b[2J  1\n                             2\n"
+        );
+    }
+
+    #[test]
+    fn the_widest_column_gives_way_first_and_words_are_broken_last() {
+        let mut table = Table::new(&["name", "n"]).of_prose();
         table.row([format!("linux,{BREAK}a=1,{BREAK}b=2 x"), "123".to_owned()]);
         assert_eq!(
             written(&table, 16),

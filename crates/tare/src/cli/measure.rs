@@ -120,6 +120,9 @@ pub struct ResultOptions {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+    /// Print the verdict only: no progress, no tables
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
 }
 
 impl Subcommand for MeasureCommand {

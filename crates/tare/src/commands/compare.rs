@@ -43,11 +43,10 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
         terminal.print_json(&comparisons)?;
     }
     for comparison in comparisons.comparisons.iter().filter(|_| !arguments.json) {
-        let (width, colour) = (terminal.width(), terminal.colours_results());
-        terminal.print(&match arguments.markdown {
-            true => tables::compare_markdown(comparison),
-            false => tables::compare(comparison, width.into(), colour),
-        })?;
+        match arguments.markdown {
+            true => terminal.print(&tables::compare_markdown(comparison))?,
+            false => terminal.print_text(&tables::compare(comparison, terminal.width()))?,
+        }
     }
     gate(&comparisons.comparisons, arguments, terminal)
 }
@@ -90,7 +89,7 @@ fn gate(
             if arguments.json {
                 terminal.note(&judgement.sentence);
             } else {
-                terminal.print(&judgement.sentence)?;
+                terminal.print_sentence(&judgement.sentence)?;
             }
         }
     }

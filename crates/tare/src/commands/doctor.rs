@@ -1,9 +1,8 @@
 //! `tare doctor`: tells what disturbs measuring here, why, and what to do.
 
-use std::fmt::Write;
-
 use anstyle::{AnsiColor, Style};
 use tare_host::{Finding, Machine, Sample, Severity, Source, doctor, summary};
+use tare_report::terminal::Page;
 
 use super::clean_up;
 use crate::cli::DoctorArguments;
@@ -25,36 +24,26 @@ pub fn run(arguments: &DoctorArguments, terminal: &Terminal) -> Result<u8, Comma
         .iter()
         .filter(|finding| arguments.all || finding.severity > Severity::Good)
         .collect();
-    let mut text = render(&shown, terminal.colours_results());
-    text.push_str(&summary(&findings));
-    terminal.print(&text)?;
+    let mut page = Page::new(terminal.width());
+    for finding in shown {
+        write(finding, &mut page);
+    }
+    page.paragraph(&summary(&findings), Style::new(), "");
+    terminal.print_text(&page.finish())?;
     Ok(exit::DONE)
 }
 
-/// Renders findings, one paragraph each.
-fn render(findings: &[&Finding], colour: bool) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        let style = if colour {
-            style(finding.severity)
-        } else {
-            Style::new()
-        };
-        // A String takes everything.
-        let _ = writeln!(
-            text,
-            "{style}{:<8}{style:#} {}: {}",
-            finding.severity.to_string(),
-            finding.title,
-            finding.state
-        );
-        let _ = writeln!(text, "         {}", finding.why);
-        if let Some(remedy) = &finding.remedy {
-            let _ = writeln!(text, "         → {remedy}");
-        }
-        text.push('\n');
+/// Writes a finding: what was found, why that matters, what to do.
+fn write(finding: &Finding, page: &mut Page) {
+    const INDENT: &str = "         ";
+    let severity = format!("{:<9}", finding.severity.to_string());
+    let found = format!("{}: {}", finding.title, finding.state);
+    page.marked(&found, (&severity, style(finding.severity)));
+    page.paragraph(&finding.why, Style::new(), INDENT);
+    if let Some(remedy) = &finding.remedy {
+        page.paragraph(remedy, Style::new(), &format!("{INDENT}→ "));
     }
-    text
+    page.blank();
 }
 
 fn style(severity: Severity) -> Style {

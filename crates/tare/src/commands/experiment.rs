@@ -1,8 +1,6 @@
 //! `tare noise`, `tare wakeup` and whatever else is in the table of experiments: measures by what is given on the
 //! command line.
 
-use std::io::{IsTerminal, stderr};
-
 use tare_lab::experiment::Place;
 use tare_lab::plan;
 use tare_wire::cpus::Cpus;
@@ -43,7 +41,7 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
             cpu: host.cpu,
             cpus,
             cell_limit: arguments.cell_limit,
-            is_watched: stderr().is_terminal(),
+            is_watched: terminal.is_watched(),
         };
         let runs = arguments.runs;
         let runs = runs.unwrap_or_else(|| experiment.default_runs(values));

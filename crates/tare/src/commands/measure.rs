@@ -69,6 +69,9 @@ pub fn measure(
     // Before anything is started or written, so that no moment is left in which Ctrl-C does what
     // it does by default.
     let interrupt = Interrupt::install()?;
+    if request.options.result.quiet {
+        terminal.be_quiet();
+    }
     interrupt.prepare(true);
     match run(request, &interrupt, terminal, plan) {
         // Whatever could not be made ready was given up because of that.
@@ -114,7 +117,10 @@ fn run(
             (RunFolder::create(&path, &plan, &host.record)?, settings)
         }
     };
-    introduce(&folder, &host, terminal);
+    match folder.missing().is_empty() {
+        true => terminal.note(&complete(&folder)),
+        false => introduce(&folder, &host, terminal),
+    }
 
     host.step_aside(terminal);
     let mut progress = Progress::new(&folder, Actions::new(request.actions, &guard), terminal);
@@ -128,7 +134,7 @@ fn run(
         Err(error) => {
             // What was measured before is not lost: it is shown, if it can be.
             if done(&folder) > 0 {
-                if let Err(error) = present(&folder, json, terminal) {
+                if let Err(error) = present(&folder, &options.result, terminal) {
                     terminal.warn(&error.to_string());
                 }
                 terminal.note(&kept(&folder));
@@ -136,7 +142,7 @@ fn run(
             return Err(error.into());
         }
     };
-    let analysis = present(&folder, json, terminal)?;
+    let analysis = present(&folder, &options.result, terminal)?;
     let code = conclude(&folder, &analysis, tally, json, terminal)?;
     if code == exit::INTERRUPTED {
         // Gates are of what was planned, and that is not there yet.
@@ -357,7 +363,7 @@ fn conclude(
     if let Some(sentence) = &exceeded {
         match json {
             true => terminal.note(sentence),
-            false => terminal.print(sentence)?,
+            false => terminal.print_sentence(sentence)?,
         }
     }
     Ok(if tally.failed > 0 {
@@ -402,6 +408,13 @@ fn exceeded(analysis: &Analysis) -> Option<String> {
         plan.label(),
         plan.work.above.map_or_else(String::new, in_unit)
     ))
+}
+
+fn complete(folder: &RunFolder) -> String {
+    format!(
+        "{} is complete: there is nothing to measure; --runs N adds runs of each combination",
+        folder.path().display()
+    )
 }
 
 fn kept(folder: &RunFolder) -> String {

@@ -8,9 +8,12 @@ use crate::terminal::Terminal;
 
 /// Reports on a run.
 pub fn run(arguments: &ReportArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    if arguments.result.quiet {
+        terminal.be_quiet();
+    }
     clean_up(terminal);
     let folder = open(arguments.run.as_deref())?;
-    let json = arguments.result.json;
-    let analysis = present(&folder, json, terminal)?;
-    judge(&arguments.result.fail_if, &analysis, json, terminal)
+    let result = &arguments.result;
+    let analysis = present(&folder, result, terminal)?;
+    judge(&result.fail_if, &analysis, result.json, terminal)
 }

@@ -33,8 +33,7 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
             if arguments.options.result.json {
                 terminal.print_json(&untold)?;
             } else {
-                let width = usize::from(terminal.width());
-                terminal.print(&show(&untold, width, terminal.colours_results()))?;
+                terminal.print_text(&show(&untold, terminal.width()))?;
             }
             return Err(CommandError::NotReproducible {
                 name: name.to_owned(),

@@ -8,6 +8,7 @@ use tare_report::rows::Gate;
 use tare_report::{Analysis, analyse, terminal as tables, write_all};
 use tare_results::RunFolder;
 
+use crate::cli::measure::ResultOptions;
 use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
@@ -47,21 +48,21 @@ pub fn new_path(name: &str) -> PathBuf {
 /// Analyses a run, writes its derived files, and prints the result.
 pub fn present(
     folder: &RunFolder,
-    json: bool,
+    options: &ResultOptions,
     terminal: &Terminal,
 ) -> Result<Analysis, CommandError> {
     let analysis = analyse(folder, catalogue())?;
     let written = write_all(folder, &analysis);
-    if json {
-        terminal.print_json(&analysis.summary())?;
-    } else {
-        let (width, colour) = (terminal.width(), terminal.colours_results());
-        terminal.print(&tables::render(&analysis, width.into(), colour))?;
+    let ResultOptions { json, quiet, .. } = *options;
+    match (json, quiet) {
+        (true, _) => terminal.print_json(&analysis.summary())?,
+        (false, true) => terminal.print_text(&tables::verdict(&analysis, terminal.width()))?,
+        (false, false) => terminal.print_text(&tables::text(&analysis, terminal.width()))?,
     }
     // A run on a read-only medium can still be looked at.
     match written {
-        Ok(written) if !json => {
-            terminal.print(&format!("report: {}", written.report.display()))?;
+        Ok(written) if !json && !quiet => {
+            terminal.print_sentence(&format!("report: {}", written.report.display()))?;
         }
         Ok(_) => {}
         Err(error) => terminal.warn(&error.to_string()),
@@ -89,7 +90,7 @@ pub fn judge(
         // Standard output is one JSON document then.
         match json {
             true => terminal.note(&judgement.sentence),
-            false => terminal.print(&judgement.sentence)?,
+            false => terminal.print_sentence(&judgement.sentence)?,
         }
     }
     Ok(code)

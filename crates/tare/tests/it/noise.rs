@@ -73,6 +73,51 @@ fn json_goes_to_standard_output_alone() {
 }
 
 #[test]
+fn quiet_prints_the_verdict_and_a_complete_run_says_so() {
+    let bench = Bench::new();
+    let words = "noise --workload gap --repetitions 20000 --runs 1 --cpu 0 --output run";
+    let ran = bench.run(&format!("{words} -q"));
+    ran.expect(0, &["CPU 0 "]);
+    for beside in ["Interruptions", "report.html", "[1/1]", "into run"] {
+        let said = ran.out.contains(beside) || ran.err.contains(beside);
+        assert!(!said, "{beside}: {ran:?}");
+    }
+    let again = bench.run("report run --quiet");
+    again.expect(0, &[]);
+    assert_eq!(again.out, ran.out);
+    bench
+        .run("report run -q --json")
+        .expect(2, &["cannot be used with"]);
+
+    let resumed = bench.run("noise --resume run");
+    resumed.expect(
+        0,
+        &[
+            "run is complete: there is nothing to measure; --runs N adds runs",
+            "Interruptions",
+        ],
+    );
+    assert!(!resumed.err.contains("0 cells"), "{resumed:?}");
+}
+
+#[test]
+fn a_name_from_outside_is_read_and_not_obeyed() {
+    let bench = Bench::new();
+    let mut command = bench.command("report");
+    let ran = common::Ran::of(
+        command
+            .arg("\u{1b}[2Jrun\nerror: all is well\u{9b}m")
+            .output()
+            .unwrap(),
+    );
+    ran.expect(1, &["\\u001b[2Jrun\n  error: all is well\\u009bm"]);
+    assert!(
+        !ran.err.contains('\u{1b}') && !ran.err.contains("\nerror"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn a_dry_run_prints_the_plan_and_leaves_nothing() {
     let bench = Bench::new();
     let ran = bench.run("noise --workload prime --limit 10,14 --runs 3 --seed 1 --dry-run");

@@ -275,15 +275,18 @@ impl Drop for Session {
                 Ok(Some(said)) if said == "gone" => break,
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => {
-                    // There is nobody to return it to. Not `eprintln`, which panics if it can't
-                    // write.
-                    let _ = writeln!(
-                        io::stderr(),
+                    let said = format!(
                         "tare: {} did not confirm that {} is removed there; it removes it by itself \
                          when its sshd sees that the connection has ended",
-                        self.settings.host,
-                        self.folder
+                        self.settings.host, self.folder
                     );
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "there is nobody to return it to"
+                    )]
+                    let mut stderr = io::stderr();
+                    // Not `eprintln`, which panics if it can't write.
+                    let _ = writeln!(stderr, "{}", tare_host::visible_in_line(&said));
                     return;
                 }
             }

@@ -64,10 +64,10 @@ pub fn policy(name: &str, loadavg: &str) -> String {
     )
 }
 
-/// Returns what moves a terminal's cursor up to the line of the policy.
+/// Returns how many lines the policy and the status of so many threads take.
 #[must_use]
-pub fn up(threads: usize) -> String {
-    format!("\x1b[{}A", threads + 2)
+pub const fn height(threads: usize) -> usize {
+    threads + 2
 }
 
 /// Returns the status line of a thread.

@@ -11,7 +11,8 @@ mod lines;
 pub use histogram::{Histogram, histogram};
 pub use json::{Head, System, json};
 pub use lines::{
-    State, breaks, cpus, first_lines, intervals, policy, spikes, status, status_lines, up, values,
+    State, breaks, cpus, first_lines, height, intervals, policy, spikes, status, status_lines,
+    values,
 };
 
 use tare_stats::Counts;

@@ -4,8 +4,9 @@
 
 use tare_report::analysis::Run;
 use tare_report::cases::Case;
+use tare_report::plain::MANY;
 use tare_report::rows::{Figure, Row};
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
 
@@ -148,6 +149,17 @@ impl<'a> Panel<'a> {
         groups
     }
 
+    /// Returns whether it measures the same as another one, if perhaps in another way.
+    fn measures_as(&self, other: &Self) -> bool {
+        let (a, b) = (self.plan(), other.plan());
+        is_of_series(a, b) && a.labels.number("size") == b.labels.number("size")
+    }
+
+    /// Returns the time that it measured, in cycles.
+    fn wall(&self) -> f64 {
+        self.members.iter().map(Member::wall).sum()
+    }
+
     /// Returns its members that a machine executed.
     pub fn native(&self) -> impl Iterator<Item = &Member<'a>> {
         let members = self.members.iter();
@@ -174,13 +186,12 @@ impl<'a> Panel<'a> {
 
 /// Divides panels into those that differ only in their size.
 pub(super) fn series<'p, 'a>(panels: &'p [Panel<'a>]) -> Vec<&'p [Panel<'a>]> {
-    let same = |a: &Panel<'_>, b: &Panel<'_>| {
-        let (a, b) = (a.plan(), b.plan());
-        a.work.id == b.work.id
-            && a.load == b.load
-            && a.labels.get("timing") == b.labels.get("timing")
-    };
+    let same = |a: &Panel<'_>, b: &Panel<'_>| is_of_series(a.plan(), b.plan());
     panels.chunk_by(same).collect()
+}
+
+fn is_of_series(a: &CellPlan, b: &CellPlan) -> bool {
+    a.work.id == b.work.id && a.load == b.load && a.labels.get("timing") == b.labels.get("timing")
 }
 
 /// Returns the place of a workload in reports.
@@ -202,7 +213,42 @@ pub(super) fn title(plan: &CellPlan) -> String {
     if plan.labels.get("timing") == Some("published") && plan.work.id != "gap" {
         title.push_str(", published timing");
     }
-    title
+    title + &further(&plan.labels)
+}
+
+/// Names what tells a case from another one of the same work: `, repetitions=200000`; nothing if there is none.
+pub(super) fn further(plan: &Labels) -> String {
+    const NAMED: [&str; 3] = ["workload", "size", "timing"];
+    let further = plan.iter().filter(|(key, _)| !NAMED.contains(key));
+    further
+        .map(|(key, value)| format!(", {key}={value}"))
+        .collect()
+}
+
+/// Returns what a verdict is of: each work once, of several that measure the same the one that measured longest; and nothing
+/// that an emulator executed beside what a machine did, unless there are so many targets that they are only counted.
+pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> Vec<Panel<'a>> {
+    let mut taken: Vec<Panel<'a>> = Vec::new();
+    for panel in panels {
+        let (same, longer) = match taken.last() {
+            Some(last) => (last.measures_as(panel), panel.wall() > last.wall()),
+            None => (false, false),
+        };
+        match (same, longer) {
+            (false, _) => taken.push(panel.clone()),
+            (true, true) => {
+                taken.pop();
+                taken.push(panel.clone());
+            }
+            (true, false) => {}
+        }
+    }
+    for panel in &mut taken {
+        if panel.members.len() <= MANY && panel.native().next().is_some() {
+            panel.members.retain(|member| !member.case.is_emulated());
+        }
+    }
+    taken
 }
 
 /// Names the load as the end of a sentence does: ` under dd`, nothing for `idle`.

@@ -7,7 +7,7 @@ use tare_report::tables::{Column, Line, Tabled};
 use tare_results::target::Group;
 
 use super::NAME;
-use super::panels::{rank as rank_of, under};
+use super::panels::{further, rank as rank_of, under};
 
 /// Returns all tables.
 pub(super) fn all(_run: &Run) -> Vec<Tabled> {
@@ -18,8 +18,8 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
             .beside()
     };
     let (above_400, above_2000) = (
-        share("400cycles", "time\n> 400"),
-        share("2000cycles", "time\n> 2,000"),
+        share("400cycles", "time\n> 400").spared(2),
+        share("2000cycles", "time\n> 2,000").spared(1),
     );
     let titled = |title: &str, read: &str, columns: Vec<Column>| Tabled {
         title: title.to_owned(),
@@ -52,21 +52,22 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     vec![
         titled(
             "Interruptions",
-            "",
+            "gap only reads the clock: whatever takes the CPU away shows as a gap between two readings.",
             vec![
                 Column::new("lost", "lost", F::Share),
                 Column::new("95 % interval", "lost", F::Share).interval(),
-                Column::new("gaps/s", "gaps", F::Rate),
+                Column::new("gaps/s", "gaps", F::Rate).spared(1),
                 Column::new("counted\nfrom", "threshold", F::Max)
                     .highest()
                     .page_only(),
-                Column::new("median", "gap", F::MEDIAN),
-                Column::new("p99", "gap", F::P99),
+                Column::new("median", "gap", F::MEDIAN).spared(2),
+                Column::new("p99", "gap", F::P99).spared(3),
                 Column::new("p99.9", "gap", F::P99_9).page_only(),
                 Column::new("longest", "gap", F::Max).highest(),
                 Column::new("in cycles", "gap", F::Max)
                     .highest()
                     .in_cycles()
+                    .spared(4)
                     .terminal_only(),
                 Column::new("every", "period", F::MEDIAN).page_only(),
                 Column::new("of them", "periodic", F::Share).below(),
@@ -86,25 +87,30 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
         ),
         titled(
             "Durations",
-            "",
+            "prime computes in registers only; copy works on memory. Each repetition does the same, so what makes one longer is \
+             not the work.",
             vec![
-                Column::new("shortest", "duration", F::Min).lowest(),
+                Column::new("shortest", "duration", F::Min)
+                    .lowest()
+                    .spared(1),
                 Column::new("median", "duration", F::MEDIAN),
                 Column::new("net\nmedian", "net", F::MEDIAN).page_only(),
                 Column::new("mean,\ncycles", "duration", F::Mean)
                     .in_cycles()
                     .plus_minus()
+                    .spared(2)
                     .terminal_only(),
                 Column::new("mean\nat 95 %", "duration", F::Mean)
                     .with_interval()
                     .page_only(),
                 Column::new("p99", "duration", F::P99).page_only(),
-                Column::new("p99.9", "duration", F::P99_9),
+                Column::new("p99.9", "duration", F::P99_9).spared(3),
                 Column::new("p99.99", "duration", F::P99_99).page_only(),
                 Column::new("longest", "duration", F::Max).highest(),
                 Column::new("in cycles", "duration", F::Max)
                     .highest()
                     .in_cycles()
+                    .spared(4)
                     .terminal_only(),
                 Column::new("sd", "duration", F::Sd).every_run_only(),
                 Column::new("net mean", "net", F::Mean).every_run_only(),
@@ -132,9 +138,10 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         title.push_str(&format!(" {size}"));
     }
     title.push_str(&under(&line.of.load));
-    if label("timing").is_some() && title != "gap" {
+    if label("timing").is_some() && label("workload") != Some("gap") {
         title.push_str(", published timing");
     }
+    title.push_str(&further(&line.of.plan));
     let counter = label("counter").map_or_else(String::new, |name| format!(" · {name}"));
     let target = format!("{}{counter}", line.target());
     match is_crowded(run) {

@@ -8,7 +8,9 @@ use tare_report::rows::{Figure, Row};
 use tare_report::tables::{Column, Line, Tabled};
 
 use super::NAME;
-use super::words::{N, Phase, cases, fact_of, place, schedule, under_load};
+use super::words::{
+    N, Phase, SCHEDULED, cases, fact_of, further, named, place, schedule, under_load,
+};
 
 /// The titles, by which lines know their table.
 const PLAIN: &str = "Wake-up latency, µs";
@@ -16,7 +18,7 @@ const TRACED: &str = "With the kernel's events recorded, which costs time, µs";
 const AVERAGES: &str = "Maximum, averaged over the phases of a run, µs";
 const INTERVALS: &str = "Wake-up latency, intervals over runs at 95 %, µs";
 
-/// The width from which a terminal shows all columns.
+/// The width from which a terminal has room for the culprits beside the parts of latencies.
 pub(super) const WIDE: usize = 130;
 
 /// The number of threads up to which each has lines of its own.
@@ -34,22 +36,22 @@ const fn response(head: &'static str, figure: Figure) -> Column {
 const COLUMNS: &[Column] = &[
     service("max", Figure::Max).highest(),
     service("mean", Figure::Mean),
-    service("sd", Figure::Sd),
-    service("min", Figure::Min).lowest().from(WIDE),
-    service("p50", Figure::MEDIAN),
+    service("sd", Figure::Sd).spared(2),
+    service("min", Figure::Min).lowest().spared(4),
+    service("p50", Figure::MEDIAN).spared(1),
     service("p99", Figure::P99),
     service("p99.9", Figure::P99_9),
-    service("p99.99", Figure::P99_99).from(WIDE),
-    response("resp.\nmean", Figure::Mean).from(WIDE),
+    service("p99.99", Figure::P99_99).spared(7),
+    response("resp.\nmean", Figure::Mean).spared(5),
     response("resp.\np99", Figure::P99),
     response("resp.\np99.9", Figure::P99_9),
-    response("resp.\np99.99", Figure::P99_99).from(WIDE),
+    response("resp.\np99.99", Figure::P99_99).spared(6),
     Column::new("wake-ups", "wake-ups", Figure::Total)
         .counted()
         .every_run_only(),
     Column::new("missed", "missed", Figure::Total)
         .counted()
-        .from(90),
+        .spared(3),
     Column::new("missed\nshare", "missed", Figure::Share),
     // A phase without a wake-up has a line, too.
     Column::new("absent", "absent", Figure::Total).hidden(),
@@ -177,14 +179,14 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         return (None, line.target());
     };
     if let Some(counter) = line.labels.get("counter") {
-        let name = format!("{}{} · {counter}", place(case), under_load(case.plan));
+        let name = format!("{}{} · {counter}", named(case), under_load(case.plan));
         return (None, name);
     }
     let number = line.labels.number("phase").unwrap_or(0);
     let phase = Phase::all(case.plan).nth(number as usize);
     let is_average = case.plan.phases.len() > 1 && line.labels.get("phase").is_none();
     let Some(phase) = phase.filter(|_| !is_average) else {
-        return (None, place(case));
+        return (None, named(case));
     };
     let name = match line.labels.number("thread") {
         Some(thread) => match fact_of(case, "CPU", thread) {
@@ -201,6 +203,7 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     } else {
         ""
     };
-    let heading = format!("{} · {}{traced}", place(case), schedule(case));
+    let further = further(&case.plan.labels, &SCHEDULED);
+    let heading = format!("{} · {}{further}{traced}", place(case), schedule(case));
     (Some(heading), name)
 }

@@ -115,6 +115,22 @@ pub(super) fn place(case: &Case<'_>) -> String {
     }
 }
 
+/// The labels that [`schedule`] tells, and that of tracing, which is told apart.
+pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priority", "threads"];
+
+/// Names labels of a plan but for some: `, interval=1ms`; nothing if there are no others.
+pub(super) fn further(plan: &Labels, told: &[&str]) -> String {
+    let further = plan.iter().filter(|(key, _)| !told.contains(key));
+    further
+        .map(|(key, value)| format!(", {key}={value}"))
+        .collect()
+}
+
+/// Names a place, and what tells the case from others there.
+pub(super) fn named(case: &Case<'_>) -> String {
+    format!("{}{}", place(case), further(&case.plan.labels, &["traced"]))
+}
+
 fn place_in_short(case: &Case<'_>) -> String {
     let spec = &case.plan.target;
     let Some(model) = model(case) else {
@@ -129,14 +145,24 @@ fn place_in_short(case: &Case<'_>) -> String {
     format!("{kind} with preemption {model}{mark}")
 }
 
-/// Names a place in a sentence: in short, unless another one has the same short name.
+/// Names a place in a sentence: in short, unless another one has the same short name; with what tells the case from others
+/// of its target.
 pub(super) fn name_among(case: &Case<'_>, all: &[Case<'_>]) -> String {
     let short = place_in_short(case);
     let is_same = |other: &&Case<'_>| place_in_short(other) == short;
     let mut same = all.iter().filter(is_same);
-    match same.all(|other| other.plan.target == case.plan.target) {
+    let name = match same.all(|other| other.plan.target == case.plan.target) {
         true => short,
         false => place(case),
+    };
+    let further = |case: &Case<'_>| further(&case.plan.labels, &["traced"]);
+    let own = further(case);
+    let mut others = all
+        .iter()
+        .filter(|other| other.plan.target == case.plan.target);
+    match others.any(|other| further(other) != own) {
+        true => name + &own,
+        false => name,
     }
 }
 

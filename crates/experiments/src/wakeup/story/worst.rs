@@ -22,7 +22,7 @@ use tare_report::words::NONE;
 
 use super::late::ending;
 use super::tables::WIDE;
-use super::words::{Phase, place, under_load};
+use super::words::{Phase, named, under_load};
 
 /// How many of the worst wake-ups are named.
 const WORST: usize = 10;
@@ -196,7 +196,7 @@ fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) ->
         ..parts::Table::default()
     };
     for (case, worst) in all.iter().filter(|(_, worst)| !worst.is_empty()) {
-        table.heading(&format!("{}{}", place(case), under_load(case.plan)));
+        table.heading(&format!("{}{}", named(case), under_load(case.plan)));
         for worst in worst.iter().take(shown(is_blamed)) {
             let mut cells = row(numbers, case, worst);
             cells.truncate(columns);
@@ -256,7 +256,9 @@ pub(super) fn terminal(all: &[OfCase<'_>], page: &mut Page) {
     // The culprit takes more room than all figures together.
     let is_below = made.ends_in_prose && page.width() < WIDE;
     let columns = made.head.len() - usize::from(is_below);
-    let mut shown = Table::new(&made.head[..columns]).left(&[UNTRACED - 1, HEAD.len() - 1]);
+    // The rest follows from the others.
+    let shown = Table::new(&made.head[..columns]).sparing(&[HEAD.len() - 2, 2]);
+    let mut shown = shown.left(&[UNTRACED - 1, HEAD.len() - 1]);
     for mut row in made.rows {
         if row.len() == 1 {
             shown.heading(row.remove(0));

@@ -5,7 +5,7 @@
 
 pub mod wakeups;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use tare_experiments::catalogue;
@@ -240,6 +240,15 @@ pub fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Returns whether no word of a text is broken: each stands in the text without a limit, too.
+pub fn has_whole_words(text: &str, unlimited: &str) -> Result<(), String> {
+    let words: BTreeSet<&str> = unlimited.split_whitespace().collect();
+    match text.split_whitespace().find(|word| !words.contains(word)) {
+        Some(broken) => Err(format!("'{broken}' is part of a word:\n{text}")),
+        None => Ok(()),
+    }
+}
+
 /// Makes the target that a text names.
 pub fn spec(text: &str) -> TargetSpec {
     let (kind, options) = target::split(text);
@@ -270,6 +279,8 @@ pub struct Run {
     pub load: &'static str,
     /// The published study that the run reproduces.
     pub reproduces: Option<&'static str>,
+    /// What tells its cells from others that measure the same.
+    pub further: Option<(&'static str, u64)>,
 }
 
 /// Returns the record of a cell that is done.
@@ -388,7 +399,11 @@ impl Run {
             Some(size) => (format!("{workload} {size}"), labels.with("size", size)),
             None => (workload.to_owned(), labels),
         };
-        let work = Work::new(workload, &format!("size={size:?}"));
+        let (labels, further) = match self.further {
+            Some((key, value)) => (labels.with(key, value), format!(" {key}={value}")),
+            None => (labels, String::new()),
+        };
+        let work = Work::new(workload, &format!("size={size:?}{further}"));
         let mut plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,

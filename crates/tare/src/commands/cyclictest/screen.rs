@@ -3,7 +3,7 @@
 use std::fs;
 
 use tare_exchange::export::cyclictest::{
-    State, cpus, first_lines, intervals, policy, status, status_lines, up,
+    State, cpus, first_lines, height, intervals, policy, status, status_lines,
 };
 use tare_wire::cpus::Cpus;
 use tare_wire::record::Live;
@@ -126,12 +126,12 @@ impl<'a> Screen<'a> {
 
     fn over(&mut self, lines: &str) -> Result<(), CommandError> {
         let loadavg = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let up = match std::mem::replace(&mut self.has_drawn, true) {
-            true => up(self.threads.len()),
-            false => String::new(),
-        };
         let policy = policy(self.settings.plan.policy.name(), &loadavg);
-        self.terminal.print(&format!("{up}{policy}{lines}"))
+        let text = format!("{policy}{lines}");
+        match std::mem::replace(&mut self.has_drawn, true) {
+            true => self.terminal.print_over(height(self.threads.len()), &text),
+            false => self.terminal.print(&text),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! `tare kernel fetch`: the only command that downloads.
 
-use indicatif::ProgressBar;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_kernels::debian_root;
 use tare_kernels::name::Wanted;
@@ -11,7 +10,7 @@ use crate::cli::kernel::FetchArguments;
 use crate::commands::close;
 use crate::error::CommandError;
 use crate::exit;
-use crate::terminal::{Terminal, progress_bar};
+use crate::terminal::{Line, Terminal};
 
 /// Fetches kernels, and perhaps a whole Debian.
 pub fn run(
@@ -169,7 +168,7 @@ fn announce(plans: &[FetchPlan], terminal: &Terminal) {
 /// Shows how far fetching is: a line on a terminal, elsewhere only what takes long.
 struct Bar<'a> {
     terminal: &'a Terminal,
-    bar: Option<ProgressBar>,
+    line: Option<Line<'a>>,
     package: String,
 }
 
@@ -177,7 +176,7 @@ impl<'a> Bar<'a> {
     fn new(terminal: &'a Terminal) -> Self {
         Self {
             terminal,
-            bar: progress_bar(1, "{bar:20} {wide_msg}"),
+            line: terminal.progress(1, "{bar:20} {wide_msg}"),
             package: String::new(),
         }
     }
@@ -187,14 +186,13 @@ impl<'a> Bar<'a> {
     }
 
     fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-            bar.reset();
+        if let Some(line) = &self.line {
+            line.clear();
         }
     }
 
     fn show(&self, step: FetchProgress) {
-        let Some(bar) = &self.bar else {
+        let Some(line) = &self.line else {
             if step == FetchProgress::Lists {
                 self.terminal
                     .note("fetching the lists of packages: the machine has none that serve");
@@ -202,19 +200,17 @@ impl<'a> Bar<'a> {
             return;
         };
         match step {
-            FetchProgress::Lists => bar.set_message("fetching the lists of packages"),
+            FetchProgress::Lists => line.say("fetching the lists of packages"),
             FetchProgress::Package { bytes, of } => {
-                bar.set_length(of);
-                bar.set_position(bytes.min(of));
-                bar.set_message(format!(
+                line.reached(bytes.min(of), of);
+                line.say(&format!(
                     "{}: {} of {}",
                     self.package,
                     megabytes(bytes),
                     megabytes(of)
                 ));
             }
-            FetchProgress::Unpacking => bar.set_message(format!("{}: unpacking", self.package)),
+            FetchProgress::Unpacking => line.say(&format!("{}: unpacking", self.package)),
         }
-        bar.tick();
     }
 }

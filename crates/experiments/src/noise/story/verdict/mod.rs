@@ -5,6 +5,7 @@
 
 mod comparison;
 mod many;
+mod reference;
 
 use tare_report::analysis::{Run, Time};
 use tare_report::cases::Case;
@@ -17,7 +18,7 @@ use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
 use super::measures::PERIOD_GAPS;
-use super::panels::{Member, Panel, series, under};
+use super::panels::{Member, Panel, of_verdict, series, under};
 use super::split::Attribution;
 use comparison::comparison;
 use many::{about_range, by_group, told};
@@ -26,9 +27,10 @@ const N: Numbers = Numbers::PLAIN;
 
 /// Writes the verdict; `None` if nothing was measured.
 pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option<Verdict> {
+    let panels = of_verdict(panels);
     let main = panels.first()?;
     let mut sentences = Vec::new();
-    for (place, sizes) in series(panels).into_iter().enumerate() {
+    for (place, sizes) in series(&panels).into_iter().enumerate() {
         sentences.push(about(sizes, run));
         match sizes {
             // Its ends are in the sentence before.
@@ -39,6 +41,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
         }
     }
     let headline = sentences.remove(0);
+    sentences.splice(0..0, reference::sentence(&panels, run));
     sentences.extend(split.sentences());
     let several = main.members.len() > 1;
     let certainty = told(main).into_iter().filter_map(|member| {

@@ -1,0 +1,84 @@
+//! Whether what a machine lost is usual, by what others have published of idle machines.
+//!
+//! Published figures of this kind are few, and each is of one machine: so the sentence says whose they are. Both detectors
+//! spin on the clock, as `gap` does.
+
+use tare_report::analysis::Run;
+use tare_report::format::Numbers;
+use tare_results::target::Group;
+
+use super::super::panels::Panel;
+
+const N: Numbers = Numbers::PLAIN;
+
+/// The time below which nothing is compared.
+const LEAST_SECONDS: f64 = 0.5;
+
+/// By which factor a share may lie outside what one machine has shown and still be called usual.
+const ORDER: f64 = 3.0;
+
+/// What idle machines lost that somebody has published: the least and the greatest share of a CPU.
+struct Reference {
+    least: f64,
+    most: f64,
+    words: &'static str,
+}
+
+/// The example in the manual of Solarflare's sysjitter: 10 s, gaps from 200 ns on, 1,001 to 1,014 of them a second.
+const MACHINE: Reference = Reference {
+    least: 0.001_43,
+    most: 0.001_50,
+    words: "an idle server without a hypervisor lost 0.143 to 0.150 % of each of its 4 CPUs to a tick of 1,000 Hz (the \
+            example in sysjitter's manual)",
+};
+
+/// The example in Documentation/trace/osnoise-tracer.rst of Linux: 1 s, gaps from 5 µs on.
+const GUEST: Reference = Reference {
+    least: 0.000_109,
+    most: 0.007_816,
+    words: "an idle guest lost 0.011 to 0.78 % of each of its 8 CPUs to gaps of at least 5 µs (the example in the \
+            documentation of Linux's osnoise tracer)",
+};
+
+/// Puts what this machine lost when idle beside what is published; `None` if that was not measured, if the machine is of
+/// neither kind, or if the run is there to be put beside a study.
+pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
+    if run
+        .plan
+        .study
+        .as_ref()
+        .is_some_and(|study| study.reproduces.is_some())
+    {
+        return None;
+    }
+    let panel = panels
+        .iter()
+        .find(|panel| panel.is_gap() && panel.plan().load == "idle")?;
+    let mut members = panel.native();
+    let member = members.find(|member| member.group() == Group::Process)?;
+    let (_, share) = member.share()?;
+    // A moment tells nothing: the figures above are of seconds.
+    let seconds = member.wall() / member.case.hz()?;
+    if seconds < LEAST_SECONDS {
+        return None;
+    }
+    let virtualisation = &run.machine.as_ref()?.machine.virtualisation;
+    let reference = match virtualisation.hypervisor.known()? {
+        Some(_) => GUEST,
+        None => MACHINE,
+    };
+    let share = share.estimate;
+    let judged = match share {
+        less if less < reference.least / ORDER => "less than that".to_owned(),
+        more if more > reference.most * ORDER => {
+            let times = N.short(more / reference.most);
+            format!("{times} times the most of that, more than usual")
+        }
+        _ => "of the same order, and so usual".to_owned(),
+    };
+    Some(format!(
+        "For comparison, {}: {} here is {judged}.",
+        reference.words,
+        N.percent(share)
+    ))
+}
