@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
+use tare_host::Source;
 use tare_results::model::{
     Agent, Cell, CellPlan, Exceeded, Fact, Instance, Outcome, SCHEMA, Samples,
 };
@@ -25,6 +26,7 @@ use tare_wire::record::Live;
 use crate::engines::Engines;
 use crate::error::ExperimentError;
 use crate::loaded::Loaded;
+use crate::stolen::Stolen;
 
 /// Takes note of what happens during a run.
 pub trait Observer {
@@ -315,7 +317,9 @@ impl Places {
             interrupt,
             observer,
         };
+        let stolen = Stolen::begin(plan, Source::system());
         let ended = instance.watch(stage.limit, interrupt, &mut listener);
+        let stolen = stolen.and_then(Stolen::end);
         let Listener {
             receiver,
             ready_ns,
@@ -355,7 +359,9 @@ impl Places {
                     kernel: program.kernel,
                     ..Agent::default()
                 };
-                let (record, samples, mut notices) = received.into_record(agent, times, &phases);
+                let (mut record, samples, mut notices) =
+                    received.into_record(agent, times, &phases);
+                record.values.extend(stolen);
                 if cut_short.is_some() && record.sets.iter().all(|head| head.n == 0) {
                     return None;
                 }

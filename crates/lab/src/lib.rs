@@ -24,6 +24,7 @@ pub mod order;
 pub mod parameter;
 pub mod plan;
 pub mod settings;
+mod stolen;
 pub mod units;
 
 pub use error::ExperimentError;

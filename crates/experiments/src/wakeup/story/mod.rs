@@ -151,7 +151,7 @@ impl Story for Woken {
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        verdict::of(run)
+        verdict::of(self, run)
     }
 
     fn terminal(&self, run: &Run, page: &mut Page) {

@@ -1,5 +1,6 @@
 //! What a run says of wake-ups, in a few plain sentences.
 
+use tare_results::model::Labels;
 use tare_results::target::Clock;
 
 use tare_report::Run;
@@ -9,8 +10,8 @@ use tare_report::rows::Figure;
 use tare_report::verdict::Verdict;
 use tare_report::words;
 
-use super::sums;
 use super::words::{N, Phase, cases, is_telling, name_among, time, undisturbed};
+use super::{Woken, sums};
 
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
@@ -19,11 +20,13 @@ const DIFFERENT: f64 = 1.05;
 type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
 
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
-pub(super) fn of(run: &Run) -> Option<Verdict> {
-    let measured = undisturbed(cases(run));
+pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
+    let all = cases(run);
+    let measured = executed(undisturbed(all.clone()));
     let places = worst_of_places(&measured);
     places.first()?;
     let mut details = Vec::new();
+    details.extend(blame(story, &executed(all)));
     details.extend(cyclictest(&measured));
     if places.len() > 1 {
         details.push(missed_by_place(&measured, &places));
@@ -33,6 +36,45 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
         details,
         certainty: certainty(&places, &measured),
         ..Verdict::default()
+    })
+}
+
+/// Returns those that a machine executed; if an emulator executed all, all of them.
+fn executed(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
+    if cases.iter().any(|case| !case.is_emulated()) {
+        cases.retain(|case| !case.is_emulated());
+    }
+    cases
+}
+
+/// Says of the worst wake-up around which the kernel's events were recorded who was to blame, and for how much of it.
+fn blame(story: &Woken, cases: &[Case<'_>]) -> Option<String> {
+    let traced = cases.iter().filter(|case| case.plan.is_traced());
+    let each = traced.flat_map(|case| story.worst(case).iter().map(move |worst| (case, worst)));
+    let known = each.filter_map(|(case, worst)| Some((case, worst, worst.blame.as_ref()?)));
+    let (case, worst, blame) = known.reduce(|known, next| {
+        // Of equal ones the first.
+        if next.1.latency_ns > known.1.latency_ns {
+            next
+        } else {
+            known
+        }
+    })?;
+    let phase = Phase::all(case.plan).nth(worst.phase as usize);
+    let under = phase.map_or_else(String::new, Phase::under_if_several);
+    let latency = time(worst.latency_ns as f64);
+    let on = name_among(case, cases);
+    let told = blame.told(|ns| time(ns as f64));
+    let seen = format!("The worst traced wake-up came {latency} late on {on}{under}: {told}");
+    let cell = case.cells.iter().find(|cell| cell.plan.id == worst.cell);
+    let record = cell.and_then(|cell| cell.outcome.record());
+    let stolen = record.and_then(|record| record.value("stolen", &Labels::default()));
+    Some(match stolen.filter(|_| !blame.is_explained()) {
+        Some(ns) => format!(
+            "{seen}. The hypervisor took {} from the measured CPU during that run (stolen time): it may be the reason.",
+            time(ns)
+        ),
+        None => format!("{seen}."),
     })
 }
 

@@ -1,0 +1,86 @@
+//! The time that a hypervisor takes from the measured CPUs of this machine while a cell is measured, as the kernel accounts it.
+
+use tare_host::Source;
+use tare_host::sample::Stat;
+use tare_results::model::{CellPlan, Labels, Value};
+use tare_results::target::Group;
+
+/// The kernel's unit of accounted time, 1/100 s, in ns.
+const UNIT_NS: f64 = 1e7;
+
+/// What was stolen before the cell began.
+#[derive(Debug)]
+pub(crate) struct Stolen {
+    cpus: Vec<u32>,
+    source: Source,
+    before: Stat,
+}
+
+impl Stolen {
+    /// Begins to count for the CPUs of a cell; `None` if it is not measured on known CPUs of this machine.
+    pub fn begin(plan: &CellPlan, source: Source) -> Option<Self> {
+        let cpus: Vec<u32> = plan.work.measured_cpus().iter().collect();
+        let before = read(&source)?;
+        let is_here = plan.target.group != Group::Remote && !cpus.is_empty();
+        is_here.then_some(Self {
+            cpus,
+            source,
+            before,
+        })
+    }
+
+    /// Returns what was stolen since, if anything was.
+    pub fn end(self) -> Option<Value> {
+        let all = self.before.until(&read(&self.source)?);
+        let each = self.cpus.iter().filter_map(|cpu| all.cpu(*cpu));
+        let units: u64 = each.map(|times| times.steal).sum();
+        (units > 0).then(|| Value {
+            measure: "stolen".to_owned(),
+            labels: Labels::default(),
+            unit: "ns".to_owned(),
+            value: units as f64 * UNIT_NS,
+        })
+    }
+}
+
+fn read(source: &Source) -> Option<Stat> {
+    let text = source.text("/proc/stat");
+    Some(Stat::parse(text.known()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tare_results::work::Work;
+    use tare_wire::cpus::Cpus;
+
+    use super::*;
+
+    #[test]
+    fn what_is_stolen_from_the_measured_cpu_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("proc")).unwrap();
+        let told = |cpu1: u64, cpu2: u64| {
+            let line = |cpu: u32, steal: u64| format!("cpu{cpu} 1 2 3 4 5 6 7 {steal} 0 0\n");
+            let stat = line(1, cpu1) + &line(2, cpu2);
+            fs::write(root.path().join("proc/stat"), stat).unwrap();
+        };
+        let work = Work {
+            cpus: Some(Cpus::one(1)),
+            ..Work::new("gap", "")
+        };
+        let plan = CellPlan::new("noise", tare_targets::process::spec(), "gap", work);
+        for (after, stolen) in [((100, 900), None), ((104, 900), Some(40e6))] {
+            told(100, 200);
+            let begun = Stolen::begin(&plan, Source::at(root.path())).unwrap();
+            told(after.0, after.1);
+            assert_eq!(begun.end().map(|value| value.value), stolen);
+        }
+        let anywhere = CellPlan {
+            work: Work::new("gap", ""),
+            ..plan
+        };
+        assert!(Stolen::begin(&anywhere, Source::at(root.path())).is_none());
+    }
+}
