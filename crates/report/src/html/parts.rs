@@ -80,7 +80,7 @@ impl Table {
         html! {
             div.scroll tabindex="0" {
                 table.prose[self.ends_in_prose] {
-                    thead { tr { @for cell in &self.head { th scope="col" { (cell) } } } }
+                    thead { tr { @for cell in &self.head { th scope="col" { (breakable(cell)) } } } }
                     tbody {
                         @for row in &self.rows {
                             tr {

@@ -98,20 +98,18 @@ pub fn places(places: &[Place]) -> Option<Markup> {
             names.push(&fact.name);
         }
     }
-    let mut table = Table::new(["target"]);
-    table
-        .head
-        .extend(names.iter().map(|name| (*name).to_owned()));
-    let mut group = None;
+    // A fact may be as long as a kernel's command line, so there is a column for each target and not for each fact.
+    let mut table = Table::new([""]);
     let has_groups = places.windows(2).any(|two| two[0].group != two[1].group);
+    let head = places.iter().map(|place| match has_groups {
+        true => format!("{}:\n{}", place.group.name(), place.target),
+        false => place.target.clone(),
+    });
+    table.head.extend(head);
     let mut changed = false;
-    for place in places {
-        if has_groups && group != Some(place.group) {
-            group = Some(place.group);
-            table.heading(place.group.name());
-        }
-        let mut row = vec![place.target.clone()];
-        for name in &names {
+    for name in &names {
+        let mut row = vec![(*name).to_owned()];
+        for place in places {
             let fact = place.facts.iter().find(|fact| fact.name == *name);
             let values = fact.map_or(&[][..], |fact| fact.values.as_slice());
             changed |= values.len() > 1;
