@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::common::{self, Bench, skip, wait_for};
 use rustix::process::Signal;
+use tare_wire::line::MARKER;
 
 /// Says why images can't be booted here, if they can't.
 fn missing(bench: &Bench) -> bool {
@@ -39,15 +40,15 @@ fn an_image_says_what_it_says_and_its_status_counts() {
     ran.expect(
         0,
         &[
-            "hello protocol=2",
+            "hello protocol=",
             "environment=\"unikernel\"",
             "ready tsc=",
             "end records=",
         ],
     );
-    assert!(!ran.out.contains("tare2:"), "{}", ran.out);
+    assert!(!ran.out.contains(MARKER), "{}", ran.out);
     let ran = bench.run(&format!("image run bench --raw {words}"));
-    ran.expect(0, &["tare2: 0 hello "]);
+    ran.expect(0, &[&format!("{MARKER} 0 hello ")]);
     bench
         .run("image run no-such")
         .expect(5, &["no-such", "make build"]);

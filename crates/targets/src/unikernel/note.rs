@@ -75,6 +75,8 @@ impl Notes {
 
 #[cfg(test)]
 mod tests {
+    use tare_wire::image::NOTE;
+
     use super::*;
     use crate::measured::MeasuredFile;
 
@@ -102,9 +104,11 @@ mod tests {
         );
         let mut bench = MeasuredFile::image("bench").read().unwrap();
         check(Path::new("bench"), &bench).unwrap();
-        let note = b"tare\0\0\0\0\x02\0\0\0";
+        let note = NOTE.map(u32::to_le_bytes).concat();
         let at = bench.windows(note.len()).position(|bytes| bytes == note);
-        bench[at.unwrap() + 8] = 7;
-        is_refused(&bench, "speaks protocol 7, and this tare 2");
+        let protocol = at.unwrap() + note.len() - 4;
+        bench[protocol..][..4].fill(0xff);
+        let why = format!("speaks protocol {}, and this tare {PROTOCOL}", u32::MAX);
+        is_refused(&bench, &why);
     }
 }
