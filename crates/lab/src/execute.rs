@@ -248,7 +248,7 @@ impl Places {
         }
         Ok(Self {
             targets: places,
-            invocation: Timestamp::now(),
+            invocation: tare_results::now()?,
         })
     }
 
@@ -265,7 +265,8 @@ impl Places {
         let place = &self.targets[&plan.target];
         let daemons = engine::daemons();
         let target = place.target.as_ref();
-        let started_at = Timestamp::now();
+        // The clock was read before; whoever sets it to no date meanwhile gets that time.
+        let started_at = tare_results::now().unwrap_or(self.invocation);
         let cell = |outcome, notices, load| Cell {
             schema: SCHEMA,
             plan: plan.clone(),

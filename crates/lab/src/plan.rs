@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
 use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
 use tare_targets::{spec, start};
@@ -143,7 +142,7 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
         schema: SCHEMA,
         tare_version: env!("CARGO_PKG_VERSION").to_owned(),
         experiment: names(cells),
-        created: Timestamp::now(),
+        created: tare_results::now()?,
         command: frame.command,
         seed: frame.seed,
         cpu: frame.cpu,

@@ -1,6 +1,6 @@
 //! Writes everything that is derived from a run into its folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tare_results::{RunFolder, columns};
 
@@ -20,16 +20,19 @@ pub struct Written {
     pub csv: Vec<PathBuf>,
 }
 
-/// Writes `report.html`, `summary.json`, `figures.parquet` and the CSV files, replacing older ones.
+/// Writes `report.html`, `summary.json`, `figures.parquet` and the CSV files, replacing older ones: into the folder of the
+/// run, or into another one, which must be new or empty.
 ///
 /// # Errors
 ///
 /// [`ReportError::Results`] if a file cannot be written; [`ReportError::Json`] would be a defect.
-pub fn write_all(run: &RunFolder, analysis: &Analysis) -> Result<Written, ReportError> {
-    let write = |name: &str, content: &str| -> Result<PathBuf, ReportError> {
-        run.write_derived(name, content.as_bytes())?;
-        Ok(run.path().join(name))
-    };
+pub fn write_all(
+    run: &RunFolder,
+    elsewhere: Option<&Path>,
+    analysis: &Analysis,
+) -> Result<Written, ReportError> {
+    let folder = run.derived(elsewhere)?;
+    let write = |name: &str, content: &str| folder.write(name, content.as_bytes());
     let run_name = run.path().file_name().unwrap_or(run.path().as_os_str());
     let origin = Origin {
         run: run_name.to_string_lossy().into_owned(),
@@ -37,7 +40,7 @@ pub fn write_all(run: &RunFolder, analysis: &Analysis) -> Result<Written, Report
     };
     let lines = analysis.rows().flat(&origin);
     let table = columns::encode(&flat::columns(&lines)).map_err(ReportError::Table)?;
-    run.write_derived("figures.parquet", &table)?;
+    folder.write("figures.parquet", &table)?;
     write("figures.csv", &flat::csv(&lines))?;
     let summary = write("summary.json", &json::render(analysis.summary())?)?;
     let files = analysis

@@ -1,10 +1,10 @@
 //! The folder of one cell: written whole or not at all, read with suspicion.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::disk::{self, Unwritten, at};
+use crate::bounds;
+use crate::disk::{Folder, Unwritten, at};
 use crate::layout;
 use crate::model::{Cell, CellPlan, Samples};
 use crate::record;
@@ -25,6 +25,7 @@ pub(crate) struct Files(Vec<(&'static str, Vec<u8>)>);
 impl Files {
     /// Encodes a cell after checking that it can be read back; says what contradicts itself.
     pub(crate) fn encode(cell: &Cell, samples: Option<&Samples>) -> Result<Self, String> {
+        bounds::check_cell(cell)?;
         let mut files = vec![(layout::CELL, record::encode(cell)?)];
         match (cell.outcome.record(), samples) {
             (Some(record), Some(samples)) => {
@@ -37,48 +38,55 @@ impl Files {
             (None, Some(_)) => return Err("it was not measured, but has samples".to_owned()),
             (None, None) => {}
         }
+        for (name, content) in &files {
+            layout::check_size(name, content)?;
+        }
         Ok(Self(files))
     }
 
-    /// Writes the files into `partial`, a new folder.
+    /// Writes the files into a new folder of this name.
     ///
-    /// Says which path it could not write; nothing is left of `partial` then.
-    pub(crate) fn prepare(&self, partial: &Path) -> Result<(), Unwritten> {
-        self.write(partial).inspect_err(|_| {
+    /// Says which path it could not write; nothing is left of the folder then.
+    pub(crate) fn prepare(&self, cells: &Folder, partial: &str) -> Result<(), Unwritten> {
+        self.write(cells, partial).inspect_err(|_| {
             // What cannot be removed either is removed by the next attempt at this cell.
-            let _ = fs::remove_dir_all(partial);
+            let _ = cells.remove(partial);
         })
     }
 
-    fn write(&self, partial: &Path) -> Result<(), Unwritten> {
-        fs::create_dir(partial).map_err(at(partial))?;
+    fn write(&self, cells: &Folder, partial: &str) -> Result<(), Unwritten> {
+        let path = cells.path_of(partial);
+        let folder = cells.make_folder(partial).map_err(at(&path))?;
         let files = self.0.iter();
         let sums = Sums::of(files.map(|(name, content)| (*name, content.as_slice())));
         let sums = sums.text().into_bytes();
         for (name, content) in self.0.iter().chain([&(sums::NAME, sums)]) {
-            let path = partial.join(name);
-            disk::write_new(&path, content).map_err(at(&path))?;
+            let written = folder.write_new(name, content);
+            written.map_err(at(&folder.path_of(name)))?;
         }
-        disk::sync_folder(partial).map_err(at(partial))
+        folder.sync().map_err(at(&path))
     }
 }
 
 /// A cell folder whose record was read.
 #[derive(Debug)]
 pub(crate) struct Recorded {
-    folder: PathBuf,
+    folder: Folder,
     sums: Sums,
     pub cell: Cell,
 }
 
 impl Recorded {
-    /// Reads the record of the cell that `plan` describes; `None` if there is no such folder.
-    pub(crate) fn read(folder: PathBuf, plan: &CellPlan) -> Result<Option<Self>, Damage> {
-        if let Err(error) = fs::metadata(&folder)
-            && error.kind() == io::ErrorKind::NotFound
-        {
-            return Ok(None);
-        }
+    /// Reads the record of the cell that `plan` describes from the folder of a name; `None` if there is no such folder.
+    pub(crate) fn read(
+        cells: &Folder,
+        name: &str,
+        plan: &CellPlan,
+    ) -> Result<Option<Self>, Damage> {
+        let folder = match cells.folder(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| unreadable(cells, name, &error))?,
+        };
         let sums = read(&folder, sums::NAME)?;
         let sums = Sums::parse(&sums).map_err(|reason| damage(&folder, sums::NAME, reason))?;
         let content = read_checked(&folder, layout::CELL, &sums)?;
@@ -88,6 +96,7 @@ impl Recorded {
             let reason = "belongs to another plan than plan.json".to_owned();
             return Err(broken(reason));
         }
+        bounds::check_cell(&cell).map_err(|problem| broken(format!("is damaged: {problem}")))?;
         Ok(Some(Self { folder, sums, cell }))
     }
 
@@ -110,31 +119,35 @@ impl Recorded {
         for (content, name) in contents.iter_mut().zip(samples::FILES) {
             *content = read_checked(&self.folder, name, &self.sums)?;
         }
-        let samples =
-            samples::decode(self.cell.plan.id, record.sets.len(), contents).map_err(broken)?;
+        let samples = samples::decode(self.cell.plan.id, &record.sets, contents).map_err(broken)?;
         samples::check(record, &samples).map_err(broken)?;
         Ok(samples)
     }
 }
 
-fn read_checked(folder: &Path, name: &'static str, sums: &Sums) -> Result<Vec<u8>, Damage> {
+fn read_checked(folder: &Folder, name: &'static str, sums: &Sums) -> Result<Vec<u8>, Damage> {
     let content = read(folder, name)?;
     sums.check(name, &content)
         .map_err(|reason| damage(folder, name, reason))?;
     Ok(content)
 }
 
-fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Damage> {
-    fs::read(folder.join(name)).map_err(|error| {
-        let reason = match error.kind() {
-            io::ErrorKind::NotFound => "is missing".to_owned(),
-            _ => format!("cannot be read ({error})"),
-        };
-        damage(folder, name, reason)
-    })
+fn read(folder: &Folder, name: &str) -> Result<Vec<u8>, Damage> {
+    let read = folder.read(name, layout::most_bytes(name));
+    read.map_err(|error| unreadable(folder, name, &error))
 }
 
-fn damage(folder: &Path, name: &str, reason: String) -> Damage {
-    let path = folder.join(name);
+/// Says why something in a folder cannot be read.
+pub(crate) fn unreadable(folder: &Folder, name: &str, error: &io::Error) -> Damage {
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => "is missing".to_owned(),
+        io::ErrorKind::InvalidData => error.to_string(),
+        _ => format!("cannot be read ({error})"),
+    };
+    damage(folder, name, reason)
+}
+
+fn damage(folder: &Folder, name: &str, reason: String) -> Damage {
+    let path = folder.path_of(name);
     Damage { path, reason }
 }

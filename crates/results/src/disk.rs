@@ -1,12 +1,20 @@
-//! Writing so that a power cut leaves either the old state or the new one.
+//! One open folder, through which everything in it is reached.
 //!
-//! A rename is atomic, but the kernel may write it to the disk before the content of the file.
-//! So content is flushed first, then the name, then the folder that holds the name.
+//! Whoever may write into a folder can put a link where a file was a moment ago. So a path is resolved once, when its folder
+//! is opened; from then on each name is looked up in that folder, and never through a link. What is written is created
+//! exclusively, and what is read must be an ordinary file, no longer than files of its kind ever are.
+//!
+//! Writing leaves either the old state or the new one, also after a power cut. A rename is atomic, but the kernel may write it
+//! to the disk before the content of the file. So content is flushed first, then the name, then the folder that holds it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 
 /// What could not be written, and why.
 pub(crate) type Unwritten = (PathBuf, io::Error);
@@ -16,80 +24,314 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Unwritten {
     move |error| (path.to_owned(), error)
 }
 
-/// Writes a file that must not exist yet, and flushes it to the disk.
-pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    fd: OwnedFd,
+    path: PathBuf,
+    owner: Uid,
+    group: Gid,
 }
 
-/// Replaces a file as a whole, or creates it.
-///
-/// The content goes to `scratch` first, a name in the same folder. Writers of the same file take
-/// turns by a lock on the scratch file; one that was killed leaves it, the next one uses it up.
-pub(crate) fn replace(path: &Path, scratch: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = open_in_turn(scratch)?;
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.write_all(content))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(scratch, path));
-    if written.is_err() {
-        // The old file is untouched; the space is given back as far as it can be.
-        let _ = fs::remove_file(scratch);
-        return written;
+impl Folder {
+    /// Opens the folder of a path as it was typed: links on the way to it are followed.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let fd = rustix::fs::open(path, OPEN_FOLDER | OFlags::RDONLY, Mode::empty())?;
+        Self::of(fd, path.to_owned())
     }
-    sync_parent(path)
-}
 
-/// Flushes the names in a folder to the disk.
-///
-/// Some network file systems cannot do that, since they write names through; and a folder may be
-/// writable, but not readable. The names then reach the disk when the kernel sees fit.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    match File::open(path).and_then(|folder| folder.sync_all()) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied
-            ) =>
-        {
-            Ok(())
+    /// Opens the folder of a path, and makes it and its parents if they are missing; says whether it made it.
+    pub(crate) fn create(path: &Path) -> io::Result<(Self, bool)> {
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return Ok((opened?, false)),
         }
-        result => result,
+        let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        // Only passed through, so it need not be readable.
+        let holds = match rustix::fs::open(parent, OPEN_FOLDER | OFlags::PATH, Mode::empty()) {
+            Err(Errno::NOENT) => Self::create(parent)?.0,
+            opened => Self::of(opened?, parent.to_owned())?,
+        };
+        match rustix::fs::mkdirat(&holds.fd, name, Mode::from_raw_mode(0o777)) {
+            // Another process made it meanwhile.
+            Err(Errno::EXIST) => Ok((Self::open(path)?, false)),
+            made => {
+                made?;
+                let fd = open_folder(&holds.fd, name)?;
+                holds.hand_over(&fd)?;
+                Ok((Self::of(fd, path.to_owned())?, true))
+            }
+        }
+    }
+
+    /// Opens a folder in this one.
+    pub(crate) fn folder(&self, name: &str) -> io::Result<Self> {
+        let fd = open_folder(&self.fd, name).map_err(|errno| self.refusal(name, errno))?;
+        Self::of(fd, self.path_of(name))
+    }
+
+    /// Makes a folder in this one.
+    pub(crate) fn make_folder(&self, name: &str) -> io::Result<Self> {
+        rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o777))?;
+        let fd = open_folder(&self.fd, name)?;
+        self.hand_over(&fd)?;
+        Self::of(fd, self.path_of(name))
+    }
+
+    /// Returns the path of the folder, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path of something in it, for messages.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Returns the user to whom the folder belongs, if that is neither who runs this nor the user behind `sudo`.
+    pub(crate) fn stranger(&self) -> Option<u32> {
+        let is_own = self.owner == rustix::process::geteuid() || self.heir().is_some();
+        (!is_own).then_some(self.owner.as_raw())
+    }
+
+    /// Says whether there is something of a name.
+    pub(crate) fn has(&self, name: &str) -> io::Result<bool> {
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(false),
+            found => Ok(found.map(|_| true)?),
+        }
+    }
+
+    /// Lists the names of what is in it.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Reads a file of at most `most` bytes.
+    pub(crate) fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        // A FIFO without a writer is opened at once.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.open_file(name, flags)?;
+        let too_long = |bytes: u64| {
+            let text = format!("has {bytes} bytes; none like it has more than {most}");
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        };
+        let bytes = file.metadata()?.len();
+        if bytes > most {
+            return Err(too_long(bytes));
+        }
+        let mut content = Vec::with_capacity(bytes as usize);
+        file.take(most + 1).read_to_end(&mut content)?;
+        // It may grow while it is read.
+        match content.len() as u64 {
+            bytes if bytes > most => Err(too_long(bytes)),
+            _ => Ok(content),
+        }
+    }
+
+    /// Opens an ordinary file that is there.
+    pub(crate) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.fd, name, flags, Mode::empty());
+        let file = File::from(opened.map_err(|errno| self.refusal(name, errno))?);
+        match FileType::from_raw_mode(file.metadata()?.mode()) {
+            FileType::RegularFile => Ok(file),
+            kind => Err(unusual(kind)),
+        }
+    }
+
+    /// Creates a file that must not exist yet.
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o666);
+        let file = rustix::fs::openat(&self.fd, name, flags | OFlags::CLOEXEC, mode)?;
+        self.hand_over(&file)?;
+        Ok(file.into())
+    }
+
+    /// Writes a file that must not exist yet, and flushes it to the disk. It is whole, or not there.
+    pub(crate) fn write_new(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut file = self.create_file(name)?;
+        let written = file.write_all(content).and_then(|()| file.sync_all());
+        written.inspect_err(|_| {
+            let _ = self.remove(name);
+        })
+    }
+
+    /// Replaces a file as a whole, or creates it.
+    ///
+    /// The content goes to a scratch file first. Writers of the same file take turns by a lock on that; one that was killed
+    /// leaves it, the next one removes it.
+    pub(crate) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let scratch = scratch(name);
+        loop {
+            let mut file = self.create_in_turn(&scratch)?;
+            let written = file
+                .write_all(content)
+                .and_then(|()| file.sync_all())
+                .and_then(|()| self.rename(&scratch, name));
+            match written {
+                Ok(()) => return self.sync(),
+                // Without locks, another writer may have removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    // The old file is untouched; the space is given back as far as it can be.
+                    let _ = self.remove(&scratch);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Renames something within the folder.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.fd, from, &self.fd, to)?)
+    }
+
+    /// Removes a file, a link, or a folder with all that is in it.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => {}
+            removed => return Ok(removed?),
+        }
+        let inside = self.folder(name)?;
+        for name in inside.names()? {
+            inside.remove(&name)?;
+        }
+        Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Flushes the names in it to the disk.
+    ///
+    /// Some network file systems cannot do that, since they write names through. The names then reach the disk when the
+    /// kernel sees fit.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match rustix::fs::fsync(&self.fd) {
+            Err(Errno::INVAL) => Ok(()),
+            synced => Ok(synced?),
+        }
+    }
+
+    fn of(fd: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        let status = rustix::fs::fstat(&fd)?;
+        Ok(Self {
+            owner: Uid::from_raw(status.st_uid),
+            group: Gid::from_raw(status.st_gid),
+            fd,
+            path,
+        })
+    }
+
+    /// Returns the user behind `sudo`, if the folder is theirs: what is written into it is to be theirs, too.
+    fn heir(&self) -> Option<Uid> {
+        let number = std::env::var("SUDO_UID").ok()?.parse::<u32>().ok()?;
+        let is_heir = rustix::process::geteuid().is_root() && self.owner.as_raw() == number;
+        is_heir.then_some(self.owner)
+    }
+
+    fn hand_over(&self, new: &OwnedFd) -> io::Result<()> {
+        match self.heir() {
+            Some(heir) => Ok(rustix::fs::fchown(new, Some(heir), Some(self.group))?),
+            None => Ok(()),
+        }
+    }
+
+    /// Says of a name that can't be opened if that is because of what it is.
+    fn refusal(&self, name: &str, errno: Errno) -> io::Error {
+        let status = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
+            Ok(FileType::RegularFile) if errno != Errno::NOTDIR => errno.into(),
+            Ok(FileType::Directory) => errno.into(),
+            Ok(kind) => unusual(kind),
+            Err(_) => errno.into(),
+        }
+    }
+
+    /// Creates a scratch file, alone.
+    fn create_in_turn(&self, scratch: &str) -> io::Result<File> {
+        loop {
+            let (file, is_new) = match self.create_file(scratch) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    match self.open_file(scratch, OFlags::RDONLY | OFlags::NONBLOCK) {
+                        Ok(file) => (file, false),
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                        // Nothing of ours: a link, perhaps.
+                        Err(_) => {
+                            self.remove(scratch)?;
+                            continue;
+                        }
+                    }
+                }
+                created => (created?, true),
+            };
+            match file.lock() {
+                // Without locks, as on some parallel file systems, the last writer wins.
+                Err(error) if !is_unsupported(&error) => return Err(error),
+                _ => {}
+            }
+            // Whoever had it before has renamed or removed it: then this is another file by now.
+            let found = rustix::fs::statat(&self.fd, scratch, AtFlags::SYMLINK_NOFOLLOW);
+            match found {
+                Ok(now) if now.st_ino == file.metadata()?.ino() => {}
+                Err(errno) if errno != Errno::NOENT => return Err(errno.into()),
+                _ => continue,
+            }
+            if is_new {
+                return Ok(file);
+            }
+            // Its writer was killed.
+            self.remove(scratch)?;
+        }
     }
 }
 
-/// Flushes the name of a file or folder itself to the disk.
+const OPEN_FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+fn open_folder(holds: &OwnedFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let flags = OPEN_FOLDER | OFlags::RDONLY | OFlags::NOFOLLOW;
+    rustix::fs::openat(holds, name, flags, Mode::empty())
+}
+
+/// Returns the name under which a file is written before it is renamed.
+pub(crate) fn scratch(name: &str) -> String {
+    format!(".{name}.partial")
+}
+
+/// Flushes the name of a folder itself to the disk, if its parent can be read.
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new(".")),
-        Some(parent) => sync_folder(parent),
-        None => Ok(()),
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    match Folder::open(parent) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        opened => opened?.sync(),
     }
 }
 
-/// Opens the scratch file, alone.
-fn open_in_turn(scratch: &Path) -> io::Result<File> {
-    loop {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(scratch)?;
-        match file.lock() {
-            Ok(()) => {}
-            // Without locks, as on some parallel file systems, the last writer wins.
-            Err(error) if is_unsupported(&error) => return Ok(file),
-            Err(error) => return Err(error),
-        }
-        // Whoever had it before has renamed or removed it: then this is another file by now.
-        match fs::metadata(scratch) {
-            Ok(now) if now.ino() == file.metadata()?.ino() => return Ok(file),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
+/// Says what something is that is no ordinary file.
+fn unusual(kind: FileType) -> io::Error {
+    let kind = match kind {
+        FileType::Symlink => "is a symbolic link; nothing in a run folder is reached through one",
+        FileType::Fifo => "is a FIFO, not an ordinary file",
+        FileType::Socket => "is a socket, not an ordinary file",
+        FileType::CharacterDevice | FileType::BlockDevice => "is a device, not an ordinary file",
+        FileType::Directory => "is a folder, not a file",
+        _ => "is a file, not a folder",
+    };
+    io::Error::new(io::ErrorKind::InvalidData, kind)
 }
 
 /// Says whether the file system has no locks at all, rather than that somebody holds this one.
@@ -100,36 +342,104 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        (place, folder)
+    }
 
     #[test]
     fn a_file_is_replaced_whole_by_many_writers_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, scratch) = (folder.path().join("x"), folder.path().join(".x.partial"));
+        let (place, folder) = folder();
         // What a killed writer left behind is longer than what comes.
-        fs::write(&scratch, [b'?'; 100_000]).unwrap();
+        fs::write(place.path().join(".x.partial"), [b'?'; 100_000]).unwrap();
         std::thread::scope(|scope| {
             for letter in b'a'..b'e' {
-                let (path, scratch) = (&path, &scratch);
+                let folder = &folder;
                 scope.spawn(move || {
                     for _ in 0..20 {
-                        replace(path, scratch, &[letter; 10_000]).unwrap();
-                        let seen = fs::read(path).unwrap();
+                        folder.replace("x", &[letter; 10_000]).unwrap();
+                        let seen = folder.read("x", 10_000).unwrap();
                         assert_eq!(seen.len(), 10_000);
                         assert!(seen.iter().all(|byte| *byte == seen[0]));
                     }
                 });
             }
         });
-        assert!(!scratch.exists());
+        assert_eq!(folder.names().unwrap(), ["x"]);
     }
 
     #[test]
     fn nothing_is_written_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x");
-        write_new(&path, b"first").unwrap();
-        assert!(write_new(&path, b"second").is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"first");
+        let (_place, folder) = folder();
+        folder.write_new("x", b"first").unwrap();
+        assert!(folder.write_new("x", b"second").is_err());
+        assert_eq!(folder.read("x", 5).unwrap(), b"first");
+    }
+
+    #[test]
+    fn links_lead_nowhere() {
+        let (place, folder) = folder();
+        let outside = tempfile::tempdir().unwrap();
+        let precious = outside.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        for name in ["x", ".x.partial", ".y.partial"] {
+            symlink(&precious, place.path().join(name)).unwrap();
+        }
+        symlink(outside.path(), place.path().join("cells")).unwrap();
+        let refused = folder.read("x", 100).unwrap_err().to_string();
+        assert!(refused.contains("is a symbolic link"), "{refused}");
+        let refused = folder.folder("cells").unwrap_err().to_string();
+        assert!(refused.contains("is a symbolic link"), "{refused}");
+        assert!(folder.create_file("x").is_err());
+        folder.replace("x", b"new").unwrap();
+        folder.replace("y", b"new").unwrap();
+        assert_eq!(folder.read("x", 3).unwrap(), b"new");
+        folder.remove("cells").unwrap();
+        assert_eq!(fs::read(&precious).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn only_ordinary_files_of_a_fitting_size_are_read() {
+        let (place, folder) = folder();
+        let path = |name| place.path().join(name);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("fifo"),
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        let sparse = File::create(path("sparse")).unwrap();
+        sparse.set_len(1 << 40).unwrap();
+        for (name, why) in [
+            ("fifo", "is a FIFO"),
+            ("socket", "is a socket"),
+            ("folder", "is a folder"),
+            ("sparse", "has 1099511627776 bytes"),
+        ] {
+            let refused = folder.read(name, 1_000).unwrap_err().to_string();
+            assert!(refused.contains(why), "{name}: {refused}");
+        }
+    }
+
+    #[test]
+    fn folders_are_made_with_their_parents() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b/c");
+        let (made, is_new) = Folder::create(&path).unwrap();
+        made.write_new("x", b"1").unwrap();
+        assert!(is_new && path.join("x").is_file());
+        assert!(!Folder::create(&path).unwrap().1);
+        assert!(Folder::create(&path.join("x")).is_err());
+        assert!(Folder::create(&path.join("x/y")).is_err());
     }
 }

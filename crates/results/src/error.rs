@@ -132,6 +132,37 @@ pub enum ResultsError {
         holder: Option<u32>,
     },
 
+    /// The time of day is none.
+    #[error(
+        "this machine's clock is set to a time after the last date that can be written (in the year 9999): set the clock"
+    )]
+    Clock,
+
+    /// A folder that is to be written belongs to another user.
+    #[error(
+        "{} belongs to user {owner}, and tare writes only into folders of the user who runs it (or who called sudo): {remedy}",
+        .path.display()
+    )]
+    NotYours {
+        /// The folder.
+        path: PathBuf,
+        /// Number of the user whose it is.
+        owner: u32,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// Something is where a file or a folder was to be made.
+    #[error("{} {what}: {remedy}", .path.display())]
+    Taken {
+        /// The file or folder.
+        path: PathBuf,
+        /// What speaks against it.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+
     /// A cell was to be written through a handle that was opened for reading.
     #[error("{} was opened for reading only: open it for writing before a cell is written", .path.display())]
     OpenForReading {
@@ -186,6 +217,9 @@ fn refused(source: &io::Error, remedy: &str) -> String {
             ", because the file system is full or your quota is used up: free some space (`df -h` and `quota` show \
              where it went), {remedy}"
         ),
+        io::ErrorKind::FileTooLarge => format!(
+            ", because it would be larger than a file may be here: raise the limit (`ulimit -f`), {remedy}"
+        ),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             format!(" ({source}): get access to it, {remedy}")
         }
@@ -222,13 +256,14 @@ mod tests {
 
     #[test]
     fn errors_of_the_kernel_are_sorted_by_what_can_be_done() {
-        // ENOSPC, EDQUOT, EACCES, EPERM, EROFS, EIO.
+        // ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, EIO.
         let text = |number| {
             let source = io::Error::from_raw_os_error(number);
             ResultsError::io("written", Path::new("/r/x"), source, "then go on").to_string()
         };
         assert!(text(28).contains("full"));
         assert!(text(122).contains("quota"));
+        assert!(text(27).contains("ulimit -f"));
         for forbidden in [13, 1, 30] {
             assert!(text(forbidden).contains("get access"));
         }

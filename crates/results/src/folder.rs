@@ -7,15 +7,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cell::{Damage, Files, Recorded};
-use crate::disk::{self, Unwritten, at};
+use crate::cell::{Damage, Files, Recorded, unreadable};
+use crate::derived::Derived;
+use crate::disk::{Folder, Unwritten, at};
 use crate::error::{ResultsError, shell_word};
 use crate::head::{self, Head};
 use crate::layout::{self, Aside};
 use crate::lock::{self, Lock};
 use crate::machine::MachineRecord;
 use crate::model::{Cell, CellPlan, Outcome, Plan, Samples};
-use crate::sums;
 
 /// Says how far a cell of the plan has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl CellState {
 /// a run of any length needs the memory of one cell.
 #[derive(Debug)]
 pub struct RunFolder {
-    path: PathBuf,
+    folder: Folder,
     plan: Plan,
     machine: MachineRecord,
     lock: Option<Lock>,
@@ -62,8 +62,8 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// [`ResultsError::NotEmpty`], [`ResultsError::Locked`] if another process creates a run there
-    /// at this moment, [`ResultsError::Plan`] if the cells of the plan are not numbered from 1 in
+    /// [`ResultsError::NotEmpty`], [`ResultsError::NotYours`], [`ResultsError::Locked`] if another process creates a run
+    /// there at this moment, [`ResultsError::Plan`] if the cells of the plan are not numbered from 1 in
     /// sequence or a figure is not a number, and the errors of writing.
     pub fn create(path: &Path, plan: &Plan, machine: &MachineRecord) -> Result<Self, ResultsError> {
         const REMEDY: &str = "or choose another folder with --output";
@@ -72,32 +72,32 @@ impl RunFolder {
             let path = path.to_owned();
             move |error| ResultsError::io(action, &path, error, REMEDY)
         };
-        let refuse_others = || match head::is_vacant(path).map_err(failed("read", path))? {
+        let (folder, is_new) = Folder::create(path).map_err(failed("created", path))?;
+        let refuse_others = || match head::is_vacant(&folder).map_err(failed("read", path))? {
             true => Ok(()),
             false => Err(ResultsError::NotEmpty {
                 path: path.to_owned(),
             }),
         };
 
-        let is_new = !path.exists();
-        fs::create_dir_all(path).map_err(failed("created", path))?;
         refuse_others()?;
+        refuse_strangers(&folder, "choose another folder with --output")?;
         let begin = || {
-            let lock = Lock::take(path, REMEDY)?;
+            let lock = Lock::take(&folder, REMEDY)?;
             // Another process may have been faster until the lock was taken.
             refuse_others()?;
-            head.write(path)
+            head.write(&folder)
                 .map_err(|(file, error)| failed("written", &file)(error))?;
             Ok(lock)
         };
         let lock = begin().inspect_err(|error| {
             if is_new && matches!(error, ResultsError::Io { .. }) {
-                let _ = fs::remove_file(path.join(lock::NAME));
+                let _ = folder.remove(lock::NAME);
                 let _ = fs::remove_dir(path);
             }
         })?;
         Ok(Self {
-            path: path.to_owned(),
+            folder,
             plan: plan.clone(),
             machine: machine.clone(),
             lock: Some(lock),
@@ -111,9 +111,9 @@ impl RunFolder {
     /// [`ResultsError::NotARunFolder`], [`ResultsError::OtherSchema`], and
     /// [`ResultsError::Damaged`] if plan or machine are not what was written.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        let (plan, machine) = head::read(path)?;
+        let (folder, plan, machine) = head::open(path)?;
         Ok(Self {
-            path: path.to_owned(),
+            folder,
             plan,
             machine,
             lock: None,
@@ -124,10 +124,11 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// Those of [`RunFolder::open`], and [`ResultsError::Locked`] if another process writes it.
+    /// Those of [`RunFolder::open`], [`ResultsError::NotYours`], and [`ResultsError::Locked`] if another process writes it.
     pub fn open_for_writing(path: &Path) -> Result<Self, ResultsError> {
         let mut run = Self::open(path)?;
-        run.lock = Some(Lock::take(path, &run.repeat("then"))?);
+        refuse_strangers(&run.folder, "measure again into a folder of your own")?;
+        run.lock = Some(Lock::take(&run.folder, &run.repeat("then"))?);
         Ok(run)
     }
 
@@ -143,7 +144,7 @@ impl RunFolder {
     /// Returns the path of the folder, as it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// Returns what the run is to do.
@@ -178,12 +179,15 @@ impl RunFolder {
         let Ok(plan) = self.cell_plan(id) else {
             return (CellState::Missing, Samples::default());
         };
-        let read = || match Recorded::read(layout::cell(&self.path, id), plan)? {
-            Some(recorded) => {
-                let samples = recorded.samples()?;
-                Ok((CellState::Done(Box::new(recorded.cell)), samples))
+        let read = || {
+            let cells = self.cells()?;
+            match Recorded::read(&cells, &layout::cell(id), plan)? {
+                Some(recorded) => {
+                    let samples = recorded.samples()?;
+                    Ok((CellState::Done(Box::new(recorded.cell)), samples))
+                }
+                None => Ok((not_done(&cells, plan)?, Samples::default())),
             }
-            None => Ok((self.not_done(plan)?, Samples::default())),
         };
         read().unwrap_or_else(|Damage { path, reason }| {
             (CellState::Damaged { path, reason }, Samples::default())
@@ -216,7 +220,7 @@ impl RunFolder {
             (CellState::Missing, _) => "it was not measured".to_owned(),
         };
         Err(ResultsError::NotMeasured {
-            run: self.path.clone(),
+            run: self.path().to_owned(),
             id,
             problem,
             remedy: format!("measure it with {}", self.resume()),
@@ -233,14 +237,14 @@ impl RunFolder {
     pub fn extend(&mut self, cells: Vec<CellPlan>) -> Result<(), ResultsError> {
         if self.lock.is_none() {
             return Err(ResultsError::OpenForReading {
-                path: self.path.clone(),
+                path: self.path().to_owned(),
             });
         }
         let mut plan = self.plan.clone();
         plan.cells.extend(cells);
         Head::encode(&plan, &self.machine)
             .map_err(|problem| ResultsError::Plan { problem })?
-            .replace(&self.path)
+            .replace(&self.folder)
             .map_err(|(path, error)| {
                 ResultsError::io("written", &path, error, self.repeat("then"))
             })?;
@@ -270,7 +274,7 @@ impl RunFolder {
         let plan = self.cell_plan(id)?;
         if self.lock.is_none() {
             return Err(ResultsError::OpenForReading {
-                path: self.path.clone(),
+                path: self.path().to_owned(),
             });
         }
         let plan_schema = self.plan.schema;
@@ -287,7 +291,7 @@ impl RunFolder {
         let state = self.state(id);
         if state.is_whole() {
             return Err(ResultsError::CellExists {
-                run: self.path.clone(),
+                run: self.path().to_owned(),
                 id,
             });
         }
@@ -299,34 +303,24 @@ impl RunFolder {
             .map_err(|(path, error)| ResultsError::io("written", &path, error, self.repeat("then")))
     }
 
-    /// Writes a file that is derived from the cells, such as the report, replacing an older one as
-    /// a whole.
+    /// Opens the folder for files that are derived from the cells, such as the report: that of the run, or another one that
+    /// is new or empty.
     ///
     /// # Errors
     ///
-    /// [`ResultsError::DerivedName`] unless it is a plain file name that no raw file has, and the
-    /// errors of writing.
-    pub fn write_derived(&self, name: &str, content: &[u8]) -> Result<(), ResultsError> {
-        const RAW: [&str; 5] = [
-            layout::PLAN,
-            layout::MACHINE,
-            layout::CELLS,
-            sums::NAME,
-            lock::NAME,
-        ];
-        let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
-        if !is_plain || RAW.contains(&name) {
-            return Err(ResultsError::DerivedName {
-                name: name.to_owned(),
-            });
+    /// [`ResultsError::NotYours`], and of another one [`ResultsError::Taken`] and the errors of creating it.
+    pub fn derived<'a>(&'a self, elsewhere: Option<&Path>) -> Result<Derived<'a>, ResultsError> {
+        let run = shell_word(self.path());
+        match elsewhere {
+            Some(path) => Derived::create(path),
+            None => {
+                let elsewhere =
+                    format!("write the report elsewhere with `tare report {run} --output DIR`");
+                refuse_strangers(&self.folder, &elsewhere)?;
+                let remedy = format!("then repeat `tare report {run}`, or {elsewhere}");
+                Ok(Derived::of_run(&self.folder, remedy))
+            }
         }
-        let path = self.path.join(name);
-        disk::replace(&path, &layout::scratch(&self.path, name), content).map_err(|error| {
-            let run = shell_word(&self.path);
-            let remedy =
-                format!("then repeat the command; `tare report {run}` makes it from the cells");
-            ResultsError::io("written", &path, error, remedy)
-        })
     }
 
     fn cell_plan(&self, id: u32) -> Result<&CellPlan, ResultsError> {
@@ -334,80 +328,102 @@ impl RunFolder {
         let place = usize::try_from(id).ok().and_then(|id| id.checked_sub(1));
         let plan = place.and_then(|place| self.plan.cells.get(place));
         plan.ok_or_else(|| ResultsError::UnknownCell {
-            run: self.path.clone(),
+            run: self.path().to_owned(),
             id,
             cells: self.plan.cells.len(),
         })
     }
 
+    fn cells(&self) -> Result<Folder, Damage> {
+        let cells = self.folder.folder(layout::CELLS);
+        cells.map_err(|error| unreadable(&self.folder, layout::CELLS, &error))
+    }
+
     fn state_of(&self, plan: &CellPlan) -> Result<CellState, Damage> {
-        let folder = layout::cell(&self.path, plan.id);
-        match Recorded::read(folder, plan)? {
+        let cells = self.cells()?;
+        match Recorded::read(&cells, &layout::cell(plan.id), plan)? {
             Some(recorded) => {
                 recorded.check_samples()?;
                 Ok(CellState::Done(Box::new(recorded.cell)))
             }
-            None => self.not_done(plan),
+            None => not_done(&cells, plan),
         }
-    }
-
-    /// Says how far a cell has come that has no folder of its own: its newest attempt failed, or there was none.
-    fn not_done(&self, plan: &CellPlan) -> Result<CellState, Damage> {
-        let newest = Aside::Failed
-            .newest(&self.path, plan.id)
-            .map_err(|error| Damage {
-                path: self.path.join(layout::CELLS),
-                reason: format!("cannot be read ({error})"),
-            })?;
-        let failed = match newest {
-            Some((_, folder)) => Recorded::read(folder, plan)?,
-            None => None,
-        };
-        Ok(failed.map_or(CellState::Missing, |failed| {
-            CellState::Failed(Box::new(failed.cell))
-        }))
     }
 
     /// Puts the files of a cell that is not done into their place.
     fn put(&self, cell: &Cell, files: &Files, before: Aside) -> Result<(), Unwritten> {
-        let (run, id) = (self.path.as_path(), cell.plan.id);
-        for stale in layout::partials(run, id).map_err(at(&run.join(layout::CELLS)))? {
-            fs::remove_dir_all(&stale).map_err(at(&stale))?;
+        let id = cell.plan.id;
+        let cells = self.folder.folder(layout::CELLS);
+        let cells = cells.map_err(at(&self.folder.path_of(layout::CELLS)))?;
+        let names = cells.names().map_err(at(cells.path()))?;
+        for stale in names.iter().filter(|name| layout::is_partial(id, name)) {
+            cells.remove(stale).map_err(at(&cells.path_of(stale)))?;
         }
-        let partial = layout::partial(run, id);
-        files.prepare(&partial)?;
-        self.put_in_place(cell, &partial, before).inspect_err(|_| {
+        let partial = layout::partial(id);
+        files.prepare(&cells, &partial)?;
+        put_in_place(cell, (&cells, &names), &partial, before).inspect_err(|_| {
             // What cannot be removed either is removed by the next attempt at this cell.
-            let _ = fs::remove_dir_all(&partial);
+            let _ = cells.remove(&partial);
         })
-    }
-
-    fn put_in_place(&self, cell: &Cell, partial: &Path, before: Aside) -> Result<(), Unwritten> {
-        let (run, id) = (self.path.as_path(), cell.plan.id);
-        let cells = run.join(layout::CELLS);
-        let aside = |why: Aside| why.next(run, id).map_err(at(&cells));
-        let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(at(to));
-        let done = layout::cell(run, id);
-        let is_failed = matches!(cell.outcome, Outcome::Failed { .. });
-        // A whole cell is not written again, so what is there is damaged or was cut short; of the latter there is more to
-        // see than of an attempt that failed.
-        let is_kept = is_failed && matches!(before, Aside::CutShort);
-        if !is_kept && fs::exists(&done).map_err(at(&cells))? {
-            rename(&done, &aside(before)?)?;
-        }
-        match cell.outcome {
-            Outcome::Done { .. } | Outcome::LeftOut { .. } => rename(partial, &done)?,
-            Outcome::Failed { .. } => rename(partial, &aside(Aside::Failed)?)?,
-        }
-        disk::sync_folder(&cells).map_err(at(&cells))
     }
 
     fn resume(&self) -> String {
         let command = self.plan.resume_command();
-        format!("`{command} {}`", shell_word(&self.path))
+        format!("`{command} {}`", shell_word(self.path()))
     }
 
     fn repeat(&self, then: &str) -> String {
         format!("{then} go on with {}", self.resume())
+    }
+}
+
+/// Says how far a cell has come that has no folder of its own: its newest attempt failed, or there was none.
+fn not_done(cells: &Folder, plan: &CellPlan) -> Result<CellState, Damage> {
+    let names = cells.names().map_err(|error| Damage {
+        path: cells.path().to_owned(),
+        reason: format!("cannot be read ({error})"),
+    })?;
+    let failed = match Aside::Failed.newest(&names, plan.id) {
+        Some((_, name)) => Recorded::read(cells, name, plan)?,
+        None => None,
+    };
+    Ok(failed.map_or(CellState::Missing, |failed| {
+        CellState::Failed(Box::new(failed.cell))
+    }))
+}
+
+/// Renames a prepared cell into its place in the folder of cells, which holds `names`.
+fn put_in_place(
+    cell: &Cell,
+    (cells, names): (&Folder, &[String]),
+    partial: &str,
+    before: Aside,
+) -> Result<(), Unwritten> {
+    let id = cell.plan.id;
+    let rename = |from: &str, to: &str| cells.rename(from, to).map_err(at(&cells.path_of(to)));
+    let done = layout::cell(id);
+    let is_failed = matches!(cell.outcome, Outcome::Failed { .. });
+    // A whole cell is not written again, so what is there is damaged or was cut short; of the latter there is more to see
+    // than of an attempt that failed.
+    let is_kept = is_failed && matches!(before, Aside::CutShort);
+    if !is_kept && cells.has(&done).map_err(at(cells.path()))? {
+        rename(&done, &before.next(names, id))?;
+    }
+    match is_failed {
+        false => rename(partial, &done)?,
+        true => rename(partial, &Aside::Failed.next(names, id))?,
+    }
+    cells.sync().map_err(at(cells.path()))
+}
+
+/// Refuses to write into a folder of another user, who could put anything in the way.
+fn refuse_strangers(folder: &Folder, remedy: &str) -> Result<(), ResultsError> {
+    match folder.stranger() {
+        None => Ok(()),
+        Some(owner) => Err(ResultsError::NotYours {
+            path: folder.path().to_owned(),
+            owner,
+            remedy: remedy.to_owned(),
+        }),
     }
 }

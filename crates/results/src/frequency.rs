@@ -15,6 +15,7 @@
 //! So a figure counts as confirmed only if a source agrees that got it in another way. That it was
 //! read twice in agreement is not enough.
 
+use crate::bounds::HZ;
 use crate::model::{Frequency, FrequencySource};
 
 /// The difference up to which two sources agree, in parts per million.
@@ -70,7 +71,7 @@ pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
         FrequencySource::HardwareTimer,
         FrequencySource::DisciplinedClock,
     ];
-    let is_usable = |claim: &&Frequency| claim.hz.is_finite() && claim.hz > 0.0;
+    let is_usable = |claim: &&Frequency| HZ.contains(&claim.hz);
     let usable = || claims.iter().filter(is_usable);
     let chosen = ORDER
         .iter()
@@ -306,7 +307,7 @@ mod tests {
     #[test]
     fn without_a_usable_figure_there_is_none() {
         assert_eq!(choose(&[]), None);
-        let useless = [f64::NAN, f64::INFINITY, 0.0, -1.0].map(|hz| Frequency {
+        let useless = [f64::NAN, f64::INFINITY, 0.0, -1.0, 5e-324].map(|hz| Frequency {
             hz,
             ..kernel("tsc")
         });

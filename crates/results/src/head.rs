@@ -1,13 +1,13 @@
 //! What makes a folder a run: the plan, the machine, and their checksums.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::disk::{self, Unwritten, at};
+use crate::bounds;
+use crate::disk::{self, Folder, Unwritten, at};
 use crate::error::ResultsError;
 use crate::layout;
 use crate::lock;
@@ -38,6 +38,9 @@ impl Head {
             (layout::MACHINE, machine.as_slice()),
         ]);
         let sums = sums.text().into_bytes();
+        for (name, content) in [(layout::PLAN, &plan), (layout::MACHINE, &machine)] {
+            layout::check_size(name, content)?;
+        }
         Ok(Self {
             sums,
             machine,
@@ -48,13 +51,12 @@ impl Head {
     /// Writes the files, the plan last: with it, the folder is a run.
     ///
     /// Says which path it could not write; nothing is left of the files then.
-    pub(crate) fn write(&self, run: &Path) -> Result<(), Unwritten> {
+    pub(crate) fn write(&self, run: &Folder) -> Result<(), Unwritten> {
         let written = self.write_all(run);
         if written.is_err() {
             // What cannot be removed either does not hinder the next attempt: see `is_vacant`.
-            let _ = fs::remove_dir(run.join(layout::CELLS));
-            for name in [layout::PLAN, layout::MACHINE, sums::NAME] {
-                let _ = fs::remove_file(run.join(name));
+            for name in [layout::CELLS, layout::PLAN, layout::MACHINE, sums::NAME] {
+                let _ = run.remove(name);
             }
         }
         written
@@ -63,73 +65,69 @@ impl Head {
     /// Replaces the plan of a run. Until the new one is in its place, the checksums of both hold.
     ///
     /// Says which path it could not write; the run is as before then.
-    pub(crate) fn replace(&self, run: &Path) -> Result<(), Unwritten> {
-        let path = run.join(sums::NAME);
-        let mut both = fs::read(&path).map_err(at(&path))?;
+    pub(crate) fn replace(&self, run: &Folder) -> Result<(), Unwritten> {
+        let sums = run.read(sums::NAME, layout::most_bytes(sums::NAME));
+        let mut both = sums.map_err(at(&run.path_of(sums::NAME)))?;
         both.extend(&self.sums);
         put(run, sums::NAME, &both)?;
         put(run, layout::PLAN, &self.plan)?;
         put(run, sums::NAME, &self.sums)
     }
 
-    fn write_all(&self, run: &Path) -> Result<(), Unwritten> {
-        let cells = run.join(layout::CELLS);
-        match fs::create_dir(&cells) {
+    fn write_all(&self, run: &Folder) -> Result<(), Unwritten> {
+        match run.make_folder(layout::CELLS) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err((cells, error));
+                return Err((run.path_of(layout::CELLS), error));
             }
             _ => {}
         }
         put(run, sums::NAME, &self.sums)?;
         put(run, layout::MACHINE, &self.machine)?;
         put(run, layout::PLAN, &self.plan)?;
-        disk::sync_parent(run).map_err(at(run))
+        disk::sync_parent(run.path()).map_err(at(run.path()))
     }
 }
 
-fn put(run: &Path, name: &str, content: &[u8]) -> Result<(), Unwritten> {
-    let file = run.join(name);
-    disk::replace(&file, &layout::scratch(run, name), content).map_err(at(&file))
+fn put(run: &Folder, name: &str, content: &[u8]) -> Result<(), Unwritten> {
+    run.replace(name, content).map_err(at(&run.path_of(name)))
 }
 
-/// Reads plan and machine, and compares them with their checksums.
-pub(crate) fn read(run: &Path) -> Result<(Plan, MachineRecord), ResultsError> {
-    let (plan, sums) = read_plan(run)?;
-    let content = read_file(run, layout::MACHINE)?;
+/// Opens a run folder, reads plan and machine, and compares them with their checksums.
+pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, MachineRecord), ResultsError> {
+    let run = Folder::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotADirectory => not_a_run(path, "it is not a folder"),
+        io::ErrorKind::NotFound => not_a_run(path, "it does not exist"),
+        _ => unreadable(path, error),
+    })?;
+    let (plan, sums) = read_plan(&run)?;
+    let content = read_file(&run, layout::MACHINE)?;
     sums.check(layout::MACHINE, &content)
-        .map_err(|reason| damaged(run, layout::MACHINE, reason))?;
+        .map_err(|reason| damaged(&run, layout::MACHINE, reason))?;
     let machine =
-        record::decode(&content).map_err(|error| unusable(run, layout::MACHINE, error))?;
-    Ok((plan, machine))
+        record::decode(&content).map_err(|error| unusable(&run, layout::MACHINE, error))?;
+    Ok((run, plan, machine))
 }
 
 /// Says whether a run may be created in a folder: it is empty, or holds a lock and only what
 /// [`Head::write`] writes before the plan.
-pub(crate) fn is_vacant(path: &Path) -> io::Result<bool> {
-    let (mut is_empty, mut has_lock) = (true, false);
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        is_empty = false;
-        let name = entry.file_name();
-        let is_ours = match name.to_str() {
-            Some(lock::NAME) => {
-                has_lock = true;
-                true
-            }
-            Some(layout::CELLS) => {
-                entry.file_type()?.is_dir() && fs::read_dir(entry.path())?.next().is_none()
-            }
-            Some(layout::MACHINE | sums::NAME) => true,
-            Some(name) => [layout::PLAN, layout::MACHINE, sums::NAME]
+pub(crate) fn is_vacant(run: &Folder) -> io::Result<bool> {
+    let names = run.names()?;
+    for name in &names {
+        let is_ours = match name.as_str() {
+            lock::NAME | layout::MACHINE | sums::NAME => true,
+            layout::CELLS => match run.folder(name) {
+                Ok(cells) => cells.names()?.is_empty(),
+                Err(_) => false,
+            },
+            name => [layout::PLAN, layout::MACHINE, sums::NAME]
                 .iter()
-                .any(|of| layout::scratch(path, of).ends_with(name)),
-            None => false,
+                .any(|of| disk::scratch(of) == name),
         };
         if !is_ours {
             return Ok(false);
         }
     }
-    Ok(is_empty || has_lock)
+    Ok(names.is_empty() || names.iter().any(|name| name == lock::NAME))
 }
 
 /// Returns when the plan of a run folder was made, `None` if it is none.
@@ -138,27 +136,16 @@ pub(crate) fn created(run: &Path) -> Option<Timestamp> {
     struct Created {
         created: Timestamp,
     }
-    let content = fs::read(run.join(layout::PLAN)).ok()?;
-    let plan: Created = serde_json::from_slice(&content).ok()?;
+    let folder = Folder::open(run).ok()?;
+    let content = folder.read(layout::PLAN, layout::most_bytes(layout::PLAN));
+    let plan: Created = serde_json::from_slice(&content.ok()?).ok()?;
     Some(plan.created)
 }
 
 /// Reads the plan, and the checksums with which it was compared.
-fn read_plan(run: &Path) -> Result<(Plan, Sums), ResultsError> {
-    let not_ours = |problem: &str| ResultsError::NotARunFolder {
-        path: run.to_owned(),
-        problem: problem.to_owned(),
-    };
-    match fs::metadata(run) {
-        Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return Err(not_ours("it is not a folder")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(not_ours("it does not exist"));
-        }
-        Err(error) => return Err(unreadable(run, error)),
-    }
-    if !exists(run, layout::PLAN)? {
-        return Err(not_ours("it has no plan.json"));
+fn read_plan(run: &Folder) -> Result<(Plan, Sums), ResultsError> {
+    if !has(run, layout::PLAN)? {
+        return Err(not_a_run(run.path(), "it has no plan.json"));
     }
     let content = read_file(run, layout::PLAN)?;
     // The version comes first: a newer one may do without the checksums, or have them elsewhere.
@@ -166,8 +153,11 @@ fn read_plan(run: &Path) -> Result<(Plan, Sums), ResultsError> {
     if let Err(error @ Unusable::OtherSchema { .. }) = decoded {
         return Err(unusable(run, layout::PLAN, error));
     }
-    if decoded.is_err() && !exists(run, sums::NAME)? {
-        return Err(not_ours("its plan.json was not written by tare"));
+    if decoded.is_err() && !has(run, sums::NAME)? {
+        return Err(not_a_run(
+            run.path(),
+            "its plan.json was not written by tare",
+        ));
     }
     let sums = Sums::parse(&read_file(run, sums::NAME)?)
         .map_err(|reason| damaged(run, sums::NAME, reason))?;
@@ -178,23 +168,31 @@ fn read_plan(run: &Path) -> Result<(Plan, Sums), ResultsError> {
     Ok((plan, sums))
 }
 
-fn exists(run: &Path, name: &str) -> Result<bool, ResultsError> {
-    let path = run.join(name);
-    fs::exists(&path).map_err(|error| unreadable(&path, error))
+fn has(run: &Folder, name: &str) -> Result<bool, ResultsError> {
+    run.has(name)
+        .map_err(|error| unreadable(&run.path_of(name), error))
 }
 
-fn read_file(run: &Path, name: &str) -> Result<Vec<u8>, ResultsError> {
-    let path = run.join(name);
-    fs::read(&path).map_err(|error| match error.kind() {
+fn read_file(run: &Folder, name: &str) -> Result<Vec<u8>, ResultsError> {
+    let read = run.read(name, layout::most_bytes(name));
+    read.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => damaged(run, name, "is missing".to_owned()),
-        _ => unreadable(&path, error),
+        io::ErrorKind::InvalidData => damaged(run, name, error.to_string()),
+        _ => unreadable(&run.path_of(name), error),
     })
 }
 
-fn unusable(run: &Path, name: &str, error: Unusable) -> ResultsError {
+fn not_a_run(path: &Path, problem: &str) -> ResultsError {
+    ResultsError::NotARunFolder {
+        path: path.to_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
+fn unusable(run: &Folder, name: &str, error: Unusable) -> ResultsError {
     match error {
         Unusable::OtherSchema { found, written_by } => ResultsError::OtherSchema {
-            path: run.join(name),
+            path: run.path_of(name),
             found,
             written_by,
         },
@@ -202,9 +200,9 @@ fn unusable(run: &Path, name: &str, error: Unusable) -> ResultsError {
     }
 }
 
-fn damaged(run: &Path, name: &str, reason: String) -> ResultsError {
+fn damaged(run: &Folder, name: &str, reason: String) -> ResultsError {
     ResultsError::Damaged {
-        path: run.join(name),
+        path: run.path_of(name),
         reason,
         remedy: "restore it from a copy, or measure again into a new run folder; the files in \
                  cells/ can still be read by any Parquet tool"
@@ -216,7 +214,7 @@ fn unreadable(path: &Path, error: io::Error) -> ResultsError {
     ResultsError::io("read", path, error, "then repeat the command")
 }
 
-/// Checks that a cell can be found by its number.
+/// Checks that a cell can be found by its number, and that its times are such.
 fn check_plan(plan: &Plan) -> Result<(), String> {
     let mut expected = 1..;
     match plan
@@ -228,6 +226,6 @@ fn check_plan(plan: &Plan) -> Result<(), String> {
             "cell {} is out of sequence, cells are numbered from 1",
             cell.id
         )),
-        None => Ok(()),
+        None => plan.cells.iter().try_for_each(bounds::check_plan),
     }
 }

@@ -2,38 +2,46 @@
 //!
 //! The layout with every file and column is described for readers in `docs/run-folder.md`.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use crate::sums;
 
 pub(crate) const PLAN: &str = "plan.json";
 pub(crate) const MACHINE: &str = "machine.json";
 pub(crate) const CELLS: &str = "cells";
 pub(crate) const CELL: &str = "cell.json";
 
-/// Returns the folder of a cell that ran to its end.
-pub(crate) fn cell(run: &Path, id: u32) -> PathBuf {
-    run.join(CELLS).join(cell_name(id))
+/// Returns how many bytes a file of this name may have: more than any that is written here has.
+pub(crate) fn most_bytes(name: &str) -> u64 {
+    match name {
+        // As many cells as a plan may have; as many sets as a cell with all threads in all phases.
+        PLAN | CELL => 256 << 20,
+        MACHINE => 16 << 20,
+        sums::NAME => 1 << 20,
+        // All samples that the buffers of measured code may list.
+        _ => 2 << 30,
+    }
 }
 
-/// Returns the name under which a file is written before it is renamed.
-pub(crate) fn scratch(run: &Path, name: &str) -> PathBuf {
-    run.join(format!(".{name}.partial"))
+/// Refuses to write what would not be read; says why.
+pub(crate) fn check_size(name: &str, content: &[u8]) -> Result<(), String> {
+    match (content.len() as u64, most_bytes(name)) {
+        (bytes, most) if bytes > most => Err(format!("{name} has {bytes} bytes, more than {most}")),
+        _ => Ok(()),
+    }
 }
 
-/// Returns the folder in which this process prepares a cell.
-pub(crate) fn partial(run: &Path, id: u32) -> PathBuf {
-    let name = format!("{}{}", partial_prefix(id), std::process::id());
-    run.join(CELLS).join(name)
+/// Returns the name of the folder of a cell that ran to its end.
+pub(crate) fn cell(id: u32) -> String {
+    format!("{id:04}")
 }
 
-/// Lists the folders in which any process prepared this cell and did not finish.
-pub(crate) fn partials(run: &Path, id: u32) -> io::Result<Vec<PathBuf>> {
-    let prefix = partial_prefix(id);
-    let mut found = names(run)?;
-    found.retain(|name| name.starts_with(&prefix));
-    let paths = found.iter().map(|name| run.join(CELLS).join(name));
-    Ok(paths.collect())
+/// Returns the name of the folder in which this process prepares a cell.
+pub(crate) fn partial(id: u32) -> String {
+    format!("{}{}", partial_prefix(id), std::process::id())
+}
+
+/// Says whether a name is that of a folder in which any process prepared this cell and did not finish.
+pub(crate) fn is_partial(id: u32, name: &str) -> bool {
+    name.starts_with(&partial_prefix(id))
 }
 
 /// Why an attempt at a cell was set aside.
@@ -46,7 +54,7 @@ pub(crate) enum Aside {
 
 impl Aside {
     fn prefix(self, id: u32) -> String {
-        let name = cell_name(id);
+        let name = cell(id);
         match self {
             Self::Failed => format!("{name}.failed-"),
             Self::Damaged => format!("{name}.damaged-"),
@@ -54,38 +62,26 @@ impl Aside {
         }
     }
 
-    /// Returns the number and the folder of the newest attempt that was set aside for this reason.
-    pub(crate) fn newest(self, run: &Path, id: u32) -> io::Result<Option<(u32, PathBuf)>> {
+    /// Returns the number and the name of the newest attempt that was set aside for this reason, of all names in the
+    /// folder of cells.
+    pub(crate) fn newest(self, names: &[String], id: u32) -> Option<(u32, &str)> {
         let prefix = self.prefix(id);
-        let names = names(run)?;
         let numbered = names.iter().filter_map(|name| {
             let number = name.strip_prefix(&prefix)?.parse().ok()?;
-            Some((number, run.join(CELLS).join(name)))
+            Some((number, name.as_str()))
         });
-        Ok(numbered.max())
+        numbered.max()
     }
 
-    /// Returns the folder for the next attempt that is set aside.
-    pub(crate) fn next(self, run: &Path, id: u32) -> io::Result<PathBuf> {
-        let highest = self.newest(run, id)?.map_or(0, |(number, _)| number);
-        let name = format!("{}{}", self.prefix(id), u64::from(highest) + 1);
-        Ok(run.join(CELLS).join(name))
+    /// Returns the name for the next attempt that is set aside.
+    pub(crate) fn next(self, names: &[String], id: u32) -> String {
+        let highest = self.newest(names, id).map_or(0, |(number, _)| number);
+        format!("{}{}", self.prefix(id), u64::from(highest) + 1)
     }
-}
-
-/// Lists the names of what is in the folder of cells.
-fn names(run: &Path) -> io::Result<Vec<String>> {
-    let entries = fs::read_dir(run.join(CELLS))?;
-    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-    entries.map(|entry| Ok(name(entry?))).collect()
-}
-
-fn cell_name(id: u32) -> String {
-    format!("{id:04}")
 }
 
 fn partial_prefix(id: u32) -> String {
-    format!(".{}.partial-", cell_name(id))
+    format!(".{}.partial-", cell(id))
 }
 
 #[cfg(test)]
@@ -94,9 +90,7 @@ mod tests {
 
     #[test]
     fn attempts_are_numbered_and_cells_are_not_mixed_up() {
-        let run = tempfile::tempdir().unwrap();
-        let run = run.path();
-        for name in [
+        let names = [
             "0001.failed-2",
             "0001.failed-10",
             "0001.failed-x",
@@ -105,27 +99,15 @@ mod tests {
             "0011.failed-50",
             ".0001.partial-7",
             ".0011.partial-7",
-        ] {
-            fs::create_dir_all(run.join(CELLS).join(name)).unwrap();
-        }
-        let (number, path) = Aside::Failed.newest(run, 1).unwrap().unwrap();
-        assert_eq!((number, path), (10, run.join("cells/0001.failed-10")));
-        assert_eq!(
-            Aside::Failed.next(run, 1).unwrap(),
-            run.join("cells/0001.failed-11")
-        );
-        assert_eq!(
-            Aside::Damaged.next(run, 1).unwrap(),
-            run.join("cells/0001.damaged-4")
-        );
-        assert_eq!(
-            Aside::Failed.next(run, 2).unwrap(),
-            run.join("cells/0002.failed-1")
-        );
-        assert_eq!(
-            partials(run, 1).unwrap(),
-            [run.join("cells/.0001.partial-7")]
-        );
-        assert_eq!(cell(run, 12_345), run.join("cells/12345"));
+        ]
+        .map(str::to_owned);
+        let newest = Aside::Failed.newest(&names, 1);
+        assert_eq!(newest, Some((10, "0001.failed-10")));
+        assert_eq!(Aside::Failed.next(&names, 1), "0001.failed-11");
+        assert_eq!(Aside::Damaged.next(&names, 1), "0001.damaged-4");
+        assert_eq!(Aside::Failed.next(&names, 2), "0002.failed-1");
+        let partials = names.iter().filter(|name| is_partial(1, name));
+        assert_eq!(partials.collect::<Vec<_>>(), [".0001.partial-7"]);
+        assert_eq!(cell(12_345), "12345");
     }
 }

@@ -13,9 +13,12 @@
 
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod cell;
+mod clock;
 pub mod columns;
 pub mod csv;
+mod derived;
 mod disk;
 mod error;
 mod folder;
@@ -35,6 +38,8 @@ mod sums;
 pub mod target;
 pub mod work;
 
+pub use clock::now;
+pub use derived::{Derived, create_folder, write_file};
 pub use error::ResultsError;
 pub use folder::{CellState, RunFolder};
 pub use frequency::TscFrequency;

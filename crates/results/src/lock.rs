@@ -4,11 +4,13 @@
 //! file stays: removing it would let two writers lock two different files of the same name. It
 //! holds the number of the process that locked it last, for the message only.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
-use crate::disk;
+use rustix::fs::OFlags;
+
+use crate::disk::{self, Folder};
 use crate::error::ResultsError;
 
 /// The name of the file in the run folder.
@@ -25,21 +27,15 @@ impl Lock {
     ///
     /// On a file system without locks there is none, and the run goes on: cells are renamed into
     /// place, so two writers would waste time, but could not mix their results.
-    pub(crate) fn take(run: &Path, remedy: &str) -> Result<Self, ResultsError> {
-        let path = run.join(NAME);
+    pub(crate) fn take(run: &Folder, remedy: &str) -> Result<Self, ResultsError> {
+        let path = run.path_of(NAME);
         let failed = |source| ResultsError::io("locked", &path, source, remedy);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed)?;
+        let mut file = open(run).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(ResultsError::Locked {
-                    path: run.to_owned(),
+                    path: run.path().to_owned(),
                     holder: holder(&mut file),
                 });
             }
@@ -48,6 +44,23 @@ impl Lock {
         }
         sign(&mut file).map_err(failed)?;
         Ok(Self { _file: file })
+    }
+}
+
+/// Opens the file, which is made by the first writer. It is written over, so it must not be a second name of another one.
+fn open(run: &Folder) -> io::Result<File> {
+    let file = match run.create_file(NAME) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            run.open_file(NAME, OFlags::RDWR | OFlags::NONBLOCK)?
+        }
+        created => created?,
+    };
+    match file.metadata()?.nlink() {
+        0 | 1 => Ok(file),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "is a second name of another file",
+        )),
     }
 }
 

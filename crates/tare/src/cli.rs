@@ -209,6 +209,9 @@ pub struct ReportArguments {
     pub run: Option<PathBuf>,
     #[command(flatten)]
     pub result: ResultOptions,
+    /// Folder for the report's files; must be new or empty [default: that of the run]
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 /// The arguments of `tare targets`.

@@ -11,10 +11,14 @@ use tare_results::{CellState, MachineRecord, RunFolder};
 
 use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
 
-fn write(path: &Path, data: &RunData) -> RunFolder {
+pub fn create(path: &Path, data: &RunData) -> RunFolder {
     let nowhere = tempfile::tempdir().unwrap();
     let machine = MachineRecord::new(Machine::collect(&Source::at(nowhere.path())), Vec::new());
-    let run = RunFolder::create(path, &data.plan, &machine).unwrap();
+    RunFolder::create(path, &data.plan, &machine).unwrap()
+}
+
+pub fn write(path: &Path, data: &RunData) -> RunFolder {
+    let run = create(path, data);
     for (state, samples) in &data.cells {
         match state {
             CellState::Done(cell) => run.write_cell(cell, Some(samples)).unwrap(),
@@ -64,7 +68,7 @@ fn all_files_are_written_and_say_the_same() {
     let in_memory = synthetic::analyse(data);
     assert_eq!(analysis.rows(), in_memory.rows());
 
-    let written = write_all(&run, &analysis).unwrap();
+    let written = write_all(&run, None, &analysis).unwrap();
     assert_eq!(written.report, path.join("report.html"));
     let names: Vec<_> = written
         .csv
@@ -90,7 +94,7 @@ fn all_files_are_written_and_say_the_same() {
     assert!(words(&page).contains(&words(headline)), "{headline}");
 
     // Making them again changes nothing.
-    let again = write_all(&run, &analyse(&run, catalogue()).unwrap()).unwrap();
+    let again = write_all(&run, None, &analyse(&run, catalogue()).unwrap()).unwrap();
     assert_eq!(again, written);
     assert_eq!(fs::read_to_string(&written.report).unwrap(), page);
 }

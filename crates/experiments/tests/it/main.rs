@@ -4,6 +4,7 @@
 mod attribution;
 mod claims;
 mod compare;
+mod extremes;
 mod figures;
 mod folder;
 mod gates;

@@ -767,7 +767,7 @@ fn a_run_folder_gets_its_files() {
     let in_memory = data.analyse(catalogue()).unwrap();
     assert_eq!(analysis.rows(), in_memory.rows());
     assert_eq!(worst(&analysis), worst(&in_memory));
-    let written = write_all(&run, &analysis).unwrap();
+    let written = write_all(&run, None, &analysis).unwrap();
     let names: Vec<_> = written
         .csv
         .iter()

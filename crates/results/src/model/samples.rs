@@ -22,6 +22,18 @@ pub struct SetSamples {
     pub raw: Vec<Event>,
 }
 
+impl SetSamples {
+    /// Returns every value that is counted, listed, or the greatest of a bin.
+    pub(crate) fn values(&self) -> impl Iterator<Item = u64> {
+        let listed = self.events.iter().chain(&self.raw);
+        let counted = self.counts.iter().map(|row| row.value);
+        let greatest = self.envelope.iter().map(|bin| bin.max);
+        counted
+            .chain(listed.map(|event| event.value))
+            .chain(greatest)
+    }
+}
+
 /// A count of the samples of one value: a row of `counts.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {

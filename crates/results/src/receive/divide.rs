@@ -159,14 +159,15 @@ fn head_of(whole: &SetHead, own: &SetSamples) -> SetHead {
     let from = |least: u64| own.counts.iter().filter(move |row| row.value >= least);
     let number = |least| from(least).map(|row| row.count).sum::<u64>();
     let sum = |least| {
-        let values = from(least).map(|row| u128::from(row.value) * u128::from(row.count));
-        u64::try_from(values.sum::<u128>()).unwrap_or(u64::MAX)
+        let values = from(least).map(|row| row.value.saturating_mul(row.count));
+        values.fold(0, u64::saturating_add)
     };
     let mut listed = BTreeMap::<u64, u64>::new();
     for event in &own.events {
         *listed.entry(event.value).or_default() += 1;
     }
-    let in_list = own.events.iter().map(|event| event.value).sum();
+    let in_list = own.events.iter().map(|event| event.value);
+    let in_list = in_list.fold(0, u64::saturating_add);
     let mut unkept = from(whole.threshold).rev();
     let unkept_max = unkept.find(|row| listed.get(&row.value).is_none_or(|n| *n < row.count));
     SetHead {
@@ -190,8 +191,8 @@ fn head_of(whole: &SetHead, own: &SetSamples) -> SetHead {
 /// phases do not have of the whole.
 fn lost_head(whole: &SetHead, divided: &[(usize, SetHead, SetSamples)]) -> SetHead {
     let rest = |of: fn(&SetHead) -> u64| {
-        let known = divided.iter().map(|(_, head, _)| of(head)).sum();
-        of(whole).saturating_sub(known)
+        let known = divided.iter().map(|(_, head, _)| of(head));
+        of(whole).saturating_sub(known.fold(0, u64::saturating_add))
     };
     let unkept_sum = rest(|head| head.unkept_sum);
     SetHead {

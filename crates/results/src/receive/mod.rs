@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use self::sets::Sets;
 use self::trace::Collector;
+use crate::bounds;
 use crate::model::{
     self, Calibration, Counter, Exceeded, Fact, Frequency, Labels, Preparation, Program, Value,
 };
@@ -139,6 +140,12 @@ pub enum Incomplete {
         /// The last lines that were no records.
         last_words: Vec<String>,
     },
+    /// A figure is one that no measurement can have.
+    #[error("the records are not those of a measurement: {what}")]
+    OutOfBounds {
+        /// Which one, and what it may be.
+        what: String,
+    },
     /// All records came, but they contradict each other.
     #[error("the records contradict each other: {what}")]
     Contradiction {
@@ -214,13 +221,18 @@ impl Receiver {
         let of_exceeded = self.record.exceeded.iter().map(|exceeded| exceeded.set);
         let named = of_exceeded.chain(traces.iter().map(|trace| trace.set));
         self.sets.check(named).map_err(contradiction)?;
+        let record = model::Record {
+            traces,
+            ..self.record
+        };
+        bounds::check_program(&program)
+            .and_then(|()| self.sets.check_bounds())
+            .and_then(|()| bounds::check_rest(&record))
+            .map_err(|what| Incomplete::OutOfBounds { what })?;
         Ok(Received {
             program,
             notices: self.notices,
-            record: model::Record {
-                traces,
-                ..self.record
-            },
+            record,
             sets: self.sets,
         })
     }

@@ -5,6 +5,7 @@ use tare_wire::record::{self, List, Record};
 use tare_wire::rows::{self, Count, Sample};
 
 use super::labels;
+use crate::bounds;
 use crate::model::{Bin, Event, SetHead, SetSamples};
 
 /// All sets, each at the place of its number.
@@ -111,6 +112,15 @@ impl Sets {
             return Err(format!("there is no set {stray}"));
         }
         self.0.iter().try_for_each(Set::check)
+    }
+
+    /// Checks that all figures are such as a measurement can have; says which one is not.
+    pub(super) fn check_bounds(&self) -> Result<(), String> {
+        self.0.iter().try_for_each(|set| {
+            bounds::check_set(&set.head)?;
+            let counts = set.counts.iter().map(|row| row.value);
+            bounds::check_values(counts.chain(set.samples.values()))
+        })
     }
 
     fn of(&mut self, set: u32) -> Result<&mut Set, Malformed> {

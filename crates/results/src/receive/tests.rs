@@ -2,7 +2,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tare_testkit::records::{Lists, Room, instance};
 use tare_wire::line::Encoder;
-use tare_wire::record::{Failure, Notice, Set, Trace};
+use tare_wire::packed::Packer;
+use tare_wire::record::{Failure, List, Notice, Set, Trace};
+use tare_wire::trace::{Kind, zigzag};
 
 use super::*;
 use crate::model::{Agent, Count, Event, Instance, SetHead, Unit};
@@ -298,6 +300,53 @@ fn sets_stay_whole_without_parts_or_phases() {
         assert_eq!(labels_of(&record), ["thread=0"]);
         assert_eq!(samples.sets[0].counts, [Count { value: 5, count: 2 }]);
     }
+}
+
+#[test]
+fn figures_that_no_measurement_has_are_refused() {
+    let refused = |set: Lists, more: &[Record<'_>]| match receive(&instance(&[set], more)) {
+        Err(Incomplete::OutOfBounds { what }) => what,
+        other => panic!("{other:?}"),
+    };
+    let frequency = |hz| {
+        Record::Frequency(record::Frequency {
+            source: record::FrequencySource::KernelClock,
+            hz,
+            uncertainty_ppm: None,
+            detail: "",
+        })
+    };
+    for hz in [0.0, 5e-324, -1e9, 1e300] {
+        let what = refused(delayed(), &[frequency(hz)]);
+        assert!(what.contains("a frequency in Hz"), "{what}");
+    }
+    let long = Set {
+        measure: "duration",
+        threshold: 3_000,
+        ..Set::default()
+    };
+    let long = Lists::fold(long, &[], [(0, 0, 1 << 63)], Room::ENOUGH);
+    assert!(refused(long, &[]).contains("value of 9223372036854775808"));
+    let trace = |value, events| {
+        Record::Trace(Trace {
+            place: 0,
+            set: 0,
+            index: 1,
+            value,
+            tid: 1,
+            events,
+            complete: true,
+        })
+    };
+    assert!(refused(delayed(), &[trace(u64::MAX, 0)]).contains("a value of"));
+    let mut packer = Packer::default();
+    for at in [7, 5] {
+        assert!(packer.push([0, zigzag(at), Kind::TimerEntry.number(), 236, 0]));
+    }
+    let rows = packer.packed();
+    let events = Record::TraceEvents(List { rows });
+    let what = refused(delayed(), &[trace(5_000, 2), events]);
+    assert!(what.contains("around sample 1 are out of order"), "{what}");
 }
 
 #[test]

@@ -73,6 +73,11 @@ impl Collector {
                 }),
             }
         }
+        for trace in &mut traces {
+            // What was not recorded reaches back to no time.
+            let first = trace.events.first();
+            trace.complete &= first.is_some_and(|first| first.at_ns <= 0);
+        }
         match due.iter().all(|(_, due)| *due == 0) {
             true => Ok(traces),
             false => Err(Malformed),
@@ -230,9 +235,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_recorded_is_not_complete() {
+        for (due, rows) in [(0, &[][..]), (1, &[(7, Kind::TimerEntry, 236, 0)])] {
+            let traces = collector(due, rows).finish().unwrap();
+            assert!(!traces[0].complete, "{traces:?}");
+        }
+    }
+
+    #[test]
     fn events_that_are_missing_or_too_many_or_hang_on_nothing_are_malformed() {
         let row = (0, Kind::TimerEntry, 236, 0);
-        assert!(collector(1, &[row]).finish().is_ok());
+        assert!(collector(1, &[row]).finish().unwrap()[0].complete);
         assert_eq!(collector(2, &[row]).finish(), Err(Malformed));
         assert_eq!(collector(1, &[row, row]).finish(), Err(Malformed));
         assert_eq!(

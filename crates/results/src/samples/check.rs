@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::FILES;
+use crate::bounds;
 use crate::model::{Bin, Count, Event, Record, Samples, SetHead, SetSamples};
 
 const COUNTS: &str = FILES[1];
@@ -22,6 +23,9 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
     }
     let mut balances: Vec<(&str, Sum, Sum)> = Vec::new();
     for (head, set) in record.sets.iter().zip(&samples.sets) {
+        bounds::check_values(set.values())
+            .map_err(|problem| format!("is damaged: {problem}"))
+            .map_err(named(COUNTS, head))?;
         let counted = check_counts(head, &set.counts).map_err(named(COUNTS, head))?;
         check_list(head, head.kept, &set.events)
             .and_then(|()| check_threshold(head, set))

@@ -4,13 +4,14 @@
 //! a whole run can be read as one table: `cells/*/counts.parquet`. All numbers are unsigned.
 
 mod check;
+mod pages;
 mod table;
 
 use std::panic;
 
 use parquet::errors::ParquetError;
 
-use crate::model::{Bin, Count, Event, Instance, SCHEMA, Samples, SetSamples};
+use crate::model::{Bin, Count, Event, Instance, SCHEMA, Samples, SetHead, SetSamples};
 use crate::work::Work;
 pub(crate) use check::check;
 use table::{Column, Row, Width};
@@ -23,6 +24,9 @@ pub(crate) const FILES: [&str; 5] = [
     "envelope.parquet",
     "raw.parquet",
 ];
+
+/// The most instances that a cell may have.
+const MOST_INSTANCES: u64 = 1 << 20;
 
 /// Encodes the samples of a cell, which was asked to do `work`: one content for each of [`FILES`].
 pub(crate) fn encode(id: u32, work: &Work, samples: &Samples) -> Result<[Vec<u8>; 5], String> {
@@ -46,20 +50,28 @@ pub(crate) fn encode(id: u32, work: &Work, samples: &Samples) -> Result<[Vec<u8>
     encoded().map_err(|error: ParquetError| error.to_string())
 }
 
-/// Decodes the contents of [`FILES`] for a cell with so many sets; for the first one that is damaged, says which and
-/// why.
+/// Decodes the contents of [`FILES`] for a cell whose sets have these heads; for the first one that is damaged, says which
+/// and why.
 pub(crate) fn decode(
     id: u32,
-    sets: usize,
+    heads: &[SetHead],
     files: [Vec<u8>; 5],
 ) -> Result<Samples, (&'static str, String)> {
     let [instances, counts, events, envelope, raw] = files;
     let of = |name: &'static str| move |reason| (name, reason);
-    let instances = rows(id, 1, instances).map_err(of(FILES[0]))?;
-    let counts = rows(id, sets, counts).map_err(of(FILES[1]))?;
-    let events = rows(id, sets, events).map_err(of(FILES[2]))?;
-    let envelope = rows(id, sets, envelope).map_err(of(FILES[3]))?;
-    let raw = rows(id, sets, raw).map_err(of(FILES[4]))?;
+    let most = |of: fn(&SetHead) -> u64| heads.iter().map(of).fold(0, u64::saturating_add);
+    // Each value and each bin has a sample at least.
+    let counted = most(|head| match head.squares_below {
+        Some(_) => head.kept,
+        None => head.n,
+    });
+    let (kept, in_raw) = (most(|head| head.kept), most(|head| head.raw));
+    let sets = heads.len();
+    let instances = rows(id, 1, MOST_INSTANCES, instances).map_err(of(FILES[0]))?;
+    let counts = rows(id, sets, counted, counts).map_err(of(FILES[1]))?;
+    let events = rows(id, sets, kept, events).map_err(of(FILES[2]))?;
+    let envelope = rows(id, sets, counted, envelope).map_err(of(FILES[3]))?;
+    let raw = rows(id, sets, in_raw, raw).map_err(of(FILES[4]))?;
     let lists = counts.into_iter().zip(events).zip(envelope).zip(raw);
     let sets = lists.map(|(((counts, events), envelope), raw)| SetSamples {
         counts,
@@ -73,13 +85,13 @@ pub(crate) fn decode(
     })
 }
 
-/// Decodes one file.
+/// Decodes one file of at most `most` rows.
 ///
 /// The Parquet library panics on some damaged files instead of returning an error. The checksum
 /// has been compared before, so hardly one comes here; should it, one cell that cannot be read must
 /// not take the report of all others with it.
-fn rows<R: Row>(id: u32, sets: usize, content: Vec<u8>) -> Result<Vec<Vec<R>>, String> {
-    panic::catch_unwind(|| table::decode(id, sets, content)).unwrap_or_else(|_| {
+fn rows<R: Row>(id: u32, sets: usize, most: u64, content: Vec<u8>) -> Result<Vec<Vec<R>>, String> {
+    panic::catch_unwind(|| table::decode(id, sets, most, content)).unwrap_or_else(|_| {
         Err("is damaged in a way that the Parquet library does not handle".to_owned())
     })
 }

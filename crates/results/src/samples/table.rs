@@ -21,15 +21,19 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
+use super::pages;
+
 /// The name of the first column of every table.
 const CELL: &str = "cell";
 
 /// The name of the second column: the place of the row's set in the cell's record.
 const SET: &str = "set";
 
-/// The most rows that a file may claim to have. No cell has as many samples listed or counted; a damaged file
-/// that claims more must not fill the memory.
-const MOST_ROWS: i64 = 1 << 28;
+/// The most rows that a file may have, whatever its cell says: as many as the buffers of measured code may list.
+const MOST_ROWS: u64 = 1 << 26;
+
+/// The most bytes that one value may take, not compressed.
+const MOST_BYTES: u64 = 12;
 
 /// How many values are decoded at a time.
 const CHUNK: usize = 1 << 16;
@@ -105,26 +109,38 @@ pub(super) fn encode<R: Row>(
     Ok(content)
 }
 
-/// Decodes a table, which must be of this cell, of so many sets and of exactly these types; says what is wrong.
+/// Decodes a table, which must be of this cell, of so many sets, of at most so many rows and of exactly these types; says
+/// what is wrong.
 ///
-/// Further columns are left unread: a later version may add some.
+/// Compressed, millions of rows may take a few bytes: what the file claims is compared with what its cell has before
+/// anything is decoded. Further columns are left unread: a later version may add some.
 pub(super) fn decode<R: Row>(
     cell: u32,
     sets: usize,
+    most: u64,
     content: Vec<u8>,
 ) -> Result<Vec<Vec<R>>, String> {
     let broken = |error: ParquetError| format!("is damaged: {error}");
-    let file = SerializedFileReader::new(Bytes::from(content)).map_err(broken)?;
+    let content = Bytes::from(content);
+    let file = SerializedFileReader::new(content.clone()).map_err(broken)?;
     let metadata = file.metadata().file_metadata();
     let claimed = metadata.num_rows();
-    if !(0..=MOST_ROWS).contains(&claimed) {
+    let most = most.min(MOST_ROWS);
+    if u64::try_from(claimed).is_err() {
         return Err(format!("is damaged: it claims to have {claimed} rows"));
     }
-    let cell_place = place(metadata.schema_descr(), CELL, Width::U32)?;
-    let set_place = place(metadata.schema_descr(), SET, Width::U32)?;
-    let mut places = Vec::with_capacity(R::COLUMNS.len());
+    if claimed as u64 > most {
+        return Err(format!(
+            "does not fit to cell.json: it claims to have {claimed} rows, there can be {most}"
+        ));
+    }
+    let mut places = vec![
+        (CELL, place(metadata.schema_descr(), CELL, Width::U32)?),
+        (SET, place(metadata.schema_descr(), SET, Width::U32)?),
+    ];
     for column in R::COLUMNS {
-        places.push(place(metadata.schema_descr(), column.name, column.width)?);
+        let place = place(metadata.schema_descr(), column.name, column.width)?;
+        places.push((column.name, place));
     }
 
     let mut decoded: Vec<Vec<R>> = Vec::new();
@@ -138,36 +154,49 @@ pub(super) fn decode<R: Row>(
             return Err("is damaged: its row groups hold more rows than it claims".to_owned());
         }
         number_of_rows += size;
-        // Within MOST_ROWS, so it fits.
-        let size = size as usize;
-        let cells = get(&*group, CELL, cell_place, size)?;
-        if let Some(other) = cells.iter().find(|number| **number != u64::from(cell)) {
-            return Err(format!("belongs to cell {other}, not to cell {cell}"));
+        let mut columns = Vec::with_capacity(places.len());
+        for (name, place) in &places {
+            check_pages(&*group, &content, name, *place, size)?;
+            columns.push(Values::new(&*group, name, *place)?);
         }
-        let of = get(&*group, SET, set_place, size)?;
-        let mut values = Vec::with_capacity(places.len());
-        for (column, place) in R::COLUMNS.iter().zip(&places) {
-            values.push(get(&*group, column.name, *place, size)?);
-        }
-        let mut row = 0;
-        for run in of.chunk_by(|a, b| a == b) {
-            let set = run[0];
-            if set < last {
-                return Err("is damaged: its sets are not in ascending order".to_owned());
+        // All columns go forward together, so that besides the rows only a piece of each is in memory. Within MOST_ROWS,
+        // so it fits.
+        let mut left = size as usize;
+        while left > 0 {
+            let piece = left.min(CHUNK);
+            left -= piece;
+            for column in &mut columns {
+                column.read(piece)?;
             }
-            last = set;
-            let of_set = usize::try_from(set)
-                .ok()
-                .and_then(|set| decoded.get_mut(set));
-            let of_set = of_set.ok_or_else(|| {
-                format!("does not fit to cell.json: it has set {set}, counted from 0, of {sets}")
-            })?;
-            let end = row + run.len();
-            of_set.extend((row..end).map(|row| {
-                let mut columns = values.iter();
-                R::from_values(|| columns.next().map_or(0, |column| column[row]))
-            }));
-            row = end;
+            let [cells, of, values @ ..] = columns.as_slice() else {
+                break;
+            };
+            let mut cells = cells.values.iter();
+            if let Some(other) = cells.find(|number| **number != u64::from(cell)) {
+                return Err(format!("belongs to cell {other}, not to cell {cell}"));
+            }
+            let mut row = 0;
+            for run in of.values.chunk_by(|a, b| a == b) {
+                let set = run[0];
+                if set < last {
+                    return Err("is damaged: its sets are not in ascending order".to_owned());
+                }
+                last = set;
+                let of_set = usize::try_from(set)
+                    .ok()
+                    .and_then(|set| decoded.get_mut(set));
+                let of_set = of_set.ok_or_else(|| {
+                    format!(
+                        "does not fit to cell.json: it has set {set}, counted from 0, of {sets}"
+                    )
+                })?;
+                let end = row + run.len();
+                of_set.extend((row..end).map(|row| {
+                    let mut columns = values.iter();
+                    R::from_values(|| columns.next().map_or(0, |column| column.values[row]))
+                }));
+                row = end;
+            }
         }
     }
     if number_of_rows != claimed {
@@ -257,49 +286,91 @@ fn place(schema: &SchemaDescriptor, name: &str, width: Width) -> Result<usize, S
     }
 }
 
-/// Reads exactly `size` values of a column.
-fn get(
+/// A column of a row group, read piece by piece.
+struct Values<'a> {
+    name: &'a str,
+    column: ColumnReader,
+    /// The last piece.
+    values: Vec<u64>,
+}
+
+impl<'a> Values<'a> {
+    fn new(group: &dyn RowGroupReader, name: &'a str, place: usize) -> Result<Self, String> {
+        let column = group.get_column_reader(place);
+        Ok(Self {
+            name,
+            column: column.map_err(|error| broken_column(name, &error))?,
+            values: Vec::new(),
+        })
+    }
+
+    /// Reads exactly `size` values.
+    fn read(&mut self, size: usize) -> Result<(), String> {
+        self.values.clear();
+        let read = match &mut self.column {
+            ColumnReader::Int32ColumnReader(column) => {
+                read(column, size, &mut self.values, |value| value as u32)
+            }
+            ColumnReader::Int64ColumnReader(column) => {
+                read(column, size, &mut self.values, |value| value as u64)
+            }
+            _ => {
+                let name = self.name;
+                return Err(format!(
+                    "is damaged: its column {name} is not of whole numbers"
+                ));
+            }
+        };
+        read.map_err(|error| broken_column(self.name, &error))?;
+        match self.values.len() {
+            found if found == size => Ok(()),
+            found => Err(format!(
+                "is damaged: its column {} has {found} values where {size} are due",
+                self.name
+            )),
+        }
+    }
+}
+
+/// Checks that the pages of a column are no larger than so many values can be.
+fn check_pages(
     group: &dyn RowGroupReader,
+    content: &Bytes,
     name: &str,
     place: usize,
-    size: usize,
-) -> Result<Vec<u64>, String> {
-    let broken = |error: ParquetError| format!("is damaged in column {name}: {error}");
-    let values = match group.get_column_reader(place).map_err(broken)? {
-        ColumnReader::Int32ColumnReader(column) => {
-            read(column, size, |value| u64::from(value as u32))
-        }
-        ColumnReader::Int64ColumnReader(column) => read(column, size, |value| value as u64),
-        _ => {
-            return Err(format!(
-                "is damaged: its column {name} is not of whole numbers"
-            ));
-        }
-    };
-    let values = values.map_err(broken)?;
-    match values.len() {
-        found if found == size => Ok(values),
-        found => Err(format!(
-            "is damaged: its column {name} has {found} values instead of {size}"
+    size: i64,
+) -> Result<(), String> {
+    let (start, length) = group.metadata().column(place).byte_range();
+    let end = start.saturating_add(length);
+    let bytes = content.get(start as usize..end as usize);
+    let bytes = bytes.and_then(pages::size);
+    let bytes = bytes.ok_or_else(|| format!("is damaged: its column {name} has no pages"))?;
+    match bytes <= size as u64 * MOST_BYTES + (1 << 16) {
+        true => Ok(()),
+        false => Err(format!(
+            "is damaged: its column {name} claims {bytes} bytes for {size} rows"
         )),
     }
 }
 
-/// Reads up to `size` values, in pieces: a damaged file may claim more than it has.
-fn read<T: DataType>(
-    mut column: ColumnReaderImpl<T>,
+fn broken_column(name: &str, error: &ParquetError) -> String {
+    format!("is damaged in column {name}: {error}")
+}
+
+/// Reads up to `size` values; a page may end before.
+fn read<T: DataType, V: Into<u64>>(
+    column: &mut ColumnReaderImpl<T>,
     size: usize,
-    of: impl Fn(T::T) -> u64,
-) -> Result<Vec<u64>, ParquetError> {
-    let mut values = Vec::new();
-    let mut chunk = Vec::new();
+    values: &mut Vec<u64>,
+    of: impl Fn(T::T) -> V,
+) -> Result<(), ParquetError> {
+    let mut chunk = Vec::with_capacity(size);
     while values.len() < size {
-        let most = CHUNK.min(size - values.len());
-        column.read_records(most, None, None, &mut chunk)?;
+        column.read_records(size - values.len(), None, None, &mut chunk)?;
         if chunk.is_empty() {
             break;
         }
-        values.extend(chunk.drain(..).map(&of));
+        values.extend(chunk.drain(..).map(|value| of(value).into()));
     }
-    Ok(values)
+    Ok(())
 }

@@ -141,6 +141,17 @@ fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
     encode(7, &Work::new("prime", "repetitions=10"), samples).unwrap()
 }
 
+/// Makes heads of so many sets that may have any number of samples.
+fn heads(sets: usize) -> Vec<SetHead> {
+    let head = SetHead {
+        n: u64::MAX,
+        kept: u64::MAX,
+        raw: u64::MAX,
+        ..SetHead::default()
+    };
+    vec![head; sets]
+}
+
 fn any_samples() -> impl Strategy<Value = Samples> {
     let value = || {
         prop_oneof![
@@ -203,7 +214,7 @@ fn spoil(content: &mut Vec<u8>, kind: u8, place: usize, byte: u8) {
 proptest! {
     #[test]
     fn whatever_is_written_is_read(samples in any_samples()) {
-        prop_assert_eq!(decode(7, samples.sets.len(), encoded(&samples)), Ok(samples));
+        prop_assert_eq!(decode(7, &heads(samples.sets.len()), encoded(&samples)), Ok(samples));
     }
 
     #[test]
@@ -221,7 +232,7 @@ proptest! {
                 spoil(file, *kind, place, *byte);
             }
         }
-        if let Err((file, reason)) = decode(7, samples.sets.len(), files) {
+        if let Err((file, reason)) = decode(7, &heads(samples.sets.len()), files) {
             prop_assert!(FILES.contains(&file));
             prop_assert!(!reason.is_empty());
         }
@@ -229,7 +240,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused(garbage in vec(any::<u8>(), 0..2_000)) {
-        let decoded = decode(7, 1, std::array::from_fn(|_| garbage.clone()));
+        let decoded = decode(7, &heads(1), std::array::from_fn(|_| garbage.clone()));
         prop_assert!(decoded.is_err());
     }
 }
@@ -257,7 +268,7 @@ fn two_million_rows_come_back() {
     let files = encoded(&samples);
     // 24 bytes a row in memory; the differences and zstd take most of that away.
     assert!(files[2].len() < 8 * 2_000_000, "{}", files[2].len());
-    assert!(decode(7, 1, files) == Ok(samples));
+    assert!(decode(7, &heads(1), files) == Ok(samples));
 }
 
 #[test]
@@ -309,21 +320,61 @@ fn other_programs_see_unsigned_columns_and_where_they_are_from() {
 #[test]
 fn a_file_of_another_cell_or_of_another_table_is_refused() {
     let samples = durations().1;
-    let (file, reason) = decode(8, 1, encoded(&samples)).unwrap_err();
+    let (file, reason) = decode(8, &heads(1), encoded(&samples)).unwrap_err();
     assert_eq!(
         (file, reason.as_str()),
         (FILES[0], "belongs to cell 7, not to cell 8")
     );
     let [instances, counts, _, envelope, raw] = encoded(&samples);
     let swapped = [instances, counts.clone(), counts, envelope, raw];
-    let (file, reason) = decode(7, 1, swapped).unwrap_err();
+    let (file, reason) = decode(7, &heads(1), swapped).unwrap_err();
     assert_eq!(
         (file, reason.as_str()),
         (FILES[2], "is damaged: it has no column index")
     );
-    let (file, reason) = decode(7, 0, encoded(&samples)).unwrap_err();
+    let mut more = samples.clone();
+    more.sets.push(samples.sets[0].clone());
+    let (file, reason) = decode(7, &heads(1), encoded(&more)).unwrap_err();
     assert_eq!(file, FILES[1], "{reason}");
-    assert!(reason.contains("set 0"), "{reason}");
+    assert!(reason.contains("set 1"), "{reason}");
+}
+
+#[test]
+fn a_file_with_more_rows_than_its_cell_has_is_not_decoded() {
+    let (record, mut samples) = durations();
+    assert_eq!(
+        decode(7, &record.sets, encoded(&samples)),
+        Ok(samples.clone())
+    );
+    // Compressed, all of them take a few bytes.
+    samples.sets[0].counts = vec![count(100, 1); 300_000];
+    let files = encoded(&samples);
+    assert!(files[1].len() < 10_000, "{}", files[1].len());
+    let (file, reason) = decode(7, &record.sets, files.clone()).unwrap_err();
+    assert_eq!(file, FILES[1]);
+    assert!(
+        reason.contains("claims to have 300000 rows, there can be 9"),
+        "{reason}"
+    );
+    assert_eq!(decode(7, &heads(1), files), Ok(samples));
+}
+
+#[test]
+fn values_that_no_measurement_has_are_refused() {
+    let change: [fn(&mut SetSamples); 3] = [
+        |set| set.counts[2].value = 1 << 63,
+        |set| set.events[0].value = u64::MAX,
+        |set| set.envelope[1].max = 1 << 63,
+    ];
+    for change in change {
+        let (record, mut samples) = durations();
+        change(&mut samples.sets[0]);
+        let (_, reason) = check(&record, &samples).unwrap_err();
+        assert!(
+            reason.contains("is not between 0 and 9223372036854775807"),
+            "{reason}"
+        );
+    }
 }
 
 #[test]

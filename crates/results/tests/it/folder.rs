@@ -1,12 +1,15 @@
 //! What a run folder promises: whole cells, nothing written over, damage found, clear refusals.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{create, done, failed, machine, plan};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use sha2::{Digest, Sha256};
 use tare_results::model::{Cell, Outcome, SCHEMA, Samples};
-use tare_results::{CellState, ResultsError, RunFolder};
+use tare_results::{CellState, ResultsError, RunFolder, create_folder, write_file};
 use tare_testkit::skip;
 use tempfile::TempDir;
 
@@ -99,7 +102,9 @@ fn the_layout_is_the_documented_one() {
     fill(&run, 2);
     run.write_cell(&failed(&run.plan().cells[0], "no"), None)
         .unwrap();
-    run.write_derived("report.html", b"<!doctype html>")
+    run.derived(None)
+        .unwrap()
+        .write("report.html", b"<!doctype html>")
         .unwrap();
     let all = [
         "SHA256SUMS",
@@ -494,7 +499,11 @@ fn there_is_one_writer_and_any_number_of_readers() {
     let (cell, samples) = done(&run.plan().cells[0], 1);
     let refused = reader.write_cell(&cell, Some(&samples));
     assert!(matches!(refused, Err(ResultsError::OpenForReading { .. })));
-    reader.write_derived("summary.json", b"{}").unwrap();
+    reader
+        .derived(None)
+        .unwrap()
+        .write("summary.json", b"{}")
+        .unwrap();
     drop(run);
     fill(&RunFolder::open_for_writing(&path).unwrap(), 1);
     assert!(missing(&reader).is_empty());
@@ -505,7 +514,10 @@ fn derived_files_are_replaced_and_raw_ones_are_not() {
     let (_guard, path) = scratch();
     let run = create(&path, 1);
     for content in ["a long first version", "second"] {
-        run.write_derived("noise.csv", content.as_bytes()).unwrap();
+        run.derived(None)
+            .unwrap()
+            .write("noise.csv", content.as_bytes())
+            .unwrap();
         assert_eq!(fs::read_to_string(path.join("noise.csv")).unwrap(), content);
     }
     let raw = ["plan.json", "machine.json", "SHA256SUMS", "lock", "cells"];
@@ -513,7 +525,7 @@ fn derived_files_are_replaced_and_raw_ones_are_not() {
         .into_iter()
         .chain(["", ".", "..", ".hidden", "a/b", "/x", "a\0b"])
     {
-        let refused = run.write_derived(name, b"x");
+        let refused = run.derived(None).unwrap().write(name, b"x");
         assert!(
             matches!(refused, Err(ResultsError::DerivedName { .. })),
             "{name}"
@@ -576,4 +588,267 @@ fn a_place_that_takes_no_folder_is_named() {
         text.contains("choose another folder with --output"),
         "{text}"
     );
+}
+
+/// Replaces something in a file of a folder of raw files, and its checksum.
+fn change(file: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains(from), "{text}");
+    let sum = |text: &str| -> String {
+        let digest = Sha256::digest(text.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let changed = text.replacen(from, to, 1);
+    let sums = file.with_file_name("SHA256SUMS");
+    let listed = fs::read_to_string(&sums).unwrap();
+    fs::write(&sums, listed.replace(&sum(&text), &sum(&changed))).unwrap();
+    fs::write(file, changed).unwrap();
+}
+
+#[test]
+fn figures_that_no_measurement_has_are_refused() {
+    let traces = |value: u64, times: [i64; 2]| {
+        let times = times.map(|at| {
+            format!(r#"{{"at_ns": {at}, "kind": "interrupt_entry", "name": "local timer"}}"#)
+        });
+        format!(
+            r#""traces": [{{"set": 0, "index": 1, "value": {value}, "complete": true, "events": [{}]}}],
+            "sets": ["#,
+            times.join(", ")
+        )
+    };
+    for (from, to, why) in [
+        (
+            "\"hz\": 2596096000.1",
+            "\"hz\": 5e-324",
+            "a frequency in Hz",
+        ),
+        (
+            "\"unkept_max\": 0",
+            "\"unkept_max\": 9223372036854775808",
+            "a greatest value",
+        ),
+        (
+            "\"sets\": [",
+            &traces(1 << 63, [1, 2]),
+            "a value of 9223372036854775808",
+        ),
+        (
+            "\"sets\": [",
+            &traces(9, [2, 1]),
+            "around sample 1 are out of order",
+        ),
+        (
+            "\"sets\": [",
+            "\"exceeded\": [{\"set\": 1, \"index\": 0, \"value\": 1}], \"sets\": [",
+            "there is no set 1",
+        ),
+    ] {
+        let (_guard, path) = scratch();
+        fill(&create(&path, 1), 1);
+        change(&path.join("cells/0001/cell.json"), from, to);
+        let run = RunFolder::open(&path).unwrap();
+        let CellState::Damaged { path, reason } = run.state(1) else {
+            panic!("{why}: {:?}", run.state(1));
+        };
+        assert!(path.ends_with("cells/0001/cell.json"));
+        assert!(reason.contains(why), "{reason}");
+        assert!(matches!(run.read(1).0, CellState::Damaged { .. }));
+    }
+    let (_guard, path) = scratch();
+    drop(create(&path, 1));
+    change(
+        &path.join("plan.json"),
+        "\"load\": \"idle\"",
+        "\"load\": \"0s:idle;dd\", \"phases\": [\"idle\", \"dd\"], \"phase_seconds\": 0.0",
+    );
+    let text = refusal(&path);
+    assert!(text.contains("cell 1: a phase in seconds of 0"), "{text}");
+    let mut timeless = plan(1);
+    timeless.cells[0].phase_seconds = Some(0.0);
+    let refused = RunFolder::create(&path.join("other"), &timeless, &machine());
+    assert!(matches!(refused, Err(ResultsError::Plan { .. })));
+}
+
+#[test]
+fn no_link_leads_out_of_a_run_folder() {
+    let outside = tempfile::tempdir().unwrap();
+    let precious = outside.path().join("precious");
+    let files = [
+        "plan.json",
+        "machine.json",
+        "SHA256SUMS",
+        "cells/0001/cell.json",
+        "cells/0001/SHA256SUMS",
+        "cells/0001/counts.parquet",
+        "cells/0001",
+        "cells",
+    ];
+    for name in files {
+        let (_guard, path) = scratch();
+        fill(&create(&path, 1), 1);
+        // What the link leads to is as it should be.
+        fs::rename(path.join(name), path.join("elsewhere")).unwrap();
+        symlink(path.join("elsewhere"), path.join(name)).unwrap();
+        let said = match RunFolder::open(&path) {
+            Ok(run) => match run.state(1) {
+                CellState::Damaged { reason, .. } => reason,
+                state => panic!("{name}: {state:?}"),
+            },
+            Err(error) => error.to_string(),
+        };
+        assert!(said.contains("is a symbolic link"), "{name}: {said}");
+    }
+
+    let (_guard, path) = scratch();
+    drop(create(&path, 1));
+    fs::write(&precious, "kept").unwrap();
+    fs::remove_file(path.join("lock")).unwrap();
+    for name in [
+        "lock",
+        ".report.html.partial",
+        "report.html",
+        "cells/.0001.partial-1",
+    ] {
+        symlink(&precious, path.join(name)).unwrap();
+    }
+    let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
+    assert!(
+        refused.contains("lock cannot be locked (is a symbolic link"),
+        "{refused}"
+    );
+    fs::remove_file(path.join("lock")).unwrap();
+    fs::hard_link(&precious, path.join("lock")).unwrap();
+    let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
+    assert!(refused.contains("second name"), "{refused}");
+    fs::remove_file(path.join("lock")).unwrap();
+    let run = RunFolder::open_for_writing(&path).unwrap();
+    fill(&run, 1);
+    let report = run.derived(None).unwrap().write("report.html", b"new");
+    assert_eq!(fs::read(report.unwrap()).unwrap(), b"new");
+    assert_eq!(fs::read(&precious).unwrap(), b"kept");
+    assert_eq!(names(&path.join("cells")), ["0001"]);
+}
+
+fn fifo(path: &Path) {
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, path, FileType::Fifo, mode, 0).unwrap();
+}
+
+#[test]
+fn what_is_no_ordinary_file_or_too_long_is_not_read() {
+    let endless = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+    for name in [
+        "plan.json",
+        "machine.json",
+        "SHA256SUMS",
+        "cells/0001/raw.parquet",
+    ] {
+        let (guard, path) = scratch();
+        fill(&create(&path, 1), 1);
+        for (make, why) in [
+            (&fifo as &dyn Fn(&Path), "is a FIFO"),
+            (&endless, "none like it has more than"),
+        ] {
+            fs::remove_file(path.join(name)).unwrap();
+            make(&path.join(name));
+            let said = match RunFolder::open(&path) {
+                Ok(run) => format!("{:?}", run.state(1)),
+                Err(error) => error.to_string(),
+            };
+            assert!(said.contains(why), "{name}: {said}");
+            if name == "plan.json" {
+                assert_eq!(RunFolder::newest(&guard.path().join("runs")), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_folder_of_another_user_is_read_and_not_written() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("the folder of another user", "it takes root to make one");
+    }
+    let (guard, path) = scratch();
+    fill(&create(&path, 2), 1);
+    std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+    let run = RunFolder::open(&path).unwrap();
+    assert_eq!(missing(&run), [2]);
+    let before = names(&path);
+    let refused = [
+        run.derived(None).map(drop),
+        RunFolder::open_for_writing(&path).map(drop),
+    ];
+    for (refused, remedy) in refused.into_iter().zip(["--output DIR", "of your own"]) {
+        let refused = refused.unwrap_err();
+        assert!(matches!(
+            refused,
+            ResultsError::NotYours { owner: 65_534, .. }
+        ));
+        assert!(refused.to_string().contains(remedy), "{refused}");
+    }
+    assert_eq!(names(&path), before);
+    let elsewhere = guard.path().join("new/report");
+    let derived = run.derived(Some(&elsewhere)).unwrap();
+    derived.write("report.html", b"x").unwrap();
+    assert_eq!(names(&elsewhere), ["report.html"]);
+    let refused = run.derived(Some(&elsewhere)).unwrap_err().to_string();
+    assert!(refused.contains("is not empty"), "{refused}");
+
+    let empty = guard.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    std::os::unix::fs::chown(&empty, Some(65_534), None).unwrap();
+    let refused = RunFolder::create(&empty, &plan(1), &machine()).unwrap_err();
+    assert!(
+        matches!(refused, ResultsError::NotYours { .. }),
+        "{refused}"
+    );
+    assert!(names(&empty).is_empty());
+}
+
+#[test]
+fn a_named_file_is_replaced_only_if_asked_for_and_never_what_was_measured() {
+    let (guard, path) = scratch();
+    fill(&create(&path, 1), 1);
+    let file = guard.path().join("histogram");
+    write_file(&file, b"first", false).unwrap();
+    let refused = write_file(&file, b"second", false).unwrap_err().to_string();
+    assert!(
+        refused.contains("is there already") && refused.contains("--force"),
+        "{refused}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"first");
+    write_file(&file, b"second", true).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"second");
+    write_file(&path.join("histogram"), b"beside", false).unwrap();
+
+    let link = guard.path().join("link");
+    symlink(&file, &link).unwrap();
+    let pipe = guard.path().join("pipe");
+    fifo(&pipe);
+    for replaces in [false, true] {
+        assert!(write_file(&link, b"x", replaces).is_err());
+        assert!(write_file(&pipe, b"x", replaces).is_err());
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"second");
+
+    let aside = guard.path().join("aside");
+    symlink(&path, &aside).unwrap();
+    for run in [&path, &aside] {
+        for name in [
+            "plan.json",
+            "SHA256SUMS",
+            "lock",
+            "cells/0001/cell.json",
+            "cells/0001/new",
+        ] {
+            let before = fs::read(run.join(name)).ok();
+            let refused = write_file(&run.join(name), b"x", true).unwrap_err();
+            assert!(refused.to_string().contains("was measured"), "{refused}");
+            assert_eq!(fs::read(run.join(name)).ok(), before);
+        }
+        assert!(create_folder(&run.join("cells/more/deep")).is_err());
+    }
+    assert_eq!(names(&path.join("cells")), ["0001"]);
+    create_folder(&path.join("exports/deep")).unwrap();
 }

@@ -58,7 +58,10 @@ fn on_a_small_disk() {
     let run = create(&path, 2);
     let (cell, samples) = done(&run.plan().cells[0], 1);
     run.write_cell(&cell, Some(&samples)).unwrap();
-    run.write_derived("summary.json", b"first").unwrap();
+    run.derived(None)
+        .unwrap()
+        .write("summary.json", b"first")
+        .unwrap();
 
     let rest = fill(&disk);
     let (second, of_second) = done(&run.plan().cells[1], 2);
@@ -70,7 +73,9 @@ fn on_a_small_disk() {
     assert!(text.ends_with(&remedy), "{text}");
 
     let error = run
-        .write_derived("summary.json", &[b'x'; 100_000])
+        .derived(None)
+        .unwrap()
+        .write("summary.json", &[b'x'; 100_000])
         .unwrap_err();
     assert!(is_full(&error), "{error}");
     assert_eq!(fs::read(path.join("summary.json")).unwrap(), b"first");

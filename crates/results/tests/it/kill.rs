@@ -30,7 +30,9 @@ fn fill(path: &Path) {
         }
         let (cell, samples) = done(plan, u64::from(plan.id));
         run.write_cell(&cell, Some(&samples)).unwrap();
-        run.write_derived("summary.json", plan.work.words.as_bytes())
+        run.derived(None)
+            .unwrap()
+            .write("summary.json", plan.work.words.as_bytes())
             .unwrap();
     }
 }

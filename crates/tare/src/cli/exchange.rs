@@ -29,6 +29,9 @@ pub struct ExportArguments {
     /// File to write, or folder for several cells [default: standard output]
     #[arg(long, value_name = "PATH")]
     pub output: Option<PathBuf>,
+    /// Replace files that exist; never what a run has measured
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// A format that can be written.

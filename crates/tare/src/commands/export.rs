@@ -1,18 +1,16 @@
 //! `tare export`: wake-ups of a run in the formats of other tools.
 
-use std::fs;
-
 use jiff::{SignedDuration, Timestamp};
 use tare_exchange::export::cyclictest::{Head, Histogram, System, Unit, histogram, json};
 use tare_exchange::export::{csv, hgrm::hgrm};
 use tare_exchange::{ExchangeError, Latencies};
 use tare_experiments::wakeup;
 use tare_results::model::{Cell, Record, Samples, SetHead};
-use tare_results::{CellState, RunFolder};
+use tare_results::{CellState, RunFolder, create_folder, write_file};
 use tare_stats::{Counts, StatsError};
 
+use super::clean_up;
 use super::run_folder::open;
-use super::{clean_up, write};
 use crate::cli::exchange::{ExportArguments, Format};
 use crate::error::CommandError;
 use crate::exit;
@@ -38,19 +36,15 @@ pub fn run(arguments: &ExportArguments, terminal: &Terminal) -> Result<u8, Comma
             )));
         }
         (Some(output), [cell]) if !output.is_dir() => {
-            write(output, &content(&folder, cell, arguments, terminal)?)?;
+            let text = content(&folder, cell, arguments, terminal)?;
+            write_file(output, text.as_bytes(), arguments.force)?;
         }
         (Some(output), cells) => {
-            fs::create_dir_all(output).map_err(|source| CommandError::Write {
-                path: output.clone(),
-                source,
-            })?;
+            create_folder(output)?;
             for cell in cells {
                 let name = format!("cell-{:04}.{}", cell.plan.id, suffix(arguments.format));
-                write(
-                    &output.join(name),
-                    &content(&folder, cell, arguments, terminal)?,
-                )?;
+                let text = content(&folder, cell, arguments, terminal)?;
+                write_file(&output.join(name), text.as_bytes(), arguments.force)?;
             }
         }
     }

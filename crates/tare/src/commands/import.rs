@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use jiff::Timestamp;
 use tare_exchange::ExchangeError;
 use tare_exchange::import;
 use tare_lab::units::counted;
@@ -26,20 +25,15 @@ pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, Comma
         path: arguments.file.clone(),
         source,
     })?;
-    let imported = import::read(&arguments.tool, &text).and_then(|foreign| {
-        import::run(
-            &foreign,
-            arguments.interval,
-            command_line(),
-            Timestamp::now(),
-        )
-    });
+    let now = tare_results::now()?;
+    let imported = import::read(&arguments.tool, &text)
+        .and_then(|foreign| import::run(&foreign, arguments.interval, command_line(), now));
     let imported = imported.map_err(|source| CommandError::Import {
         file: arguments.file.clone(),
         source,
     })?;
     let path = arguments.output.clone();
-    let path = path.unwrap_or_else(|| new_path(&arguments.tool));
+    let path = path.map_or_else(|| new_path(&arguments.tool), Ok)?;
     let folder = imported.write(&path)?;
     for notice in imported
         .cells

@@ -113,7 +113,7 @@ fn run(
             // Before there is a folder: a setting that can't be changed leaves none.
             let settings = Settings::change(&plan.settings, &guard)?;
             let path = options.output.clone();
-            let path = path.unwrap_or_else(|| new_path(request.name));
+            let path = path.map_or_else(|| new_path(request.name), Ok)?;
             (RunFolder::create(&path, &plan, &host.record)?, settings)
         }
     };
@@ -134,7 +134,7 @@ fn run(
         Err(error) => {
             // What was measured before is not lost: it is shown, if it can be.
             if done(&folder) > 0 {
-                if let Err(error) = present(&folder, &options.result, terminal) {
+                if let Err(error) = present(&folder, None, &options.result, terminal) {
                     terminal.warn(&error.to_string());
                 }
                 terminal.note(&kept(&folder));
@@ -142,13 +142,15 @@ fn run(
             return Err(error.into());
         }
     };
-    let analysis = present(&folder, &options.result, terminal)?;
-    let code = conclude(&folder, &analysis, tally, json, terminal)?;
+    let presented = present(&folder, None, &options.result, terminal)?;
+    let analysis = &presented.analysis;
+    let code = conclude(&folder, analysis, tally, json, terminal)?;
     if code == exit::INTERRUPTED {
         // Gates are of what was planned, and that is not there yet.
         return Ok(code);
     }
-    match judge(&options.result.fail_if, &analysis, json, terminal) {
+    match judge(&options.result.fail_if, analysis, json, terminal) {
+        Ok(_) if code == exit::DONE && !presented.is_written => Ok(exit::FAILED),
         Ok(judged) if code == exit::DONE => Ok(judged),
         Ok(_) => Ok(code),
         // Without the cells that failed there may be nothing left to judge.

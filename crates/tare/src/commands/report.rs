@@ -4,6 +4,7 @@ use super::clean_up;
 use super::run_folder::{judge, open, present};
 use crate::cli::ReportArguments;
 use crate::error::CommandError;
+use crate::exit;
 use crate::terminal::Terminal;
 
 /// Reports on a run.
@@ -14,6 +15,10 @@ pub fn run(arguments: &ReportArguments, terminal: &Terminal) -> Result<u8, Comma
     clean_up(terminal);
     let folder = open(arguments.run.as_deref())?;
     let result = &arguments.result;
-    let analysis = present(&folder, result, terminal)?;
-    judge(&result.fail_if, &analysis, result.json, terminal)
+    let presented = present(&folder, arguments.output.as_deref(), result, terminal)?;
+    let judged = judge(&result.fail_if, &presented.analysis, result.json, terminal)?;
+    Ok(match presented.is_written {
+        true => judged,
+        false => exit::FAILED,
+    })
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use tare_experiments::catalogue;
 use tare_report::rows::Gate;
 use tare_report::{Analysis, analyse, terminal as tables, write_all};
-use tare_results::RunFolder;
+use tare_results::{ResultsError, RunFolder};
 
 use crate::cli::measure::ResultOptions;
 use crate::error::CommandError;
@@ -31,28 +31,42 @@ pub fn open(path: Option<&Path>) -> Result<RunFolder, CommandError> {
 }
 
 /// Names a new run folder by time and experiment.
-pub fn new_path(name: &str) -> PathBuf {
-    let now = Timestamp::now().to_zoned(TimeZone::UTC);
+///
+/// # Errors
+///
+/// Returns [`ResultsError::Clock`] if the time is none.
+pub fn new_path(name: &str) -> Result<PathBuf, ResultsError> {
+    let now = tare_results::now()?.to_zoned(TimeZone::UTC);
     let time = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
     let base = PathBuf::from(RUNS);
     // Two runs begun in the same second must not meet.
-    (1..)
+    let path = (1..)
         .map(|n: u32| match n {
             1 => base.join(format!("{time}-{name}")),
             n => base.join(format!("{time}-{name}-{n}")),
         })
         .find(|path| !path.exists())
-        .expect("there are more numbers than folders")
+        .expect("there are more numbers than folders");
+    Ok(path)
 }
 
-/// Analyses a run, writes its derived files, and prints the result.
+/// What became of presenting a run.
+pub struct Presented {
+    /// Its figures.
+    pub analysis: Analysis,
+    /// Whether the derived files were written. If not, an error was shown.
+    pub is_written: bool,
+}
+
+/// Analyses a run, writes its derived files, into its folder if no other is named, and prints the result.
 pub fn present(
     folder: &RunFolder,
+    elsewhere: Option<&Path>,
     options: &ResultOptions,
     terminal: &Terminal,
-) -> Result<Analysis, CommandError> {
+) -> Result<Presented, CommandError> {
     let analysis = analyse(folder, catalogue())?;
-    let written = write_all(folder, &analysis);
+    let written = write_all(folder, elsewhere, &analysis);
     let ResultOptions { json, quiet, .. } = *options;
     match (json, quiet) {
         (true, _) => terminal.print_json(&analysis.summary())?,
@@ -60,14 +74,18 @@ pub fn present(
         (false, false) => terminal.print_text(&tables::text(&analysis, terminal.width()))?,
     }
     // A run on a read-only medium can still be looked at.
+    let is_written = written.is_ok();
     match written {
         Ok(written) if !json && !quiet => {
             terminal.print_sentence(&format!("report: {}", written.report.display()))?;
         }
         Ok(_) => {}
-        Err(error) => terminal.warn(&error.to_string()),
+        Err(error) => terminal.error(&error.to_string()),
     }
-    Ok(analysis)
+    Ok(Presented {
+        analysis,
+        is_written,
+    })
 }
 
 /// Judges a run by gates, and says of each what decides. Returns the exit code that they mean.

@@ -2,10 +2,12 @@
 //! before is kept.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{self, Bench, files, send};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
 #[test]
@@ -206,7 +208,7 @@ fn a_full_disk_ends_the_run_with_what_was_measured_kept() {
     assert!(err.contains("full") || err.contains("space"), "{err}");
     assert!(err.contains("--resume"), "{err}");
     assert!(!err.contains("panicked"), "{err}");
-    assert!(out.contains("report 0"), "{out}{err}");
+    assert!(out.contains("report 1"), "{out}{err}");
 }
 
 #[test]
@@ -260,3 +262,110 @@ fn a_workload_that_hangs_is_ended_after_its_limit() {
         .end()
         .expect(1, &["timed out after 12 s: ", "1 of 2 cells failed"]);
 }
+
+/// Makes a run without measuring.
+fn imported(bench: &Bench) -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let sample = tests.join("exchange/tests/samples/cyclictest-live.txt");
+    let words = format!("import cyclictest {} --output run", sample.display());
+    bench.run(&words).expect(0, &["imported"]);
+    bench.work().join("run")
+}
+
+#[test]
+fn a_report_that_can_not_be_written_is_shown_and_fails() {
+    let bench = Bench::new();
+    let run = imported(&bench);
+    fs::create_dir(run.join("report.html")).unwrap();
+    let ran = bench.run("report run");
+    ran.expect(
+        1,
+        &[
+            "report.html cannot be written",
+            "tare report run --output DIR",
+        ],
+    );
+    assert!(ran.out.contains("Wake-up"), "{}", ran.out);
+    bench.run("report run --json").expect(1, &["report.html"]);
+    bench
+        .run("report run --output elsewhere")
+        .expect(0, &["elsewhere/report.html"]);
+    let all = files(&bench.work().join("elsewhere"));
+    assert!(all.contains(&"summary.json".to_owned()), "{all:?}");
+    bench
+        .run("report run --output elsewhere")
+        .expect(1, &["elsewhere is not empty"]);
+}
+
+#[test]
+fn the_run_of_another_user_is_shown_and_its_report_written_elsewhere() {
+    if !common::is_root() {
+        return common::skip("the run of another user", "it takes root to make one");
+    }
+    let bench = Bench::new();
+    let run = imported(&bench);
+    chown(&run, Some(NOBODY), None).unwrap();
+    let before = files(&bench.work());
+    let ran = bench.run("report run");
+    ran.expect(
+        1,
+        &["belongs to user 65534", "tare report run --output DIR"],
+    );
+    assert!(ran.out.contains("Wake-up"), "{}", ran.out);
+    bench
+        .run("wakeup --resume run")
+        .expect(1, &["belongs to user 65534"]);
+    assert_eq!(files(&bench.work()), before);
+    bench
+        .run("report run --output elsewhere")
+        .expect(0, &["elsewhere/report.html"]);
+}
+
+#[test]
+fn what_sudo_writes_is_the_user_s() {
+    if !common::is_root() {
+        return common::skip("sudo", "it takes root to act as sudo does");
+    }
+    let bench = Bench::new();
+    let run = imported(&bench);
+    let home = bench.work().join("home");
+    fs::create_dir(&home).unwrap();
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    for words in [
+        "export run --format csv --output home/histogram",
+        "report run --output home/deep/report",
+    ] {
+        let mut command = bench.command(words);
+        let ran = command.env("SUDO_UID", NOBODY.to_string()).output();
+        assert!(ran.unwrap().status.success());
+    }
+    for name in [
+        "histogram",
+        "deep",
+        "deep/report",
+        "deep/report/report.html",
+    ] {
+        let made = fs::metadata(home.join(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY), "{name}");
+    }
+    // Root's own stays root's.
+    let own = fs::metadata(run.join("report.html"));
+    assert!(own.is_err() || own.unwrap().uid() == 0);
+}
+
+#[test]
+fn a_plan_that_never_ends_is_refused() {
+    let bench = Bench::new();
+    let plan = imported(&bench).join("plan.json");
+    fs::remove_file(&plan).unwrap();
+    mknodat(CWD, &plan, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    bench.run("report run").expect(1, &["plan.json: is a FIFO"]);
+    fs::remove_file(&plan).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &plan).unwrap();
+    bench
+        .run("report run")
+        .expect(1, &["plan.json: is a symbolic link"]);
+}
+
+/// The user who owns nothing.
+const NOBODY: u32 = 65_534;

@@ -100,6 +100,39 @@ fn each_format_is_written_to_standard_output_a_file_or_a_folder() {
 }
 
 #[test]
+fn an_export_replaces_nothing_unless_asked_to_and_never_a_run() {
+    let bench = Bench::new();
+    import(&bench, "rtla", "rtla-timerlat.txt", "run");
+    let work = bench.work();
+    let before = common::files(&work);
+    let plan = fs::read(work.join("run/plan.json")).unwrap();
+    for words in [
+        "--cell 1 --output run/plan.json",
+        "--cell 1 --output run/plan.json --force",
+        "--cell 1 --output run/cells/0001/counts.parquet --force",
+        "--output run/cells",
+    ] {
+        let ran = bench.run(&format!("export run --format csv {words}"));
+        ran.expect(1, &["is where a run keeps what was measured"]);
+    }
+    assert_eq!(common::files(&work), before);
+    assert_eq!(fs::read(work.join("run/plan.json")).unwrap(), plan);
+
+    fs::write(work.join("precious"), "kept").unwrap();
+    let words = "export run --format csv --cell 1 --output precious";
+    bench
+        .run(words)
+        .expect(1, &["precious is there already", "--force"]);
+    assert_eq!(fs::read(work.join("precious")).unwrap(), b"kept");
+    bench.run(&format!("{words} --force")).expect(0, &[]);
+    let text = fs::read_to_string(work.join("precious")).unwrap();
+    assert!(text.starts_with("thread,phase,between"), "{text}");
+    bench
+        .run("export run --format csv --cell 1 --force")
+        .expect(2, &["--output"]);
+}
+
+#[test]
 fn a_measured_run_is_exported_with_every_wake_up() {
     let bench = Bench::new();
     let words = "wakeup --policy other -i 2000 -l 60 --runs 1 --output run";

@@ -114,7 +114,8 @@ impl Collect for Collector {
             pictures.window = set.raw.iter().map(|sample| sample.value).collect();
         }
         let threshold = data.record.value("threshold", &Labels::default());
-        let limit = (spin.is_none()).then(|| mean as u64 + threshold.unwrap_or_default() as u64);
+        let threshold = threshold.unwrap_or_default() as u64;
+        let limit = (spin.is_none()).then(|| (mean as u64).saturating_add(threshold));
         let mut timeline = Timeline::new(plan.block, columns, head, set, limit);
         timeline.hz = data.hz();
         pictures.runs.push(timeline);

@@ -256,11 +256,10 @@ impl<'a> Spin<'a> {
         let Some(squares) = squares else {
             return Ok((mean, None));
         };
-        let quiet = (
-            self.head.n - self.head.seen,
-            self.head.length() - self.in_gaps,
-        );
-        let sums = PowerSums::new(quiet.0, quiet.1.into(), squares.into()).map_err(told)?;
+        let quiet = self.head.n.checked_sub(self.head.seen);
+        let quiet = quiet.zip(self.head.length().checked_sub(self.in_gaps));
+        let (reads, cycles) = quiet.ok_or("it has more gaps than time or reads")?;
+        let sums = PowerSums::new(reads, cycles.into(), squares.into()).map_err(told)?;
         let mut gaps = self.listed.iter();
         let sums = gaps.try_fold(sums, |sums, (length, count)| sums.with(length, count));
         let moments = sums.map_err(told)?.moments();

@@ -89,7 +89,8 @@ impl OverTime {
             let sets = sets().filter(move |(head, _)| is_apart(head) == apart);
             let columns = sets.flat_map(|(head, set)| {
                 set.envelope.iter().map(move |bin| {
-                    let middle_ns = u64::from(bin.bin) * head.bin + head.bin / 2;
+                    let begin_ns = u64::from(bin.bin).saturating_mul(head.bin);
+                    let middle_ns = begin_ns.saturating_add(head.bin / 2);
                     let place = middle_ns as f64 / length_ns as f64 * COLUMNS as f64;
                     Column {
                         place: (place as usize).min(COLUMNS - 1),

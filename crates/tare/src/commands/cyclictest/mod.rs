@@ -59,7 +59,7 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     }
     let guard = Guard::open(&default_state_dir()?)?;
     settings.step_aside();
-    let start = Timestamp::now();
+    let start = tare_results::now()?;
     let work = tare_experiments::wakeup::work(&settings.plan);
     let instance = target.launch(&Job::idle(&work), &guard)?;
     let stop = Interrupt::detached()?;
@@ -73,7 +73,7 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
         .saturating_mul(2)
         .saturating_add(SLACK);
     let ended = instance.watch(limit.min(LONGEST), &stop, &mut watch)?;
-    let end = Timestamp::now();
+    let end = tare_results::now()?;
     let Watch {
         receiver,
         mut screen,

@@ -1,0 +1,271 @@
+//! Run folders in which one figure is as no measurement has it, with a checksum that fits: each is refused or shown.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tare_experiments::catalogue;
+use tare_report::{RunData, analyse, html, json, terminal};
+use tare_results::model::{Samples, Trace, TraceEvent, TraceKind};
+use tare_results::{CellState, RunFolder};
+
+use crate::folder::{create, write};
+use crate::synthetic::wakeups::{Schedule, trace};
+use crate::synthetic::{Fold, Run, spin, timed};
+
+/// Returns what each figure gets: two that break the most, and one of the others. With all of them the test takes a minute.
+fn extremes(random: &mut fastrand::Rng) -> [Value; 3] {
+    let others = [
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(u32::MAX),
+        json!(1_u64 << 63),
+        json!(5e-324),
+        json!(1e-3),
+        json!(1e300),
+        json!(-1e300),
+    ];
+    let other = others[random.usize(..others.len())].clone();
+    [json!(i64::MAX), json!(u64::MAX), other]
+}
+
+/// Writes two runs of `prime`, `gap`, and wake-ups in two phases, of which one is traced.
+fn made() -> RunData {
+    let mut run = Run::new(1);
+    let mut durations = vec![1_000; 200];
+    durations[50] = 9_000;
+    let gaps = [(5_000, 4_000), (90_000, 5_000)];
+    let spinning = Fold {
+        threshold: 1_300,
+        ..Fold::default()
+    };
+    let schedule = Schedule {
+        loads: &["idle", "dd"],
+        late_ns: &[0, 1_500_000],
+        activations: 40,
+        traced: true,
+        ..Schedule::default()
+    };
+    for block in 1..=2 {
+        let fold = Fold::default();
+        run.done(block, "process", "prime", Some(22), timed(&durations, fold));
+        run.done(
+            block,
+            "process",
+            "gap",
+            None,
+            spin(10_000, 20, &gaps, spinning),
+        );
+        let cell = run.woken(block, schedule, |_, _, index| 2_000 + 7_000 * (index % 40));
+        let at = |at_ns, what| TraceEvent {
+            at_ns,
+            what,
+            from_user: false,
+            stack: vec!["schedule".to_owned()],
+        };
+        let name = || "local timer".to_owned();
+        let thread = || "dd/7".to_owned();
+        let (ours, from_priority, to_priority) = (true, 120, 4);
+        let switch = TraceKind::Switch {
+            from: thread(),
+            from_priority,
+            to: "tare-agent/9".to_owned(),
+            to_priority,
+            ours,
+        };
+        let running = TraceKind::Running {
+            thread: thread(),
+            ours: false,
+        };
+        let events = vec![
+            at(-900, running),
+            at(100_000, TraceKind::InterruptEntry { name: name() }),
+            at(103_000, TraceKind::InterruptExit { name: name() }),
+            at(260_000, switch),
+        ];
+        let worst = Trace {
+            set: 0,
+            index: 39,
+            value: 275_000,
+            complete: true,
+            events,
+        };
+        trace(cell, worst);
+    }
+    run.data()
+}
+
+/// Lists where the numbers of a JSON document are.
+fn numbers(value: &Value, path: String, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(path),
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                numbers(item, format!("{path}/{place}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                numbers(member, format!("{path}/{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes a file of a folder, with its checksum.
+fn put(folder: &Path, name: &str, content: &[u8]) {
+    fs::write(folder.join(name), content).unwrap();
+    let sums = fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
+    let sums = sums.lines().map(|line| match line.split_once("  ") {
+        Some((_, listed)) if listed == name => {
+            let sum = Sha256::digest(content);
+            let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{sum}  {name}\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    fs::write(folder.join("SHA256SUMS"), sums.collect::<String>()).unwrap();
+}
+
+/// Shows a run in every way, or says why it is refused.
+fn show(path: &Path) -> Result<(), String> {
+    let run = RunFolder::open(path).map_err(|error| error.to_string())?;
+    let analysis = analyse(&run, catalogue()).map_err(|error| error.to_string())?;
+    drop(html::render(&analysis));
+    drop(terminal::render(&analysis, 80, false));
+    json::render(analysis.summary()).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// Changes one number of a document after the other, and shows what comes of it; returns those that no run survived.
+fn changed(
+    document: &Value,
+    of: Option<&str>,
+    random: &mut fastrand::Rng,
+    mut put: impl FnMut(&Value),
+    path: &Path,
+) -> Vec<String> {
+    let mut places = Vec::new();
+    numbers(document, String::new(), &mut places);
+    places.retain(|place| of.is_none_or(|of| place.starts_with(of)));
+    assert!(!places.is_empty());
+    let mut fallen = Vec::new();
+    for place in places {
+        for extreme in extremes(random) {
+            let mut other = document.clone();
+            *other.pointer_mut(&place).unwrap() = extreme.clone();
+            put(&other);
+            if catch_unwind(AssertUnwindSafe(|| show(path))).is_err() {
+                fallen.push(format!("{place} = {extreme}"));
+            }
+        }
+    }
+    put(document);
+    fallen
+}
+
+#[test]
+fn a_figure_that_nothing_can_have_is_refused_or_shown() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    drop(write(&path, &made()));
+    let mut random = fastrand::Rng::with_seed(6);
+    let read =
+        |file: &PathBuf| -> Value { serde_json::from_slice(&fs::read(file).unwrap()).unwrap() };
+    let text = |value: &Value| serde_json::to_vec_pretty(value).unwrap();
+    let mut fallen = Vec::new();
+    for cell in ["0001", "0002", "0003"] {
+        let folder = path.join("cells").join(cell);
+        let document = read(&folder.join("cell.json"));
+        let put = |other: &Value| put(&folder, "cell.json", &text(other));
+        fallen.extend(changed(
+            &document,
+            Some("/outcome"),
+            &mut random,
+            put,
+            &path,
+        ));
+        if document["load"].is_object() {
+            fallen.extend(changed(&document, Some("/load"), &mut random, put, &path));
+        }
+    }
+    // A cell repeats its plan.
+    let plan = read(&path.join("plan.json"));
+    let put_plan = |other: &Value| {
+        put(&path, "plan.json", &text(other));
+        for (number, plan) in (1..).zip(other["cells"].as_array().unwrap()) {
+            let folder = path.join(format!("cells/{number:04}"));
+            let mut cell = read(&folder.join("cell.json"));
+            cell["plan"] = plan.clone();
+            put(&folder, "cell.json", &text(&cell));
+        }
+    };
+    fallen.extend(changed(&plan, None, &mut random, put_plan, &path));
+    show(&path).unwrap();
+    assert!(fallen.is_empty(), "{fallen:#?}");
+}
+
+#[test]
+fn a_sample_that_nothing_can_have_is_refused_or_shown() {
+    let places: [fn(&mut Samples) -> Option<&mut u64>; 8] = [
+        |of| {
+            of.sets
+                .iter_mut()
+                .find_map(|set| Some(&mut set.events.last_mut()?.index))
+        },
+        |of| {
+            of.sets
+                .iter_mut()
+                .find_map(|set| Some(&mut set.events.last_mut()?.at))
+        },
+        |of| {
+            of.sets
+                .iter_mut()
+                .find_map(|set| Some(&mut set.events.last_mut()?.value))
+        },
+        |of| {
+            of.sets
+                .iter_mut()
+                .find_map(|set| Some(&mut set.raw.last_mut()?.index))
+        },
+        |of| {
+            of.sets
+                .iter_mut()
+                .find_map(|set| Some(&mut set.raw.last_mut()?.at))
+        },
+        |of| {
+            of.sets
+                .iter_mut()
+                .find_map(|set| Some(&mut set.raw.last_mut()?.value))
+        },
+        |of| Some(&mut of.instances.first_mut()?.started_ns),
+        |of| Some(&mut of.instances.first_mut()?.exited_ns),
+    ];
+    let place = tempfile::tempdir().unwrap();
+    let mut fallen = Vec::new();
+    for (number, of) in (0..).zip(places) {
+        for extreme in [0, 1 << 62, (1 << 63) - 1, u64::MAX] {
+            let path = place.path().join(format!("{number}-{extreme}"));
+            let mut data = made();
+            let run = create(&path, &data);
+            for (state, samples) in &mut data.cells {
+                let CellState::Done(cell) = state else {
+                    continue;
+                };
+                if let Some(figure) = of(samples) {
+                    *figure = extreme;
+                }
+                // What contradicts itself is not kept.
+                let _ = run.write_cell(cell, Some(samples));
+            }
+            if catch_unwind(AssertUnwindSafe(|| show(&path))).is_err() {
+                fallen.push(format!("{number} = {extreme}"));
+            }
+        }
+    }
+    assert!(fallen.is_empty(), "{fallen:#?}");
+}
