@@ -1,8 +1,11 @@
 //! `tare noise`, `tare wakeup` and whatever else is in the table of experiments: measures by what is given on the
 //! command line.
 
+use std::path::Path;
+
 use tare_lab::experiment::Place;
 use tare_lab::plan;
+use tare_results::RunFolder;
 use tare_wire::cpus::Cpus;
 
 use super::host::allowed_cpus;
@@ -12,6 +15,21 @@ use crate::cli::measure::MeasureCommand;
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
+/// Refuses to go on with a run of another experiment: its parameters are not those that were typed.
+fn same_experiment(run: &Path, name: &str) -> Result<(), CommandError> {
+    let folder = RunFolder::open(run)?;
+    let plan = folder.plan();
+    match plan.cells.iter().all(|cell| cell.experiment == name) {
+        true => Ok(()),
+        false => Err(CommandError::Usage(format!(
+            "{} is a run of {}: continue it with `{} {0}`",
+            run.display(),
+            plan.experiment,
+            plan.resume_command()
+        ))),
+    }
+}
+
 /// Measures by one experiment.
 pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandError> {
     let MeasureCommand {
@@ -20,6 +38,9 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
         arguments,
         ..
     } = asked;
+    if let Some(run) = &arguments.resume {
+        same_experiment(run, experiment.name())?;
+    }
     let cpus = experiment.cpus(values, &allowed_cpus()?);
     let named = cpus.iter().flat_map(Cpus::iter);
     let request = Request {

@@ -273,6 +273,14 @@ fn imported(bench: &Bench) -> PathBuf {
 }
 
 #[test]
+fn a_run_of_another_experiment_is_not_continued() {
+    let bench = Bench::new();
+    imported(&bench);
+    let said = "run is a run of wakeup: continue it with `tare wakeup --resume run`";
+    bench.run("noise --resume run").expect(2, &[said]);
+}
+
+#[test]
 fn a_report_that_can_not_be_written_is_shown_and_fails() {
     let bench = Bench::new();
     let run = imported(&bench);
