@@ -14,8 +14,11 @@ mod progress;
 mod terminal;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
+use signal_hook::consts::SIGXFSZ;
 
 use crate::cli::{Cli, Command, ImageCommand};
 use crate::error::CommandError;
@@ -26,6 +29,9 @@ use crate::terminal::Terminal;
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let terminal = Terminal::new(cli.color);
+    // Beyond `ulimit -f`, the kernel kills whoever does nothing about this signal; else the write fails. With a handler in
+    // place of ignoring it, children have what they would have without. If it can't be set, death stays what it was.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let outcome = match &cli.command {
         Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
         Command::Measure(asked) => commands::experiment::run(asked, &terminal),

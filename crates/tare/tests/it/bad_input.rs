@@ -375,5 +375,44 @@ fn a_plan_that_never_ends_is_refused() {
         .expect(1, &["plan.json: is a symbolic link"]);
 }
 
+#[test]
+fn a_limit_of_file_sizes_is_an_error_of_writing() {
+    let bench = Bench::new();
+    imported(&bench);
+    let output = bench
+        .command_of(
+            Path::new("sh"),
+            &[
+                "-c",
+                "ulimit -f 8; exec \"$0\" report run",
+                env!("CARGO_BIN_EXE_tare"),
+            ],
+        )
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("ulimit -f") && said.contains("--output DIR"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_measured_gets_its_signals_as_always() {
+    let bench = Bench::new();
+    let started = bench.start("noise --workload gap --repetitions 200000000 --runs 1 --output run");
+    let agent = started.agent();
+    let status = fs::read_to_string(format!("/proc/{agent}/status")).unwrap();
+    send(agent, Signal::ABORT);
+    for kind in ["SigIgn:", "SigCgt:"] {
+        let line = status.lines().find_map(|line| line.strip_prefix(kind));
+        let mask = u64::from_str_radix(line.unwrap().trim(), 16).unwrap();
+        let number = Signal::XFSZ.as_raw();
+        assert_eq!(mask >> (number - 1) & 1, 0, "{kind} {mask:x}");
+    }
+    started.end().expect(1, &["signal 6"]);
+}
+
 /// The user who owns nothing.
 const NOBODY: u32 = 65_534;
