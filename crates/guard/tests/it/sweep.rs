@@ -383,7 +383,7 @@ fn what_can_not_be_undone_is_told_once_and_undone_as_soon_as_it_can_be() {
     };
     // A path below a file never led to a folder: there is nothing to undo.
     scratch(50, &file);
-    let in_the_way = scratch(51, &stage.root());
+    let in_the_way = scratch(51, stage.root());
     fs::write(&in_the_way, "").unwrap();
     let report = stage.sweep();
     let told = report.sentences().join("\n");
