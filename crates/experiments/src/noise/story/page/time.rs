@@ -85,7 +85,7 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
             if dots == 0.0 {
                 named.push_str(": nothing to draw, there was no gap");
             } else if all.differ {
-                named.push_str(&format!(", {} a run", clock.written(slots.longest)));
+                named.push_str(&format!(", up to {} a run", clock.written(slots.longest)));
             }
             plot.text("row", (plot.across().0, top + name - 9.0), &named);
             if dots > 0.0 {
