@@ -33,10 +33,10 @@ static INSTALLED: OnceLock<Interrupt> = OnceLock::new();
 
 /// How long after the second signal helpers are still waited for: an engine or another machine that works answers by
 /// then.
-const LAST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WAIT: Duration = Duration::from_millis(700);
 
 /// How long a wait may take in any case: killing what hangs takes a moment, and so does asking for what was left.
-const LEAST_WAIT: Duration = Duration::from_millis(500);
+const LEAST_WAIT: Duration = Duration::from_millis(200);
 
 /// The requests to finish or to stop the run. Copies see the same ones.
 #[derive(Debug, Clone)]
