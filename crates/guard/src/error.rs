@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::claim::Claim;
 use crate::owner::OwnerId;
 
 /// Says what could not be done, where, and what to do about it.
@@ -191,6 +192,10 @@ pub enum GuardError {
         /// The file whose lock it holds.
         path: PathBuf,
     },
+
+    /// Another run measures on this CPU.
+    #[error("the run {} (process {}) measures there", .0.run, .0.pid)]
+    CpuInUse(Box<Claim>),
 
     /// The kernel accepted a value and yet the setting did not change.
     #[error(

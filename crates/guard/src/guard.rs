@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::claim::{Claim, CpuClaim, Registry};
 use crate::error::GuardError;
 use crate::options::Options;
 use crate::owned::cgroup::OwnedCgroup;
@@ -136,6 +138,30 @@ impl Guard {
     /// [`GuardError::SettingNoEffect`] if the kernel refuses. The setting has its old value then.
     pub fn set(&self, path: &Path, value: &str) -> Result<Setting, GuardError> {
         Setting::change(&self.inner, path, value)
+    }
+
+    /// Claims the CPUs that a run is going to measure on for so long, and tells other runs.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::CpuInUse`] if another run measures on one of them, and `share` does not allow that;
+    /// [`GuardError::Io`] if other runs can't be told.
+    pub fn claim_cpus(
+        &self,
+        cpus: &[u32],
+        run: &str,
+        left: Duration,
+        share: bool,
+    ) -> Result<CpuClaim, GuardError> {
+        let registry = Registry::create(&self.inner.options.claims_root)?;
+        registry.claim(&self.inner.owner, cpus, run, left, share)
+    }
+
+    /// Returns what other runs that can be seen say of the CPUs that they measure on. The module
+    /// `claim` has what can't be seen.
+    pub fn claims(&self) -> Vec<Claim> {
+        let registry = Registry::create(&self.inner.options.claims_root);
+        registry.map_or_else(|_| Vec::new(), |all| all.claims(Some(&self.inner.owner)))
     }
 
     /// Undoes everything that is left and tells what was undone since the guard was opened.

@@ -28,6 +28,7 @@
 //! `guard` is the type that a run holds, `owned` has one file for each kind of owned thing,
 //! `record` is what `journal`, the file format, says of them, `sweep` the clean-up after an owner that died, `processes` finds
 //! and ends processes by their mark, `remove_tree` removes folders without leaving them,
+//! `claim` tells other runs which CPUs are measured,
 //! `hierarchies` finds where control groups can be made, `mounts` gives a command mounts that end
 //! with it, `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into questions that a run
 //! loop can ask, and bounds all waits.
@@ -42,6 +43,7 @@
 //! it was started in a control group. While the guard lives such a process still ends with its
 //! process group.
 
+mod claim;
 mod error;
 mod guard;
 mod hierarchies;
@@ -59,6 +61,7 @@ mod spawner;
 mod state_dir;
 mod sweep;
 
+pub use claim::{Claim, CpuClaim, claims};
 pub use error::GuardError;
 pub use guard::Guard;
 pub use mounts::{PrivateMount, private_mounts};

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::claim;
 use crate::error::GuardError;
 use crate::journal::{UNBORN_EXTENSION, owner_of};
 use crate::options::Options;
@@ -25,6 +26,7 @@ pub fn sweep(state_dir: &Path) -> SweepReport {
 /// Do the same for guards that were opened with other options.
 pub fn sweep_with(state_dir: &Path, options: &Options) -> SweepReport {
     let mut report = SweepReport::default();
+    claim::sweep(&options.claims_root);
     if let Err(problem) = sweep_all(state_dir, options, &mut report) {
         report.undo.problems.push(problem);
     }

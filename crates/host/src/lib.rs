@@ -32,7 +32,7 @@ mod visible;
 mod tests;
 
 pub use cgroup::{CgroupMount, CgroupVersion};
-pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu};
+pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_beside};
 pub use cpuid::{Cpuid, hypervisor_name};
 pub use cpulist::CpuList;
 pub use doctor::{Finding, Severity, doctor, summary};

@@ -23,7 +23,7 @@ Exit codes:
   2  usage: invalid arguments
   3  a threshold or comparison gate failed
   4  interrupted; --resume continues
-  5  a target can't be used here";
+  5  a target, or the CPU, can't be used here";
 
 /// Weigh what an operating system costs the work it carries.
 #[derive(Debug, Parser)]

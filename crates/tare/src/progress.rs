@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use tare_experiments::catalogue;
-use tare_guard::Interrupt;
+use tare_guard::{CpuClaim, Interrupt};
 use tare_lab::Observer;
 use tare_lab::units::{counted, human};
 use tare_report::rows::written;
@@ -43,12 +43,19 @@ pub struct Progress<'a> {
     live: BTreeMap<u32, Live>,
     /// What is done about a value above a limit.
     actions: Actions<'a>,
+    /// The measured CPUs, of which other runs are told how long they are still measured.
+    claim: Option<CpuClaim>,
 }
 
 impl<'a> Progress<'a> {
     /// Prepares to show the progress of the cells that are missing from `folder`, and to act when a
     /// limit is exceeded.
-    pub fn new(folder: &RunFolder, actions: Actions<'a>, terminal: &'a Terminal) -> Self {
+    pub fn new(
+        folder: &RunFolder,
+        actions: Actions<'a>,
+        claim: Option<CpuClaim>,
+        terminal: &'a Terminal,
+    ) -> Self {
         let missing = folder.missing();
         Self {
             terminal,
@@ -63,6 +70,7 @@ impl<'a> Progress<'a> {
             begun: Instant::now(),
             live: BTreeMap::new(),
             actions,
+            claim,
         }
     }
 
@@ -146,6 +154,9 @@ impl Observer for Progress<'_> {
 
     fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
         self.remaining.finished(&cell.plan, self.begun.elapsed());
+        if let Some(claim) = &mut self.claim {
+            claim.expect(self.remaining.left(Duration::ZERO));
+        }
         self.live.clear();
         let label = cell.plan.label();
         let failed = match &cell.outcome {

@@ -79,6 +79,33 @@ pub enum Rule {
     OnlyOne,
 }
 
+/// Choose the CPU to measure on when none is asked for, beside runs that measure on the CPUs `taken`: one of those only if
+/// there is no other.
+///
+/// # Errors
+/// No CPU is known at all ([`HostError::NoCpuKnown`]).
+pub fn choose_cpu_beside(
+    taken: &CpuList,
+    machine: &Machine,
+    sample: &Sample,
+) -> Result<CpuChoice, HostError> {
+    let reach = Reach::of(machine, sample)?;
+    let left = reach.without(taken);
+    let chooser = Chooser {
+        machine,
+        sample,
+        reach: left.as_ref().unwrap_or(&reach),
+    };
+    let mut choice = chooser.automatic();
+    if left.is_some() && !taken.is_empty() {
+        choice.reason = format!(
+            "{}; other runs of tare measure on CPU {taken}",
+            choice.reason
+        );
+    }
+    Ok(choice)
+}
+
 /// Choose the CPU to measure on. The description and the sample are of the time before the process
 /// narrows its own affinity mask.
 ///

@@ -64,6 +64,17 @@ impl Reach {
         })
     }
 
+    /// The same without some CPUs; `None` if nothing would remain to choose from.
+    pub(super) fn without(&self, taken: &CpuList) -> Option<Self> {
+        let mask = self.mask.without(taken);
+        (!mask.is_empty()).then(|| Self {
+            online: self.online.clone(),
+            isolated: self.isolated.without(taken),
+            mask,
+            mask_is_default: self.mask_is_default,
+        })
+    }
+
     /// The CPUs that may be requested.
     pub(super) fn on_request(&self) -> CpuList {
         self.mask.union(&self.isolated)

@@ -1,7 +1,7 @@
 //! The CPU to measure on, on machines with different ideas of what is free.
 
 use super::fixtures::{Tree, laptop, telecom};
-use crate::choose::{CpuChoice, Rule, choose_cpu};
+use crate::choose::{CpuChoice, Rule, choose_cpu, choose_cpu_beside};
 use crate::error::HostError;
 use crate::machine::Machine;
 use crate::sample::Sample;
@@ -275,4 +275,29 @@ fn without_sysfs_proc_is_enough() {
         "{}",
         choice.reason
     );
+}
+
+#[test]
+fn a_cpu_that_another_run_measures_on_is_taken_last() {
+    let beside = |taken: &[u32]| {
+        let tree = plain();
+        let source = tree.source();
+        let taken = taken.iter().copied().collect();
+        let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
+        choose_cpu_beside(&taken, &machine, &sample).unwrap()
+    };
+    assert_eq!(beside(&[]), choose(&plain(), None).unwrap());
+    let choice = beside(&[7, 3]);
+    assert_eq!(choice.cpu, 6);
+    assert!(
+        choice
+            .reason
+            .ends_with("; other runs of tare measure on CPU 3,7"),
+        "{}",
+        choice.reason
+    );
+    // Nor does the controller go there.
+    assert_eq!(choice.controller_cpus.to_string(), "0-1,4-5");
+    let all: Vec<u32> = (0..8).collect();
+    assert_eq!(beside(&all), choose(&plain(), None).unwrap());
 }

@@ -98,6 +98,9 @@ pub struct OutputArguments {
     /// times; an option of tare's own
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
+    /// Measure on CPUs that another run measures on; an option of tare's own
+    #[arg(long)]
+    pub share_cpu: bool,
     /// Print this help
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,

@@ -101,6 +101,9 @@ pub struct RunOptions {
     /// them, since it would disturb all others
     #[arg(long)]
     pub start_engine: bool,
+    /// Measure on a CPU that another run measures on. Both reports say so
+    #[arg(long)]
+    pub share_cpu: bool,
     /// Print the plan and its estimated duration; start, ask and write nothing
     #[arg(long)]
     pub dry_run: bool,

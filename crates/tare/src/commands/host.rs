@@ -1,7 +1,10 @@
 //! What is known of the machine before a run.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use tare_host::{CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu, doctor};
+use tare_host::{
+    CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside,
+    doctor,
+};
 use tare_loads::cpus::current;
 use tare_results::MachineRecord;
 use tare_wire::cpus::Cpus;
@@ -29,17 +32,22 @@ pub struct Host {
 }
 
 impl Host {
-    /// Describes the machine, chooses a CPU unless some are asked for, and warns of what makes
-    /// measuring there pointless. Of several CPUs the first one stands for all.
+    /// Describes the machine, chooses a CPU beside those that other runs measure on unless some are
+    /// asked for, and warns of what makes measuring there pointless. Of several CPUs the first one
+    /// stands for all.
     ///
     /// # Errors
     ///
     /// Returns [`CommandError`] if a CPU asked for can't be measured.
-    pub fn look(requested: &[u32], terminal: &Terminal) -> Result<Self, CommandError> {
+    pub fn look(
+        requested: &[u32],
+        taken: &CpuList,
+        terminal: &Terminal,
+    ) -> Result<Self, CommandError> {
         let source = Source::system();
         let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
         let choice = match requested {
-            [] => choose_cpu(&machine, &sample, None)?,
+            [] => choose_cpu_beside(taken, &machine, &sample)?,
             [cpu] => choose_cpu(&machine, &sample, Some(*cpu))?,
             several => together(
                 several

@@ -21,6 +21,7 @@ use tare_results::{CellState, RunFolder};
 use tare_targets::{Availability, Target, engine, spec};
 use tare_wire::cpus::Cpus;
 
+use super::claim::{claim, taken};
 use super::describe::{describe, describe_missing, introduce};
 use super::host::{Host, allowed_cpus};
 use super::run_folder::{judge, new_path, present};
@@ -62,7 +63,7 @@ pub fn measure(
     plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
 ) -> Result<u8, CommandError> {
     if request.options.dry_run {
-        let host = Host::look(&cpus_of(request)?, terminal)?;
+        let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
         terminal.print(&preview(request, &host, plan)?)?;
         return Ok(exit::DONE);
     }
@@ -93,28 +94,36 @@ fn run(
     let guard = Guard::open(&default_state_dir()?)?;
     let options = request.options;
     let json = options.result.json;
-    let host = Host::look(&cpus_of(request)?, terminal)?;
-    let (folder, settings) = match request.resume {
+    let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
+    let (folder, settings, claim) = match request.resume {
         Some(path) => {
             let mut folder = resume::open(path, &host.record)?;
             check_gates(&options.result.fail_if, folder.plan())?;
             let more = added(request, folder.plan())?;
             require(folder.plan(), &host, |target| target.availability())?;
+            let cells = folder.missing().into_iter().chain(&more);
+            let claim = claim(cells, path, options.share_cpu, &guard, terminal)?;
             let settings = Settings::change(&folder.plan().settings, &guard)?;
             if !more.is_empty() {
                 folder.extend(more)?;
             }
-            (folder, settings)
+            (folder, settings, claim)
         }
         None => {
             let plan = plan(&host)?;
             check_gates(&options.result.fail_if, &plan)?;
             require(&plan, &host, |target| target.availability())?;
-            // Before there is a folder: a setting that can't be changed leaves none.
-            let settings = Settings::change(&plan.settings, &guard)?;
             let path = options.output.clone();
             let path = path.map_or_else(|| new_path(request.name), Ok)?;
-            (RunFolder::create(&path, &plan, &host.record)?, settings)
+            let cells = plan.cells.iter();
+            let claim = claim(cells, &path, options.share_cpu, &guard, terminal)?;
+            // Before there is a folder: a setting that can't be changed leaves none.
+            let settings = Settings::change(&plan.settings, &guard)?;
+            (
+                RunFolder::create(&path, &plan, &host.record)?,
+                settings,
+                claim,
+            )
         }
     };
     match folder.missing().is_empty() {
@@ -123,7 +132,8 @@ fn run(
     }
 
     host.step_aside(terminal);
-    let mut progress = Progress::new(&folder, Actions::new(request.actions, &guard), terminal);
+    let actions = Actions::new(request.actions, &guard);
+    let mut progress = Progress::new(&folder, actions, claim, terminal);
     interrupt.prepare(false);
     let tally = execute(&folder, &guard, interrupt, &mut progress);
     let tally = tally.and_then(|tally| settings.restore().map(|()| tally));

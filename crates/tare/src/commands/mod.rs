@@ -1,5 +1,6 @@
 //! What each command does: one file a command.
 
+mod claim;
 pub mod clean;
 pub mod compare;
 pub mod cyclictest;

@@ -22,6 +22,7 @@ use tare_targets::{Availability, Job, spec};
 
 use self::screen::Screen;
 use self::settings::Settings;
+use super::claim::claim_cpus;
 use super::{clean_up, close};
 use crate::cli::cyclictest::CyclictestArguments;
 use crate::error::CommandError;
@@ -58,9 +59,13 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
         return Err(CommandError::Unavailable { what, why, remedy });
     }
     let guard = Guard::open(&default_state_dir()?)?;
+    let work = tare_experiments::wakeup::work(&settings.plan);
+    let cpus: Vec<u32> = work.measured_cpus().iter().collect();
+    let left = Duration::from_nanos(settings.plan.expected_ns());
+    let share = arguments.output.share_cpu;
+    let _claim = claim_cpus(&cpus, "tare cyclictest", left, share, &guard, terminal)?;
     settings.step_aside();
     let start = tare_results::now()?;
-    let work = tare_experiments::wakeup::work(&settings.plan);
     let instance = target.launch(&Job::idle(&work), &guard)?;
     let stop = Interrupt::detached()?;
     let mut watch = Watch {
