@@ -26,6 +26,7 @@ use tare_wire::record::Live;
 use crate::engines::Engines;
 use crate::error::ExperimentError;
 use crate::loaded::Loaded;
+use crate::neighbours::Neighbours;
 use crate::stolen::Stolen;
 
 /// Takes note of what happens during a run.
@@ -267,7 +268,7 @@ impl Places {
         let target = place.target.as_ref();
         // The clock was read before; whoever sets it to no date meanwhile gets that time.
         let started_at = tare_results::now().unwrap_or(self.invocation);
-        let cell = |outcome, notices, load| Cell {
+        let cell = |outcome, notices, load, other_work| Cell {
             schema: SCHEMA,
             plan: plan.clone(),
             invocation: self.invocation,
@@ -276,6 +277,7 @@ impl Places {
             notices,
             load,
             daemons,
+            other_work,
         };
         let failed = |error: &dyn Display| {
             let reason = stage.explain(PREPARING, error);
@@ -284,7 +286,7 @@ impl Places {
         let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
             Ok(loaded) => loaded,
             Err(_) if interrupt.stop_requested() => return None,
-            Err(error) => return Some((cell(failed(&error), Vec::new(), None), None)),
+            Err(error) => return Some((cell(failed(&error), Vec::new(), None, None), None)),
         };
         let mut times = Instance {
             planned_ns: now_ns(),
@@ -303,7 +305,7 @@ impl Places {
             Err(_) if interrupt.stop_requested() => return None,
             Err(error) => {
                 let load = loaded.stop().ok().flatten();
-                return Some((cell(failed(&error), Vec::new(), load), None));
+                return Some((cell(failed(&error), Vec::new(), load, None), None));
             }
         };
         stage.measures();
@@ -315,6 +317,7 @@ impl Places {
             begun: None,
             asked: None,
             loaded: &mut loaded,
+            neighbours: Neighbours::of(plan, instance.pid(), guard),
             interrupt,
             observer,
         };
@@ -326,6 +329,7 @@ impl Places {
             ready_ns,
             begun,
             asked,
+            neighbours,
             ..
         } = listener;
         let is_stopped = match &ended {
@@ -335,6 +339,7 @@ impl Places {
         if is_stopped {
             return None;
         }
+        let other_work = neighbours.and_then(Neighbours::finish);
         stage.bound();
         let load = loaded.stop();
         times.ready_ns = ready_ns.unwrap_or(0);
@@ -377,7 +382,8 @@ impl Places {
             }
             (Err(reason), _) => (Outcome::Failed { reason }, None, Vec::new()),
         };
-        Some((cell(outcome, notices, load.ok().flatten()), samples))
+        let cell = cell(outcome, notices, load.ok().flatten(), other_work);
+        Some((cell, samples))
     }
 }
 
@@ -400,6 +406,7 @@ struct Listener<'a, O> {
     begun: Option<Instant>,
     asked: Option<Instant>,
     loaded: &'a mut Loaded,
+    neighbours: Option<Neighbours<'a>>,
     interrupt: &'a Interrupt,
     observer: &'a mut O,
 }
@@ -411,6 +418,9 @@ impl<O: Observer> Watcher for Listener<'_, O> {
             Seen::Ready => {
                 self.ready_ns.get_or_insert(at_ns);
                 self.observer.ready(self.plan);
+                if let Some(neighbours) = &mut self.neighbours {
+                    neighbours.begin();
+                }
             }
             Seen::Live(live) => self.observer.live(self.plan, &live),
             Seen::Exceeded(exceeded) => self.observer.exceeded(self.plan, &exceeded),
@@ -437,7 +447,9 @@ impl<O: Observer> Watcher for Listener<'_, O> {
     }
 
     fn tick(&mut self) -> Option<Duration> {
-        self.observer.tick()
+        let look = self.neighbours.as_mut().and_then(Neighbours::tick);
+        let draw = self.observer.tick();
+        look.into_iter().chain(draw).min()
     }
 }
 

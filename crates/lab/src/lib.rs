@@ -20,6 +20,7 @@ pub mod estimate;
 pub mod execute;
 pub mod experiment;
 mod loaded;
+mod neighbours;
 pub mod order;
 pub mod parameter;
 pub mod plan;

@@ -41,6 +41,23 @@ impl Tabled {
     }
 }
 
+impl Tabled {
+    /// Makes the table of what the kernel did with the measured thread ([`CONTEXT_SWITCHES`](crate::rows::CONTEXT_SWITCHES)).
+    #[must_use]
+    pub fn context_switches() -> Self {
+        Self {
+            title: "Context switches of the measured thread".to_owned(),
+            read: "Involuntary ones: it wanted to go on, and the kernel let another task run. Voluntary ones: it waited for \
+                   something."
+                .to_owned(),
+            columns: vec![
+                Column::new("count", "context-switches", Figure::Total).counted(),
+                Column::new("per second", "context-switches", Figure::Rate),
+            ],
+        }
+    }
+}
+
 /// A column: one figure of one measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {

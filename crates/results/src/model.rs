@@ -204,6 +204,42 @@ pub struct Cell {
     /// Daemons that ran on this machine meanwhile and may disturb: `dockerd`, `containerd`.
     #[serde(default)]
     pub daemons: Vec<String>,
+    /// What else ran on the measured CPUs of this machine; null if it was not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_work: Option<OtherWork>,
+}
+
+/// What else ran on the measured CPUs of this machine while a cell was measured, as far as its kernel tells.
+///
+/// All tasks are looked at once a second; what one has had is counted for the CPU on which it ran last at two readings in
+/// a row. So the times are about right for work that stays on a CPU, and none for what lives shorter than a second in
+/// between.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherWork {
+    /// How long was watched.
+    pub watched_ns: u64,
+    /// The processes that ran there most, without those of the cell and of its load; the one with the most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<OtherTask>,
+    /// Other runs of tare that measured on one of these CPUs: their folders and processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
+}
+
+/// A process that ran on a measured CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherTask {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its process id on this machine.
+    pub pid: u32,
+    /// Its name as the kernel keeps it: anybody can choose it.
+    pub name: String,
+    /// Whether it is a thread of the kernel.
+    #[serde(default)]
+    pub kernel: bool,
+    /// CPU time that it had there.
+    pub ns: u64,
 }
 
 /// Says what a load did while a cell ran.

@@ -161,6 +161,7 @@ fn cell(
         notices: notices(foreign, series),
         load: None,
         daemons: Vec::new(),
+        other_work: None,
     };
     Ok((cell, samples))
 }

@@ -10,6 +10,7 @@ mod folder;
 mod gates;
 mod html;
 mod landolfi;
+mod neighbours;
 mod pages;
 mod places;
 mod schema;

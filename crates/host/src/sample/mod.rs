@@ -8,6 +8,7 @@
 mod interrupts;
 mod processes;
 mod stat;
+mod tasks;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 pub use interrupts::Interrupt;
 pub use processes::BusyProcess;
 pub use stat::{CpuTimes, Stat};
+pub use tasks::{TaskTime, TaskWatch};
 
 use crate::fact::Fact;
 use crate::source::Source;

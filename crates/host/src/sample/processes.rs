@@ -23,13 +23,20 @@ pub struct BusyProcess {
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) name: String,
+    pub(super) parent: u32,
+    /// Whether it is a thread of the kernel.
+    pub(super) is_kernel: bool,
     /// User and system time of all threads in units of 1/100 s.
-    ticks: u64,
+    pub(super) ticks: u64,
+    pub(super) threads: u64,
     /// When it started, in units of 1/100 s after boot: tells a reused identifier from an old
     /// process.
-    started: u64,
-    cpu: u32,
+    pub(super) started: u64,
+    pub(super) cpu: u32,
 }
+
+/// The kernel's flag of its own threads (include/linux/sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// Read all processes that can be seen, without this one. Those that end meanwhile are skipped.
 pub(super) fn read(source: &Source) -> Fact<Vec<Process>> {
@@ -77,11 +84,11 @@ pub(super) fn busiest(before: &[Process], after: &[Process], cpu_ticks: u64) -> 
     busy
 }
 
-/// Parse `pid (name) state ppid … utime stime … starttime … processor …`
-/// (proc_pid_stat(5)).
+/// Parse `pid (name) state ppid … utime stime … num_threads … starttime … processor …`
+/// (proc_pid_stat(5)), of a process or of one of its tasks.
 ///
 /// The name may hold spaces and parentheses, so it ends at the *last* one.
-fn parse(text: &str) -> Option<Process> {
+pub(super) fn parse(text: &str) -> Option<Process> {
     let (pid, rest) = text.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;
     // Field 3, the state, is the first of these.
@@ -90,7 +97,10 @@ fn parse(text: &str) -> Option<Process> {
     Some(Process {
         pid: pid.trim().parse().ok()?,
         name: name.to_owned(),
+        parent: u32::try_from(field(4)?).ok()?,
+        is_kernel: field(9)? & PF_KTHREAD != 0,
         ticks: field(14)?.saturating_add(field(15)?),
+        threads: field(20)?,
         started: field(22)?,
         cpu: field(39)
             .and_then(|cpu| u32::try_from(cpu).ok())

@@ -298,10 +298,30 @@ pub const INTERRUPTS: Measure = Measure {
     unit: "",
     better: Better::Neither,
     figures: &[Figure::Rate, Figure::Total],
-    from: counters,
+    from: |data| {
+        counters(data, |name| {
+            switches(name).is_none().then_some(("counter", name))
+        })
+    },
 };
 
-fn counters(data: &CellData<'_>) -> Samples {
+/// How often the measured thread gave its CPU to another one, from first to last sample: Linux counts that.
+pub const CONTEXT_SWITCHES: Measure = Measure {
+    id: "context-switches",
+    title: "context switches of the measured thread",
+    unit: "",
+    better: Better::Less,
+    figures: &[Figure::Rate, Figure::Total],
+    from: |data| counters(data, |name| Some(("kind", switches(name)?))),
+};
+
+/// Returns of which kind the context switches are that a counter counts, if it does.
+fn switches(name: &str) -> Option<&str> {
+    name.strip_suffix(" context switches")
+}
+
+/// Returns the counters that have a label.
+fn counters(data: &CellData<'_>, label: fn(&str) -> Option<(&'static str, &str)>) -> Samples {
     let longest = data.record.sets.iter().max_by_key(|head| head.length());
     let seconds = longest.and_then(|head| Some(head.length() as f64 * data.ns(head)? / 1e9));
     let Some(seconds) = seconds else {
@@ -319,9 +339,10 @@ fn counters(data: &CellData<'_>) -> Samples {
             None => counted.push((&counter.name, counter.count)),
         }
     }
-    let counters = counted.into_iter().map(|(name, count)| {
-        let labels = Labels::default().with("counter", name);
-        (labels, Sample::Ratio(count as f64, seconds))
+    let counters = counted.into_iter().filter_map(|(name, count)| {
+        let (key, value) = label(name)?;
+        let labels = Labels::default().with(key, value);
+        Some((labels, Sample::Ratio(count as f64, seconds)))
     });
     Ok(counters.collect())
 }

@@ -21,6 +21,8 @@ pub use cell::{CellData, counts};
 pub use derive::{Collector, Each, Row, Rows};
 pub use flat::FlatRow;
 pub use gate::{Gate, GateError, Judgement};
-pub use measure::{Better, Carried, Figure, INTERRUPTS, Measure, Sample, Samples};
+pub use measure::{
+    Better, CONTEXT_SWITCHES, Carried, Figure, INTERRUPTS, Measure, Sample, Samples,
+};
 pub use naming::written;
 pub use selector::Selector;

@@ -18,6 +18,7 @@ mod kernel;
 mod landolfi;
 mod lifecycle;
 mod loads;
+mod neighbours;
 mod noise;
 mod places;
 mod ssh;

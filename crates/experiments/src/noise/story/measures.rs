@@ -8,7 +8,9 @@ use tare_stats::{
     Counts, DelayClasses, DelayTally, Delays, Gap, Period, PowerSums, Recording, StatsError, Trace,
 };
 
-use tare_report::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
+use tare_report::rows::{
+    Better, CONTEXT_SWITCHES, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts,
+};
 
 /// The figures of a distribution of durations.
 const DISTRIBUTION: &[Figure] = &[
@@ -174,6 +176,7 @@ pub(super) const MEASURES: &[Measure] = &[
         from: |data| classes(data, |tally| tally.mean_cycles().map(Sample::Number)),
     },
     INTERRUPTS,
+    CONTEXT_SWITCHES,
     Measure {
         id: "work",
         title: "elementary steps of a repetition",

@@ -83,7 +83,8 @@ impl Story for Told {
     fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
         // What never happened is left to the files.
         let happened = |row: &Row| row.each.iter().any(|run| run.carried.value() != Some(0.0));
-        lines.retain(|line| line.of.measure.id != rows::INTERRUPTS.id || happened(line.of));
+        let counted = [rows::INTERRUPTS.id, rows::CONTEXT_SWITCHES.id];
+        lines.retain(|line| !counted.contains(&line.of.measure.id) || happened(line.of));
         lines.sort_by_cached_key(tables::rank);
     }
 

@@ -127,6 +127,7 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
             "From first to last stamp. As many a second as gaps: each was seen. Fewer: something from below took the CPU as \
              well. More: some were shorter than the threshold.",
         ),
+        Tabled::context_switches(),
     ]
 }
 
@@ -142,7 +143,8 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         title.push_str(", published timing");
     }
     title.push_str(&further(&line.of.plan));
-    let counter = label("counter").map_or_else(String::new, |name| format!(" · {name}"));
+    let counter = label("counter").or(label("kind"));
+    let counter = counter.map_or_else(String::new, |name| format!(" · {name}"));
     let target = format!("{}{counter}", line.target());
     match is_crowded(run) {
         true => (Some(format!("{title} · {}", line.of.group.name())), target),

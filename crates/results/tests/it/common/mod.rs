@@ -122,6 +122,7 @@ fn cell(plan: &CellPlan, outcome: Outcome) -> Cell {
         notices: Vec::new(),
         load: None,
         daemons: Vec::new(),
+        other_work: None,
     }
 }
 

@@ -73,6 +73,7 @@ pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Result<Analysis,
         notices: Vec::new(),
         load: None,
         daemons: Vec::new(),
+        other_work: None,
     };
     let run = RunData {
         plan,

@@ -7,7 +7,7 @@ mod comparison;
 mod many;
 mod reference;
 
-use tare_report::analysis::{Run, Time};
+use tare_report::analysis::{Run, Time, had_other_work};
 use tare_report::cases::Case;
 use tare_report::format::Numbers;
 use tare_report::plain::{MANY, sure};
@@ -42,6 +42,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
     }
     let headline = sentences.remove(0);
     sentences.splice(0..0, reference::sentence(&panels, run));
+    sentences.extend(switched(&panels));
     sentences.extend(split.sentences());
     let several = main.members.len() > 1;
     let certainty = told(main).into_iter().filter_map(|member| {
@@ -60,6 +61,33 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
         details: sentences,
         certainty: certainty.collect(),
         ..Verdict::default()
+    })
+}
+
+/// Says how often the measured thread lost its CPU to another task where a load ran.
+fn switched(panels: &[Panel<'_>]) -> Option<String> {
+    let loaded = panels.iter().filter(|panel| panel.plan().load != "idle");
+    let members = loaded.flat_map(|panel| panel.members.iter().map(move |of| (panel, of)));
+    let mut rates: Vec<(f64, String)> = members
+        .filter_map(|(panel, member)| {
+            let kind = [("kind", "involuntary")];
+            let (_, rate) = member.known("context-switches", Figure::Rate, &kind)?;
+            let name = format!("{} on {}", panel.title(), member.case.target());
+            Some((rate.estimate, name))
+        })
+        .collect();
+    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let each = rates.iter().take(MANY);
+    let each: Vec<String> = each
+        .map(|(rate, name)| format!("{} ({name})", N.rate(*rate)))
+        .collect();
+    let fewer = match rates.len().saturating_sub(MANY) {
+        0 => String::new(),
+        more => format!("; fewer in {more} more"),
+    };
+    (!each.is_empty()).then(|| {
+        let each = words::list(&each);
+        format!("Involuntary context switches of the measured thread: {each}{fewer}.")
     })
 }
 
@@ -215,7 +243,12 @@ impl Clock {
             let known = machine.virtualisation.hypervisor.known();
             known.map(Option::is_some)
         });
-        if let Some(tick) = self.ns.and_then(|ns| as_often_as(ns, tick_hz, hypervisor)) {
+        let beneath = match member.case.cells.iter().any(|cell| had_other_work(cell)) {
+            true => Beneath::OtherWork,
+            false if hypervisor == Some(true) => Beneath::Hypervisor,
+            false => Beneath::Machine,
+        };
+        if let Some(tick) = self.ns.and_then(|ns| as_often_as(ns, tick_hz, beneath)) {
             text.push_str(&format!(", as often as {tick}"));
         }
         text.push('.');
@@ -223,8 +256,17 @@ impl Clock {
     }
 }
 
+/// What may be behind gaps that do not come with the kernel's tick.
+#[derive(Clone, Copy)]
+enum Beneath {
+    /// It was seen on the CPU, and takes turns with what is measured.
+    OtherWork,
+    Hypervisor,
+    Machine,
+}
+
 /// Names a tick of the same frequency. If it is not that of the kernel beneath, says what that means.
-fn as_often_as(period_ns: f64, tick_hz: Option<u32>, hypervisor: Option<bool>) -> Option<String> {
+fn as_often_as(period_ns: f64, tick_hz: Option<u32>, beneath: Beneath) -> Option<String> {
     let is = |hz: &u32| (period_ns * f64::from(*hz) / 1e9 - 1.0).abs() < 0.005;
     if let Some(hz) = tick_hz.filter(is) {
         return Some(format!("the tick of this machine's kernel ({hz} Hz)"));
@@ -234,11 +276,14 @@ fn as_often_as(period_ns: f64, tick_hz: Option<u32>, hypervisor: Option<bool>) -
     let Some(own) = tick_hz else {
         return Some(format!("a {hz} Hz tick"));
     };
-    let who = match hypervisor {
-        Some(true) => {
+    let who = match beneath {
+        Beneath::OtherWork => {
+            "what comes so often is not that tick, but may be the turns of the other work on this CPU"
+        }
+        Beneath::Hypervisor => {
             "what comes so often is not that tick, but may be that of the hypervisor's host or of another guest"
         }
-        _ => "what comes so often is not that tick, but a timer of something else",
+        Beneath::Machine => "what comes so often is not that tick, but a timer of something else",
     };
     Some(format!(
         "a {hz} Hz tick, though this machine's kernel ticks at {own} Hz: {who}"
@@ -247,22 +292,23 @@ fn as_often_as(period_ns: f64, tick_hz: Option<u32>, hypervisor: Option<bool>) -
 
 #[cfg(test)]
 mod tests {
-    use super::as_often_as;
+    use super::{Beneath, as_often_as};
 
     #[test]
     fn a_tick_that_is_not_this_kernel_s_is_told_from_its_own() {
-        let said = |ns, own, hypervisor| as_often_as(ns, own, hypervisor).unwrap_or_default();
+        let said = |ns, own, beneath| as_often_as(ns, own, beneath).unwrap_or_default();
         assert_eq!(
-            said(4e6, Some(250), Some(true)),
+            said(4e6, Some(250), Beneath::Hypervisor),
             "the tick of this machine's kernel (250 Hz)"
         );
-        assert_eq!(said(1e6, None, None), "a 1000 Hz tick");
+        assert_eq!(said(1e6, None, Beneath::Machine), "a 1000 Hz tick");
         assert_eq!(
-            said(1e6, Some(250), Some(true)),
+            said(1e6, Some(250), Beneath::Hypervisor),
             "a 1000 Hz tick, though this machine's kernel ticks at 250 Hz: what comes so often is not that tick, but \
              may be that of the hypervisor's host or of another guest"
         );
-        assert!(said(1e6, Some(250), Some(false)).ends_with("a timer of something else"));
-        assert_eq!(said(3e6, Some(250), Some(true)), "");
+        assert!(said(1e6, Some(250), Beneath::Machine).ends_with("a timer of something else"));
+        assert!(said(1e6, Some(250), Beneath::OtherWork).ends_with("the other work on this CPU"));
+        assert_eq!(said(3e6, Some(250), Beneath::Hypervisor), "");
     }
 }

@@ -1,0 +1,247 @@
+//! Which other tasks ran on some CPUs while something was measured there.
+//!
+//! The kernel tells of each task how much CPU time it has had and on which CPU it ran last, not how much it had on which.
+//! So the system is read again and again, and what a task has had since the reading before is counted for a CPU if it ran
+//! there last both times. A reading walks through `/proc`, which is itself work: make it from another CPU than those.
+//!
+//! # When the method lies
+//!
+//! A task that wanders between CPUs is counted for none of them, or for the one on which it was met twice. One that began
+//! and ended between two readings is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::processes::{Process, parse};
+use crate::cpulist::CpuList;
+use crate::source::Source;
+
+/// The CPU time that a process has had on a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskTime {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its process identifier.
+    pub pid: u32,
+    /// The name that the kernel keeps of the task that ran most: at most 15 characters, which anybody can choose.
+    pub name: String,
+    /// Whether it is a thread of the kernel.
+    pub is_kernel: bool,
+    /// CPU time of all of its tasks there.
+    pub time: Duration,
+}
+
+/// Watches which tasks run on some CPUs.
+#[derive(Debug)]
+pub struct TaskWatch {
+    source: Source,
+    cpus: CpuList,
+    /// Processes that are not told, nor are their descendants.
+    own: BTreeSet<u32>,
+    since: Instant,
+    before: BTreeMap<u32, Seen>,
+    /// By CPU, process and task.
+    used: BTreeMap<(u32, u32, u32), Used>,
+}
+
+/// What a task had on a CPU.
+#[derive(Debug, Default)]
+struct Used {
+    name: String,
+    is_kernel: bool,
+    ns: u64,
+}
+
+/// A task at one reading.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    started: u64,
+    cpu: u32,
+    ns: u64,
+}
+
+impl TaskWatch {
+    /// Begins to watch what runs on `cpus`, except for the processes `own` and their descendants.
+    pub fn begin(source: Source, cpus: CpuList, own: impl IntoIterator<Item = u32>) -> Self {
+        let mut watch = Self {
+            source,
+            cpus,
+            own: own.into_iter().collect(),
+            since: Instant::now(),
+            before: BTreeMap::new(),
+            used: BTreeMap::new(),
+        };
+        watch.read();
+        // What was had before does not count.
+        watch.used.clear();
+        watch
+    }
+
+    /// Reads the system once more.
+    pub fn read(&mut self) {
+        let mut seen = BTreeMap::new();
+        for (process, task) in self.tasks() {
+            let ns = match self.cpus.contains(task.cpu) {
+                true => self.time_of(process, &task),
+                // Of a task that ran elsewhere only that is of interest.
+                false => 0,
+            };
+            let now = Seen {
+                started: task.started,
+                cpu: task.cpu,
+                ns,
+            };
+            seen.insert(task.pid, now);
+            if !self.cpus.contains(task.cpu) {
+                continue;
+            }
+            let before = self.before.get(&task.pid);
+            let used = match before.filter(|before| before.started == task.started) {
+                Some(before) if before.cpu == task.cpu => ns.saturating_sub(before.ns),
+                Some(_) => 0,
+                None => ns,
+            };
+            if used > 0 {
+                let key = (task.cpu, process, task.pid);
+                let known = self.used.entry(key).or_default();
+                known.is_kernel = task.is_kernel;
+                known.name = task.name;
+                known.ns += used;
+            }
+        }
+        self.before = seen;
+    }
+
+    /// Reads the system for the last time, and returns how long was watched, and what ran, the most first.
+    pub fn finish(mut self) -> (Duration, Vec<TaskTime>) {
+        self.read();
+        let mut processes: BTreeMap<(u32, u32), (Used, u64)> = BTreeMap::new();
+        for ((cpu, pid, _), task) in self.used {
+            let (most, ns) = processes.entry((cpu, pid)).or_default();
+            *ns += task.ns;
+            if task.ns > most.ns {
+                *most = task;
+            }
+        }
+        let mut all: Vec<TaskTime> = processes
+            .into_iter()
+            .map(|((cpu, pid), (most, ns))| TaskTime {
+                cpu,
+                pid,
+                name: most.name,
+                is_kernel: most.is_kernel,
+                time: Duration::from_nanos(ns),
+            })
+            .collect();
+        all.sort_by_key(|task| std::cmp::Reverse(task.time));
+        (self.since.elapsed(), all)
+    }
+
+    /// Returns all tasks with their processes, without the own ones. Those that end meanwhile are skipped.
+    fn tasks(&self) -> Vec<(u32, Process)> {
+        let names = self.source.names("/proc").into_known().unwrap_or_default();
+        let pids = names.iter().filter_map(|name| name.parse::<u32>().ok());
+        let stat = |path: String| parse(self.source.text(&path).known()?);
+        let processes: BTreeMap<u32, Process> = pids
+            .filter_map(|pid| Some((pid, stat(format!("/proc/{pid}/stat"))?)))
+            .collect();
+        let is_own = |process: &Process| {
+            // As many steps as there are processes: identifiers may have been reused between two reads.
+            let line = std::iter::successors(Some(process), |of| processes.get(&of.parent));
+            line.take(processes.len())
+                .any(|process| self.own.contains(&process.pid))
+        };
+        let others = processes.values().filter(|process| !is_own(process));
+        others
+            .flat_map(|process| {
+                let pid = process.pid;
+                if process.threads <= 1 {
+                    return vec![(pid, process.clone())];
+                }
+                let tids = self.source.names(&format!("/proc/{pid}/task"));
+                let tids = tids.into_known().unwrap_or_default();
+                let tasks = tids.iter().filter_map(|tid| {
+                    let task = stat(format!("/proc/{pid}/task/{tid}/stat"))?;
+                    Some((pid, task))
+                });
+                tasks.collect()
+            })
+            .collect()
+    }
+
+    /// Returns the CPU time that a task has had: to the nanosecond where the kernel has schedstat, else in its units of
+    /// 1/100 s.
+    fn time_of(&self, process: u32, task: &Process) -> u64 {
+        let path = format!("/proc/{process}/task/{}/schedstat", task.pid);
+        let exact = self.source.text(&path).into_known().and_then(|text| {
+            let first = text.split_ascii_whitespace().next()?;
+            first.parse().ok()
+        });
+        exact.unwrap_or(task.ticks.saturating_mul(10_000_000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    /// Writes a task of a process.
+    fn task(root: &Path, (pid, tid, parent): (u32, u32, u32), name: &str, cpu: u32, ns: u64) {
+        let line = |id: u32| {
+            format!(
+                "{id} ({name}) R {parent} 1 1 0 -1 4194304 100 0 0 0 {} 0 0 0 20 0 2 0 77 3133440 407 1 1 1 1 0 0 0 0 0 0 \
+                 0 0 0 17 {cpu} 0 0 0 0 0\n",
+                ns / 10_000_000
+            )
+        };
+        let folder = root.join(format!("proc/{pid}/task/{tid}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("stat"), line(tid)).unwrap();
+        fs::write(folder.join("schedstat"), format!("{ns} 5 6\n")).unwrap();
+        if tid == pid {
+            fs::write(root.join(format!("proc/{pid}/stat")), line(pid)).unwrap();
+        }
+    }
+
+    #[test]
+    fn work_is_counted_for_the_cpu_on_which_a_task_was_met_twice() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let at = |moment: u64| {
+            task(root, (10, 10, 1), "tare", 1, moment * 900);
+            task(root, (11, 11, 10), "dd", 1, moment * 900);
+            task(root, (20, 20, 1), "server", 0, moment * 7);
+            task(root, (20, 21, 1), "a) R (b", 1, moment * 1_000);
+            task(root, (20, 22, 1), "helper", 1, moment * 10);
+            task(
+                root,
+                (30, 30, 1),
+                "wanders",
+                (moment % 2) as u32,
+                moment * 500,
+            );
+            task(root, (40, 40, 1), "elsewhere", 2, moment * 500);
+            task(root, (50, 50, 2), "idle", 1, 4_000);
+        };
+        at(1);
+        let cpus = CpuList::from_iter([1]);
+        let mut watch = TaskWatch::begin(Source::at(root), cpus, [10]);
+        at(2);
+        task(root, (60, 60, 1), "hog", 1, 300);
+        watch.read();
+        // It ends before the last reading.
+        fs::remove_dir_all(root.join("proc/60")).unwrap();
+        at(4);
+        let (_, used) = watch.finish();
+        let of = |pid, name: &str, ns| TaskTime {
+            cpu: 1,
+            pid,
+            name: name.to_owned(),
+            is_kernel: false,
+            time: Duration::from_nanos(ns),
+        };
+        assert_eq!(used, [of(20, "a) R (b", 3_030), of(60, "hog", 300)]);
+    }
+}

@@ -1,0 +1,197 @@
+//! What else happens to the measured CPU: other runs, other work, and code that is moved away from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::Value;
+
+use crate::common::{Bench, json, skip, wait_for};
+
+/// Returns two CPUs that may be used; the one to measure on first.
+fn two_cpus() -> Option<[usize; 2]> {
+    let set = sched_getaffinity(None).unwrap();
+    let mut cpus = (0..CpuSet::MAX_CPU).rev().filter(|cpu| set.is_set(*cpu));
+    let two = cpus.next().zip(cpus.next());
+    if two.is_none() {
+        skip("a CPU beside the measured one", "there is but one CPU");
+    }
+    two.map(|(here, there)| [here, there])
+}
+
+fn pin(pid: u32, cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let pid = Pid::from_raw(pid.try_into().unwrap());
+    sched_setaffinity(pid, &set).unwrap();
+}
+
+/// A shell that does nothing as fast as it can, on one CPU.
+struct Hog(Child);
+
+impl Hog {
+    fn on(cpu: usize) -> Self {
+        let words = ["-c", "while :; do :; done"];
+        let hog = Self(Command::new("sh").args(words).spawn().unwrap());
+        pin(hog.0.id(), cpu);
+        hog
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for a task of a process and returns its id.
+fn task_of(process: u32, name: &str) -> u32 {
+    wait_for(name, || {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+        let is_named = |path: &PathBuf| {
+            fs::read_to_string(path.join("comm")).is_ok_and(|found| found.trim() == name)
+        };
+        let mut tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
+        tasks.find(is_named)?.file_name()?.to_str()?.parse().ok()
+    })
+}
+
+fn cell(run: &Path) -> Value {
+    json(&run.join("cells/0001/cell.json"))
+}
+
+fn alarm<'a>(summary: &'a Value, id: &str) -> Option<&'a str> {
+    let mut alarms = summary["alarms"].as_array().unwrap().iter();
+    alarms.find(|alarm| alarm["id"] == id)?["text"].as_str()
+}
+
+#[test]
+fn a_second_run_on_a_measured_cpu_is_refused_unless_it_is_to_share() {
+    let Some([cpu, other]) = two_cpus() else {
+        return;
+    };
+    let bench = Bench::new();
+    let noise = format!("noise --workload gap --cpu {cpu} --runs 1");
+    let first = bench.start(&format!("{noise} --repetitions 200000000 --output a"));
+    first.agent();
+    let run = bench.work().join("a");
+    let second = bench.run(&format!("{noise} --repetitions 1000 --output b"));
+    second.expect(
+        5,
+        &[
+            &format!("CPU {cpu} can't be used here"),
+            &format!("{} (process {})", run.display(), first.pid()),
+            " left",
+            "--share-cpu",
+        ],
+    );
+    assert!(!bench.work().join("b").exists());
+    let wakeup = format!("wakeup -i 1000 -D 1 --policy other --runs 1 --cpu {cpu} --output b");
+    bench.run(&wakeup).expect(5, &["--share-cpu"]);
+    let cyclictest = format!("cyclictest -q -D 1 -a {cpu} -t 1 --policy other");
+    bench.run(&cyclictest).expect(5, &["--share-cpu"]);
+    // Nobody asked for that CPU.
+    bench.run("noise --runs 1 --dry-run").expect(
+        0,
+        &[
+            &format!("on CPU {other}"),
+            &format!("other runs of tare measure on CPU {cpu}"),
+        ],
+    );
+    // It lasts long enough to be seen by the first one.
+    let shared = format!("{noise} --repetitions 60000000 --share-cpu --output c");
+    let shared = bench.run(&shared);
+    let warning = format!("CPU {cpu} is shared with the run {}", run.display());
+    shared.expect(
+        0,
+        &[&warning, "Another run of tare measured on the same CPU"],
+    );
+    first.end().expect(0, &[]);
+    for (own, of) in [("a", "c"), ("c", "a")] {
+        let own = bench.work().join(own);
+        let runs = cell(&own)["other_work"]["runs"].clone();
+        let of = bench.work().join(of).display().to_string();
+        assert!(runs[0].as_str().unwrap().starts_with(&of), "{runs}");
+        let summary = json(&own.join("summary.json"));
+        assert!(alarm(&summary, "cpu-shared").unwrap().contains(&of));
+    }
+    // Then the CPU is free again.
+    bench
+        .run(&format!("{noise} --repetitions 1000 --output d"))
+        .expect(0, &[]);
+}
+
+#[test]
+fn a_run_that_was_killed_holds_no_cpu() {
+    let bench = Bench::new();
+    let words = "noise --workload gap --runs 1 --cpu 0 --output";
+    let first = bench.start(&format!("{words} a --repetitions 5000000000"));
+    first.agent();
+    first.signal(Signal::KILL);
+    drop(first);
+    bench
+        .run(&format!("{words} b --repetitions 1000"))
+        .expect(0, &[]);
+    let left = fs::read_dir(bench.state().join("cpus")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn work_that_comes_and_goes_within_a_cell_is_named() {
+    let Some([cpu, _]) = two_cpus() else {
+        return;
+    };
+    let bench = Bench::new();
+    let words = format!("wakeup -i 1000 -D 5 --policy other --cpu {cpu} --runs 1");
+    let started = bench.start(&format!("{words} --output run"));
+    task_of(started.agent(), "tare-measure/0");
+    thread::sleep(Duration::from_secs(1));
+    let hog = Hog::on(cpu);
+    let pid = hog.0.id();
+    thread::sleep(Duration::from_millis(2_500));
+    drop(hog);
+    started.end().expect(0, &["Other work ran on"]);
+    let run = bench.work().join("run");
+    let other = cell(&run)["other_work"].clone();
+    let tasks = other["tasks"].as_array().unwrap();
+    let hog = tasks.iter().find(|task| task["pid"] == pid).unwrap();
+    assert_eq!((&hog["name"], &hog["cpu"]), (&"sh".into(), &cpu.into()));
+    let (had, watched) = (hog["ns"].as_u64(), other["watched_ns"].as_u64());
+    assert!(had > Some(10_000_000) && had < watched, "{other}");
+    // Other tests may run there as well.
+    let (name, pid) = (tasks[0]["name"].as_str().unwrap(), &tasks[0]["pid"]);
+    let said = format!("{name} (process {pid}) had about ");
+    let summary = json(&run.join("summary.json"));
+    assert!(alarm(&summary, "other-work").unwrap().contains(&said));
+    let cautions = summary["verdict"]["cautions"].as_array().unwrap();
+    assert!(cautions[0].as_str().unwrap().contains(&said));
+}
+
+#[test]
+fn a_cell_whose_code_was_moved_fails_with_the_reason() {
+    let Some([cpu, other]) = two_cpus() else {
+        return;
+    };
+    let bench = Bench::new();
+    for (words, task) in [
+        ("noise --workload gap --repetitions 80000000", "tare-agent"),
+        ("wakeup -i 1000 -D 60 --policy other", "tare-measure/0"),
+    ] {
+        let words = format!("{words} --runs 1 --cpu {cpu} --output {}", &words[..4]);
+        let started = bench.start(&words);
+        // The wake-ups' thread is there once it can measure.
+        let tid = task_of(started.agent(), task);
+        // Until its batch runs, or its first wake-up is due.
+        thread::sleep(Duration::from_millis(600));
+        pin(tid, other);
+        let moved = format!("moved from CPU {cpu} to CPU {other}");
+        started
+            .end()
+            .expect(1, &[&moved, "taskset", "1 of 1 cells failed"]);
+    }
+}
