@@ -100,7 +100,7 @@ fn the_study_runs_from_one_command_on_four_kernels_and_this_one() {
     }
     bench
         .run("reproduce landolfi-2018 --quick --phase 1 --output run")
-        .expect(0, &["Claims of landolfi-2018", "Missed activations"]);
+        .expect(0, &["Claims of landolfi-2018", "activations were missed"]);
     let summary = summary(&bench.work().join("run"));
     assert_complete(&summary, &PHASES, 5, 70_000);
     let models = models(&summary, "linux_guest").into_values();
