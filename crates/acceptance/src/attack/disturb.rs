@@ -1,7 +1,6 @@
 //! Runs that are killed, interrupted, stopped, moved to another CPU, or find no room.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -12,7 +11,7 @@ use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_results::{CellState, RunFolder};
 
-use super::watched::{Watched, send};
+use super::watched::{Watched, send, threads};
 use super::{Ground, Wrong, names};
 use crate::Result;
 use crate::left::Picture;
@@ -158,18 +157,14 @@ pub fn migrate(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
         .filter(|cell| matches!(folder.state(cell.id), CellState::Done(_)))
         .count();
     let unmoved = moved.values().filter(|times| **times < MOVES).count();
-    if done > unmoved {
+    if moved.is_empty() && done > 0 {
+        wrong.push("no agent was found to be moved".to_owned());
+    } else if done > unmoved {
         wrong.push(format!(
             "{done} cells are done, and all but {unmoved} were moved"
         ));
     }
     Ok(wrong)
-}
-
-fn threads(pid: i32) -> impl Iterator<Item = i32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
 }
 
 /// Runs on a disk that is too small, mounted where only the run sees it.

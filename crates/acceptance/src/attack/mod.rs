@@ -42,7 +42,7 @@ const ATTACKS: [(&str, u32, Attack); 7] = [
 struct Ground {
     bench: PathBuf,
     runs: Vec<PathBuf>,
-    /// Every experiment, target, load and measure that was measured.
+    /// Every experiment, target and load that was measured.
     names: BTreeSet<String>,
 }
 
@@ -109,14 +109,14 @@ impl Ground {
     }
 }
 
-/// Returns each experiment, target, load and measure of which a run's report has a figure.
+/// Returns each experiment, target and load of which a run's report has a figure.
 fn names(run: &Path) -> Result<BTreeSet<String>> {
     let summary: serde_json::Value = serde_json::from_slice(&fs::read(run.join("summary.json"))?)?;
     let figures = summary["figures"]
         .as_array()
         .ok_or("a summary without figures")?;
     let name = |row: &serde_json::Value| {
-        ["experiment", "target", "load", "measure"]
+        ["experiment", "target", "load"]
             .map(|key| row[key].as_str().unwrap_or("?").to_owned())
             .join(" · ")
     };

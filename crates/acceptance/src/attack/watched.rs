@@ -53,18 +53,24 @@ impl Watched {
         Ok(self.child.try_wait()?.is_none())
     }
 
-    /// Returns the agents that it started.
+    /// Returns the agents that it started: one of its threads forks all children.
     pub fn agents(&self) -> Vec<i32> {
-        let children = format!("/proc/{0}/task/{0}/children", self.pid());
-        let children = fs::read_to_string(children).unwrap_or_default();
-        let children = children
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok());
+        let children = |thread| {
+            let path = format!("/proc/{}/task/{thread}/children", self.pid());
+            fs::read_to_string(path).unwrap_or_default()
+        };
         let is_agent = |pid: &i32| {
             fs::read_to_string(format!("/proc/{pid}/comm"))
                 .is_ok_and(|name| name.trim() == "tare-agent")
         };
-        children.filter(is_agent).collect()
+        threads(self.pid())
+            .flat_map(|thread| {
+                let pids = children(thread);
+                let pids = pids.split_whitespace().filter_map(|pid| pid.parse().ok());
+                pids.collect::<Vec<i32>>()
+            })
+            .filter(is_agent)
+            .collect()
     }
 
     /// Sends a signal; the process may have ended.
@@ -150,4 +156,11 @@ pub fn send(pid: i32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, signal);
     }
+}
+
+/// Returns the threads of a process.
+pub fn threads(pid: i32) -> impl Iterator<Item = i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
 }
