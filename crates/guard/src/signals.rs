@@ -1,8 +1,9 @@
 //! Turns Ctrl-C into questions that a run loop can ask, and bounds how long anything is waited for.
 //!
-//! The first Ctrl-C (SIGINT) asks the run to finish what it is measuring and to report. SIGTERM and SIGHUP, which nobody
-//! repeats, ask it not to finish what would have to be waited for. The second signal of any of them asks to wait for
-//! nothing any more. All are requests: the run loop returns and the guard undoes what there is to undo, as after success. A
+//! The first Ctrl-C (SIGINT) asks the run to finish what it is measuring and to report. SIGTERM and SIGHUP ask it not to
+//! finish what would have to be waited for. The second signal of any of them asks to wait for nothing any more; but a
+//! terminal that is closed hangs up twice, by its shell and by the kernel, and `timeout` ends its child and then its whole
+//! group, so those two count once if they come together. All are requests: the run loop returns and the guard undoes what there is to undo, as after success. A
 //! third Ctrl-C therefore does nothing more, since ending the process on the spot is what would leave things behind;
 //! whoever cannot wait uses `kill -9`, and the next command cleans up.
 //!
@@ -31,6 +32,9 @@ use crate::error::GuardError;
 /// The one of this process, since signals are those of the process.
 static INSTALLED: OnceLock<Interrupt> = OnceLock::new();
 
+/// How far apart the signals of one event are at most.
+const TOGETHER: Duration = Duration::from_secs(1);
+
 /// How long after the second signal helpers are still waited for: an engine or another machine that works answers by
 /// then.
 const LAST_WAIT: Duration = Duration::from_millis(700);
@@ -49,7 +53,8 @@ pub struct Interrupt {
 struct Requests {
     finish: AtomicBool,
     stop: AtomicBool,
-    signals: AtomicUsize,
+    /// CLOCK_MONOTONIC in ns of the first signal; 0 before.
+    first_ns: AtomicU64,
     /// CLOCK_MONOTONIC in ns when nothing was to be waited for any more; 0 before.
     kill_ns: AtomicU64,
     /// Whether there is nothing yet that could be finished.
@@ -199,18 +204,28 @@ impl Interrupt {
 impl Requests {
     fn interrupted(&self) {
         self.finish.store(true, Ordering::SeqCst);
-        self.count();
+        if self.since_first().is_some() {
+            self.kill();
+        }
     }
 
     fn terminated(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.interrupted();
-    }
-
-    fn count(&self) {
-        if self.signals.fetch_add(1, Ordering::SeqCst) > 0 {
+        self.finish.store(true, Ordering::SeqCst);
+        if self.since_first().is_some_and(|since| since > TOGETHER) {
             self.kill();
         }
+    }
+
+    /// Returns how long ago the first signal came; None if this one is the first.
+    fn since_first(&self) -> Option<Duration> {
+        let now = now_ns();
+        let first = self
+            .first_ns
+            .compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
+        first
+            .err()
+            .map(|first| Duration::from_nanos(now.saturating_sub(first)))
     }
 
     fn kill(&self) {
@@ -395,17 +410,18 @@ mod tests {
         };
         assert_eq!(of(&[Requests::interrupted]), (false, false));
         assert_eq!(of(&[Requests::terminated]), (true, false));
-        let second = [
-            [
-                Requests::interrupted as fn(&Requests),
-                Requests::interrupted,
-            ],
-            [Requests::interrupted, Requests::terminated],
-            [Requests::terminated, Requests::interrupted],
-        ];
-        for two in second {
-            assert_eq!(of(&two), (true, true));
-        }
+        let int: fn(&Requests) = Requests::interrupted;
+        let term: fn(&Requests) = Requests::terminated;
+        assert_eq!(of(&[int, int]), (true, true));
+        assert_eq!(of(&[term, int]), (true, true));
+        // A terminal that is closed hangs up twice, and `timeout` ends its child twice.
+        assert_eq!(of(&[term, term, term]), (true, false));
+        assert_eq!(of(&[int, term]), (true, false));
+        let long_ago = |requests: &Requests| {
+            let first = now_ns() - 2 * TOGETHER.as_nanos() as u64;
+            requests.first_ns.store(first, Ordering::SeqCst);
+        };
+        assert_eq!(of(&[term, long_ago, term]), (true, true));
     }
 
     #[test]
