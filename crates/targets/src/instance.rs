@@ -1,8 +1,8 @@
 //! One started instance, watched to its end.
 //!
 //! Whoever watches sleeps in `poll` until the instance says something, ends, takes too long, or
-//! the user asks to stop: no thread and no timer of `tare` runs while the workload does, except
-//! for a tick to redraw the progress when somebody looks at it.
+//! the user asks to stop: no thread of `tare` runs while the workload does, and its timers only
+//! redraw the progress when somebody looks at it, and look at what else runs.
 
 use std::collections::VecDeque;
 use std::fmt;
