@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
-use crate::{Result, median, on_one_cpu};
+use crate::{Result, on_one_cpu};
 
 /// How often each image is started.
 const STARTS: usize = 20;
@@ -41,19 +41,19 @@ fn check(verdicts: &mut Verdicts) -> Result<()> {
     let (floor, hello) = (image("floor")?, image("hello")?);
     for (machine, words) in MACHINES {
         let words = format!("{words} {PARTS}");
-        let (mut floors, mut hellos) = (Vec::new(), Vec::new());
+        // What a hypervisor takes away only adds: the shortest of each is compared.
+        let (mut floor_ms, mut hello_ms) = (f64::MAX, f64::MAX);
         for round in 0..STARTS {
             // Who is first may pay for what the other finds in a cache: they take turns.
             for turn in 0..2 {
                 match (round + turn) % 2 {
-                    0 => floors.push(first_line_ms(&words, &floor)?),
-                    _ => hellos.push(first_line_ms(&words, &hello)?),
+                    0 => floor_ms = floor_ms.min(first_line_ms(&words, &floor)?),
+                    _ => hello_ms = hello_ms.min(first_line_ms(&words, &hello)?),
                 }
             }
         }
-        let (floor_ms, hello_ms) = (median(floors), median(hellos));
         println!(
-            "       {machine} under TCG, exec to the first line, medians of {STARTS}: floor \
+            "       {machine} under TCG, exec to the first line, shortest of {STARTS}: floor \
              {floor_ms:.2} ms, hello {hello_ms:.2} ms"
         );
         let what = format!("{machine}: hello later than the floor, ms");
