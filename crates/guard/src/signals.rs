@@ -61,8 +61,26 @@ struct Requests {
     prepares: AtomicBool,
     /// How often this process was continued after it had been stopped.
     continued: AtomicUsize,
-    /// By when what is under way must have ended, and not only what it waits for.
-    deadline: Mutex<Option<Instant>>,
+    /// How long what is under way may take in all, and not only what it waits for.
+    limit: Mutex<Option<Limit>>,
+}
+
+/// A time that counts anew when this process goes on after it was stopped: nothing tells how long it was.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    length: Duration,
+    begun: Instant,
+    continued: usize,
+}
+
+impl Limit {
+    /// Returns what is left of it.
+    fn left(&mut self, continued: usize) -> Duration {
+        if self.continued != continued {
+            (self.begun, self.continued) = (Instant::now(), continued);
+        }
+        self.length.saturating_sub(self.begun.elapsed())
+    }
 }
 
 #[derive(Debug)]
@@ -130,7 +148,7 @@ impl Interrupt {
     pub fn stop_requested(&self) -> bool {
         let requests = &self.requests;
         requests.stop.load(Ordering::SeqCst)
-            || requests.prepares.load(Ordering::SeqCst) && requests.finish.load(Ordering::SeqCst)
+            || self.prepares() && requests.finish.load(Ordering::SeqCst)
     }
 
     /// Says whether nothing at all should be waited for: the second signal has come.
@@ -143,14 +161,32 @@ impl Interrupt {
         self.requests.prepares.store(prepares, Ordering::SeqCst);
     }
 
-    /// Ends every [`Patience`] at a moment, until the next call.
-    pub fn bound(&self, deadline: Option<Instant>) {
-        *lock(&self.requests.deadline) = deadline;
+    /// Says whether there is nothing yet that could be finished.
+    pub fn prepares(&self) -> bool {
+        self.requests.prepares.load(Ordering::SeqCst)
     }
 
-    /// Counts how often this process was continued after a stop (SIGSTOP, Ctrl-Z).
+    /// Ends every [`Patience`] after so much time, until the next call. It counts anew when this process goes on after it
+    /// was stopped (SIGSTOP, Ctrl-Z).
+    pub fn bound(&self, limit: Option<Duration>) {
+        let continued = self.continued();
+        *lock(&self.requests.limit) = limit.map(|length| Limit {
+            length,
+            begun: Instant::now(),
+            continued,
+        });
+    }
+
+    /// Counts how often this process was continued after a stop.
     pub fn continued(&self) -> usize {
         self.requests.continued.load(Ordering::SeqCst)
+    }
+
+    /// Returns what is left of the time that [`bound`](Interrupt::bound) gave; None if there is no bound.
+    pub fn left(&self) -> Option<Duration> {
+        let continued = self.continued();
+        let mut limit = lock(&self.requests.limit);
+        limit.as_mut().map(|limit| limit.left(continued))
     }
 
     /// Asks as the first Ctrl-C does.
@@ -292,11 +328,11 @@ impl Patience {
         let mut left = own;
         if let Some(last) = requests.last_wait() {
             left = left.min(last.max(least));
-        } else if interrupt.stop_requested() && requests.prepares.load(Ordering::SeqCst) {
+        } else if interrupt.stop_requested() && interrupt.prepares() {
             left = left.min(least);
         }
-        if let Some(deadline) = *lock(&requests.deadline) {
-            left = left.min(deadline.saturating_duration_since(now).max(least));
+        if let Some(bound) = interrupt.left() {
+            left = left.min(bound.max(least));
         }
         left
     }
@@ -461,8 +497,14 @@ mod tests {
         assert!(patience(&interrupt).left() >= LEAST_WAIT / 2, "a moment");
 
         let interrupt = Interrupt::detached().unwrap();
-        interrupt.bound(Some(Instant::now()));
+        interrupt.bound(Some(Duration::ZERO));
         assert!(patience(&interrupt).left() <= LEAST_WAIT);
+        interrupt.bound(Some(2 * short));
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(interrupt.left().unwrap() < 2 * short);
+        interrupt.requests.was_continued();
+        let anew = Instant::now();
+        assert!(interrupt.left().unwrap() + anew.elapsed() >= 2 * short);
         interrupt.bound(None);
         assert!(patience(&interrupt).left() > short);
     }

@@ -92,6 +92,7 @@ pub fn execute(
             break;
         }
         observer.started(plan, number, missing.len());
+        let continued = interrupt.continued();
         let stage = Stage::begin(plan, interrupt);
         let ready = engines.prepare(&places, plan, guard);
         let ran = places.run(plan, ready, guard, &stage, observer);
@@ -101,7 +102,10 @@ pub fn execute(
             break;
         };
         let (cell, samples) = write(folder, cell, samples)?;
-        if let Some(seconds) = samples.as_ref().and_then(start_of) {
+        // One that stood still meanwhile tells nothing of the next.
+        if interrupt.continued() == continued
+            && let Some(seconds) = samples.as_ref().and_then(start_of)
+        {
             let longest = starts.entry(&plan.target).or_insert(0.0);
             *longest = f64::max(*longest, seconds);
         }
@@ -136,8 +140,6 @@ fn start_of(samples: &Samples) -> Option<f64> {
 struct Stage<'a> {
     interrupt: &'a Interrupt,
     limit: Duration,
-    /// When the part began that is bounded.
-    begun: std::cell::Cell<Instant>,
 }
 
 impl<'a> Stage<'a> {
@@ -147,7 +149,6 @@ impl<'a> Stage<'a> {
         let stage = Self {
             interrupt,
             limit: limit.min(LONGEST),
-            begun: Instant::now().into(),
         };
         interrupt.prepare(true);
         stage.bound();
@@ -156,8 +157,7 @@ impl<'a> Stage<'a> {
 
     /// Lets the limit count from now on.
     fn bound(&self) {
-        self.begun.set(Instant::now());
-        self.interrupt.bound(Some(self.begun.get() + self.limit));
+        self.interrupt.bound(Some(self.limit));
     }
 
     /// Begins to measure, under a limit of its own.
@@ -168,12 +168,12 @@ impl<'a> Stage<'a> {
 
     /// Says that the limit was reached, if it was, instead of what came of that.
     fn explain(&self, doing: &str, error: &dyn Display) -> String {
-        match self.begun.get().elapsed() < self.limit {
-            true => error.to_string(),
-            false => format!(
+        match self.interrupt.left() {
+            Some(Duration::ZERO) => format!(
                 "timed out after {:.0} s while {doing}. `--cell-limit` changes the limit",
                 self.limit.as_secs_f64()
             ),
+            _ => error.to_string(),
         }
     }
 }
@@ -344,16 +344,26 @@ impl Places {
         let load = loaded.stop();
         times.ready_ns = ready_ns.unwrap_or(0);
         times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
-        let cut_short = matches!(&ended, Ok(ended) if ended.cut_short)
-            .then(|| Some(asked?.saturating_duration_since(begun? + LEAD)))
-            .flatten();
+        let after = begun.map_or(Duration::ZERO, |begun| {
+            let until = asked.unwrap_or_else(Instant::now);
+            until.saturating_duration_since(begun + LEAD)
+        });
         let (outcome, samples, notices) = match (judge(plan, ended, receiver, place), &load) {
             // Its figures would be those of a load that was not there.
             (Ok(_), Err(error)) => {
-                let reason = stage.explain("its load was ended", error);
+                let reason = stage.explain("ending its load", error);
+                (Outcome::Failed { reason }, None, Vec::new())
+            }
+            (Ok((received, _)), _) if received.cut_short && asked.is_none() => {
+                let reason = format!(
+                    "it was asked to end after {:.1} s, and not by this tare: `kill`, `docker stop` and the shutdown of a machine do \
+                     that",
+                    after.as_secs_f64()
+                );
                 (Outcome::Failed { reason }, None, Vec::new())
             }
             (Ok((received, of_instance)), Ok(load)) => {
+                let is_cut_short = received.cut_short;
                 let phases = load
                     .as_ref()
                     .map_or_else(Vec::new, |load| load.phases_of(plan));
@@ -368,15 +378,15 @@ impl Places {
                 let (mut record, samples, mut notices) =
                     received.into_record(agent, times, &phases);
                 record.values.extend(stolen);
-                if cut_short.is_some() && record.sets.iter().all(|head| head.n == 0) {
+                if is_cut_short && record.sets.iter().all(|head| head.n == 0) {
                     return None;
                 }
                 notices.extend(of_instance);
                 notices.extend(program.notice);
                 let outcome = Outcome::Done {
                     record: Box::new(record),
-                    cut_short: cut_short
-                        .map(|after| format!("interrupted after {:.1} s", after.as_secs_f64())),
+                    cut_short: is_cut_short
+                        .then(|| format!("interrupted after {:.1} s", after.as_secs_f64())),
                 };
                 (outcome, Some(samples), notices)
             }
@@ -391,7 +401,7 @@ impl Places {
 const LEAD: Duration = Duration::from_nanos(LEAD_NS);
 
 /// What is done before a cell is measured.
-const PREPARING: &str = "its target and its load were prepared";
+const PREPARING: &str = "preparing its target and its load";
 
 /// The longest limit of a cell: a year. A deadline further away than the clock reaches would
 /// overflow.
@@ -433,17 +443,17 @@ impl<O: Observer> Watcher for Listener<'_, O> {
     }
 
     fn finishing(&mut self) -> Finish {
-        let finish = match (self.plan.work.ends_early, self.begun) {
+        match (self.plan.work.ends_early, self.begun) {
             (false, _) if self.interrupt.stop_requested() => Finish::AtOnce,
             (false, _) => Finish::ByItself,
             (true, Some(_)) => Finish::Early,
             (true, None) => Finish::AtOnce,
-        };
-        if self.asked.is_none() {
-            self.asked = Some(Instant::now());
-            self.observer.finishing(self.plan, finish);
         }
-        finish
+    }
+
+    fn finishes(&mut self, finish: Finish) {
+        self.asked = Some(Instant::now());
+        self.observer.finishing(self.plan, finish);
     }
 
     fn tick(&mut self) -> Option<Duration> {

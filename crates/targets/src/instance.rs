@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStderr, ChildStdout, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::time::{ClockId, clock_gettime};
@@ -28,9 +28,6 @@ const KEPT_ERROR: usize = 2_000;
 /// How many reads of 16 KiB are made at a time: together 1 MiB, the largest pipe that an ordinary
 /// user can have.
 const MOST_READS: usize = 64;
-
-/// How much longer than asked for a sleep lasts only if this process, or the machine, stood still meanwhile.
-const OVERSLEPT: Duration = Duration::from_secs(1);
 
 /// Reads CLOCK_MONOTONIC, the clock of all events, in ns.
 #[must_use]
@@ -58,8 +55,6 @@ pub struct Ended {
     pub how: Ending,
     /// What its target remarks, for example which resources were refused.
     pub notices: Vec<String>,
-    /// Whether it was asked to end before its work was done.
-    pub cut_short: bool,
 }
 
 /// A way to end.
@@ -169,6 +164,10 @@ pub trait Watcher {
         Finish::ByItself
     }
 
+    /// Take note of what becomes of the instance after a request to finish; once. One that can't be asked to end goes on
+    /// by itself.
+    fn finishes(&mut self, _finish: Finish) {}
+
     /// Redraw a progress display; called now and then. Returns after how long again, or
     /// None if nobody looks.
     fn tick(&mut self) -> Option<Duration> {
@@ -220,8 +219,8 @@ impl Instance {
         self.body.pid()
     }
 
-    /// Watches the instance until it ends, `limit` has passed, or the user asks to stop. Time in which this process was
-    /// stopped does not count.
+    /// Watches the instance until it ends, `limit` has passed, or the user asks to stop. The limit counts anew when this
+    /// process goes on after it was stopped.
     ///
     /// # Errors
     ///
@@ -233,11 +232,9 @@ impl Instance {
         interrupt: &Interrupt,
         watcher: &mut impl Watcher,
     ) -> Result<Ended, TargetError> {
-        let mut deadline = Instant::now() + limit;
+        interrupt.bound(Some(limit));
         let mut received = Received::default();
-        let mut cut_short = false;
-        let (mut looked, mut continued) = (Instant::now(), interrupt.continued());
-        let mut pause = Duration::ZERO;
+        let (mut asked, mut is_told) = (None, false);
         let stop = loop {
             // The child's end is asked for before the pipes are drained: what it wrote before is
             // then certainly read.
@@ -250,33 +247,36 @@ impl Instance {
                 break Stop::Asked;
             }
             if interrupt.finish_requested() {
-                match watcher.finishing() {
-                    Finish::Early if cut_short => {}
+                let finish = match watcher.finishing() {
                     Finish::Early => {
-                        cut_short = true;
-                        // One that can't be asked goes on; the next request ends it.
-                        let _ = self.monitor.cut_short(self.body.as_mut());
+                        let ask = || match self.monitor.cut_short(self.body.as_mut()) {
+                            Ok(()) => Finish::Early,
+                            Err(_) => Finish::ByItself,
+                        };
+                        *asked.get_or_insert_with(ask)
                     }
+                    other => other,
+                };
+                if !is_told {
+                    is_told = true;
+                    watcher.finishes(finish);
+                }
+                match finish {
+                    Finish::Early => {}
                     Finish::ByItself if !interrupt.stop_requested() => {}
                     Finish::ByItself | Finish::AtOnce => break Stop::Asked,
                 }
             }
-            let (now, times) = (Instant::now(), interrupt.continued());
-            let since = now.duration_since(looked);
-            // Who was stopped, or stood still with a whole virtual machine, could not look.
-            if times != continued || since > pause + OVERSLEPT {
-                deadline += since;
-            }
-            (looked, continued) = (now, times);
-            let left = deadline.saturating_duration_since(now);
+            let left = interrupt.left().unwrap_or(limit);
             if left.is_zero() {
                 break Stop::Late;
             }
-            pause = watcher.tick().map_or(left, |tick| left.min(tick));
+            let pause = watcher.tick().map_or(left, |tick| left.min(tick));
             interrupt
                 .wait(&self.body.news(), pause)
                 .map_err(|source| TargetError::Output { source })?;
         };
+        interrupt.bound(None);
         let mut doing = None;
         // Before what only the reading of the result takes.
         let mut exited_ns = now_ns();
@@ -310,7 +310,6 @@ impl Instance {
             exited_ns,
             how,
             notices: self.monitor.notices(),
-            cut_short,
         })
     }
 

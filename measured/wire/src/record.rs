@@ -98,6 +98,8 @@ pub enum Record<'a> {
     /// Says which tool of a load could not be ended in its time.
     #[serde(borrow)]
     Left(Left<'a>),
+    /// Says that the measured code was asked to end, and did before its plan was done. It stands behind what was measured.
+    CutShort,
 }
 
 impl Record<'_> {
@@ -131,6 +133,7 @@ impl Record<'_> {
             Self::Phase(_) => "phase",
             Self::Parts(_) => "parts",
             Self::Left(_) => "left",
+            Self::CutShort => "cut-short",
         }
     }
 }

@@ -34,14 +34,13 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
         names
     };
     let mut alarms = Vec::new();
-    let is_cut = |cell: &&Cell| cell.outcome.cut_short().is_some();
-    let cut: Vec<&Cell> = run.cells.iter().filter(is_cut).collect();
+    let cut: Vec<&Cell> = run.cut_short().collect();
     if let Some(first) = cut.first() {
         let ids: Vec<u32> = cut.iter().map(|cell| cell.plan.id).collect();
         alarms.push(Alarm::warning(
             "cut-short",
             format!(
-                "Cut short: {} ({}). The figures are of the samples until then; `--resume` measures it again, whole.",
+                "Cut short: {} ({}). The figures cover the samples until then; `--resume` repeats the whole cell.",
                 name_cells(&ids),
                 first.outcome.cut_short().unwrap_or_default()
             ),

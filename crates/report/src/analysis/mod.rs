@@ -87,6 +87,12 @@ impl Analysis {
 }
 
 impl Run {
+    /// Returns the cells that ended before their plan was done.
+    pub fn cut_short(&self) -> impl Iterator<Item = &Cell> {
+        let cells = self.cells.iter();
+        cells.filter(|cell| cell.outcome.cut_short().is_some())
+    }
+
     /// Returns whether an emulator executed measured code.
     #[must_use]
     pub fn is_emulated(&self) -> bool {

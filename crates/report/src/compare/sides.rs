@@ -46,6 +46,8 @@ pub struct RunIdentity {
     pub invocations: u64,
     /// CPU that was measured.
     pub cpu: u32,
+    /// Cells that were cut short: their figures are of less time than those of the others.
+    pub cut_short: Vec<u32>,
 }
 
 /// A target under a load that only one of the sides has.
@@ -87,6 +89,10 @@ impl Run {
             command: plan.command.join(" "),
             invocations: invocations(&rows).len() as u64,
             cpu: plan.cpu,
+            cut_short: {
+                let cut = analysis.run().cut_short();
+                cut.map(|cell| cell.plan.id).collect()
+            },
         };
         Self {
             identity,

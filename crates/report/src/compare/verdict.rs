@@ -1,9 +1,24 @@
 //! What a comparison says, in words.
 
 use super::{CompareUnit, ComparedRow, Comparison, told};
+use crate::analysis::name_cells;
 
-/// Says what a comparison says, the conclusion first.
+/// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
+    let mut said = conclusion(comparison);
+    let runs = comparison.runs.iter().flatten();
+    said.extend(runs.filter(|run| !run.cut_short.is_empty()).map(|run| {
+        format!(
+            "Cut short: {} of {}. The figures cover the samples until then, and the longest of less time is shorter; `--resume` \
+             repeats the whole cell.",
+            name_cells(&run.cut_short),
+            run.run
+        )
+    }));
+    said
+}
+
+fn conclusion(comparison: &Comparison) -> Vec<String> {
     let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) = comparison
         .rows
         .iter()

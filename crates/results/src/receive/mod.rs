@@ -45,6 +45,7 @@ pub struct Receiver {
     sets: Sets,
     traces: Collector,
     notices: Vec<String>,
+    cut_short: bool,
     other: VecDeque<String>,
     error: Option<Incomplete>,
     ended: bool,
@@ -79,6 +80,8 @@ pub struct Received {
     pub program: Program,
     /// What the agent remarked.
     pub notices: Vec<String>,
+    /// Whether it was asked to end before its plan was done, by whomever.
+    pub cut_short: bool,
     /// What was measured beside the sets.
     record: model::Record,
     sets: Sets,
@@ -232,6 +235,7 @@ impl Receiver {
         Ok(Received {
             program,
             notices: self.notices,
+            cut_short: self.cut_short,
             record,
             sets: self.sets,
         })
@@ -311,6 +315,7 @@ impl Receiver {
             Record::TraceEvents(list) => self.traces.events(list.rows)?,
             Record::Name(ref name) => self.traces.name(name),
             Record::Notice(notice) => self.notices.push(notice.text.to_owned()),
+            Record::CutShort => self.cut_short = true,
             Record::Failure(failure) => {
                 let text = failure.text.to_owned();
                 self.error(Incomplete::Failed { text });

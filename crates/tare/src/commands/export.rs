@@ -141,6 +141,11 @@ fn warn(cell: &Cell, record: &Record, format: Format, terminal: &Terminal) {
     let (woken, raw) = (sum(|head| head.n), sum(|head| head.raw));
     let uncounted = sum(|head| head.uncounted);
     let id = cell.plan.id;
+    if let Some(why) = cell.outcome.cut_short() {
+        terminal.warn(&format!(
+            "cell {id} was cut short ({why}): this covers the wake-ups until then"
+        ));
+    }
     match format {
         Format::Raw if raw < woken => terminal.warn(&format!(
             "of the {woken} wake-ups of cell {id} only the first {raw} were kept one by one; csv has all"

@@ -76,12 +76,15 @@ pub fn measure(
     interrupt.prepare(true);
     match run(request, &interrupt, terminal, plan) {
         // Whatever could not be made ready was given up because of that.
-        Err(_) if interrupt.stop_requested() => {
-            terminal.note("interrupted: nothing was measured");
-            Ok(exit::INTERRUPTED)
-        }
+        Err(_) if interrupt.prepares() && interrupt.stop_requested() => Ok(interrupted(terminal)),
         ran => ran,
     }
+}
+
+/// Says that the user asked to end before anything was measured. Returns the exit code.
+pub fn interrupted(terminal: &Terminal) -> u8 {
+    terminal.note("interrupted: nothing was measured");
+    exit::INTERRUPTED
 }
 
 fn run(

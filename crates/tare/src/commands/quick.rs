@@ -1,9 +1,10 @@
 //! `tare quick`: the study of that name, on what is usable here.
 
+use tare_guard::Interrupt;
 use tare_studies::{Study, Variant, included};
 use tare_targets::{Availability, spec};
 
-use super::measure::Request;
+use super::measure::{Request, interrupted};
 use super::run_study::run_as;
 use crate::cli::QuickArguments;
 use crate::error::CommandError;
@@ -11,6 +12,9 @@ use crate::terminal::Terminal;
 
 /// Takes a first picture of this machine.
 pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    // Finding out what is usable starts guests and engines' clients, which Ctrl-C has to end.
+    let interrupt = Interrupt::install()?;
+    interrupt.prepare(true);
     let file = &included::QUICK;
     let mut study = Study::parse(file.file, file.text, Variant::Full)?;
     for part in &mut study.parts {
@@ -31,6 +35,9 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
             }
         }
         part.targets = usable;
+    }
+    if interrupt.finish_requested() {
+        return Ok(interrupted(terminal));
     }
     let request = Request {
         name: &study.name,

@@ -46,17 +46,21 @@ pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandE
             actions: &[],
             options,
         };
-        let code = run_as(study, &request, terminal)?;
-        worst = if worst == exit::DONE { code } else { worst };
+        let code = run_as(study, &request, terminal);
         let left = &arguments.studies[number..];
-        if code == exit::INTERRUPTED && !left.is_empty() {
+        if matches!(code, Err(_) | Ok(exit::INTERRUPTED)) && !left.is_empty() {
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
             terminal.note(&format!(
                 "not begun: {0}; `tare run {0}` runs what is left",
                 left.join(" ")
             ));
-            return Ok(code);
+            return code;
         }
+        // A figure that is missing is worse than one above its limit.
+        worst = match (worst, code?) {
+            (exit::DONE, code) | (_, code @ (exit::FAILED | exit::INTERRUPTED)) => code,
+            (worst, _) => worst,
+        };
     }
     Ok(worst)
 }

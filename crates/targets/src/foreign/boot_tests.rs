@@ -86,7 +86,6 @@ impl Bench {
                 exited_ns: 0,
                 how: Ending::Stopped,
                 notices: Vec::new(),
-                cut_short: false,
             },
             lines: Vec::new(),
         };

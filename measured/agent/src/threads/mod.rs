@@ -149,12 +149,14 @@ impl Ready {
         if watched.is_err() {
             placing::move_others(&self.place.cpus);
         }
-        let was_asked = watched?;
+        let is_cut_short = watched?;
         let has_flight = matches!(self.flight, Some(Ok(_)));
         let flight = self.flight.and_then(Result::ok);
         report(self.threads, flight, origin_ns, output)?;
         // Whoever asks for an early end does not want to wait for more.
-        if has_flight && !was_asked {
+        if is_cut_short {
+            output.put(&Record::CutShort)?;
+        } else if has_flight {
             second_opinion(plan, output)?;
         }
         Ok(())

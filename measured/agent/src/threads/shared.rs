@@ -87,17 +87,25 @@ pub struct Channel {
     /// Values above the limit that came too fast to be told.
     pub lost: AtomicU64,
     ended: AtomicBool,
+    /// Whether something was still due when it ended.
+    unfinished: AtomicBool,
 }
 
 impl Channel {
-    /// Says that the thread measures no more.
-    pub fn end(&self) {
+    /// Says that the thread measures no more, and whether its plan is done.
+    pub fn end(&self, is_done: bool) {
+        self.unfinished.store(!is_done, Ordering::Relaxed);
         self.ended.store(true, Ordering::Release);
     }
 
     /// Says whether the thread measures no more.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Says whether the thread ended before its plan was done.
+    pub fn has_ended_early(&self) -> bool {
+        self.has_ended() && self.unfinished.load(Ordering::Relaxed)
     }
 }
 

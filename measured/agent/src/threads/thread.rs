@@ -163,14 +163,15 @@ impl Measuring {
         let is_ready = started.is_ok();
         // Nobody listens if it took too long.
         let is_heard = starter.send(started).is_ok();
+        let mut is_done = false;
         if is_ready
             && is_heard
             && let Some(origin_ns) = self.shared.wait_for_origin()
         {
-            self.measure(origin_ns);
+            is_done = self.measure(origin_ns);
         }
         let stayed = self.pinned.as_ref().map_or(Ok(()), Pinned::stayed);
-        self.channel.end();
+        self.channel.end(is_done);
         self.shared.tell();
         stayed.map(|()| (self.recorder, self.snapshots))
     }
@@ -207,8 +208,9 @@ impl Measuring {
         })
     }
 
-    /// Measures. In a period nothing calls the system but the sleep: the clock is read by the vDSO.
-    fn measure(&mut self, origin_ns: u64) {
+    /// Measures, and says whether it is done. In a period nothing calls the system but the sleep: the clock is read by the
+    /// vDSO.
+    fn measure(&mut self, origin_ns: u64) -> bool {
         let limit_ns = self.plan.above_ns.unwrap_or(u64::MAX);
         let mut pace = Pace::new(&self.plan, self.number);
         while let Some(due) = pace.due()
@@ -239,6 +241,7 @@ impl Measuring {
                 self.exceeded(due.index, value_ns);
             }
         }
+        pace.due().is_none()
     }
 
     #[cold]

@@ -29,7 +29,7 @@ pub struct Watch<'a> {
     signals: &'a Signals,
     /// When the state of the threads is told next.
     live_ns: Option<u64>,
-    /// Whether a signal has asked them to end.
+    /// Whether a signal has asked for their end, before anything else made them end.
     was_asked: bool,
     /// Whether the threads are to end early.
     is_stopping: bool,
@@ -65,7 +65,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches until all threads have ended, by themselves, or because somebody asked for it: says whether a signal did.
+    /// Watches until all threads have ended, by themselves, or because somebody asked for it: says whether that cut their
+    /// plan short.
     ///
     /// # Errors
     ///
@@ -78,7 +79,7 @@ impl<'a> Watch<'a> {
             self.wait();
             self.shared.clear_news();
             if self.signals.came() {
-                self.was_asked = true;
+                self.was_asked |= !self.shared.is_stopped();
                 self.shared.stop();
             }
             // What they said before they ended is told.
@@ -88,7 +89,9 @@ impl<'a> Watch<'a> {
                 self.shared.stop();
             }
             if have_ended {
-                return told.map(|()| self.was_asked);
+                let mut threads = self.threads.iter();
+                let is_early = threads.any(|thread| thread.channel.has_ended_early());
+                return told.map(|()| self.was_asked && is_early);
             }
             if self.shared.is_stopped() {
                 if !self.is_stopping {

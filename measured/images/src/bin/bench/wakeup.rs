@@ -134,6 +134,8 @@ struct Shared<'a> {
     origin: AtomicU64,
     /// Whether all are to end before their plan does.
     ends: AtomicBool,
+    /// Whether one did because the host asked for it.
+    cut_short: AtomicBool,
 }
 
 /// The work of one CPU.
@@ -177,6 +179,7 @@ fn measure(
         done: AtomicU32::new(0),
         origin: AtomicU64::new(0),
         ends: AtomicBool::new(false),
+        cut_short: AtomicBool::new(false),
     };
     SHARED.store((&raw const shared).cast_mut().cast(), Ordering::Release);
     let own = shared.start_others();
@@ -328,12 +331,15 @@ impl Shared<'_> {
         };
         let mut pace = Pace::new(self.plan, thread);
         while let Some(due) = pace.due() {
-            if self.ends.load(Ordering::Relaxed) || asked_to_end() {
-                return;
-            }
             let planned = origin + self.to_tsc.convert(due.at_ns);
-            let woke = alarm.sleep_until(planned);
+            let ends = self.ends.load(Ordering::Relaxed);
+            let woke = match ends || asked_to_end() {
+                true => 0,
+                false => alarm.sleep_until(planned),
+            };
             if woke < planned {
+                // Nothing else than the host's request ends a sleep before its time.
+                self.cut_short.fetch_or(!ends, Ordering::Relaxed);
                 return;
             }
             let latency_ns = self.to_ns.convert(woke - planned);
@@ -385,6 +391,9 @@ fn report(
         if let Some(recorder) = job.recorder.take() {
             recorder.report(identity, origin_ns, output)?;
         }
+    }
+    if shared.cut_short.load(Ordering::Relaxed) {
+        output.put(&Record::CutShort)?;
     }
     for ((name, _), count) in machine::counters().into_iter().zip(counted) {
         output.put(&Record::Counter(Counter { name, count }))?;
