@@ -5,6 +5,10 @@
 //! ends, so a file whose lock can be had says nothing any more. A CPU is claimed under the lock of the folder itself: of
 //! two runs that start at once, one gets it.
 //!
+//! Other users can write there what they like. So nobody else can open a file before it is locked, the user behind a claim
+//! is told, only so much of others is read, and a folder that somebody keeps locked is waited for only to claim a CPU, and
+//! not long.
+//!
 //! # What it can't see
 //!
 //! Runs whose folder is another one: in another container, in a guest or its host, on a machine that this one reaches by
@@ -31,8 +35,15 @@ use crate::state_dir::Locked;
 /// What the name of a claim's file begins with; the owner's id follows.
 const PREFIX: &str = "tare-cpus-";
 
+/// What it ends with until it is locked and written.
+const UNFINISHED: &str = ".new";
+
 /// The longest file that is read: it may be anybody's.
 const MOST_BYTES: u64 = 8 << 10;
+
+/// How many files are looked at, and how many claims of other users are told.
+const MOST_FILES: usize = 1_000;
+const MOST_FOREIGN: usize = 20;
 
 /// How long another run may keep the folder locked, which takes it less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,6 +51,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What a run says of itself to others. Everything in it is outside data: any user can write such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
+    /// The user whose file it is; of what it says, the only thing that is sure.
+    pub uid: u32,
     /// Its process.
     pub pid: u32,
     /// The CPUs that it measures on.
@@ -50,9 +63,20 @@ pub struct Claim {
     pub left: Duration,
 }
 
+impl Claim {
+    /// Names the run: `/runs/a (process 7)`, with the user if that is another one than this process's.
+    pub fn name(&self) -> String {
+        let user = match self.uid == rustix::process::geteuid().as_raw() {
+            true => String::new(),
+            false => format!(" of user {}", self.uid),
+        };
+        format!("{} (process {}{user})", self.run, self.pid)
+    }
+}
+
 /// The part of a claim that does not change.
 #[derive(Debug, Serialize, Deserialize)]
-struct Said {
+struct Record {
     pid: u32,
     cpus: Vec<u32>,
     run: String,
@@ -126,7 +150,7 @@ impl Registry {
         left: Duration,
         share: bool,
     ) -> Result<CpuClaim, GuardError> {
-        let locked = self.lock();
+        let locked = self.lock(PATIENCE);
         if locked.is_some() {
             self.remove_stale();
         }
@@ -134,13 +158,13 @@ impl Registry {
             return Err(GuardError::CpuInUse(Box::new(claim)));
         }
         let name = format!("{PREFIX}{owner}");
-        let said = Said {
+        let record = Record {
             pid: std::process::id(),
             cpus: cpus.to_vec(),
             run: run.to_owned(),
         };
         let file = self
-            .write(&name, &said, left)
+            .write(&name, &record, left)
             .map_err(|source| failed("write in", &self.path, source))?;
         Ok(CpuClaim {
             registry: self,
@@ -149,30 +173,20 @@ impl Registry {
         })
     }
 
-    fn write(&self, name: &str, said: &Said, left: Duration) -> std::io::Result<Locked> {
-        let flags = OFlags::RDWR
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::CLOEXEC;
+    fn write(&self, name: &str, record: &Record, left: Duration) -> std::io::Result<Locked> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (owner, others) = (Mode::RUSR | Mode::WUSR, Mode::RGRP | Mode::ROTH);
+        let unfinished = format!("{name}{UNFINISHED}");
         // One guard has one claim; what it left behind is its own.
-        let _ = self.unlink(name);
-        // Others read it and ask for its lock, whatever this user's umask is.
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let file = rustix::fs::openat(&self.folder, name, flags, mode)?;
-        rustix::fs::fchmod(&file, mode)?;
-        let mut file = File::from(file);
-        let mut locked = loop {
-            match Locked::take(file)? {
-                Ok(locked) => break locked,
-                // Somebody looks just now whether its lock can be had.
-                Err(same) => file = same,
-            }
-            thread::yield_now();
-        };
-        let text = ends(left) + &serde_json::to_string(said)?;
+        let _ = self.unlink(&unfinished);
+        let file = rustix::fs::openat(&self.folder, &*unfinished, flags, owner)?;
+        let mut locked = Locked::take(file.into())?.map_err(|_| Errno::WOULDBLOCK)?;
+        let text = ends(left) + &serde_json::to_string(record)?;
         locked.file().write_all(text.as_bytes())?;
+        // Others read it and ask for its lock, whatever this user's umask is.
+        rustix::fs::fchmod(locked.file(), owner | others)?;
+        rustix::fs::renameat(&self.folder, &*unfinished, &self.folder, name)?;
         Ok(locked)
     }
 
@@ -186,11 +200,24 @@ impl Registry {
         claims
     }
 
-    /// Returns what owners that live say, but for one.
+    /// Returns what owners that live say, but for one. Of other users' there may be any number; a few are taken.
     pub(crate) fn claims(&self, except: Option<&OwnerId>) -> Vec<Claim> {
-        let names = self.names().into_iter();
-        let others = names.filter(|(_, owner)| Some(owner) != except);
-        others.filter_map(|(name, _)| self.read(&name)).collect()
+        let own = rustix::process::geteuid().as_raw();
+        let mut foreign = 0;
+        let mut claims = Vec::new();
+        for (name, owner) in self.names() {
+            let is_finished = !name.ends_with(UNFINISHED);
+            if is_finished
+                && Some(&owner) != except
+                && let Some(claim) = self.read(&name)
+            {
+                foreign += usize::from(claim.uid != own);
+                if claim.uid == own || foreign <= MOST_FOREIGN {
+                    claims.push(claim);
+                }
+            }
+        }
+        claims
     }
 
     /// Returns what a file says; `None` if its owner has died, or it makes no sense.
@@ -199,13 +226,15 @@ impl Registry {
         if is_stale(&file) {
             return None;
         }
+        let uid = rustix::fs::fstat(&file).ok()?.st_uid;
         let mut text = String::new();
         file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
-        let (ends_ns, said) = text.split_once('\n')?;
+        let (ends_ns, record) = text.split_once('\n')?;
         let ends_ns: u64 = ends_ns.parse().ok()?;
-        let Said { pid, cpus, run } = serde_json::from_str(said).ok()?;
+        let Record { pid, cpus, run } = serde_json::from_str(record).ok()?;
         let left = Duration::from_nanos(ends_ns.saturating_sub(now_ns()));
         Some(Claim {
+            uid,
             pid,
             cpus,
             run,
@@ -229,15 +258,16 @@ impl Registry {
         }
     }
 
-    /// Lists the files of claims with their owners.
+    /// Lists the files of claims with their owners, unfinished ones as well.
     fn names(&self) -> Vec<(String, OwnerId)> {
         let entries = Dir::read_from(&self.folder).into_iter().flatten();
         let named = entries.filter_map(|entry| {
             let name = entry.ok()?.file_name().to_str().ok()?.to_owned();
-            let owner = OwnerId::parse(name.strip_prefix(PREFIX)?)?;
+            let owner = name.strip_prefix(PREFIX)?;
+            let owner = OwnerId::parse(owner.strip_suffix(UNFINISHED).unwrap_or(owner))?;
             Some((name, owner))
         });
-        named.collect()
+        named.take(MOST_FILES).collect()
     }
 
     /// Opens a file to read it. It may be anybody's, but not a link or a device.
@@ -255,15 +285,15 @@ impl Registry {
         rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
     }
 
-    /// Locks the folder; `None` if somebody else does not let go of it: then two runs that start at the same moment can
-    /// miss each other, which is better than to wait for ever.
-    fn lock(&self) -> Option<Locked> {
-        let give_up = Instant::now() + PATIENCE;
+    /// Locks the folder; `None` if somebody else does not let go of it for so long: then two runs that start at the same
+    /// moment can miss each other, which is better than to wait for ever.
+    fn lock(&self, patience: Duration) -> Option<Locked> {
+        let give_up = Instant::now() + patience;
         let mut folder = File::from(Self::open(&self.path).ok()?.folder);
         loop {
             match Locked::take(folder).ok()? {
                 Ok(locked) => return Some(locked),
-                Err(_) if Instant::now() > give_up => return None,
+                Err(_) if Instant::now() >= give_up => return None,
                 Err(same) => folder = same,
             }
             thread::sleep(Duration::from_millis(2));
@@ -277,10 +307,10 @@ pub fn claims() -> Vec<Claim> {
     registry.map_or_else(|_| Vec::new(), |registry| registry.claims(None))
 }
 
-/// Removes what runs of this user that died have left in a folder.
+/// Removes what runs of this user that died have left in a folder, unless it is locked: the next sweep does it then.
 pub(crate) fn sweep(path: &Path) {
     if let Ok(registry) = Registry::open(path)
-        && registry.lock().is_some()
+        && let Some(_locked) = registry.lock(Duration::ZERO)
     {
         registry.remove_stale();
     }
@@ -299,7 +329,7 @@ fn failed(action: &str, path: &Path, source: std::io::Error) -> GuardError {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{chown, symlink};
 
     use super::*;
     use crate::owner::Place;
@@ -362,9 +392,45 @@ mod tests {
         let nonsense = Locked::take(File::open(&nonsense).unwrap()).unwrap();
         let _held = nonsense.unwrap();
         fs::write(path.join("somebody-else's"), &text).unwrap();
+        let unfinished = format!("{}{UNFINISHED}", name().display());
+        fs::write(&unfinished, "").unwrap();
         drop(claim(path, &[1], false).unwrap());
         assert!(!dead.exists(), "a dead run's file is removed");
+        assert!(!Path::new(&unfinished).exists());
         assert_eq!(fs::read_dir(path).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_folder_that_somebody_keeps_locked_holds_up_no_sweep() {
+        let root = tempfile::tempdir().unwrap();
+        let dead = root.path().join(format!("{PREFIX}{}", owner()));
+        fs::write(&dead, "").unwrap();
+        let locked = Locked::take(File::open(root.path()).unwrap()).unwrap();
+        let begun = Instant::now();
+        sweep(root.path());
+        assert!(begun.elapsed() < PATIENCE && dead.exists());
+        drop(locked);
+        sweep(root.path());
+        assert!(!dead.exists());
+    }
+
+    #[test]
+    fn few_of_the_claims_that_another_user_makes_up_are_told_and_all_own_ones() {
+        let root = tempfile::tempdir().unwrap();
+        if !rustix::process::geteuid().is_root() {
+            return tare_testkit::skip("claims of another user", "it takes root");
+        }
+        let claimed = |_| claim(root.path(), &[1], true).unwrap();
+        let _own: Vec<_> = (0..30).map(claimed).collect();
+        let forged: Vec<_> = (0..MOST_FOREIGN + 5).map(claimed).collect();
+        for claim in &forged {
+            chown(root.path().join(&claim.name), Some(65_534), None).unwrap();
+        }
+        let registry = Registry::create(root.path()).unwrap();
+        let told = registry.claims_on(&[1], &owner());
+        assert_eq!(told.len(), 30 + MOST_FOREIGN);
+        let of_user = |claim: &&Claim| claim.name().ends_with(" of user 65534)");
+        assert_eq!(told.iter().filter(of_user).count(), MOST_FOREIGN);
     }
 
     #[test]

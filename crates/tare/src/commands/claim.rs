@@ -5,7 +5,7 @@ use std::path::{self, Path};
 use std::time::Duration;
 
 use tare_guard::{Claim, CpuClaim, Guard, GuardError, claims};
-use tare_host::CpuList;
+use tare_host::{CpuList, Finding, Severity};
 use tare_lab::units::human;
 use tare_results::model::CellPlan;
 use tare_results::target::Group;
@@ -21,6 +21,29 @@ pub fn taken() -> CpuList {
     let claims = claims();
     let cpus = claims.iter().flat_map(|claim| claim.cpus.iter().copied());
     cpus.collect()
+}
+
+/// Tells which runs measure on this machine now; with `cpu`, on that CPU.
+pub fn findings(cpu: Option<u32>) -> Vec<Finding> {
+    let claims = claims().into_iter();
+    let claims = claims.filter(|claim| cpu.is_none_or(|cpu| claim.cpus.contains(&cpu)));
+    let finding = |claim: Claim| {
+        let cpus: CpuList = claim.cpus.iter().copied().collect();
+        Finding {
+            id: "measured-now".into(),
+            title: "other runs".into(),
+            state: format!(
+                "the run {} measures on CPU {cpus}: {}",
+                claim.name(),
+                left(&claim)
+            ),
+            severity: Severity::Warning,
+            why: "Two runs on one CPU compete for it, and each tells the other's time as what the system costs."
+                .to_owned(),
+            remedy: Some("wait until it has ended, or measure on another CPU".to_owned()),
+        }
+    };
+    claims.map(finding).collect()
 }
 
 /// Claims the CPUs of this machine on which cells are going to be measured.
@@ -77,8 +100,8 @@ pub fn claim_cpus(
             Err(CommandError::Unavailable {
                 what: format!("CPU {cpu}"),
                 why: who,
-                remedy: "wait until that run has ended, measure on another CPU, or add --share-cpu: the two then take \
-                         turns, and both reports say so"
+                remedy: "wait until that run has ended, measure on another CPU, or add --share-cpu: the two then \
+                         compete for it, and both reports say so"
                     .to_owned(),
             })
         }
@@ -92,14 +115,16 @@ pub fn claim_cpus(
 /// Says which run measures on the first of these CPUs that it claims, and for how long.
 fn measures_on(other: &Claim, cpus: &[u32]) -> Option<(u32, String)> {
     let cpu = cpus.iter().find(|cpu| other.cpus.contains(cpu))?;
-    let left = match other.left {
+    let (run, left) = (other.name(), left(other));
+    Some((*cpu, format!("the run {run}, which measures there: {left}")))
+}
+
+fn left(of: &Claim) -> String {
+    match of.left {
         Duration::ZERO => "it has taken longer than estimated".to_owned(),
         left if left >= ENDLESS => "it runs until somebody ends it".to_owned(),
         left => format!("about {} left", human(left)),
-    };
-    let (run, pid) = (&other.run, other.pid);
-    let who = format!("the run {run} (process {pid}), which measures there: {left}");
-    Some((*cpu, who))
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +135,7 @@ mod tests {
     fn another_run_is_named_with_what_is_left_of_it() {
         let on = |left, cpus: &[u32]| {
             let other = Claim {
+                uid: rustix::process::geteuid().as_raw(),
                 pid: 7,
                 cpus: vec![1, 2],
                 run: "/runs/a".to_owned(),

@@ -1,10 +1,12 @@
 //! `tare doctor`: tells what disturbs measuring here, why, and what to do.
 
+use std::cmp::Reverse;
+
 use anstyle::{AnsiColor, Style};
 use tare_host::{Finding, Machine, Sample, Severity, Source, doctor, summary};
 use tare_report::terminal::Page;
 
-use super::clean_up;
+use super::{claim, clean_up};
 use crate::cli::DoctorArguments;
 use crate::error::CommandError;
 use crate::exit;
@@ -15,7 +17,9 @@ pub fn run(arguments: &DoctorArguments, terminal: &Terminal) -> Result<u8, Comma
     clean_up(terminal);
     let source = Source::system();
     let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
-    let findings = doctor(&source, &machine, &sample, arguments.cpu);
+    let mut findings = claim::findings(arguments.cpu);
+    findings.extend(doctor(&source, &machine, &sample, arguments.cpu));
+    findings.sort_by_key(|finding| Reverse(finding.severity));
     if arguments.json {
         terminal.print_json(&findings)?;
         return Ok(exit::DONE);
