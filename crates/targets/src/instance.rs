@@ -18,6 +18,7 @@ use tare_docker::Stream;
 use tare_guard::{Interrupt, OwnedChild};
 
 use crate::error::TargetError;
+use crate::qemu::pin::PinnedThread;
 
 /// The longest line that is passed on; what is longer is passed on in pieces.
 const MAX_LINE: usize = 64 * 1024;
@@ -28,6 +29,9 @@ const KEPT_ERROR: usize = 2_000;
 /// How many reads of 16 KiB are made at a time: together 1 MiB, the largest pipe that an ordinary
 /// user can have.
 const MOST_READS: usize = 64;
+
+/// How often it is looked whether threads that can't see it themselves are on their CPUs.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Reads CLOCK_MONOTONIC, the clock of all events, in ns.
 #[must_use]
@@ -44,6 +48,8 @@ pub struct Instance {
     // Before the monitor, which may own what the body stands in.
     body: Box<dyn Body>,
     monitor: Box<dyn Monitor>,
+    /// The threads of this machine that must stay on their CPUs, and can't see it themselves.
+    pub(crate) pinned: Vec<PinnedThread>,
 }
 
 /// How an instance ended.
@@ -210,6 +216,7 @@ impl Instance {
             started_ns,
             body: Box::new(body),
             monitor: Box::new(monitor),
+            pinned: Vec::new(),
         }
     }
 
@@ -239,7 +246,12 @@ impl Instance {
             // The child's end is asked for before the pipes are drained: what it wrote before is
             // then certainly read.
             let status = self.body.try_wait()?;
+            // Before what it says is passed on: its target may end it then.
+            let stayed = self.pinned.iter_mut().try_for_each(PinnedThread::stayed);
             self.drain(&mut received, watcher)?;
+            if let Err(why) = stayed {
+                break Stop::Moved(why);
+            }
             if let Some(status) = status {
                 break Stop::Exited(status);
             }
@@ -271,7 +283,9 @@ impl Instance {
             if left.is_zero() {
                 break Stop::Late;
             }
-            let pause = watcher.tick().map_or(left, |tick| left.min(tick));
+            let look = (!self.pinned.is_empty()).then_some(LOOK);
+            let wake = watcher.tick().into_iter().chain(look).min();
+            let pause = wake.map_or(left, |wake| left.min(wake));
             interrupt
                 .wait(&self.body.news(), pause)
                 .map_err(|source| TargetError::Output { source })?;
@@ -303,6 +317,7 @@ impl Instance {
                 Ok(()) => Ending::Done,
                 Err(why) => Ending::Failed { why },
             },
+            Stop::Moved(why) => Ending::Failed { why },
             Stop::Late => Ending::TimedOut { doing },
             Stop::Asked => Ending::Stopped,
         };
@@ -487,6 +502,8 @@ impl Tail {
 /// Why watching stopped.
 enum Stop {
     Exited(ExitStatus),
+    /// A thread did not stay on its CPU.
+    Moved(String),
     Late,
     Asked,
 }

@@ -15,7 +15,7 @@
 pub(crate) mod accelerator;
 pub(crate) mod console;
 pub(crate) mod host;
-mod pin;
+pub(crate) mod pin;
 pub(crate) mod qmp;
 
 use std::env;
@@ -33,6 +33,7 @@ use tare_guard::{Guard, OwnedChild};
 use tare_results::target::Clock;
 
 use self::accelerator::{Accelerator, Choice};
+use self::pin::PinnedThread;
 use self::qmp::Qmp;
 use crate::error::TargetError;
 use crate::instance::{Instance, Monitor, describe_exit, now_ns};
@@ -134,6 +135,7 @@ impl Qemu {
                 child,
                 qmp,
                 port,
+                pinned: Vec::new(),
             }),
             Err(error) => Err(broken(format!(
                 "did not start a guest ({error}): {}",
@@ -168,6 +170,7 @@ pub(crate) struct Started {
     pub(crate) qmp: Qmp,
     /// Our end of the port of a guest with a Linux kernel.
     port: Option<UnixStream>,
+    pinned: Vec<PinnedThread>,
 }
 
 impl Started {
@@ -194,6 +197,10 @@ impl Started {
                      cpuset of this process?"
                 ))
             })?;
+            // One thread may execute several of the guest's CPUs.
+            self.pinned.retain(|pinned| pinned.thread != thread);
+            let pinned = PinnedThread::new(self.child.pid(), thread, *cpu);
+            self.pinned.push(pinned);
         }
         Ok(())
     }
@@ -227,7 +234,9 @@ impl Started {
             None => self.child.take_stdout(),
         };
         let monitor = monitor(self.qmp, self.port);
-        Instance::of_child_with(output, self.child, self.started_ns, monitor)
+        let mut instance = Instance::of_child_with(output, self.child, self.started_ns, monitor)?;
+        instance.pinned = self.pinned;
+        Ok(instance)
     }
 }
 

@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_guard::Guard;
 use tare_results::receive::Incomplete;
 use tare_testkit::skip;
@@ -135,6 +138,41 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
     } else {
         assert!(pinned >= 1);
     }
+}
+
+#[test]
+fn a_guest_whose_thread_was_moved_on_the_host_fails_with_the_reason() {
+    let Some(bench) = Bench::new("bench", "accel=tcg") else {
+        return;
+    };
+    let allowed = sched_getaffinity(None).unwrap();
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let (Some(here), Some(there)) = (cpus.next(), cpus.next()) else {
+        return skip("moving a thread", "there is but one CPU");
+    };
+    let words = format!("{TIMERS} interval=2ms duration=600s policy=other cpu={here}");
+    let job = work(&words);
+    let instance = bench.target.launch(&Job::idle(&job), &bench.guard).unwrap();
+    let pid = instance.pid().unwrap();
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(1_500));
+            let mut only = CpuSet::new();
+            only.set(there);
+            let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+            for task in tasks.filter_map(|task| task.unwrap().file_name().to_str()?.parse().ok()) {
+                let task = Pid::from_raw(task);
+                let is_pinned = |set: &CpuSet| set.count() == 1 && set.is_set(here);
+                if sched_getaffinity(task).as_ref().is_ok_and(is_pinned) {
+                    sched_setaffinity(task, &only).unwrap();
+                }
+            }
+        });
+        watch(instance, LIMIT)
+    });
+    let why = seen.why();
+    assert!(why.contains(&format!("moved from CPU {here} ")), "{why}");
+    assert!(why.contains("taskset"), "{why}");
 }
 
 fn cpus_of_threads(pid: u32) -> Vec<String> {
