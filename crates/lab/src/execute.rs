@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
 use tare_results::model::{
-    Agent, Cell, CellPlan, Exceeded, Fact, Instance, Outcome, SCHEMA, Samples,
+    Agent, Cell, CellPlan, Exceeded, Fact, Instance, OtherWork, Outcome, SCHEMA, Samples,
 };
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
-use tare_results::target::TargetSpec;
+use tare_results::target::{Group, TargetSpec};
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Finish, Watcher, now_ns};
 use tare_targets::{Job, Program, Target, TargetError, engine, spec, start};
@@ -26,7 +26,7 @@ use tare_wire::record::Live;
 use crate::engines::Engines;
 use crate::error::ExperimentError;
 use crate::loaded::Loaded;
-use crate::neighbours::Neighbours;
+use crate::other_work::{self, OtherWorkWatch};
 use crate::stolen::Stolen;
 
 /// Takes note of what happens during a run.
@@ -317,7 +317,10 @@ impl Places {
             begun: None,
             asked: None,
             loaded: &mut loaded,
-            neighbours: Neighbours::of(plan, instance.pid(), guard),
+            other_work: match plan.target.group {
+                Group::Remote => None,
+                _ => OtherWorkWatch::of(plan.work.measured_cpus(), instance.pid(), guard),
+            },
             interrupt,
             observer,
         };
@@ -329,7 +332,7 @@ impl Places {
             ready_ns,
             begun,
             asked,
-            neighbours,
+            other_work,
             ..
         } = listener;
         let is_stopped = match &ended {
@@ -339,7 +342,7 @@ impl Places {
         if is_stopped {
             return None;
         }
-        let other_work = neighbours.and_then(Neighbours::finish);
+        let other_work = other_work.map(OtherWorkWatch::finish);
         stage.bound();
         let load = loaded.stop();
         times.ready_ns = ready_ns.unwrap_or(0);
@@ -348,7 +351,8 @@ impl Places {
             let until = asked.unwrap_or_else(Instant::now);
             until.saturating_duration_since(begun + LEAD)
         });
-        let (outcome, samples, notices) = match (judge(plan, ended, receiver, place), &load) {
+        let judged = judge(plan, ended, receiver, place, other_work.as_ref());
+        let (outcome, samples, notices) = match (judged, &load) {
             // Its figures would be those of a load that was not there.
             (Ok(_), Err(error)) => {
                 let reason = stage.explain("ending its load", error);
@@ -416,7 +420,7 @@ struct Listener<'a, O> {
     begun: Option<Instant>,
     asked: Option<Instant>,
     loaded: &'a mut Loaded,
-    neighbours: Option<Neighbours<'a>>,
+    other_work: Option<OtherWorkWatch<'a>>,
     interrupt: &'a Interrupt,
     observer: &'a mut O,
 }
@@ -428,8 +432,9 @@ impl<O: Observer> Watcher for Listener<'_, O> {
             Seen::Ready => {
                 self.ready_ns.get_or_insert(at_ns);
                 self.observer.ready(self.plan);
-                if let Some(neighbours) = &mut self.neighbours {
-                    neighbours.begin();
+                // Others say when they begin.
+                if !self.plan.work.ends_early {
+                    self.begins();
                 }
             }
             Seen::Live(live) => self.observer.live(self.plan, &live),
@@ -437,8 +442,14 @@ impl<O: Observer> Watcher for Listener<'_, O> {
             Seen::Begins { origin_ns } => {
                 self.begun = Some(Instant::now());
                 self.loaded.begins(origin_ns, at_ns);
+                self.begins();
             }
-            Seen::Record | Seen::Last | Seen::Other => {}
+            Seen::Record | Seen::Last => {
+                if let Some(watch) = &mut self.other_work {
+                    watch.is_over();
+                }
+            }
+            Seen::Remark | Seen::Other => {}
         }
     }
 
@@ -457,19 +468,34 @@ impl<O: Observer> Watcher for Listener<'_, O> {
     }
 
     fn tick(&mut self) -> Option<Duration> {
-        let look = self.neighbours.as_mut().and_then(Neighbours::tick);
+        let look = self.other_work.as_mut();
+        let look = look.and_then(OtherWorkWatch::tick);
         let draw = self.observer.tick();
         look.into_iter().chain(draw).min()
     }
 }
 
-/// Decides whether a cell is done, and if not, why.
+impl<O> Listener<'_, O> {
+    fn begins(&mut self) {
+        if let Some(watch) = &mut self.other_work {
+            watch.begins();
+        }
+    }
+}
+
+/// Decides whether a cell is done, and if not, why, and who had its CPU meanwhile.
 fn judge(
     plan: &CellPlan,
     ended: Result<Ended, TargetError>,
     receiver: Receiver,
     place: &Place,
+    other_work: Option<&OtherWork>,
 ) -> Result<(Received, Vec<String>), String> {
+    let blamed = other_work.and_then(other_work::blamed);
+    let with_blamed = |why: String| match &blamed {
+        Some(blamed) => format!("{why}. {blamed}"),
+        None => why,
+    };
     let ended = ended.map_err(|error| error.to_string())?;
     let received = receiver.finish();
     match ended.how {
@@ -480,18 +506,20 @@ fn judge(
             Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {
-            Err(Incomplete::Failed { text }) => text,
-            _ => why,
+            Err(Incomplete::Failed { text }) => with_blamed(text),
+            _ => with_blamed(why),
         }),
         Ending::TimedOut { doing } => Err(format!(
-            "timed out after {:.0} s: {}{}. Is the CPU taken by a SCHED_FIFO task or a stopped process? \
-             `--cell-limit` changes the limit",
+            "timed out after {:.0} s: {}{}. {}. `--cell-limit` changes the limit",
             plan.limit_seconds,
             match received {
                 Err(incomplete) => incomplete.to_string(),
                 Ok(_) => "all records had come".to_owned(),
             },
-            doing.map(|doing| format!("; {doing}")).unwrap_or_default()
+            doing.map(|doing| format!("; {doing}")).unwrap_or_default(),
+            blamed
+                .as_deref()
+                .unwrap_or("Is the CPU taken by a SCHED_FIFO task or a stopped process?")
         )),
         Ending::Stopped => Err("stopped by the user".to_owned()),
     }

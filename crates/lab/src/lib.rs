@@ -10,6 +10,7 @@
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
 //! * [`units`]: how durations and settings are written;
+//! * [`other_work`]: what else runs on the measured CPUs meanwhile;
 //! * [`settings`]: kernel settings that are changed for the time of a run;
 //! * [`execute`](mod@execute): from a plan to a filled run folder.
 #![forbid(unsafe_code)]
@@ -20,8 +21,8 @@ pub mod estimate;
 pub mod execute;
 pub mod experiment;
 mod loaded;
-mod neighbours;
 pub mod order;
+pub mod other_work;
 pub mod parameter;
 pub mod plan;
 pub mod settings;

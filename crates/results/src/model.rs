@@ -216,7 +216,8 @@ pub struct Cell {
 /// between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWork {
-    /// How long was watched.
+    /// How long was watched: from the first look after the measurement began to the one when it was over; in a cell that
+    /// never began, while it was prepared. 0 if there was no time for a look.
     pub watched_ns: u64,
     /// The processes that ran there most, without those of the cell and of its load; the one with the most time first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

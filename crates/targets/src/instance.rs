@@ -121,8 +121,8 @@ pub(crate) trait Monitor: fmt::Debug {
 
 /// What runs: a child of this process, or a container of an engine.
 pub(crate) trait Body: fmt::Debug {
-    /// Returns the id of the process, or of the one that stands for it on this machine.
-    fn pid(&self) -> u32;
+    /// Returns the id of the process, or of the one that stands for it on this machine, if it is known.
+    fn pid(&self) -> Option<u32>;
 
     /// Returns the exit status if it has ended, without waiting. What it wrote before can then be
     /// read.
@@ -220,9 +220,9 @@ impl Instance {
         }
     }
 
-    /// Returns the id of its process, or of the one that stands for it on this machine.
+    /// Returns the id of its process, or of the one that stands for it on this machine, if it is known.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub fn pid(&self) -> Option<u32> {
         self.body.pid()
     }
 
@@ -385,8 +385,8 @@ impl Piped {
 }
 
 impl Body for Piped {
-    fn pid(&self) -> u32 {
-        self.child.pid()
+    fn pid(&self) -> Option<u32> {
+        Some(self.child.pid())
     }
 
     fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError> {

@@ -10,7 +10,7 @@ mod folder;
 mod gates;
 mod html;
 mod landolfi;
-mod neighbours;
+mod other_work;
 mod pages;
 mod places;
 mod schema;

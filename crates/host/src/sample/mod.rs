@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use interrupts::Interrupt;
 pub use processes::BusyProcess;
 pub use stat::{CpuTimes, Stat};
-pub use tasks::{TaskTime, TaskWatch};
+pub use tasks::{Own, TaskTime, TaskWatch};
 
 use crate::fact::Fact;
 use crate::source::Source;

@@ -36,12 +36,20 @@ pub struct TaskTime {
 pub struct TaskWatch {
     source: Source,
     cpus: CpuList,
-    /// Processes that are not told, nor are their descendants.
-    own: BTreeSet<u32>,
+    own: Own,
     since: Instant,
     before: BTreeMap<u32, Seen>,
     /// By CPU, process and task.
     used: BTreeMap<(u32, u32, u32), Used>,
+}
+
+/// The processes that are not told.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    /// These and their descendants.
+    pub processes: BTreeSet<u32>,
+    /// What is in the environment or in the name of the control group of those that lost their parents.
+    pub mark: String,
 }
 
 /// What a task had on a CPU.
@@ -61,12 +69,12 @@ struct Seen {
 }
 
 impl TaskWatch {
-    /// Begins to watch what runs on `cpus`, except for the processes `own` and their descendants.
-    pub fn begin(source: Source, cpus: CpuList, own: impl IntoIterator<Item = u32>) -> Self {
+    /// Begins to watch what runs on `cpus`, except for its own processes.
+    pub fn begin(source: Source, cpus: CpuList, own: Own) -> Self {
         let mut watch = Self {
             source,
             cpus,
-            own: own.into_iter().collect(),
+            own,
             since: Instant::now(),
             before: BTreeMap::new(),
             used: BTreeMap::new(),
@@ -101,8 +109,9 @@ impl TaskWatch {
                 Some(_) => 0,
                 None => ns,
             };
-            if used > 0 {
-                let key = (task.cpu, process, task.pid);
+            let key = (task.cpu, process, task.pid);
+            let is_new = !self.used.contains_key(&key);
+            if used > 0 && !(is_new && self.is_marked(process)) {
                 let known = self.used.entry(key).or_default();
                 known.is_kernel = task.is_kernel;
                 known.name = task.name;
@@ -149,7 +158,7 @@ impl TaskWatch {
             // As many steps as there are processes: identifiers may have been reused between two reads.
             let line = std::iter::successors(Some(process), |of| processes.get(&of.parent));
             line.take(processes.len())
-                .any(|process| self.own.contains(&process.pid))
+                .any(|process| self.own.processes.contains(&process.pid))
         };
         let others = processes.values().filter(|process| !is_own(process));
         others
@@ -167,6 +176,20 @@ impl TaskWatch {
                 tasks.collect()
             })
             .collect()
+    }
+
+    /// Says whether a process carries the mark. Remembers it for its descendants.
+    fn is_marked(&mut self, process: u32) -> bool {
+        let texts = ["environ", "cgroup"].map(|file| format!("/proc/{process}/{file}"));
+        let is_in = |path: &String| {
+            let text = self.source.text(path).into_known();
+            text.is_some_and(|text| text.contains(&self.own.mark))
+        };
+        let is_marked = !self.own.mark.is_empty() && texts.iter().any(is_in);
+        if is_marked {
+            self.own.processes.insert(process);
+        }
+        is_marked
     }
 
     /// Returns the CPU time that a task has had: to the nanosecond where the kernel has schedstat, else in its units of
@@ -224,10 +247,21 @@ mod tests {
             );
             task(root, (40, 40, 1), "elsewhere", 2, moment * 500);
             task(root, (50, 50, 2), "idle", 1, 4_000);
+            task(root, (70, 70, 1), "conmon", 1, moment * 300);
+            task(root, (71, 71, 70), "tare-agent", 1, moment * 500);
+            task(root, (80, 80, 1), "tare-agent", 1, moment * 800);
         };
         at(1);
+        let told = |file: &str, text| fs::write(root.join("proc").join(file), text).unwrap();
+        told("70/cgroup", "0::/tare-podman-own-f00d-1\n");
+        told("80/environ", "PATH=/bin\0TARE_OWNER=f00d/7\0");
+        told("20/cgroup", "0::/tare-podman-own-beef-1\n");
         let cpus = CpuList::from_iter([1]);
-        let mut watch = TaskWatch::begin(Source::at(root), cpus, [10]);
+        let own = Own {
+            processes: [10].into(),
+            mark: "f00d".to_owned(),
+        };
+        let mut watch = TaskWatch::begin(Source::at(root), cpus, own);
         at(2);
         task(root, (60, 60, 1), "hog", 1, 300);
         watch.read();

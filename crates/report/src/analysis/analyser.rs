@@ -8,7 +8,7 @@ use tare_results::{CellState, MachineRecord};
 
 use super::loads::Disturbances;
 use super::summary::{NotMeasured, Notice, SCHEMA, State, Summary};
-use super::{Analysis, Run, checks, neighbours, places};
+use super::{Analysis, Run, checks, other_work, places};
 use crate::claims;
 use crate::error::ReportError;
 use crate::rows::flat::Origin;
@@ -120,7 +120,7 @@ impl Analyser {
         let (names, stories): (Vec<_>, Vec<_>) = experiments
             .map(|(view, collect)| (view.experiment(), collect.finish(&run)))
             .unzip();
-        let mut alarms = neighbours::find(&run);
+        let mut alarms = other_work::find(&run);
         alarms.extend(checks::find(&run));
         alarms.extend(stories.iter().flat_map(|story| story.alarms(&run)));
         alarms.sort_by_key(|alarm| Reverse(alarm.severity));

@@ -8,7 +8,7 @@ mod analyser;
 mod checks;
 mod interval;
 mod loads;
-mod neighbours;
+mod other_work;
 mod places;
 mod summary;
 
@@ -19,7 +19,7 @@ use tare_results::{CellState, MachineRecord, RunFolder, TscFrequency};
 pub use alarm::{Alarm, Severity, name_cells, name_some};
 pub use interval::{Interval, Over, Spread, Time};
 pub use loads::{Daemon, LoadFigure, LoadRate};
-pub use neighbours::had_other_work;
+pub use other_work::{had_other_work, other_work};
 pub use places::{FactValue, Place, PlaceFact, Placement};
 pub use summary::{NotMeasured, Notice, SCHEMA, State, Summary};
 

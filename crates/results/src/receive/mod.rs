@@ -65,7 +65,9 @@ pub enum Seen {
     Live(record::Live),
     /// A value above the plan's limit was seen.
     Exceeded(Exceeded),
-    /// Another record.
+    /// A remark, or how it is prepared.
+    Remark,
+    /// Another record: of what was measured.
     Record,
     /// The last record: nothing follows.
     Last,
@@ -262,6 +264,7 @@ impl Receiver {
                 }
                 self.program.agent.version = hello.version.to_owned();
                 self.program.agent.environment = hello.environment.to_owned();
+                return Ok(Seen::Remark);
             }
             Record::Ready(ready) => {
                 self.preparation = Some(Preparation {
@@ -272,7 +275,10 @@ impl Receiver {
                 });
                 return Ok(Seen::Ready);
             }
-            Record::Calibration(calibration) => self.calibration = Some(calibration),
+            Record::Calibration(calibration) => {
+                self.calibration = Some(calibration);
+                return Ok(Seen::Remark);
+            }
             Record::Frequency(claim) => self.program.frequencies.push(Frequency {
                 source: claim.source,
                 hz: claim.hz,
@@ -314,7 +320,10 @@ impl Receiver {
             Record::Trace(trace) => self.traces.trace(trace),
             Record::TraceEvents(list) => self.traces.events(list.rows)?,
             Record::Name(ref name) => self.traces.name(name),
-            Record::Notice(notice) => self.notices.push(notice.text.to_owned()),
+            Record::Notice(notice) => {
+                self.notices.push(notice.text.to_owned());
+                return Ok(Seen::Remark);
+            }
             Record::CutShort => self.cut_short = true,
             Record::Failure(failure) => {
                 let text = failure.text.to_owned();

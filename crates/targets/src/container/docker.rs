@@ -271,10 +271,11 @@ impl Container {
 }
 
 impl Body for Container {
-    fn pid(&self) -> u32 {
-        let known = self.docker.inspect(&self.id).unwrap_or_default();
-        let pid = known["State"]["Pid"].as_u64();
-        pid.and_then(|pid| pid.try_into().ok()).unwrap_or(0)
+    fn pid(&self) -> Option<u32> {
+        let known = self.docker.inspect(&self.id).ok()?;
+        let pid = known["State"]["Pid"].as_u64()?.try_into().ok();
+        // The engine writes 0 of one that has ended.
+        pid.filter(|pid| *pid > 0)
     }
 
     fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError> {

@@ -78,7 +78,7 @@ impl Bench {
         let instance = target
             .launch(&Job::idle(&Work::default()), &self.guard)
             .unwrap();
-        let pid = instance.pid();
+        let pid = instance.pid().unwrap();
         let mut seen = Seen {
             started_ns: instance.started_ns,
             ready_ns: Vec::new(),

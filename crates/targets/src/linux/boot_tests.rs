@@ -184,7 +184,7 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
         )
         .unwrap();
     let alone = host_cpu.to_string();
-    let tasks = fs::read_dir(format!("/proc/{}/task", instance.pid())).unwrap();
+    let tasks = fs::read_dir(format!("/proc/{}/task", instance.pid().unwrap())).unwrap();
     let pinned = tasks
         .filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok())
         .filter(|status| {

@@ -68,7 +68,7 @@ impl Watcher for Records {
 
 /// Watches an instance to its end, and makes sure that no QEMU is left.
 pub(crate) fn watch(instance: Instance, limit: Duration) -> Seen {
-    let pid = instance.pid();
+    let pid = instance.pid().unwrap();
     let mut records = Records::default();
     let interrupt = Interrupt::detached().unwrap();
     let ended = instance.watch(limit, &interrupt, &mut records).unwrap();

@@ -124,7 +124,7 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
         .launch(&Job::idle(&work(&words)), &bench.guard)
         .unwrap();
     let alone = format!("{host_cpu}");
-    let pinned = cpus_of_threads(instance.pid())
+    let pinned = cpus_of_threads(instance.pid().unwrap())
         .iter()
         .filter(|cpus| **cpus == alone)
         .count();

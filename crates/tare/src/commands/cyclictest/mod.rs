@@ -14,7 +14,9 @@ use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use tare_exchange::{ExchangeError, Latencies};
 use tare_guard::{Guard, Interrupt, default_state_dir};
+use tare_lab::other_work::{OtherWorkWatch, blamed};
 use tare_report::Analysis;
+use tare_report::analysis::{self, Severity};
 use tare_results::model::{Agent, Instance, Plan};
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_targets::instance::{Ending, Watcher};
@@ -67,11 +69,13 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
     settings.step_aside();
     let start = tare_results::now()?;
     let instance = target.launch(&Job::idle(&work), &guard)?;
+    let agent = instance.pid();
     let stop = Interrupt::detached()?;
     let mut watch = Watch {
         receiver: Receiver::default(),
         screen: Screen::new(&settings, terminal),
-        asked: Asked::of(instance.pid(), &interrupt, &stop),
+        asked: Asked::of(agent, &interrupt, &stop),
+        other_work: OtherWorkWatch::of(work.measured_cpus(), agent, &guard),
         failed: None,
     };
     let limit = Duration::from_nanos(settings.plan.expected_ns())
@@ -83,8 +87,10 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
         receiver,
         mut screen,
         failed,
+        other_work,
         ..
     } = watch;
+    let other_work = other_work.map(OtherWorkWatch::finish);
     close(guard, terminal);
     if let Some(error) = failed {
         return Err(error);
@@ -95,13 +101,18 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
         (_, Err(Incomplete::Failed { text })) => Err(text),
         (Ending::Done, Err(incomplete)) => Err(incomplete.to_string()),
         (Ending::Failed { why }, _) => Err(why),
-        (Ending::TimedOut { .. }, _) => Err(
-            "the threads did not come to their end: is their CPU taken by something of \
-             higher priority?"
-                .to_owned(),
-        ),
+        (Ending::TimedOut { .. }, _) => Err("the threads did not come to their end".to_owned()),
     };
-    let received = received.map_err(CommandError::Measurement)?;
+    let received = received.map_err(|why| {
+        let blamed = other_work.as_ref().and_then(blamed);
+        let blamed = blamed.map_or_else(String::new, |blamed| format!(". {blamed}"));
+        CommandError::Measurement(why + &blamed)
+    })?;
+    let alarms = other_work.as_ref().map(analysis::other_work);
+    let alarms = alarms.into_iter().flatten();
+    for alarm in alarms.filter(|alarm| alarm.severity >= Severity::Warning) {
+        terminal.warn(&alarm.text);
+    }
     for notice in received.notices.iter().chain(&ended.notices) {
         terminal.warn(notice);
     }
@@ -150,15 +161,16 @@ impl Taken {
 }
 
 /// Passes on what the agent says, and to the agent that the user asks to end.
-struct Watch<'a> {
+struct Watch<'a, 'g> {
     receiver: Receiver,
     screen: Screen<'a>,
     asked: Asked<'a>,
+    other_work: Option<OtherWorkWatch<'g>>,
     /// Why printing ended, if it did.
     failed: Option<CommandError>,
 }
 
-impl Watcher for Watch<'_> {
+impl Watcher for Watch<'_, '_> {
     fn line(&mut self, line: &[u8], _at_ns: u64) {
         match self.receiver.line(line) {
             Seen::Ready => {
@@ -168,6 +180,14 @@ impl Watcher for Watch<'_> {
             Seen::Begins { .. } => {
                 self.asked.has_begun = true;
                 self.keep(Screen::begin);
+                if let Some(watch) = &mut self.other_work {
+                    watch.begins();
+                }
+            }
+            Seen::Record | Seen::Last => {
+                if let Some(watch) = &mut self.other_work {
+                    watch.is_over();
+                }
             }
             Seen::Live(live) => self.screen.take(&live),
             _ => {}
@@ -177,11 +197,12 @@ impl Watcher for Watch<'_> {
     fn tick(&mut self) -> Option<Duration> {
         self.keep(Screen::draw);
         self.asked.pass_on();
+        self.other_work.as_mut().map(OtherWorkWatch::tick);
         Some(TICK)
     }
 }
 
-impl<'a> Watch<'a> {
+impl<'a> Watch<'a, '_> {
     /// Prints, unless that has failed before.
     fn keep(&mut self, print: impl FnOnce(&mut Screen<'a>) -> Result<(), CommandError>) {
         if self.failed.is_none()
@@ -205,8 +226,8 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(agent: u32, interrupt: &'a Interrupt, stop: &'a Interrupt) -> Self {
-        let agent = i32::try_from(agent).ok().and_then(Pid::from_raw);
+    fn of(agent: Option<u32>, interrupt: &'a Interrupt, stop: &'a Interrupt) -> Self {
+        let agent = agent.and_then(|agent| Pid::from_raw(agent.try_into().ok()?));
         Self {
             agent,
             interrupt,

@@ -55,8 +55,8 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
     assert_eq!(id, "other-work");
     assert!(
         text.contains(
-            "hog (process 40) had about 420 ms of 1.00 s on CPU 1 in cell 2; cc1 (process 41) had about 8.00 ms of 2.00 s on \
-             CPU 1 in cells 1, 2."
+            "hog (process 40) used CPU 1 for about 420 ms of 1.00 s in cell 2; cc1 (process 41) used CPU 1 for about 8.00 ms \
+             of 2.00 s in cells 1, 2. The figures include this time."
         ),
         "{text}"
     );

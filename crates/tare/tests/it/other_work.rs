@@ -40,6 +40,18 @@ impl Hog {
         pin(hog.0.id(), cpu);
         hog
     }
+
+    /// The same above everybody else; `None` where that is not allowed.
+    fn fifo_on(cpu: usize) -> Option<Self> {
+        let hog = Self::on(cpu);
+        let pid = hog.0.id().to_string();
+        let raised = Command::new("chrt").args(["-f", "-p", "99", &pid]).status();
+        let is_raised = raised.is_ok_and(|status| status.success());
+        if !is_raised {
+            skip("SCHED_FIFO", "chrt can't give a priority here");
+        }
+        is_raised.then_some(hog)
+    }
 }
 
 impl Drop for Hog {
@@ -95,6 +107,14 @@ fn a_second_run_on_a_measured_cpu_is_refused_unless_it_is_to_share() {
     bench.run(&wakeup).expect(5, &["--share-cpu"]);
     let cyclictest = format!("cyclictest -q -D 1 -a {cpu} -t 1 --policy other");
     bench.run(&cyclictest).expect(5, &["--share-cpu"]);
+    let doctor = format!(
+        "{} (process {}) measures on CPU {cpu}: ",
+        run.display(),
+        first.pid()
+    );
+    bench.run("doctor").expect(0, &[&doctor, " left"]);
+    let doctor = bench.run(&format!("doctor --json --cpu {other}"));
+    assert!(!doctor.out.contains("measured-now"), "{}", doctor.out);
     // Nobody asked for that CPU.
     bench.run("noise --runs 1 --dry-run").expect(
         0,
@@ -111,12 +131,21 @@ fn a_second_run_on_a_measured_cpu_is_refused_unless_it_is_to_share() {
         0,
         &[&warning, "Another run of tare measured on the same CPU"],
     );
+    let ran = bench.run(&format!("{cyclictest} --share-cpu"));
+    ran.expect(
+        0,
+        &[
+            &warning,
+            "Another run of tare measured on the same CPU: ",
+        ],
+    );
     first.end().expect(0, &[]);
     for (own, of) in [("a", "c"), ("c", "a")] {
         let own = bench.work().join(own);
         let runs = cell(&own)["other_work"]["runs"].clone();
         let of = bench.work().join(of).display().to_string();
-        assert!(runs[0].as_str().unwrap().starts_with(&of), "{runs}");
+        let mut runs = runs.as_array().unwrap().iter();
+        assert!(runs.any(|run| run.as_str().unwrap().starts_with(&of)));
         let summary = json(&own.join("summary.json"));
         assert!(alarm(&summary, "cpu-shared").unwrap().contains(&of));
     }
@@ -146,12 +175,20 @@ fn work_that_comes_and_goes_within_a_cell_is_named() {
     let Some([cpu, _]) = two_cpus() else {
         return;
     };
+    for start in [|cpu| Some(Hog::on(cpu)), Hog::fifo_on] {
+        comes_and_goes(cpu, start);
+    }
+}
+
+fn comes_and_goes(cpu: usize, start: fn(usize) -> Option<Hog>) {
     let bench = Bench::new();
     let words = format!("wakeup -i 1000 -D 5 --policy other --cpu {cpu} --runs 1");
     let started = bench.start(&format!("{words} --output run"));
     task_of(started.agent(), "tare-measure/0");
     thread::sleep(Duration::from_secs(1));
-    let hog = Hog::on(cpu);
+    let Some(hog) = start(cpu) else {
+        return;
+    };
     let pid = hog.0.id();
     thread::sleep(Duration::from_millis(2_500));
     drop(hog);
@@ -165,11 +202,84 @@ fn work_that_comes_and_goes_within_a_cell_is_named() {
     assert!(had > Some(10_000_000) && had < watched, "{other}");
     // Other tests may run there as well.
     let (name, pid) = (tasks[0]["name"].as_str().unwrap(), &tasks[0]["pid"]);
-    let said = format!("{name} (process {pid}) had about ");
+    let said = format!("{name} (process {pid}) used CPU {cpu} for about ");
     let summary = json(&run.join("summary.json"));
     assert!(alarm(&summary, "other-work").unwrap().contains(&said));
     let cautions = summary["verdict"]["cautions"].as_array().unwrap();
     assert!(cautions[0].as_str().unwrap().contains(&said));
+}
+
+#[test]
+fn a_cell_that_fails_says_what_took_its_cpu() {
+    let Some([cpu, _]) = two_cpus() else {
+        return;
+    };
+    let Some(hog) = Hog::fifo_on(cpu) else {
+        return;
+    };
+    let bench = Bench::new();
+    let words = "noise --workload gap --repetitions 2000000000 --runs 1 --cell-limit 4s";
+    let said = format!("sh (process {}) used CPU {cpu} for about ", hog.0.id());
+    bench
+        .run(&format!("{words} --cpu {cpu} --output run"))
+        .expect(1, &["timed out after 4 s", &said, "1 of 1 cells failed"]);
+}
+
+#[test]
+fn cyclictest_names_other_work_as_well() {
+    let Some([cpu, _]) = two_cpus() else {
+        return;
+    };
+    let bench = Bench::new();
+    let hog = Hog::on(cpu);
+    let words = format!("cyclictest -q -D 3 -a {cpu} -t 1 --policy other");
+    let said = format!("sh (process {}) used CPU {cpu} for about ", hog.0.id());
+    bench
+        .run(&words)
+        .expect(0, &["Other work ran on the measured CPU: ", &said]);
+}
+
+/// A cpuset of one CPU, in the hierarchy of version 1.
+struct Cpuset(PathBuf);
+
+impl Cpuset {
+    fn of(cpu: usize) -> Option<Self> {
+        let root = Path::new("/sys/fs/cgroup/cpuset");
+        let folder = root.join(format!("tare-test-{}", std::process::id()));
+        fs::create_dir(&folder).ok()?;
+        let cpuset = Self(folder);
+        let nodes = fs::read_to_string(root.join("cpuset.mems")).ok()?;
+        fs::write(cpuset.0.join("cpuset.mems"), nodes).ok()?;
+        fs::write(cpuset.0.join("cpuset.cpus"), cpu.to_string()).ok()?;
+        Some(cpuset)
+    }
+}
+
+impl Drop for Cpuset {
+    fn drop(&mut self) {
+        // Who is in it must have ended.
+        wait_for("the end of the cpuset", || fs::remove_dir(&self.0).ok());
+    }
+}
+
+#[test]
+fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
+    let Some([cpu, other]) = two_cpus() else {
+        return;
+    };
+    let Some(cpuset) = Cpuset::of(other) else {
+        return skip("a cpuset", "it takes root and control groups of version 1");
+    };
+    let bench = Bench::new();
+    let words = "noise --workload gap --repetitions 80000000 --runs 1 --output run";
+    let started = bench.start(&format!("{words} --cpu {cpu}"));
+    let agent = started.agent();
+    thread::sleep(Duration::from_millis(600));
+    fs::write(cpuset.0.join("tasks"), agent.to_string()).unwrap();
+    let moved = format!("moved from CPU {cpu} to CPU {other}");
+    started
+        .end()
+        .expect(1, &[&moved, "cpuset", "1 of 1 cells failed"]);
 }
 
 #[test]

@@ -1,0 +1,193 @@
+//! What else runs on the measured CPUs of this machine while a cell is measured.
+//!
+//! From the start of the measurement to its end, all tasks are looked at once a second, from another CPU than those: work
+//! that begins in the middle of a cell is named as well. It is the loop that waits for the instance that looks; no thread
+//! of its own runs. If tare has no other CPU, it looks at both ends only.
+//!
+//! A cell that does not get as far as to measure is watched from its first second on: what took its CPU is told with the
+//! reason of its failure.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use tare_guard::Guard;
+use tare_host::sample::{Own, TaskWatch};
+use tare_host::{CpuList, Source};
+use tare_loads::cpus::current;
+use tare_results::model::{OtherTask, OtherWork};
+use tare_wire::cpus::Cpus;
+
+/// How often is looked in between.
+const EVERY: Duration = Duration::from_secs(1);
+/// How many times the CPU time of a look is waited at least: with thousands of tasks it is work by itself.
+const REST: u32 = 50;
+/// How many processes are kept, and how many other runs.
+const MOST: usize = 20;
+/// The share of the time from which on a process may be the reason of a failure.
+const BLAMED: f64 = 0.1;
+
+/// Watches what runs beside an instance.
+#[derive(Debug)]
+pub struct OtherWorkWatch<'a> {
+    guard: &'a Guard,
+    cpus: CpuList,
+    /// Whether this thread may look without running on a measured CPU.
+    is_aside: bool,
+    own: Own,
+    stage: Stage,
+    watch: Option<TaskWatch>,
+    /// When it is to look.
+    next: Option<Instant>,
+    /// What was seen until the end of the measurement.
+    seen: Option<OtherWork>,
+    /// Other runs that measured there.
+    runs: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Preparing,
+    /// The measurement has begun; the first look is not made yet.
+    Begun,
+    Measuring,
+    /// The measurement is over; the last look is not made yet.
+    Over,
+}
+
+impl<'a> OtherWorkWatch<'a> {
+    /// Prepares to look at measured CPUs. The instance's process, if it is known, and its descendants are none of the
+    /// others, nor is what carries the guard's mark. `None` if there are no such CPUs on this machine.
+    pub fn of(measured: Cpus, process: Option<u32>, guard: &'a Guard) -> Option<Self> {
+        if measured.count() == 0 {
+            return None;
+        }
+        let processes: BTreeSet<u32> = process.into_iter().chain([std::process::id()]).collect();
+        Some(Self {
+            guard,
+            cpus: measured.iter().collect(),
+            is_aside: current().is_ok_and(|cpus| cpus.iter().all(|cpu| !measured.contains(cpu))),
+            own: Own {
+                processes,
+                mark: guard.owner().to_string(),
+            },
+            stage: Stage::Preparing,
+            watch: None,
+            next: Some(Instant::now() + EVERY),
+            seen: None,
+            runs: Vec::new(),
+        })
+    }
+
+    /// Takes note that the measurement begins. What was seen before is forgotten.
+    pub fn begins(&mut self) {
+        (self.stage, self.next) = (Stage::Begun, Some(Instant::now()));
+        self.watch = None;
+    }
+
+    /// Takes note that the measurement is over, if it had begun.
+    pub fn is_over(&mut self) {
+        if matches!(self.stage, Stage::Begun | Stage::Measuring) {
+            (self.stage, self.next) = (Stage::Over, Some(Instant::now()));
+        }
+    }
+
+    /// Looks, if it is time to. Returns after how long again; `None` if that is not needed.
+    pub fn tick(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.next? <= now {
+            let ((), took) = timed(|| self.look());
+            let may_look = self.is_aside && self.seen.is_none();
+            self.next = may_look.then(|| Instant::now() + EVERY.max(took * REST));
+        }
+        self.next.map(|next| next.saturating_duration_since(now))
+    }
+
+    fn look(&mut self) {
+        self.look_for_runs();
+        match (self.stage, &mut self.watch) {
+            (Stage::Over, _) => self.seen = self.watched(),
+            (Stage::Preparing | Stage::Measuring, Some(watch)) => watch.read(),
+            (stage, watch) => {
+                let (cpus, own) = (self.cpus.clone(), self.own.clone());
+                *watch = Some(TaskWatch::begin(Source::system(), cpus, own));
+                if stage == Stage::Begun {
+                    self.stage = Stage::Measuring;
+                }
+            }
+        }
+    }
+
+    /// Ends: the instance has ended. Returns what ran.
+    pub fn finish(mut self) -> OtherWork {
+        self.look_for_runs();
+        let seen = self.seen.take().or_else(|| self.watched());
+        OtherWork {
+            runs: self.runs,
+            ..seen.unwrap_or_default()
+        }
+    }
+
+    fn watched(&mut self) -> Option<OtherWork> {
+        let (watched, tasks) = self.watch.take()?.finish();
+        let tasks = tasks.into_iter().take(MOST).map(|task| OtherTask {
+            cpu: task.cpu,
+            pid: task.pid,
+            name: task.name,
+            kernel: task.is_kernel,
+            ns: nanos(task.time),
+        });
+        Some(OtherWork {
+            watched_ns: nanos(watched),
+            tasks: tasks.collect(),
+            runs: Vec::new(),
+        })
+    }
+
+    fn look_for_runs(&mut self) {
+        for claim in self.guard.claims() {
+            let name = claim.name();
+            let is_here = claim.cpus.iter().any(|cpu| self.cpus.contains(*cpu));
+            if is_here && self.runs.len() < MOST && !self.runs.contains(&name) {
+                self.runs.push(name);
+            }
+        }
+    }
+}
+
+/// Says what may have kept the measured code from its CPU: `sh (process 4711) used CPU 1 for 9.5 s of 9.6 s`.
+#[must_use]
+pub fn blamed(other: &OtherWork) -> Option<String> {
+    let watched = other.watched_ns as f64;
+    let much = other.tasks.iter();
+    let much = much.filter(|task| task.ns as f64 >= watched * BLAMED && task.ns > 0);
+    let mut each: Vec<String> = much
+        .map(|task| {
+            let OtherTask { name, pid, cpu, .. } = task;
+            let used = task.ns as f64 / 1e9;
+            let of = watched / 1e9;
+            format!("{name} (process {pid}) used CPU {cpu} for about {used:.1} s of {of:.1} s")
+        })
+        .collect();
+    let runs = other.runs.iter();
+    each.extend(runs.map(|run| format!("another run of tare measured there: {run}")));
+    (!each.is_empty()).then(|| each.join("; "))
+}
+
+/// Does something, and returns how much CPU time that took.
+fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(
+            time.tv_sec.unsigned_abs(),
+            time.tv_nsec.unsigned_abs() as u32,
+        )
+    };
+    let begun = now();
+    let done = act();
+    (done, now().saturating_sub(begun))
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
