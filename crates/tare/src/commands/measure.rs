@@ -273,7 +273,7 @@ fn require_cpus(plan: &Plan) -> Result<(), CommandError> {
         match missing.count() {
             0 => Ok(()),
             _ => Err(CommandError::Usage(format!(
-                "{what} names CPU {missing}, which {whose} does not have, or not online; its CPUs: {there}"
+                "{what} names CPU {missing}, which is offline or does not exist {whose} (available: {there})"
             ))),
         }
     };
@@ -285,16 +285,19 @@ fn require_cpus(plan: &Plan) -> Result<(), CommandError> {
                 &format!("--mainaffinity {main}"),
                 &main,
                 &here,
-                "this machine",
+                "on this machine",
             )?;
         }
         if !seen.insert((&cell.target, &cell.load)) {
             continue;
         }
         let (there, whose) = match spec::of(&cell.target)?.load_place() {
-            LoadPlace::Beside => (here, "this machine".to_owned()),
+            LoadPlace::Beside => (here, "on this machine".to_owned()),
             LoadPlace::Inside => match cell.target.guest_cpus() {
-                Some(cpus) => ((0..cpus).collect(), format!("the guest '{}'", cell.target)),
+                Some(cpus) => (
+                    (0..cpus).collect(),
+                    format!("in the guest '{}'", cell.target),
+                ),
                 // Another machine's are known there.
                 None => continue,
             },

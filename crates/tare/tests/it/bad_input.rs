@@ -60,11 +60,11 @@ fn cpus_that_there_are_not_and_settings_given_twice_fail_before_anything_runs() 
     for (words, said) in [
         (
             "wakeup --policy other --mainaffinity 1020",
-            "--mainaffinity 1020 names CPU 1020, which this machine does not have, or not online; its CPUs: 0",
+            "--mainaffinity 1020 names CPU 1020, which is offline or does not exist on this machine (available: 0",
         ),
         (
             "noise --load cpus=0,1020:dd",
-            "the load 'cpus=0,1020:dd' names CPU 1020, which this machine does not have",
+            "the load 'cpus=0,1020:dd' names CPU 1020, which is offline or does not exist on this machine",
         ),
         (
             "noise --load dd --load-cpus 1021-1022",
@@ -72,7 +72,7 @@ fn cpus_that_there_are_not_and_settings_given_twice_fail_before_anything_runs() 
         ),
         (
             "noise --target linux,cpus=2 --load cpus=1:dd --load cpus=5:dd",
-            "names CPU 5, which the guest 'linux,cpus=2' does not have, or not online; its CPUs: 0-1",
+            "names CPU 5, which is offline or does not exist in the guest 'linux,cpus=2' (available: 0-1)",
         ),
         (
             "noise --set vm.stat_interval=7 --set /proc/sys/vm/stat_interval=9",
