@@ -31,6 +31,8 @@ pub(crate) struct Folder {
     path: PathBuf,
     owner: Uid,
     group: Gid,
+    /// Whether nobody else may put anything into it.
+    is_private: bool,
 }
 
 impl Folder {
@@ -93,8 +95,8 @@ impl Folder {
     }
 
     /// Returns the user to whom the folder belongs, if that is neither who runs this nor the user behind `sudo`.
-    pub(crate) fn stranger(&self) -> Option<u32> {
-        let is_own = self.owner == rustix::process::geteuid() || self.heir().is_some();
+    pub(crate) fn foreign_owner(&self) -> Option<u32> {
+        let is_own = self.owner == rustix::process::geteuid() || self.sudo_user().is_some();
         (!is_own).then_some(self.owner.as_raw())
     }
 
@@ -172,11 +174,18 @@ impl Folder {
     /// Replaces a file as a whole, or creates it.
     ///
     /// The content goes to a scratch file first. Writers of the same file take turns by a lock on that; one that was killed
-    /// leaves it, the next one removes it.
+    /// leaves it, the next one removes it. Where others may write, they could hold that lock or put something there: so it
+    /// has a name of its own each time, and nothing that is there is touched.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let scratch = scratch(name);
+        let mut scratch = scratch(name);
         loop {
-            let mut file = self.create_in_turn(&scratch)?;
+            let mut file = match self.is_private {
+                true => self.create_in_turn(&scratch)?,
+                false => {
+                    scratch = format!("{}-{:016x}", self::scratch(name), fastrand::u64(..));
+                    self.create_file(&scratch)?
+                }
+            };
             let written = file
                 .write_all(content)
                 .and_then(|()| file.sync_all())
@@ -184,10 +193,10 @@ impl Folder {
             match written {
                 Ok(()) => return self.sync(),
                 // Without locks, another writer may have removed it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_private => {}
                 Err(error) => {
                     // The old file is untouched; the space is given back as far as it can be.
-                    let _ = self.remove(&scratch);
+                    let _ = rustix::fs::unlinkat(&self.fd, &scratch, AtFlags::empty());
                     return Err(error);
                 }
             }
@@ -228,21 +237,23 @@ impl Folder {
         Ok(Self {
             owner: Uid::from_raw(status.st_uid),
             group: Gid::from_raw(status.st_gid),
+            is_private: status.st_uid == rustix::process::geteuid().as_raw()
+                && status.st_mode & 0o022 == 0,
             fd,
             path,
         })
     }
 
     /// Returns the user behind `sudo`, if the folder is theirs: what is written into it is to be theirs, too.
-    fn heir(&self) -> Option<Uid> {
+    fn sudo_user(&self) -> Option<Uid> {
         let number = std::env::var("SUDO_UID").ok()?.parse::<u32>().ok()?;
-        let is_heir = rustix::process::geteuid().is_root() && self.owner.as_raw() == number;
-        is_heir.then_some(self.owner)
+        let is_sudo_user = rustix::process::geteuid().is_root() && self.owner.as_raw() == number;
+        is_sudo_user.then_some(self.owner)
     }
 
     fn hand_over(&self, new: &OwnedFd) -> io::Result<()> {
-        match self.heir() {
-            Some(heir) => Ok(rustix::fs::fchown(new, Some(heir), Some(self.group))?),
+        match self.sudo_user() {
+            Some(user) => Ok(rustix::fs::fchown(new, Some(user), Some(self.group))?),
             None => Ok(()),
         }
     }
@@ -372,6 +383,26 @@ mod tests {
             }
         });
         assert_eq!(folder.names().unwrap(), ["x"]);
+    }
+
+    #[test]
+    fn where_others_may_write_nobody_is_waited_for_and_nothing_else_removed() {
+        use std::os::unix::fs::PermissionsExt;
+        let (place, _) = folder();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        // Locked by somebody who never lets go, and a folder with something in it.
+        let held = File::create(place.path().join(".x.partial")).unwrap();
+        held.lock().unwrap();
+        fs::create_dir_all(place.path().join(".y.partial/kept")).unwrap();
+        for name in ["x", "y"] {
+            folder.replace(name, b"new").unwrap();
+            assert_eq!(folder.read(name, 3).unwrap(), b"new");
+        }
+        assert!(place.path().join(".y.partial/kept").is_dir());
+        let mut names = folder.names().unwrap();
+        names.sort();
+        assert_eq!(names, [".x.partial", ".y.partial", "x", "y"]);
     }
 
     #[test]

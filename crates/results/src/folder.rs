@@ -81,7 +81,7 @@ impl RunFolder {
         };
 
         refuse_others()?;
-        refuse_strangers(&folder, "choose another folder with --output")?;
+        refuse_foreign(&folder, "choose another folder with --output")?;
         let begin = || {
             let lock = Lock::take(&folder, REMEDY)?;
             // Another process may have been faster until the lock was taken.
@@ -127,7 +127,7 @@ impl RunFolder {
     /// Those of [`RunFolder::open`], [`ResultsError::NotYours`], and [`ResultsError::Locked`] if another process writes it.
     pub fn open_for_writing(path: &Path) -> Result<Self, ResultsError> {
         let mut run = Self::open(path)?;
-        refuse_strangers(&run.folder, "measure again into a folder of your own")?;
+        refuse_foreign(&run.folder, "measure again into a folder of your own")?;
         run.lock = Some(Lock::take(&run.folder, &run.repeat("then"))?);
         Ok(run)
     }
@@ -316,7 +316,7 @@ impl RunFolder {
             None => {
                 let elsewhere =
                     format!("write the report elsewhere with `tare report {run} --output DIR`");
-                refuse_strangers(&self.folder, &elsewhere)?;
+                refuse_foreign(&self.folder, &elsewhere)?;
                 let remedy = format!("then repeat `tare report {run}`, or {elsewhere}");
                 Ok(Derived::of_run(&self.folder, remedy))
             }
@@ -417,8 +417,8 @@ fn put_in_place(
 }
 
 /// Refuses to write into a folder of another user, who could put anything in the way.
-fn refuse_strangers(folder: &Folder, remedy: &str) -> Result<(), ResultsError> {
-    match folder.stranger() {
+fn refuse_foreign(folder: &Folder, remedy: &str) -> Result<(), ResultsError> {
+    match folder.foreign_owner() {
         None => Ok(()),
         Some(owner) => Err(ResultsError::NotYours {
             path: folder.path().to_owned(),

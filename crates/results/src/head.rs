@@ -121,7 +121,7 @@ pub(crate) fn is_vacant(run: &Folder) -> io::Result<bool> {
             },
             name => [layout::PLAN, layout::MACHINE, sums::NAME]
                 .iter()
-                .any(|of| disk::scratch(of) == name),
+                .any(|of| name.starts_with(&disk::scratch(of))),
         };
         if !is_ours {
             return Ok(false);
