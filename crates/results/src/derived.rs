@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use crate::disk::Folder;
 use crate::error::ResultsError;
 use crate::layout;
@@ -102,7 +104,7 @@ pub fn write_file(path: &Path, content: &[u8], replaces: bool) -> Result<(), Res
         _ => Path::new("."),
     };
     let folder = Folder::open(parent).map_err(failed)?;
-    if is_raw(&fs::canonicalize(parent).map_err(failed)?, name) {
+    if is_raw(&folder.real_path().map_err(failed)?, name) {
         return Err(raw(path));
     }
     if !replaces {
@@ -114,8 +116,8 @@ pub fn write_file(path: &Path, content: &[u8], replaces: bool) -> Result<(), Res
             written => written.map_err(failed),
         };
     }
-    match fs::symlink_metadata(path) {
-        Ok(there) if !there.is_file() => Err(taken(
+    match folder.open_file(name, OFlags::PATH) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(taken(
             "is no ordinary file, so it is not replaced",
             "name another file",
         )),

@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,11 @@ impl Folder {
         &self.path
     }
 
+    /// Returns where the open folder is now, without links on the way.
+    pub(crate) fn real_path(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
+    }
+
     /// Returns the path of something in it, for messages.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -126,7 +131,7 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.open_file(name, flags)?;
         let too_long = |bytes: u64| {
-            let text = format!("has {bytes} bytes; none like it has more than {most}");
+            let text = format!("is too large: {bytes} bytes, at most {most}");
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
         let bytes = file.metadata()?.len();
@@ -436,6 +441,21 @@ mod tests {
     }
 
     #[test]
+    fn the_open_folder_is_told_by_its_own_path() {
+        let place = tempfile::tempdir().unwrap();
+        let (first, link) = (place.path().join("first"), place.path().join("link"));
+        fs::create_dir(&first).unwrap();
+        symlink(&first, &link).unwrap();
+        let folder = Folder::open(&link).unwrap();
+        fs::remove_file(&link).unwrap();
+        symlink("/", &link).unwrap();
+        assert_eq!(
+            folder.real_path().unwrap(),
+            fs::canonicalize(&first).unwrap()
+        );
+    }
+
+    #[test]
     fn only_ordinary_files_of_a_fitting_size_are_read() {
         let (place, folder) = folder();
         let path = |name| place.path().join(name);
@@ -455,7 +475,7 @@ mod tests {
             ("fifo", "is a FIFO"),
             ("socket", "is a socket"),
             ("folder", "is a folder"),
-            ("sparse", "has 1099511627776 bytes"),
+            ("sparse", "is too large: 1099511627776 bytes, at most 1000"),
         ] {
             let refused = folder.read(name, 1_000).unwrap_err().to_string();
             assert!(refused.contains(why), "{name}: {refused}");

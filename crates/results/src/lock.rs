@@ -47,7 +47,7 @@ impl Lock {
     }
 }
 
-/// Opens the file, which is made by the first writer. It is written over, so it must not be a second name of another one.
+/// Opens the file, which is made by the first writer. It is written over, so it must not be a hard link to another one.
 fn open(run: &Folder) -> io::Result<File> {
     let file = match run.create_file(NAME) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -59,7 +59,7 @@ fn open(run: &Folder) -> io::Result<File> {
         0 | 1 => Ok(file),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "is a second name of another file",
+            "is a hard link to another file",
         )),
     }
 }
