@@ -358,6 +358,9 @@ fn plan(
         threshold_ns: values.number("threshold"),
         // Many threads share what one has alone.
         raw: services::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
+        // No file of samples may have more rows than one thread may list.
+        capacity: services::Plan::DEFAULT_CAPACITY
+            .min(services::MAX_KEPT / u64::from(threads.max(1))),
         above_ns: values.number("trace-above"),
         go_on: values.texts("on-threshold").contains(&"continue"),
         // In a guest, a line on its way out is work for the measured CPU.

@@ -156,7 +156,9 @@ fn threads_that_share_a_cpu_are_not_woken_at_once() {
     assert_eq!((apart.threads, apart.distance_ns), (3, 0));
     let sharing = words(&[("threads", "4")]);
     assert_eq!((sharing.threads, sharing.distance_ns), (4, 500_000));
-    assert_eq!(sharing.raw, 1_000_000);
+    assert_eq!((sharing.raw, sharing.capacity), (1_000_000, 262_144));
+    let many = words(&[("threads", "1024")]);
+    assert_eq!(1_024 * many.capacity, services::MAX_KEPT);
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Receiver {
             ..self.program
         };
         let traces = self.traces.finish().map_err(|Malformed| {
-            contradiction("the trace events do not fit to their samples".to_owned())
+            contradiction("the trace events do not match their samples".to_owned())
         })?;
         let of_exceeded = self.record.exceeded.iter().map(|exceeded| exceeded.set);
         let named = of_exceeded.chain(traces.iter().map(|trace| trace.set));

@@ -1,4 +1,4 @@
-//! Whether samples fit to the heads of their sets.
+//! Whether samples match the heads of their sets.
 //!
 //! Heads and samples come by different records, and often by different passes over what was measured.
 //! Where they must agree and do not, one of them is wrong, and nobody can tell which.
@@ -18,7 +18,7 @@ const RAW: &str = FILES[4];
 pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static str, String)> {
     if samples.sets.len() != record.sets.len() {
         let (sets, heads) = (samples.sets.len(), record.sets.len());
-        let reason = format!("does not fit to cell.json: it has {sets} sets of {heads}");
+        let reason = format!("does not match cell.json: it has {sets} sets of {heads}");
         return Err((COUNTS, reason));
     }
     let mut balances: Vec<(&str, Sum, Sum)> = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
         Some((measure, due, found)) => Err((
             ENVELOPE,
             format!(
-                "does not fit to counts.parquet: it holds {} samples of {measure} of {} in all, there are {} of {}",
+                "does not match counts.parquet: it holds {} samples of {measure} of {} in all, there are {} of {}",
                 found.n, found.sum, due.n, due.sum
             ),
         )),
@@ -85,7 +85,7 @@ impl Sum {
 }
 
 fn misfit(what: fmt::Arguments<'_>) -> String {
-    format!("does not fit to cell.json: {what}")
+    format!("does not match cell.json: {what}")
 }
 
 /// Every sample is counted, unless there was no room for its value or only the listed ones are.

@@ -29,7 +29,8 @@ const CELL: &str = "cell";
 /// The name of the second column: the place of the row's set in the cell's record.
 const SET: &str = "set";
 
-/// The most rows that a file may have, whatever its cell says: as many as the buffers of measured code may list.
+/// The most rows that a file may have, whatever its cell says: as many as the buffers of a thread of measured code may list,
+/// and those of all threads together.
 const MOST_ROWS: u64 = 1 << 26;
 
 /// The most bytes that one value may take, not compressed.
@@ -92,6 +93,8 @@ pub(super) fn encode<R: Row>(
     let mut content = Vec::new();
     let properties = Arc::new(properties(about)?);
     let mut file = SerializedFileWriter::new(&mut content, schema::<R>()?, properties)?;
+    let count: usize = sets.iter().map(|rows| rows.len()).sum();
+    check_rows(count as u64).map_err(ParquetError::General)?;
     let rows = || sets.iter().copied().flatten();
     if rows().next().is_some() {
         let mut group = file.next_row_group()?;
@@ -125,13 +128,13 @@ pub(super) fn decode<R: Row>(
     let file = SerializedFileReader::new(content.clone()).map_err(broken)?;
     let metadata = file.metadata().file_metadata();
     let claimed = metadata.num_rows();
-    let most = most.min(MOST_ROWS);
     if u64::try_from(claimed).is_err() {
         return Err(format!("is damaged: it claims to have {claimed} rows"));
     }
+    check_rows(claimed as u64)?;
     if claimed as u64 > most {
         return Err(format!(
-            "does not fit to cell.json: it claims to have {claimed} rows, there can be {most}"
+            "does not match cell.json: it claims to have {claimed} rows, there can be {most}"
         ));
     }
     let mut places = vec![
@@ -186,9 +189,7 @@ pub(super) fn decode<R: Row>(
                     .ok()
                     .and_then(|set| decoded.get_mut(set));
                 let of_set = of_set.ok_or_else(|| {
-                    format!(
-                        "does not fit to cell.json: it has set {set}, counted from 0, of {sets}"
-                    )
+                    format!("does not match cell.json: it has set {set}, counted from 0, of {sets}")
                 })?;
                 let end = row + run.len();
                 of_set.extend((row..end).map(|row| {
@@ -205,6 +206,14 @@ pub(super) fn decode<R: Row>(
         ));
     }
     Ok(decoded)
+}
+
+/// Checks that a file can have so many rows: what is written can be read.
+fn check_rows(rows: u64) -> Result<(), String> {
+    match rows <= MOST_ROWS {
+        true => Ok(()),
+        false => Err(format!("is too large: {rows} rows, at most {MOST_ROWS}")),
+    }
 }
 
 fn schema<R: Row>() -> Result<TypePtr, ParquetError> {

@@ -340,6 +340,17 @@ fn a_file_of_another_cell_or_of_another_table_is_refused() {
 }
 
 #[test]
+fn more_rows_than_can_be_read_are_not_written() {
+    let rows = vec![count(100, 1); 1 << 20];
+    let sets = [rows.as_slice(); 65];
+    let refused = super::table::encode(7, &sets, &[]).unwrap_err().to_string();
+    assert!(
+        refused.contains("68157440 rows, at most 67108864"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_file_with_more_rows_than_its_cell_has_is_not_decoded() {
     let (record, mut samples) = durations();
     assert_eq!(
@@ -414,7 +425,7 @@ fn every_contradiction_is_found_and_named() {
         (
             |_, s| s.counts[0].count = u64::MAX,
             "counts",
-            "does not fit",
+            "does not match",
         ),
         (|h, _| h.kept = 0, "events", "lists 1 samples, not 0"),
         (|h, _| h.seen = 0, "events", "lists 1 samples of 0 seen"),
