@@ -11,6 +11,16 @@ fn tare_withstands_half_a_minute_of_attacks() {
     let said = String::from_utf8_lossy(&attacked.stdout);
     let errors = String::from_utf8_lossy(&attacked.stderr);
     assert!(attacked.status.success(), "{said}\n{errors}");
-    // Each round is one of seven kinds; the first are drawn within seconds.
-    assert!(said.contains("holds  damage: "), "{said}");
+    for kind in [
+        "damage",
+        "kill",
+        "interrupt",
+        "stop",
+        "move",
+        "fill",
+        "limit file size",
+    ] {
+        assert!(said.contains(&format!("holds  {kind}: ")), "{said}");
+        assert!(!said.contains(&format!("{kind}: 0 rounds")), "{said}");
+    }
 }

@@ -5,7 +5,11 @@ pub mod browser;
 pub mod records;
 pub mod sshd;
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
 
 /// The environment variable that forbids skipping. CI sets it.
 pub const SKIP_NOTHING: &str = "TARE_SKIP_NOTHING";
@@ -28,4 +32,32 @@ pub fn skip(component: &str, why: &str) {
     )]
     let mut stderr = std::io::stderr();
     let _ = writeln!(stderr, "{text}");
+}
+
+/// Gives the ordinary files of a folder of up to 64 MiB, as far as its `SHA256SUMS` lists them, their right checksums. A
+/// folder without that list is left as it is.
+pub fn repair_sums(folder: &Path) {
+    let sums = folder.join("SHA256SUMS");
+    if !is_small(&sums) {
+        return;
+    }
+    let Ok(text) = fs::read_to_string(&sums) else {
+        return;
+    };
+    let line = |line: &str| {
+        let (_, name) = line.split_once("  ")?;
+        let path = folder.join(name);
+        let content = is_small(&path).then(|| fs::read(path).ok())??;
+        let sum = Sha256::digest(content);
+        let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(format!("{sum}  {name}\n"))
+    };
+    let repaired = text
+        .lines()
+        .map(|old| line(old).unwrap_or(format!("{old}\n")));
+    let _ = fs::write(sums, repaired.collect::<String>());
+}
+
+fn is_small(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() <= 1 << 26)
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use fastrand::Rng;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Number, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::watched::Watched;
 use super::{Ground, Wrong, names};
@@ -64,8 +63,14 @@ pub fn attack(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
         is_plan_changed |= !path.starts_with(run.join("cells"));
         change(path, &canary, rng)?;
     }
+    if is_plan_changed && is_small(&run.join("plan.json")) && rng.bool() {
+        repeat_plan(&run)?;
+    }
     if rng.u32(..8) != 0 {
-        repair(&run)?;
+        tare_testkit::repair_sums(&run);
+        for cell in fs::read_dir(run.join("cells")).into_iter().flatten() {
+            tare_testkit::repair_sums(&cell?.path());
+        }
     }
     let (words, more): (&str, &[&Path]) = match rng.u32(..9) {
         0..=2 => ("report run", &[]),
@@ -93,6 +98,10 @@ pub fn attack(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
 
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+}
+
+fn is_small(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() < 1 << 26)
 }
 
 /// Copies what was measured, without what was derived from it.
@@ -285,34 +294,22 @@ fn change_number(number: &Number, rng: &mut Rng) -> Number {
     }
 }
 
-/// Gives every regular file that a list of checksums names its own again.
-fn repair(run: &Path) -> Result<()> {
-    let cells = fs::read_dir(run.join("cells"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    for folder in cells.map(|cell| cell.path()).chain([run.to_owned()]) {
-        let sums = folder.join("SHA256SUMS");
-        let Ok(text) = fs::read_to_string(&sums) else {
+/// Gives every cell the plan that the run has of it by now.
+fn repeat_plan(run: &Path) -> Result<()> {
+    let plan: Value =
+        match fs::read(run.join("plan.json")).map(|plan| serde_json::from_slice(&plan)) {
+            Ok(Ok(plan)) => plan,
+            _ => return Ok(()),
+        };
+    for (number, plan) in (1..).zip(plan["cells"].as_array().into_iter().flatten()) {
+        let path = run.join(format!("cells/{number:04}/cell.json"));
+        if !is_small(&path) {
             continue;
-        };
-        let line = |line: &str| {
-            let name = line.get(66..)?;
-            let path = folder.join(name);
-            let is_small =
-                fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() < 1 << 26);
-            let content = is_small.then(|| fs::read(path).ok())??;
-            let sum: String = Sha256::digest(content)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            Some(format!("{sum}  {name}\n"))
-        };
-        let repaired: String = text
-            .lines()
-            .map(|old| line(old).unwrap_or(format!("{old}\n")))
-            .collect();
-        fs::write(sums, repaired)?;
+        }
+        if let Ok(Value::Object(mut cell)) = serde_json::from_slice(&fs::read(&path)?) {
+            cell.insert("plan".to_owned(), plan.clone());
+            fs::write(&path, serde_json::to_vec_pretty(&cell)?)?;
+        }
     }
     Ok(())
 }

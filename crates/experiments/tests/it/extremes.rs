@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tare_experiments::catalogue;
 use tare_report::{RunData, analyse, html, json, terminal};
 use tare_results::model::{Samples, Trace, TraceEvent, TraceKind};
@@ -119,16 +118,7 @@ fn numbers(value: &Value, path: String, found: &mut Vec<String>) {
 /// Writes a file of a folder, with its checksum.
 fn put(folder: &Path, name: &str, content: &[u8]) {
     fs::write(folder.join(name), content).unwrap();
-    let sums = fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
-    let sums = sums.lines().map(|line| match line.split_once("  ") {
-        Some((_, listed)) if listed == name => {
-            let sum = Sha256::digest(content);
-            let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{sum}  {name}\n")
-        }
-        _ => format!("{line}\n"),
-    });
-    fs::write(folder.join("SHA256SUMS"), sums.collect::<String>()).unwrap();
+    tare_testkit::repair_sums(folder);
 }
 
 /// Shows a run in every way, or says why it is refused.
