@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a call that gets no answer looks whether it is to be waited for any longer.
@@ -71,17 +72,40 @@ impl Request {
 
 /// Sends a request. All of the call fails when it takes longer than `limit`.
 pub(crate) fn send(socket: &Path, request: &Request, limit: Duration) -> io::Result<Connection> {
-    let stream = UnixStream::connect(socket)?;
+    let begun = Instant::now();
+    let deadline = begun + limit;
+    let stream = connect(socket, begun, deadline)?;
     stream.set_read_timeout(Some(LOOK))?;
     stream.set_write_timeout(Some(LOOK))?;
-    let begun = Instant::now();
     let mut connection = Connection {
         stream,
         begun,
-        deadline: begun + limit,
+        deadline,
     };
     connection.write_all(&request.bytes())?;
     Ok(connection)
+}
+
+/// Connects to an engine. One that accepts nothing keeps its callers waiting without end, so another thread waits.
+fn connect(socket: &Path, begun: Instant, deadline: Instant) -> io::Result<UnixStream> {
+    let (tell, told) = mpsc::channel();
+    let socket = socket.to_owned();
+    thread::Builder::new().spawn(move || tell.send(UnixStream::connect(socket)))?;
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(connected) => return connected,
+            Err(mpsc::RecvTimeoutError::Timeout) if !left(begun, deadline).is_zero() => {}
+            Err(_) => return Err(ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// Returns how long a call is still waited for.
+fn left(begun: Instant, deadline: Instant) -> Duration {
+    match LEFT.get() {
+        Some(left) => left(begun, deadline),
+        None => deadline.saturating_duration_since(Instant::now()),
+    }
 }
 
 /// A connection on which one call is made.
@@ -102,10 +126,7 @@ impl Connection {
     fn patiently(&self, mut transfer: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         loop {
             let moved = transfer();
-            let left = || match LEFT.get() {
-                Some(left) => left(self.begun, self.deadline),
-                None => self.deadline.saturating_duration_since(Instant::now()),
-            };
+            let left = || left(self.begun, self.deadline);
             match &moved {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock && !left().is_zero() => {}
@@ -283,5 +304,38 @@ mod tests {
             let _ = Head::parse(&bytes);
             let _ = read_head(&mut &bytes[..]);
         }
+    }
+
+    #[test]
+    fn an_engine_that_accepts_nothing_is_given_up() {
+        let folder = std::env::temp_dir().join(format!("tare-docker-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let socket = folder.join("socket");
+        let script = "import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(0)
+c = socket.socket(socket.AF_UNIX)
+c.connect(sys.argv[1])
+print('full', flush=True)
+sys.stdin.read()";
+        let engine = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(&socket)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn();
+        let Ok(mut engine) = engine else {
+            std::fs::remove_dir(&folder).unwrap();
+            return tare_testkit::skip("an engine that accepts nothing", "python3 is not here");
+        };
+        let said = engine.stdout.as_mut().unwrap().read_exact(&mut [0; 5]);
+        let request = Request::new("GET", "/_ping");
+        let sent = send(&socket, &request, Duration::from_millis(300)).map(drop);
+        drop(engine.stdin.take());
+        engine.wait().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        said.unwrap();
+        assert_eq!(sent.unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }
