@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{self, Bench, files, send};
+use crate::common::{self, Bench, Ran, files, send};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
@@ -264,10 +264,13 @@ fn a_workload_that_hangs_is_ended_after_its_limit() {
 }
 
 /// Makes a run without measuring.
+fn sample() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    crates.join("exchange/tests/samples/cyclictest-live.txt")
+}
+
 fn imported(bench: &Bench) -> PathBuf {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let sample = tests.join("exchange/tests/samples/cyclictest-live.txt");
-    let words = format!("import cyclictest {} --output run", sample.display());
+    let words = format!("import cyclictest {} --output run", sample().display());
     bench.run(&words).expect(0, &["imported"]);
     bench.work().join("run")
 }
@@ -359,6 +362,107 @@ fn what_sudo_writes_is_the_user_s() {
     // Root's own stays root's.
     let own = fs::metadata(run.join("report.html"));
     assert!(own.is_err() || own.unwrap().uid() == 0);
+}
+
+#[test]
+fn what_sudo_imports_is_the_user_s_with_all_that_is_in_it() {
+    if !common::is_root() {
+        return common::skip("sudo", "it takes root to act as sudo does");
+    }
+    let bench = Bench::new();
+    chown(bench.work(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let words = format!("import cyclictest {} --output run", sample().display());
+    let mut command = bench.command(&words);
+    let ran = command.env("SUDO_UID", NOBODY.to_string()).output();
+    assert!(ran.unwrap().status.success());
+    let run = bench.work().join("run");
+    let names = files(&run);
+    assert!(
+        names.contains(&"cells/0001/cell.json".to_owned()),
+        "{names:?}"
+    );
+    let folders = ["", "cells", "cells/0001"].map(str::to_owned);
+    for name in names.iter().chain(&folders) {
+        let made = fs::symlink_metadata(run.join(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY), "{name}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_reads_the_run_of_another_one() {
+    if !common::is_root() {
+        return common::skip("the run of another user", "it takes root to make one");
+    }
+    let bench = Bench::new();
+    imported(&bench);
+    // Where an ordinary user can come.
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = place.path().join("tare");
+    fs::copy(env!("CARGO_BIN_EXE_tare"), &program).unwrap();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(bench.work().join("run"))
+        .arg(place.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let own = place.path().join("own");
+    fs::create_dir(&own).unwrap();
+    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+    let run = |words: &str| {
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&program)
+            .args(words.split_whitespace())
+            .current_dir(&own)
+            .env("TARE_STATE_DIR", own.join("state"))
+            .env("TMPDIR", &own)
+            .output();
+        output.map(Ran::of)
+    };
+    let Ok(refused) = run("report ../run") else {
+        return common::skip("setpriv", "it is not here (Debian's package util-linux)");
+    };
+    refused.expect(1, &["belongs to user 0", "tare report ../run --output DIR"]);
+    run("report ../run --output elsewhere").expect(0, &["elsewhere/report.html"]);
+    assert_eq!(fs::metadata(own.join("elsewhere")).unwrap().uid(), NOBODY);
+}
+
+#[test]
+fn a_device_is_not_replaced_by_what_is_written() {
+    let bench = Bench::new();
+    imported(&bench);
+    let null = bench.work().join("null");
+    let kind = FileType::CharacterDevice;
+    let device = rustix::fs::makedev(1, 3);
+    if mknodat(CWD, &null, kind, Mode::from_raw_mode(0o666), device).is_err() {
+        return common::skip("a device", "it takes root to make one");
+    }
+    for (words, said) in [
+        ("export run --format csv --output null", "is there already"),
+        (
+            "export run --format csv --output null --force",
+            "is no ordinary file",
+        ),
+        ("export run --format raw --output null --force", "null"),
+        ("report run --output null", "null"),
+        ("wakeup --duration 100ms --runs 1 --output null", "null"),
+    ] {
+        bench.run(words).expect(1, &[said]);
+        let there = fs::symlink_metadata(&null).unwrap();
+        assert_eq!(there.rdev(), device, "{words}");
+    }
+}
+
+#[test]
+fn a_fifo_is_not_imported() {
+    let bench = Bench::new();
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, bench.work().join("pipe"), FileType::Fifo, mode, 0).unwrap();
+    bench
+        .run("import cyclictest pipe --output run")
+        .expect(1, &["pipe", "is not an ordinary file; type `-`"]);
+    assert!(!bench.work().join("run").exists());
 }
 
 #[test]
