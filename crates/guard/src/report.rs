@@ -156,7 +156,7 @@ impl SweepReport {
         let mut summary = format!("cleaned up after {} that ended early", runs(self.cleaned));
         if self.kept > 0 {
             summary += &format!(
-                "; something is left of {}, which `tare clean` tries again and tells again",
+                "; {} could not be undone completely; `tare clean` retries and lists them",
                 runs(self.kept)
             );
         }
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(told.len(), 4);
         assert_eq!(
             told[0],
-            "cleaned up after 1 run that ended early; something is left of 2 runs, which `tare clean` \
-             tries again and tells again"
+            "cleaned up after 1 run that ended early; 2 runs could not be undone completely; `tare clean` \
+             retries and lists them"
         );
         assert_eq!(told[1], "killed process 7 (sleep)");
         assert!(told[3].contains("-p 8,9"));

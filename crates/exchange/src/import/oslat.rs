@@ -68,7 +68,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
             let mut cpus: Vec<_> = threads.iter().map(|thread| thread.cpu).collect();
             cpus.sort_unstable();
             if cpus.windows(2).any(|two| two[0] == two[1]) {
-                return Err(ExchangeError::line(line, "a CPU is there twice"));
+                return Err(ExchangeError::line(line, "a CPU is given twice"));
             }
             rows = Once::default();
             continue;

@@ -157,7 +157,7 @@ impl Table {
             let kind = kind.ok_or_else(problem)?;
             let is_same = |(of, known): &(Kind, Column)| *of == kind && known.cpu == column.cpu;
             if columns.iter().any(is_same) {
-                let problem = format!("the column '{}' is there twice", shown(word));
+                let problem = format!("the column '{}' is given twice", shown(word));
                 return Err(ExchangeError::line(line, problem));
             }
             columns.push((kind, column));

@@ -274,7 +274,7 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
             OSLAT,
             "Core:\t 0 1",
             "Core:\t 1 1",
-            "a CPU is there twice",
+            "a CPU is given twice",
         ),
         (
             "oslat",
@@ -288,7 +288,7 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
             TIMERLAT,
             "Thr-000",
             "IRQ-000",
-            "the column 'IRQ-000' is there twice",
+            "the column 'IRQ-000' is given twice",
         ),
         (
             "rtla",
