@@ -188,10 +188,7 @@ impl Blame {
             (culprit, _) if culprit.is_of_kernel() => {
                 format!("{} explains {}", self.culprit_text, part(of_culprit))
             }
-            (_, 0) => format!(
-                "the kernel's events explain nothing of it ({})",
-                self.culprit_text
-            ),
+            (_, 0) => format!("no kernel event explains it ({})", self.culprit_text),
             (_, explained) => format!(
                 "the kernel's events explain {}; {}: {}",
                 part(explained),

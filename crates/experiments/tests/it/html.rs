@@ -1,7 +1,7 @@
 //! The page: whole, self-contained, small, and with every maximum.
 
 use tare_experiments::catalogue;
-use tare_host::{Machine, Source};
+use tare_host::{Finding, Machine, Severity, Source};
 use tare_report::{Analysis, RunData, analyse_with, html};
 use tare_results::model::{Bin, Count, Event, SetHead};
 use tare_results::{CellState, MachineRecord};
@@ -62,6 +62,24 @@ pub fn everything() -> RunData {
     let machine = Machine::collect(&Source::at(nowhere.path()));
     data.machine = Some(MachineRecord::new(machine, Vec::new()));
     data
+}
+
+#[test]
+fn what_bears_on_belief_stands_above_every_figure() {
+    let mut data = everything();
+    let machine = data.machine.take().unwrap().machine;
+    let busy = Finding {
+        id: "cpu".into(),
+        title: "CPU 1".into(),
+        state: "100 % busy, with stress".to_owned(),
+        severity: Severity::Problem,
+        why: String::new(),
+        remedy: None,
+    };
+    data.machine = Some(MachineRecord::new(machine, vec![busy]));
+    let page = html::render(&analyse(data));
+    let at = |part: &str| page.find(part).unwrap();
+    assert!(at("CPU 1: 100\u{a0}% busy") < at("<figure"));
 }
 
 #[test]
@@ -401,7 +419,7 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
     let page = html::render(&analysis);
     assert!(page.contains("<title>3.00\u{a0}ms</title>"));
     assert!(!page.contains("<title>9.00\u{a0}ms</title>"));
-    assert!(page.contains("What is grey was due before its load had begun"));
+    assert!(page.contains("Grey: due before its load began"));
 
     // The clock of an emulator has another frequency in each run.
     let mut run = Run::new(1);

@@ -235,7 +235,7 @@ fn what_a_machine_loses_is_put_beside_what_idle_machines_lost() {
         "{guest}"
     );
     assert!(
-        guest.ends_with("2.00 % here is of the same order, and so usual."),
+        guest.ends_with("2.00 % here is of the same order: usual."),
         "{guest}"
     );
     let machine = told(None, None, ticking(1));

@@ -550,6 +550,48 @@ fn noise_and_wake_ups_of_one_run_leave_each_other_alone() {
 }
 
 #[test]
+fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
+    let mut run = Run::new(1);
+    for loads in [1, 2] {
+        run.further = Some(("loads", loads));
+        stalled(&mut run, 1, &["idle", "dd"][..loads as usize]);
+    }
+    let analysis = run.data().analyse(catalogue()).unwrap();
+    let verdict = &analysis.summary().verdict;
+    assert_eq!(
+        verdict.headline,
+        "The latest wake-ups: 6.00 µs on process, loads=1 and 10.0 ms on process, loads=2 under dd."
+    );
+    // None was missed in the one, which does not bear on the share of the other.
+    let missed = "Missed activations: 0 % on process, loads=1, ";
+    assert!(verdict.details.iter().any(|d| d.starts_with(missed)), "{verdict:?}");
+    let text = terminal::render(&analysis, 120, false);
+    for name in [", loads=1", ", loads=2"] {
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn an_emulated_target_stands_beside_a_real_one_in_no_headline() {
+    let mut run = Run::new(1);
+    for target in ["process", "unikernel", "docker"] {
+        run.emulated = target == "unikernel";
+        let schedule = Schedule {
+            target,
+            ..Schedule::default()
+        };
+        run.woken(1, schedule, |..| 5_000);
+    }
+    let analysis = run.data().analyse(catalogue()).unwrap();
+    let verdict = &analysis.summary().verdict;
+    assert!(verdict.headline.contains("docker"), "{verdict:?}");
+    let sentences = verdict.details.iter().chain(&verdict.certainty);
+    for sentence in sentences.chain([&verdict.headline]) {
+        assert!(!sentence.contains("unikernel"), "{sentence}");
+    }
+}
+
+#[test]
 fn tables_on_a_terminal() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut run = Run::new(1);
@@ -616,7 +658,7 @@ fn the_verdict_names_the_culprit_of_the_worst_traced_wake_up() {
         said(blamed("hackbench/117")),
         "The worst traced wake-up came 60.0 µs late on process: softirq NET_RX in hackbench/117 explains 59.0 µs of it (98 %)."
     );
-    // Where the kernel's events explain nothing, stolen time may.
+    // Where no kernel event explains it, stolen time may.
     let unexplained = |stolen: Option<f64>| {
         let mut data = blamed("hackbench/117");
         let (CellState::Done(cell), _) = &mut data.cells[1] else {
@@ -634,7 +676,7 @@ fn the_verdict_names_the_culprit_of_the_worst_traced_wake_up() {
             }));
         said(data)
     };
-    let nothing = "The worst traced wake-up came 60.0 µs late on process: the kernel's events explain nothing of it (not recorded)";
+    let nothing = "The worst traced wake-up came 60.0 µs late on process: no kernel event explains it (not recorded)";
     assert_eq!(unexplained(None), format!("{nothing}."));
     assert_eq!(
         unexplained(Some(4e7)),

@@ -326,7 +326,7 @@ pub fn symbols(rows: &[Entry], source: Option<&str>) -> Vec<(Markup, String)> {
         (
             has(Shape::Ring),
             dot("hollow"),
-            "by an emulator, which says nothing of a machine".to_owned(),
+            "emulated: not the speed of a machine".to_owned(),
         ),
         (
             is_spread(|spread| matches!(spread, Spread::Interval(..))),

@@ -15,7 +15,7 @@ use tare_report::rows::CellData;
 use tare_report::svg::band::{self, COLUMNS, Column};
 use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour, cut};
 
-use super::words::{Phase, cases, intervals, name_among, place, time, under, undisturbed};
+use super::words::{Phase, cases, intervals, name_among, named, time, under, undisturbed};
 use super::{Woken, measures};
 
 /// The height of what is drawn of one strip, and of its name with the phases above it, in pixels.
@@ -211,7 +211,7 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         read.push_str(" Vertical lines mark where one load ends and the next begins.");
     }
     if runs().any(|run| !run.apart.is_empty()) {
-        read.push_str(" What is grey was due before its load had begun: it is in no figure, and not the longest.");
+        read.push_str(" Grey: due before its load began, and excluded from all figures.");
     }
     let figure = Figure {
         title: "Wake-up latency over time".to_owned(),
@@ -234,7 +234,7 @@ fn strips<'a>(story: &Woken, cases: &'a [Case<'a>]) -> Vec<Strip<'a>> {
             _ => String::new(),
         };
         let mut add = |which: String, run: OverTime| {
-            let name = format!("{}{under}{which}", place(case));
+            let name = format!("{}{under}{which}", named(case));
             strips.push(Strip { case, name, run });
         };
         if are_many && runs.len() > 1 {

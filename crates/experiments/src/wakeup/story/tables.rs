@@ -9,7 +9,7 @@ use tare_report::tables::{Column, Line, Tabled};
 
 use super::NAME;
 use super::words::{
-    N, Phase, SCHEDULED, cases, fact_of, further, named, place, schedule, under_load,
+    N, Phase, SCHEDULED, cases, fact_of, further, named, schedule, target, under_load,
 };
 
 /// The titles, by which lines know their table.
@@ -137,13 +137,13 @@ fn refused(rows: &[&Row]) -> String {
     }
 }
 
-/// Puts the lines of a table in order: by place, case and phase, each thread below the phase.
+/// Puts the lines of a table in order: by target, case and phase, each thread below the phase.
 pub(super) fn arrange(run: &Run, tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
     let cases = cases(run);
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut targets: BTreeMap<&str, usize> = BTreeMap::new();
     for case in &cases {
-        let next = places.len();
-        places.entry(&case.plan.target.text).or_insert(next);
+        let next = targets.len();
+        targets.entry(&case.plan.target.text).or_insert(next);
     }
     let all_traced = cases.iter().all(|case| case.plan.is_traced());
     lines.retain(|line| {
@@ -160,7 +160,7 @@ pub(super) fn arrange(run: &Run, tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
                 .is_none_or(|thread| thread < THREADS)
     });
     lines.sort_by_key(|line| {
-        let place = places.get(line.of.target.as_str());
+        let place = targets.get(line.of.target.as_str());
         let case = cases.iter().position(|case| case.has(line.of));
         let labels = &line.labels;
         (
@@ -172,7 +172,7 @@ pub(super) fn arrange(run: &Run, tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
     });
 }
 
-/// Names a line, and the place above it.
+/// Names a line, and the target above it.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let cases = cases(run);
     let Some(case) = cases.iter().find(|case| case.has(line.of)) else {
@@ -204,6 +204,6 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         ""
     };
     let further = further(&case.plan.labels, &SCHEDULED);
-    let heading = format!("{} · {}{further}{traced}", place(case), schedule(case));
+    let heading = format!("{} · {}{further}{traced}", target(case), schedule(case));
     (Some(heading), name)
 }

@@ -16,25 +16,25 @@ use super::{Woken, sums};
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
 
-/// The longest wait of a place: in which case and phase, and how long.
+/// The longest wait of a target: in which case and phase, and how long.
 type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
 
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
     let measured = executed(undisturbed(all.clone()));
-    let places = worst_of_places(&measured);
-    places.first()?;
+    let targets = worst_of_targets(&measured);
+    targets.first()?;
     let mut details = Vec::new();
     details.extend(blame(story, &executed(all)));
     details.extend(cyclictest(&measured));
-    if places.len() > 1 {
-        details.push(missed_by_place(&measured, &places));
+    if targets.len() > 1 {
+        details.push(missed_by_target(&measured, &targets));
     }
     Some(Verdict {
-        headline: headline(&places, &measured, run.plan.cpu),
+        headline: headline(&targets, &measured, run.plan.cpu),
         details,
-        certainty: certainty(&places, &measured),
+        certainty: certainty(&targets, &measured),
         ..Verdict::default()
     })
 }
@@ -78,9 +78,9 @@ fn blame(story: &Woken, cases: &[Case<'_>]) -> Option<String> {
     })
 }
 
-/// Returns of each place the longest wait, in the order of the report.
-fn worst_of_places<'a>(cases: &'a [Case<'a>]) -> Vec<Worst<'a>> {
-    let mut places: Vec<Worst<'a>> = Vec::new();
+/// Returns of each target the longest wait, in the order of the report.
+fn worst_of_targets<'a>(cases: &'a [Case<'a>]) -> Vec<Worst<'a>> {
+    let mut targets: Vec<Worst<'a>> = Vec::new();
     for case in cases {
         let phases = Phase::all(case.plan).filter_map(|phase| {
             let row = phase.row(case, "latency", Figure::Max)?;
@@ -89,31 +89,34 @@ fn worst_of_places<'a>(cases: &'a [Case<'a>]) -> Vec<Worst<'a>> {
         let Some(worst) = phases.max_by(|a, b| a.2.total_cmp(&b.2)) else {
             continue;
         };
-        let mut known = places.iter_mut();
-        match known.find(|known| known.0.plan.target == case.plan.target) {
+        let mut known = targets.iter_mut();
+        match known.find(|known| is_same(&known.0, case)) {
             Some(known) if known.2 < worst.2 => *known = worst,
             Some(_) => {}
-            None => places.push(worst),
+            None => targets.push(worst),
         }
     }
-    places
+    targets
 }
 
-/// Returns how many activations of a place were missed, and how many there were.
-fn missed(cases: &[Case<'_>], place: &Case<'_>) -> (f64, f64) {
-    let own = cases
-        .iter()
-        .filter(|case| case.plan.target == place.plan.target);
+/// Says whether two cases are of one target by one schedule: two experiments of a study may measure one target.
+fn is_same(a: &Case<'_>, b: &Case<'_>) -> bool {
+    a.plan.target == b.plan.target && a.plan.labels == b.plan.labels
+}
+
+/// Returns how many activations were missed on a target, and how many there were.
+fn missed(cases: &[Case<'_>], target: &Case<'_>) -> (f64, f64) {
+    let own = cases.iter().filter(|case| is_same(case, target));
     let each = own.map(|case| sums(case, "skipped"));
     each.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
 }
 
-fn headline(places: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
+fn headline(targets: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
     let what = |(case, phase, ns): &Worst<'_>| {
         let under = phase.under_if_several();
         format!("{} on {}{under}", time(*ns), name_among(case, all))
     };
-    match places {
+    match targets {
         [(case, phase, ns)] => {
             let on = match case.plan.target.text.as_str() {
                 "process" if !case.is_emulated() => format!("CPU {cpu}"),
@@ -159,8 +162,8 @@ fn headline(places: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
     }
 }
 
-fn missed_by_place(all: &[Case<'_>], places: &[Worst<'_>]) -> String {
-    let figures = places.iter().map(|(case, ..)| (case, missed(all, case)));
+fn missed_by_target(all: &[Case<'_>], targets: &[Worst<'_>]) -> String {
+    let figures = targets.iter().map(|(case, ..)| (case, missed(all, case)));
     let figures: Vec<_> = figures.collect();
     if figures.iter().all(|(_, (missed, _))| *missed == 0.0) {
         return "No activation was missed anywhere.".to_owned();
@@ -214,14 +217,17 @@ fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
 }
 
 /// Says how sure the worst is.
-fn certainty(places: &[Worst<'_>], all: &[Case<'_>]) -> Vec<String> {
-    let each = places.iter().take(MANY + 1).filter_map(|(case, phase, _)| {
-        let row = phase.row(case, "response", Figure::Max)?;
-        let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
-        // An emulator that counts instructions gives the same again.
-        let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
-        let (under, on) = (phase.under_if_several(), name_among(case, all));
-        is_worth_it.then(|| sure(&format!("Longest of a run{under} on {on}"), row))
-    });
+fn certainty(targets: &[Worst<'_>], all: &[Case<'_>]) -> Vec<String> {
+    let each = targets
+        .iter()
+        .take(MANY + 1)
+        .filter_map(|(case, phase, _)| {
+            let row = phase.row(case, "response", Figure::Max)?;
+            let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
+            // An emulator that counts instructions gives the same again.
+            let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
+            let (under, on) = (phase.under_if_several(), name_among(case, all));
+            is_worth_it.then(|| sure(&format!("Longest of a run{under} on {on}"), row))
+        });
     each.collect()
 }

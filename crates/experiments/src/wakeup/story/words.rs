@@ -101,9 +101,9 @@ pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
 
-/// Names a place as a reader knows it: the kernel's preemption model behind the target, where it is told and the
+/// Names a target as a reader knows it: the kernel's preemption model behind the target, where it is told and the
 /// target does not say it itself.
-pub(super) fn place(case: &Case<'_>) -> String {
+pub(super) fn target(case: &Case<'_>) -> String {
     let spec = &case.plan.target;
     let kernel = spec.option("kernel");
     let is_rt = || kernel.is_some_and(|kernel| kernel.contains("-rt"));
@@ -126,12 +126,16 @@ pub(super) fn further(plan: &Labels, told: &[&str]) -> String {
         .collect()
 }
 
-/// Names a place, and what tells the case from others there.
+/// Names a target, and what tells the case from others there.
 pub(super) fn named(case: &Case<'_>) -> String {
-    format!("{}{}", place(case), further(&case.plan.labels, &["traced"]))
+    format!(
+        "{}{}",
+        target(case),
+        further(&case.plan.labels, &["traced"])
+    )
 }
 
-fn place_in_short(case: &Case<'_>) -> String {
+fn target_in_short(case: &Case<'_>) -> String {
     let spec = &case.plan.target;
     let Some(model) = model(case) else {
         return case.target();
@@ -145,15 +149,15 @@ fn place_in_short(case: &Case<'_>) -> String {
     format!("{kind} with preemption {model}{mark}")
 }
 
-/// Names a place in a sentence: in short, unless another one has the same short name; with what tells the case from others
+/// Names a target in a sentence: in short, unless another one has the same short name; with what tells the case from others
 /// of its target.
 pub(super) fn name_among(case: &Case<'_>, all: &[Case<'_>]) -> String {
-    let short = place_in_short(case);
-    let is_same = |other: &&Case<'_>| place_in_short(other) == short;
+    let short = target_in_short(case);
+    let is_same = |other: &&Case<'_>| target_in_short(other) == short;
     let mut same = all.iter().filter(is_same);
     let name = match same.all(|other| other.plan.target == case.plan.target) {
         true => short,
-        false => place(case),
+        false => target(case),
     };
     let further = |case: &Case<'_>| further(&case.plan.labels, &["traced"]);
     let own = further(case);

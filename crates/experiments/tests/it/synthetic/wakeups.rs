@@ -97,6 +97,7 @@ impl Run {
     fn wakeup_plan(&mut self, block: u32, schedule: Schedule<'_>) -> CellPlan {
         let loads = schedule.loads;
         let seconds = (schedule.activations * schedule.interval_ns) as f64 / 1e9;
+        let further = self.further.map(|(key, value)| format!(" {key}={value}"));
         let work = Work {
             threads: schedule.threads,
             rights: Rights {
@@ -106,9 +107,10 @@ impl Run {
             ..Work::new(
                 "wakeup",
                 &format!(
-                    "interval={}ns duration={}ns",
+                    "interval={}ns duration={}ns{}",
                     schedule.interval_ns,
-                    schedule.interval_ns * schedule.activations * loads.len() as u64
+                    schedule.interval_ns * schedule.activations * loads.len() as u64,
+                    further.unwrap_or_default()
                 ),
             )
         };
@@ -123,6 +125,9 @@ impl Run {
             limit_seconds: 60.0,
             ..CellPlan::new("wakeup", spec(schedule.target), "wakeup", work)
         };
+        if let Some((key, value)) = self.further {
+            plan.labels = plan.labels.with(key, value);
+        }
         if loads.len() > 1 {
             plan.load = format!("{seconds}s:{}", loads.join(";"));
             plan.phases = loads.iter().map(|load| (*load).to_owned()).collect();

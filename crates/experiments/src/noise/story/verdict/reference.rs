@@ -74,7 +74,7 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
             let times = N.short(more / reference.most);
             format!("{times} times the most of that, more than usual")
         }
-        _ => "of the same order, and so usual".to_owned(),
+        _ => "of the same order: usual".to_owned(),
     };
     Some(format!(
         "For comparison, {}: {} here is {judged}.",
