@@ -95,6 +95,18 @@ fn the_published_figures_reproduce_the_claims() {
 }
 
 #[test]
+fn headline_and_title_name_the_study_and_count_its_claims() {
+    let analysis = run(&STUDY, false, "", 0).analyse();
+    let headline = "landolfi-2018: 4 claims reproduced.";
+    assert_eq!(analysis.summary().verdict.headline, headline);
+    let page = html::render(&analysis);
+    let title = format!("<title>tare reproduce landolfi-2018 on CPU 1: {headline}</title>");
+    assert!(page.contains(&title));
+    let text = tare_report::terminal::render(&analysis, 100, false);
+    assert!(text.starts_with("Claims of landolfi-2018\n"), "{text}");
+}
+
+#[test]
 fn published_figures_are_drawn_beside_ours() {
     let page = html::render(&run(&STUDY[..2], false, "", 0).analyse());
     for title in [

@@ -216,8 +216,7 @@ impl Published {
 
     /// Answers its claims from a run.
     fn of(&self, run: &Run) -> Reproduction {
-        // Where a machine that had executed the same would be told something else, the emulator stands in the way. Whether KVM is
-        // enough is not known: its figures are others.
+        // Where a machine that had executed the same would have an answer, KVM has one; its figures are others.
         let executed = run.is_emulated().then(|| run.as_if_executed());
         let claims = self.claims.iter().map(|claim| {
             let tell = |run: &Run| {
@@ -230,7 +229,7 @@ impl Published {
             let executed = executed.as_ref().filter(|_| is_untold);
             ClaimFigure {
                 claim: claim.text.to_owned(),
-                needs_kvm: executed.is_some_and(|run| tell(run) != finding),
+                needs_kvm: executed.is_some_and(|run| tell(run).answer != Answer::CannotBeTold),
                 finding,
             }
         });
