@@ -54,7 +54,7 @@ pub fn open(page: &Path, options: &[&str]) -> Option<Shown> {
 }
 
 /// Looks at a page that is so many pixels wide, or as it is printed: says where a text leaves its picture or meets another,
-/// where the page is wider than its window, which tables can't be seen on paper, which colours are too faint. `None` if there
+/// where the page is wider than its window, where nothing hints at what is to be scrolled to, which legend is no line, which tables can't be seen on paper, which colours are too faint. `None` if there
 /// is no browser.
 ///
 /// # Panics

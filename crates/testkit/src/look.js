@@ -12,6 +12,18 @@ addEventListener('load', () => {
     const wide = [...document.querySelectorAll('body *')].filter(part => part.getBoundingClientRect().right > root.clientWidth && !part.closest('.scroll, .plot'));
     faults.push(`the page is ${root.scrollWidth} pixels wide in ${root.clientWidth}: ${wide.map(part => part.tagName + ' ' + part.textContent.slice(0, 40))}`);
   }
+  for (const part of document.querySelectorAll('.plot, .scroll')) {
+    if (part.scrollWidth > part.clientWidth && !printed && !getComputedStyle(part).backgroundImage.includes('gradient'))
+      faults.push(`nothing hints that there is more of ${part.textContent.slice(0, 40)}`);
+  }
+  for (const legend of document.querySelectorAll('.legend')) {
+    const edge = legend.getBoundingClientRect();
+    [...legend.children].map(item => item.getBoundingClientRect()).reduce((before, item) => {
+      if (item.top >= before.bottom && before.right + item.width + 40 < edge.right)
+        faults.push(`a legend is not in a line: ${legend.textContent.slice(0, 80)}`);
+      return item;
+    });
+  }
   for (const svg of document.querySelectorAll('svg[viewBox]')) {
     const name = svg.getAttribute('aria-label');
     const edge = svg.getBoundingClientRect();
