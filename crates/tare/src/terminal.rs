@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use tare_host::visible_in_line;
-use tare_report::terminal::{Text, broken};
+use tare_report::terminal::{Page, Text, broken};
 
 use crate::error::CommandError;
 
@@ -82,11 +82,21 @@ impl Terminal {
     ///
     /// Returns [`CommandError`] if standard output can't be written.
     pub fn print_sentence(&self, text: &str) -> Result<(), CommandError> {
-        let text = visible_in_line(text);
-        match width_of(stdout()) {
-            Some(width) => self.print(&broken(&text, width.into()).join("\n")),
-            None => self.print(&text),
-        }
+        self.print_lines(&visible_in_line(text))
+    }
+
+    /// Writes a result in lines of prose, on a terminal broken between words.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CommandError`] if standard output can't be written.
+    pub fn print_lines(&self, text: &str) -> Result<(), CommandError> {
+        let Some(width) = width_of(stdout()) else {
+            return self.print(text);
+        };
+        let mut page = Page::new(width.into());
+        page.lines(text);
+        self.print_text(&page.finish())
     }
 
     /// Writes a result over the last `lines` lines, once they were printed.
@@ -128,8 +138,13 @@ impl Terminal {
     /// Remarks something about the run, unless it is to be quiet.
     pub fn note(&self, text: &str) {
         if !self.is_quiet.get() {
-            self.say("", Style::new(), text);
+            self.tell(text);
         }
+    }
+
+    /// Remarks something that is to be known even if it is to be quiet.
+    pub fn tell(&self, text: &str) {
+        self.say("", Style::new(), text);
     }
 
     /// Warns of something that bears on the results.

@@ -25,6 +25,9 @@ const N: Numbers = Numbers::PLAIN;
 /// The narrowest terminal that tables are made for.
 const LEAST_WIDTH: usize = 60;
 
+/// The column up to which the last part of a line may begin.
+const MOST_INDENT: usize = 30;
+
 /// Writes tables and verdict for `width` columns; those of a study that is reproduced come after its claims.
 ///
 /// Ends with a line feed. Text is broken between words.
@@ -200,6 +203,17 @@ impl Page {
     /// is broken behind a comma or a slash, as targets and paths have them.
     pub fn paragraph(&mut self, text: &str, style: Style, mark: &str) {
         self.broken(text, style, (mark, Style::new()));
+    }
+
+    /// Writes lines, what is broken below the column in which a line's last part begins: behind its last two blanks.
+    pub fn lines(&mut self, text: &str) {
+        for line in text.lines() {
+            let room = line.char_indices().nth(MOST_INDENT);
+            let before = room.map_or(line, |(at, _)| &line[..at]);
+            let begin = before.rfind("  ").map_or(0, |at| at + 2);
+            let begin = line.len() - line[begin..].trim_start().len();
+            self.paragraph(&line[begin..], Style::new(), &line[..begin]);
+        }
     }
 
     /// Writes text broken between words behind a mark that has a style.

@@ -45,4 +45,7 @@ pub struct CompareArguments {
     /// Print the comparison as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    /// Print the verdict only: no tables
+    #[arg(short, long, conflicts_with_all = ["json", "markdown"], help_heading = "Output")]
+    pub quiet: bool,
 }

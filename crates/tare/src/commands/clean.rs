@@ -10,13 +10,13 @@ use crate::terminal::Terminal;
 pub fn run(terminal: &Terminal) -> Result<u8, CommandError> {
     let report = sweep(&default_state_dir()?);
     if report.is_quiet() && report.told.is_empty() {
-        terminal.print("nothing was left behind")?;
+        terminal.print_lines("nothing was left behind")?;
     }
     for sentence in report.sentences() {
-        terminal.print(&sentence)?;
+        terminal.print_lines(&sentence)?;
     }
     for problem in &report.told {
-        terminal.print(&format!("still left: {problem}"))?;
+        terminal.print_lines(&format!("still left: {problem}"))?;
     }
     let complete = report.kept == 0 && report.undo.is_complete() && report.told.is_empty();
     Ok(if complete { exit::DONE } else { exit::FAILED })

@@ -18,6 +18,9 @@ mod itself;
 
 /// Compares runs.
 pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, CommandError> {
+    if arguments.quiet {
+        terminal.be_quiet();
+    }
     if arguments.itself {
         return itself::run(arguments, terminal);
     }
@@ -43,9 +46,10 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
         terminal.print_json(&comparisons)?;
     }
     for comparison in comparisons.comparisons.iter().filter(|_| !arguments.json) {
-        match arguments.markdown {
-            true => terminal.print(&tables::compare_markdown(comparison))?,
-            false => terminal.print_text(&tables::compare(comparison, terminal.width()))?,
+        match (arguments.quiet, arguments.markdown) {
+            (true, _) => terminal.print_sentence(&comparison.verdict[0])?,
+            (_, true) => terminal.print(&tables::compare_markdown(comparison))?,
+            (_, false) => terminal.print_text(&tables::compare(comparison, terminal.width()))?,
         }
     }
     gate(&comparisons.comparisons, arguments, terminal)

@@ -64,7 +64,7 @@ pub fn measure(
 ) -> Result<u8, CommandError> {
     if request.options.dry_run {
         let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
-        terminal.print(&preview(request, &host, plan)?)?;
+        terminal.print_lines(&preview(request, &host, plan)?)?;
         return Ok(exit::DONE);
     }
     // Before anything is started or written, so that no moment is left in which Ctrl-C does what
@@ -130,7 +130,7 @@ fn run(
         }
     };
     match folder.missing().is_empty() {
-        true => terminal.note(&complete(&folder)),
+        true => terminal.tell(&complete(&folder)),
         false => introduce(&folder, &host, terminal),
     }
 

@@ -22,7 +22,7 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         return resume(run, None, &arguments.options, terminal);
     }
     let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
-        terminal.print(&list())?;
+        terminal.print_lines(&list())?;
         return Ok(exit::DONE);
     };
     let published = catalogue().study(name).ok_or_else(|| unknown(name))?;

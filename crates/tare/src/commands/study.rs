@@ -19,7 +19,7 @@ pub fn run(command: &StudyCommand, terminal: &Terminal) -> Result<u8, CommandErr
         StudyCommand::Explain { study, quick } => {
             let study = find(study, variant(*quick))?;
             let text = explain(&study, is_busy(study.cpu)).map_err(StudyError::from)?;
-            terminal.print(&text)?;
+            terminal.print_lines(&text)?;
             Ok(exit::DONE)
         }
     }
@@ -30,7 +30,7 @@ fn check(files: &[PathBuf], terminal: &Terminal) -> Result<u8, CommandError> {
     let mut worst = exit::DONE;
     for path in files {
         match Study::read(path, Variant::Full) {
-            Ok(_) => terminal.print(&format!("{}: in order", path.display()))?,
+            Ok(_) => terminal.print_lines(&format!("{}: in order", path.display()))?,
             Err(error) => {
                 let error = CommandError::from(error);
                 terminal.error(&error.to_string());

@@ -40,7 +40,7 @@ pub fn run(arguments: &ListArguments, terminal: &Terminal) -> Result<u8, Command
         terminal.print_json(&rows)?;
         return Ok(exit::DONE);
     }
-    terminal.print(&table(&rows))?;
+    terminal.print_lines(&table(&rows))?;
     Ok(exit::DONE)
 }
 

@@ -21,6 +21,7 @@ mod loads;
 mod noise;
 mod other_work;
 mod places;
+mod screen;
 mod ssh;
 mod stopping;
 mod study;

@@ -6,7 +6,7 @@ use crate::common::{self, Bench, skip};
 use tare_results::model::{Cell, Labels};
 
 /// Says whether the unikernel can be booted here.
-fn is_usable(bench: &Bench) -> bool {
+pub fn is_usable(bench: &Bench) -> bool {
     let targets = bench.run("targets --json");
     let list: serde_json::Value = serde_json::from_str(&targets.out).unwrap();
     let mut rows = list.as_array().unwrap().iter();

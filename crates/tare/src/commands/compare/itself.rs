@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
         .map_err(|error| CommandError::Measurement(format!("the rate of false alarms: {error}")))?;
     let together = between(&base, &new)?;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    terminal.print(&format!(
+    terminal.print_sentence(&format!(
         "Rate of false alarms: one invocation against another was said to differ in {alarms} of {of} pairs ({}; 95 % CI {} \
          to {}), though nothing was changed.",
         percent(rate.rate),
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
             together.needed
         ),
     };
-    terminal.print(&format!(
+    terminal.print_sentence(&format!(
         "All of them together, {of} invocations against {of}: {groups}."
     ))?;
     drop(scratch);

@@ -1,0 +1,90 @@
+//! What stands on a terminal: lines of whole words, and nothing of the line of progress.
+
+use crate::common::{Bench, Ran};
+use crate::unikernel;
+
+/// Runs `tare` on a pseudo-terminal of so many columns. Returns all that was written to it.
+fn shown(bench: &Bench, words: &str, columns: u32) -> String {
+    let tare = env!("CARGO_BIN_EXE_tare");
+    let words = format!("stty cols {columns}; exec {tare} {words}");
+    let mut script = bench.command_of("script".as_ref(), &["-qec", &words, "/dev/null"]);
+    let ran = Ran::of(script.env("TERM", "xterm").output().unwrap());
+    ran.expect(0, &[]).out.clone()
+}
+
+/// Returns what is left of a line, each redrawing of which begins with its removal.
+fn left_of(line: &str) -> &str {
+    line.rsplit("\x1b[2K").next().unwrap_or_default()
+}
+
+#[test]
+fn the_line_of_progress_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let words = "noise --workload gap --repetitions 20000000 --runs 3 --output run";
+    let shown = shown(&bench, words, 80);
+    assert!(shown.contains(" left · now process gap"), "{shown:?}");
+    let left = shown.lines().map(left_of);
+    let left = left.filter(|line| line.contains(" left · "));
+    assert_eq!(left.count(), 0, "{shown:?}");
+}
+
+#[test]
+fn a_guest_that_starts_is_said_to_boot() {
+    let bench = Bench::new();
+    if !unikernel::is_usable(&bench) {
+        return;
+    }
+    let words =
+        "noise --workload prime --repetitions 20000 --runs 1 --target unikernel --output run";
+    let shown = shown(&bench, words, 80);
+    assert!(
+        shown.contains("left · booting unikernel prime 22"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn no_word_is_broken_at_80_columns() {
+    let bench = Bench::new();
+    let target = "linux,kernel=debian-rt,preempt=full,cpus=2";
+    let study = format!(
+        "title = \"Wake-ups and delays of this machine beside a guest's under a real-time kernel\"\n\
+         runs = 3\ntargets = [\"process\", \"{target}\"]\nloads = [\"idle\", \"cpus=0:hackbench\"]\n\
+         [[experiment]]\nkind = \"noise\"\nworkload = [\"gap\", \"prime\"]\nlimit = [10, 22, 34]\n\
+         [[experiment]]\nkind = \"wakeup\"\n"
+    );
+    std::fs::write(bench.work().join("s.toml"), study).unwrap();
+    for words in [
+        "targets",
+        "noise --dry-run --seed 1 --runs 2 --limit 22 --load idle --load dd",
+        "study explain s.toml",
+        "reproduce --list",
+        "clean",
+        "doctor --all",
+    ] {
+        let piped = bench.run(words);
+        let known: Vec<&str> = piped.out.split_whitespace().collect();
+        let shown = shown(&bench, &format!("{words} 2>/dev/null"), 80);
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{words}: {line}");
+        }
+        // What the doctor finds differs from moment to moment.
+        let is_same = |(a, b): (&str, &&str)| a == *b || words.starts_with("doctor");
+        let whole = shown.split_whitespace().zip(&known).all(is_same);
+        assert!(whole, "{words}:\n{shown}\n{}", piped.out);
+    }
+}
+
+#[test]
+fn what_is_quiet_says_one_thing() {
+    let bench = Bench::new();
+    let words = "noise --workload prime --repetitions 20000 --runs 1 --output";
+    for run in ["a", "b"] {
+        bench.run(&format!("{words} {run}")).expect(0, &[]);
+    }
+    let compared = bench.run("compare a --to b --quiet");
+    assert_eq!(compared.expect(0, &[]).out.lines().count(), 1);
+    let again = bench.run("noise --resume a --quiet");
+    let said = again.expect(0, &[]).err.matches("nothing to measure");
+    assert_eq!(said.count(), 1, "{again:?}");
+}
