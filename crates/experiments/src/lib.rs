@@ -114,13 +114,13 @@ mod tests {
     use std::collections::HashSet;
     use std::process::Command;
 
-    use tare_lab::experiment::Place;
+    use tare_lab::experiment::Conditions;
     use tare_lab::parameter::{Takes, Values};
 
     use super::*;
 
-    fn place() -> Place {
-        Place {
+    fn conditions() -> Conditions {
+        Conditions {
             targets: vec![tare_targets::process::spec()],
             loads: vec!["idle".to_owned()],
             cpu: 0,
@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn the_defaults_that_are_told_are_those_that_are_taken() {
-        let place = place();
+        let conditions = conditions();
         for experiment in TABLE {
-            let of = |values: &Values| experiment.combinations(&place, values).unwrap();
+            let of = |values: &Values| experiment.combinations(&conditions, values).unwrap();
             let expected = of(&Values::default());
             let mut checked = 0;
             let parameters = experiment.parameters().iter();
@@ -232,9 +232,11 @@ mod tests {
 
     #[test]
     fn every_experiment_makes_its_default_cells() {
-        let place = place();
+        let conditions = conditions();
         for experiment in TABLE {
-            let cells = experiment.combinations(&place, &Values::default()).unwrap();
+            let cells = experiment
+                .combinations(&conditions, &Values::default())
+                .unwrap();
             assert!(!cells.is_empty());
             for cell in cells {
                 assert_eq!(cell.experiment, experiment.name());

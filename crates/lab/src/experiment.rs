@@ -51,7 +51,7 @@ pub trait Experiment: Debug + Sync {
     /// there would be more cells than a run can have.
     fn combinations(
         &self,
-        place: &Place,
+        conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError>;
 
@@ -86,9 +86,9 @@ pub trait Experiment: Debug + Sync {
 /// The number of runs unless said otherwise: quantiles and medians have an interval from six on.
 pub const DEFAULT_RUNS: u32 = 6;
 
-/// Says where an experiment runs: what holds for every one of them.
+/// The conditions under which an experiment runs: what holds for every one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Conditions {
     /// Targets.
     pub targets: Vec<TargetSpec>,
     /// Loads, as written on the command line.
@@ -103,7 +103,7 @@ pub struct Place {
     pub is_watched: bool,
 }
 
-impl Place {
+impl Conditions {
     /// Puts a cell under a load, with estimate and limit, if it takes so many seconds without.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use tare_targets::{spec, start};
 
 use crate::error::ExperimentError;
 use crate::estimate::LIMIT_FACTOR;
-use crate::experiment::{Experiment, Place};
+use crate::experiment::{Conditions, Experiment};
 use crate::order;
 use crate::parameter::Values;
 
@@ -66,12 +66,12 @@ pub struct Repeated {
 /// Returns [`ExperimentError`] if a parameter is out of bounds or there is nothing to run.
 pub fn of_one(
     experiment: &dyn Experiment,
-    place: &Place,
+    conditions: &Conditions,
     values: &Values,
     runs: u32,
     frame: Frame,
 ) -> Result<Plan, ExperimentError> {
-    let cells = combinations(experiment, place, values, frame.starts)?;
+    let cells = combinations(experiment, conditions, values, frame.starts)?;
     let cells: Vec<Repeated> = cells
         .into_iter()
         .map(|cell| Repeated {
@@ -90,11 +90,11 @@ pub fn of_one(
 /// Returns [`ExperimentError`] if a parameter is out of bounds.
 pub fn combinations(
     experiment: &dyn Experiment,
-    place: &Place,
+    conditions: &Conditions,
     values: &Values,
     starts: Starts,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
-    let mut cells = experiment.combinations(place, values)?;
+    let mut cells = experiment.combinations(conditions, values)?;
     let mut known: HashMap<TargetSpec, f64> = HashMap::new();
     for cell in &mut cells {
         let seconds = match known.get(&cell.target) {
@@ -110,7 +110,7 @@ pub fn combinations(
             }
         };
         cell.estimate_seconds += seconds;
-        if place.cell_limit.is_none() {
+        if conditions.cell_limit.is_none() {
             cell.limit_seconds += LIMIT_FACTOR * seconds;
         }
     }
@@ -158,7 +158,7 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
 /// cells with the same labels are taken for those of repetitions.
 fn distinguish(cells: &mut [Repeated]) {
     let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
-    for (place, Repeated { cell, .. }) in cells.iter().enumerate() {
+    for (at, Repeated { cell, .. }) in cells.iter().enumerate() {
         let CellPlan {
             experiment,
             target,
@@ -167,18 +167,18 @@ fn distinguish(cells: &mut [Repeated]) {
             ..
         } = cell;
         let key = format!("{experiment}\n{target}\n{load}\n{labels}");
-        alike.entry(key).or_default().push(place);
+        alike.entry(key).or_default().push(at);
     }
-    for places in alike.values().filter(|places| places.len() > 1) {
-        let words: Vec<Vec<String>> = places
+    for same in alike.values().filter(|same| same.len() > 1) {
+        let words: Vec<Vec<String>> = same
             .iter()
-            .map(|place| {
-                let words = cells[*place].cell.work.words.split_whitespace();
+            .map(|at| {
+                let words = cells[*at].cell.work.words.split_whitespace();
                 words.map(str::to_owned).collect()
             })
             .collect();
-        for (place, own) in places.iter().zip(&words) {
-            let cell = &mut cells[*place].cell;
+        for (at, own) in same.iter().zip(&words) {
+            let cell = &mut cells[*at].cell;
             let differ = own
                 .iter()
                 .filter(|word| words.iter().any(|all| !all.contains(word)));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use tare_lab::experiment::Place;
+use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{Frame, Repeated, Starts, assemble, combinations};
 use tare_lab::{Experiment, ExperimentError};
@@ -189,7 +189,7 @@ impl Part {
         cpu: u32,
         starts: Starts,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        let place = Place {
+        let conditions = Conditions {
             targets: self.targets.clone(),
             loads: self.loads.clone(),
             cpu,
@@ -197,6 +197,6 @@ impl Part {
             cell_limit: self.cell_limit,
             is_watched: false,
         };
-        combinations(self.experiment, &place, &self.values, starts)
+        combinations(self.experiment, &conditions, &self.values, starts)
     }
 }

@@ -16,7 +16,7 @@ use tare_wire::cpus::Cpus;
 pub use story::schema;
 
 use tare_lab::ExperimentError;
-use tare_lab::experiment::{Experiment, Place};
+use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::plan::at_most;
 
@@ -206,10 +206,10 @@ impl Experiment for Noise {
 
     fn combinations(
         &self,
-        place: &Place,
+        conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        combinations(&Options::of(values)?, place)
+        combinations(&Options::of(values)?, conditions)
     }
 
     fn work(&self, words: &str) -> Option<Work> {
@@ -266,19 +266,22 @@ fn is_threshold(text: &str) -> bool {
 }
 
 /// Returns one cell for each combination, not yet numbered.
-fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
+fn combinations(
+    options: &Options,
+    conditions: &Conditions,
+) -> Result<Vec<CellPlan>, ExperimentError> {
     let dimensions = [
-        place.targets.len(),
-        place.loads.len(),
+        conditions.targets.len(),
+        conditions.loads.len(),
         options.workloads.len(),
     ];
     let all = dimensions.into_iter().fold(1, usize::saturating_mul);
     at_most(all as u64)?;
     let mut cells = Vec::new();
-    for target in &place.targets {
-        for load in &place.loads {
+    for target in &conditions.targets {
+        for load in &conditions.loads {
             for workload in &options.workloads {
-                cells.push(cell(options, place, target, load, *workload)?);
+                cells.push(cell(options, conditions, target, load, *workload)?);
             }
         }
     }
@@ -287,7 +290,7 @@ fn combinations(options: &Options, place: &Place) -> Result<Vec<CellPlan>, Exper
 
 fn cell(
     options: &Options,
-    place: &Place,
+    conditions: &Conditions,
     target: &TargetSpec,
     load: &str,
     workload: Workload,
@@ -303,7 +306,7 @@ fn cell(
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
-        cpu: Some(place.cpu),
+        cpu: Some(conditions.cpu),
         ..services::Plan::new(workload, repetitions)
     };
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
@@ -318,7 +321,7 @@ fn cell(
         labels: labels(&plan),
         ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
     };
-    place.under(load, cell, estimate::seconds(&plan))
+    conditions.under(load, cell, estimate::seconds(&plan))
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
@@ -370,11 +373,15 @@ mod tests {
     use tare_lab::plan::{Frame, Repeated, assemble, of_one};
 
     fn plan_of(workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
-        plan_at(&place(), workloads, runs)
+        plan_at(&conditions(), workloads, runs)
     }
 
-    fn plan_at(place: &Place, workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
-        let cells = combinations(&options(workloads), place)?;
+    fn plan_at(
+        conditions: &Conditions,
+        workloads: &[Workload],
+        runs: u32,
+    ) -> Result<Plan, ExperimentError> {
+        let cells = combinations(&options(workloads), conditions)?;
         let cells: Vec<Repeated> = cells
             .into_iter()
             .map(|cell| Repeated { cell, runs })
@@ -393,8 +400,8 @@ mod tests {
         }
     }
 
-    fn place() -> Place {
-        Place {
+    fn conditions() -> Conditions {
+        Conditions {
             targets: vec![tare_targets::process::spec()],
             loads: vec!["idle".to_owned()],
             cpu: 1,
@@ -465,8 +472,11 @@ mod tests {
     #[test]
     fn loads_are_a_dimension_and_cells_under_different_ones_do_not_repeat_each_other() {
         let loads = ["idle", "dd", "cpus=0:dd"].map(str::to_owned).to_vec();
-        let place = Place { loads, ..place() };
-        let plan = plan_at(&place, &ALL[..1], 2).unwrap();
+        let conditions = Conditions {
+            loads,
+            ..conditions()
+        };
+        let plan = plan_at(&conditions, &ALL[..1], 2).unwrap();
         for block in 1..=2 {
             let cells = plan.cells.iter().filter(|cell| cell.block == block);
             let mut found: Vec<&str> = cells.map(|cell| cell.load.as_str()).collect();
@@ -483,17 +493,17 @@ mod tests {
     fn estimates_and_limits_hold_what_a_target_needs_to_start() {
         let of = |target: &str, cell_limit| {
             let target = tare_targets::spec::parse(target).unwrap().spec();
-            let place = Place {
+            let conditions = Conditions {
                 targets: vec![target],
                 cell_limit,
-                ..place()
+                ..conditions()
             };
             let mut values = Values::default();
             values.give(
                 "workload",
                 vec![tare_lab::parameter::Value::Text("prime".to_owned())],
             );
-            let plan = of_one(&Noise, &place, &values, 1, frame()).unwrap();
+            let plan = of_one(&Noise, &conditions, &values, 1, frame()).unwrap();
             let cell = &plan.cells[0];
             (cell.estimate_seconds, cell.limit_seconds)
         };
@@ -534,7 +544,9 @@ mod tests {
 
     #[test]
     fn a_study_without_values_plans_what_the_command_does_without_arguments() {
-        let defaults = Noise.combinations(&place(), &Values::default()).unwrap();
+        let defaults = Noise
+            .combinations(&conditions(), &Values::default())
+            .unwrap();
         let words = |cells: Vec<CellPlan>| -> Vec<String> {
             cells
                 .into_iter()

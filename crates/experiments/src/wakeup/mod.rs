@@ -20,7 +20,7 @@ use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
 use tare_lab::ExperimentError;
-use tare_lab::experiment::{DEFAULT_RUNS, Experiment, Place};
+use tare_lab::experiment::{Conditions, DEFAULT_RUNS, Experiment};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::units::{exact, exact_word};
@@ -81,10 +81,10 @@ impl Experiment for Wakeup {
 
     fn combinations(
         &self,
-        place: &Place,
+        conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        combinations(values, place)
+        combinations(values, conditions)
     }
 
     fn runs_of(&self, cell: &CellPlan, asked: u32) -> u32 {
@@ -187,28 +187,31 @@ fn listed(plan: &services::Plan) -> String {
 
 /// Returns one cell for each combination, not yet numbered, and the traced ones after them: tracing costs time, which the
 /// others are not to pay. Whoever waits for one late wake-up has all cells traced.
-fn combinations(values: &Values, place: &Place) -> Result<Vec<CellPlan>, ExperimentError> {
+fn combinations(
+    values: &Values,
+    conditions: &Conditions,
+) -> Result<Vec<CellPlan>, ExperimentError> {
     parameters::check(values)?;
     let under: Vec<Under> = match values.number(parameters::PHASE) {
-        Some(phase_ns) => vec![Under::phases(&place.loads, phase_ns)?],
-        None => place
+        Some(phase_ns) => vec![Under::phases(&conditions.loads, phase_ns)?],
+        None => conditions
             .loads
             .iter()
             .map(|load| Under::one(load))
             .collect::<Result<_, _>>()?,
     };
-    at_most((place.targets.len() as u64).saturating_mul(2 * under.len() as u64))?;
+    at_most((conditions.targets.len() as u64).saturating_mul(2 * under.len() as u64))?;
     let trace = values.small("trace");
     let (every, extra) = match values.has("trace-above") {
         true => (trace.unwrap_or(DEFAULT_TRACE), 0),
         false => (0, trace.unwrap_or(0)),
     };
     let (mut cells, mut traced) = (Vec::new(), Vec::new());
-    for target in &place.targets {
+    for target in &conditions.targets {
         for under in &under {
-            cells.push(cell(values, place, target, under, every)?);
+            cells.push(cell(values, conditions, target, under, every)?);
             if extra > 0 && can_trace(target) {
-                traced.push(cell(values, place, target, under, extra)?);
+                traced.push(cell(values, conditions, target, under, extra)?);
             }
         }
     }
@@ -269,12 +272,12 @@ fn place_of(target: &TargetSpec) -> estimate::Where {
 
 fn cell(
     values: &Values,
-    place: &Place,
+    conditions: &Conditions,
     target: &TargetSpec,
     under: &Under,
     trace: u32,
 ) -> Result<CellPlan, ExperimentError> {
-    let plan = plan(values, place, target, under, trace)?;
+    let plan = plan(values, conditions, target, under, trace)?;
     check(&plan)?;
     let seconds = plan.expected_ns() as f64 / 1e9;
     let loads = match under.phases.len() {
@@ -283,7 +286,7 @@ fn cell(
         phases => phases,
     };
     let estimate = estimate::of(seconds, loads, place_of(target));
-    let limit_seconds = place
+    let limit_seconds = conditions
         .cell_limit
         .map_or(estimate.limit_seconds, |limit| limit.as_secs_f64());
     Ok(CellPlan {
@@ -301,12 +304,12 @@ fn cell(
 /// were checked by what the parameters say.
 fn plan(
     values: &Values,
-    place: &Place,
+    conditions: &Conditions,
     target: &TargetSpec,
     under: &Under,
     trace: u32,
 ) -> Result<services::Plan, ExperimentError> {
-    let cpus = place.cpus.unwrap_or_else(|| Cpus::one(place.cpu));
+    let cpus = conditions.cpus.unwrap_or_else(|| Cpus::one(conditions.cpu));
     let policy = parameters::policy(values);
     let main = values.text("mainaffinity").and_then(Cpus::parse);
     keep_main_alive(main, policy, &cpus)?;
@@ -348,7 +351,9 @@ fn plan(
         threads,
         // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
         // one that is pinned to some of these.
-        cpu: place.cpus.or((policy != Policy::Deadline).then_some(cpus)),
+        cpu: conditions
+            .cpus
+            .or((policy != Policy::Deadline).then_some(cpus)),
         main: main.filter(|_| target.group.is_here()),
         policy,
         priority: values.small("priority").unwrap_or(default_priority),
@@ -364,7 +369,7 @@ fn plan(
         above_ns: values.number("trace-above"),
         go_on: values.texts("on-threshold").contains(&"continue"),
         // In a guest, a line on its way out is work for the measured CPU.
-        live_ns: (place.is_watched && target.group.is_here()).then_some(LIVE_NS),
+        live_ns: (conditions.is_watched && target.group.is_here()).then_some(LIVE_NS),
         trace,
         ..services::Plan::new(interval_ns, 0)
     })

@@ -5,12 +5,12 @@ use tare_lab::experiment::DEFAULT_RUNS;
 use tare_lab::parameter::Value::{Number, Text};
 use tare_lab::plan::{Frame, of_one};
 
-fn place(targets: &[&str], loads: &[&str]) -> Place {
+fn conditions(targets: &[&str], loads: &[&str]) -> Conditions {
     let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let targets = targets
         .iter()
         .map(|&target| spec::parse(target).unwrap().spec());
-    Place {
+    Conditions {
         targets: targets.collect(),
         loads: own(loads),
         cpu: 1,
@@ -20,8 +20,8 @@ fn place(targets: &[&str], loads: &[&str]) -> Place {
     }
 }
 
-fn here() -> Place {
-    place(&["process"], &["idle"])
+fn here() -> Conditions {
+    conditions(&["process"], &["idle"])
 }
 
 fn frame() -> Frame {
@@ -47,8 +47,8 @@ fn given(given: &[(&'static str, &str)]) -> Values {
     values
 }
 
-fn cells(values: &[(&'static str, &str)], place: &Place) -> Vec<CellPlan> {
-    combinations(&given(values), place).unwrap_or_else(|error| panic!("{error}"))
+fn cells(values: &[(&'static str, &str)], conditions: &Conditions) -> Vec<CellPlan> {
+    combinations(&given(values), conditions).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const PHASES: [&str; 4] = ["idle", "ping", "idle", "dd+command:sh -c 'sync; :'"];
@@ -89,12 +89,12 @@ fn a_place_is_told_what_the_threads_need() {
 
 #[test]
 fn loads_are_cells_of_their_own_or_phases_of_one() {
-    let place = place(&["process", "linux"], &PHASES);
-    let apart = cells(&[], &place);
+    let conditions = conditions(&["process", "linux"], &PHASES);
+    let apart = cells(&[], &conditions);
     assert_eq!(apart.len(), 8);
     assert!(apart.iter().all(|cell| cell.phases.is_empty()));
 
-    let together = cells(&[("phase", "500000000")], &place);
+    let together = cells(&[("phase", "500000000")], &conditions);
     assert_eq!(together.len(), 2);
     let cell = &together[0];
     assert_eq!(
@@ -115,11 +115,11 @@ fn loads_are_cells_of_their_own_or_phases_of_one() {
 
 #[test]
 fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
-    let planned = |place: &Place, values: &[(&'static str, &str)], runs| {
-        of_one(&Wakeup, place, &given(values), runs, frame()).unwrap()
+    let planned = |conditions: &Conditions, values: &[(&'static str, &str)], runs| {
+        of_one(&Wakeup, conditions, &given(values), runs, frame()).unwrap()
     };
-    let place = place(&["process", "unikernel"], &["idle", "dd"]);
-    let plan = planned(&place, &[("trace", "10")], 3);
+    let conditions = conditions(&["process", "unikernel"], &["idle", "dd"]);
+    let plan = planned(&conditions, &[("trace", "10")], 3);
     let (extra, plain): (Vec<&CellPlan>, Vec<&CellPlan>) = plan
         .cells
         .iter()
@@ -146,11 +146,11 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
 #[test]
 fn threads_that_share_a_cpu_are_not_woken_at_once() {
     let words = |values: &[(&'static str, &str)]| {
-        let place = Place {
+        let conditions = Conditions {
             cpus: Cpus::parse("0-2"),
             ..here()
         };
-        plan_of(&cells(values, &place)[0]).unwrap()
+        plan_of(&cells(values, &conditions)[0]).unwrap()
     };
     let apart = words(&[]);
     assert_eq!((apart.threads, apart.distance_ns), (3, 0));
@@ -163,9 +163,9 @@ fn threads_that_share_a_cpu_are_not_woken_at_once() {
 
 #[test]
 fn what_only_this_machine_has_is_not_asked_of_a_guest() {
-    let watched = Place {
+    let watched = Conditions {
         is_watched: true,
-        ..place(&["process", "linux"], &["idle"])
+        ..conditions(&["process", "linux"], &["idle"])
     };
     let cells = cells(&[("mainaffinity", "0-0")], &watched);
     assert!(
@@ -181,11 +181,11 @@ fn what_only_this_machine_has_is_not_asked_of_a_guest() {
             .ends_with("duration=2000000000ns cpu=1")
     );
     let several = |target| {
-        let place = Place {
+        let conditions = Conditions {
             cpus: Cpus::parse("0-1"),
-            ..place(&[target], &["idle"])
+            ..conditions(&[target], &["idle"])
         };
-        combinations(&Values::default(), &place)
+        combinations(&Values::default(), &conditions)
     };
     let error = several("linux").unwrap_err();
     assert_eq!(

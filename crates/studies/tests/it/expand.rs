@@ -106,11 +106,11 @@ fn the_shorter_variant_takes_what_its_tables_say() {
 #[test]
 fn a_study_plans_what_the_same_arguments_plan() {
     use tare_experiments::experiments;
-    use tare_lab::experiment::Place;
+    use tare_lab::experiment::Conditions;
     use tare_lab::parameter::Values;
     use tare_lab::plan::of_one;
 
-    let place = Place {
+    let conditions = Conditions {
         targets: vec![tare_targets::process::spec()],
         loads: vec!["idle".to_owned()],
         cpu: 1,
@@ -146,7 +146,7 @@ fn a_study_plans_what_the_same_arguments_plan() {
             text += &format!("{key} = {value}\n");
         }
         let runs = experiment.default_runs(&values);
-        let command = of_one(experiment, &place, &values, runs, frame(7)).unwrap();
+        let command = of_one(experiment, &conditions, &values, runs, frame(7)).unwrap();
         assert_eq!(plan(&text, Variant::Full).cells, command.cells, "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! How the experiment is run: its parameters and its cells.
 
 use tare_lab::estimate::OVERHEAD_SECONDS;
-use tare_lab::experiment::Place;
+use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::{Experiment, ExperimentError};
 use tare_results::model::{CellPlan, Labels};
@@ -52,18 +52,18 @@ impl Experiment for Clocks {
 
     fn combinations(
         &self,
-        place: &Place,
+        conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
         let named = values.texts(CLOCK.name);
         let clocks = if named.is_empty() { CLOCKS } else { &named };
         let reads = READS.number(values);
         let mut cells = Vec::new();
-        for target in &place.targets {
-            for load in &place.loads {
+        for target in &conditions.targets {
+            for load in &conditions.loads {
                 for clock in clocks {
                     let work = Work {
-                        cpus: Some(Cpus::one(place.cpu)),
+                        cpus: Some(Cpus::one(conditions.cpu)),
                         buffer_bytes: reads * 8,
                         ..Work::new(NAME, &format!("clock={clock} reads={reads}"))
                     };
@@ -72,7 +72,7 @@ impl Experiment for Clocks {
                         ..CellPlan::new(NAME, target.clone(), clock, work)
                     };
                     let seconds = OVERHEAD_SECONDS + reads as f64 * 100e-9;
-                    cells.push(place.under(load, cell, seconds)?);
+                    cells.push(conditions.under(load, cell, seconds)?);
                 }
             }
         }

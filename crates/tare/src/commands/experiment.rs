@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use tare_lab::experiment::Place;
+use tare_lab::experiment::Conditions;
 use tare_lab::plan;
 use tare_results::RunFolder;
 use tare_wire::cpus::Cpus;
 
+use super::conditions;
 use super::host::allowed_cpus;
 use super::measure::{Request, frame, measure};
-use super::place;
 use crate::cli::measure::MeasureCommand;
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -53,11 +53,11 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
     };
     measure(&request, terminal, |host| {
         let load_cpus = arguments.load_cpus.as_ref();
-        let place = Place {
-            targets: place::targets(&arguments.target)?,
+        let conditions = Conditions {
+            targets: conditions::targets(&arguments.target)?,
             loads: match experiment.has_phases(values) {
-                true => place::phases(&arguments.load, load_cpus),
-                false => place::loads(&arguments.load, load_cpus)?,
+                true => conditions::phases(&arguments.load, load_cpus),
+                false => conditions::loads(&arguments.load, load_cpus)?,
             },
             cpu: host.cpu,
             cpus,
@@ -73,6 +73,6 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
             settings,
             arguments.options.start_engine,
         );
-        Ok(plan::of_one(*experiment, &place, values, runs, frame)?)
+        Ok(plan::of_one(*experiment, &conditions, values, runs, frame)?)
     })
 }

@@ -3,6 +3,7 @@
 mod claim;
 pub mod clean;
 pub mod compare;
+mod conditions;
 pub mod cyclictest;
 mod describe;
 pub mod doctor;
@@ -13,7 +14,6 @@ pub mod image;
 pub mod import;
 pub mod kernel;
 mod measure;
-mod place;
 pub mod quick;
 mod realtime;
 pub mod report;

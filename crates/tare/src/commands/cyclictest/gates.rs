@@ -2,7 +2,7 @@
 
 use tare_experiments::catalogue;
 use tare_experiments::wakeup::{self, Wakeup};
-use tare_lab::experiment::Place;
+use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{self, Frame};
 use tare_report::rows::Gate;
@@ -11,8 +11,8 @@ use tare_results::CellState;
 use tare_results::model::{Cell, Outcome, Plan, Record, SCHEMA, Samples};
 use tare_services::wakeup::Plan as Measured;
 
+use crate::commands::conditions;
 use crate::commands::measure::check_gates;
-use crate::commands::place;
 use crate::error::CommandError;
 
 /// Makes the plan of the run, and refuses limits that none of its figures can match.
@@ -41,15 +41,15 @@ pub fn check(gates: &[Gate], measured: &Measured) -> Result<Plan, CommandError> 
     values.give("policy", vec![Value::Text(policy)]);
     let cpus = measured.cpu;
     let cpu = cpus.and_then(|cpus| cpus.iter().next()).unwrap_or(0);
-    let place = Place {
-        targets: place::targets(&[])?,
-        loads: place::phases(&[], None),
+    let conditions = Conditions {
+        targets: conditions::targets(&[])?,
+        loads: conditions::phases(&[], None),
         cpu,
         cpus,
         cell_limit: None,
         is_watched: false,
     };
-    let mut plan = plan::of_one(&Wakeup, &place, &values, 1, Frame::default())?;
+    let mut plan = plan::of_one(&Wakeup, &conditions, &values, 1, Frame::default())?;
     for cell in &mut plan.cells {
         cell.work = wakeup::work(measured);
     }
