@@ -47,7 +47,10 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
     }
     for comparison in comparisons.comparisons.iter().filter(|_| !arguments.json) {
         match (arguments.quiet, arguments.markdown) {
-            (true, _) => terminal.print_sentence(&comparison.verdict[0])?,
+            (true, _) => {
+                let mut said = comparison.verdict.iter();
+                said.try_for_each(|sentence| terminal.print_sentence(sentence))?;
+            }
             (_, true) => terminal.print(&tables::compare_markdown(comparison))?,
             (_, false) => terminal.print_text(&tables::compare(comparison, terminal.width()))?,
         }

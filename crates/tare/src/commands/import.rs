@@ -1,10 +1,9 @@
 //! `tare import`: a result of another tool becomes a run.
 
-use std::fs::File;
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
 use tare_exchange::ExchangeError;
 use tare_exchange::import;
 use tare_lab::units::counted;
@@ -57,14 +56,9 @@ fn read(path: &Path) -> io::Result<String> {
     if path == Path::new("-") {
         io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
     } else {
-        // A FIFO without a writer is opened at once.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        if !file.metadata()?.is_file() {
-            const WHAT: &str = "is not an ordinary file; type `-` to read from a pipe";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, WHAT));
-        }
-        file.take(LONGEST).read_to_end(&mut bytes)?;
+        fs::File::open(path)?
+            .take(LONGEST)
+            .read_to_end(&mut bytes)?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

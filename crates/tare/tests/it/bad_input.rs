@@ -455,17 +455,6 @@ fn a_device_is_not_replaced_by_what_is_written() {
 }
 
 #[test]
-fn a_fifo_is_not_imported() {
-    let bench = Bench::new();
-    let mode = Mode::from_raw_mode(0o600);
-    mknodat(CWD, bench.work().join("pipe"), FileType::Fifo, mode, 0).unwrap();
-    bench
-        .run("import cyclictest pipe --output run")
-        .expect(1, &["pipe", "is not an ordinary file; type `-`"]);
-    assert!(!bench.work().join("run").exists());
-}
-
-#[test]
 fn a_plan_that_never_ends_is_refused() {
     let bench = Bench::new();
     let plan = imported(&bench).join("plan.json");
