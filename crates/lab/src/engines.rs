@@ -8,7 +8,7 @@ use tare_results::model::CellPlan;
 use tare_targets::engine::{Running, runs};
 use tare_targets::{Engine, TargetError};
 
-use crate::execute::Places;
+use crate::execute::Targets;
 
 /// The engine that runs at the moment, if one was started here.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ impl Engines {
     /// Returns why it does not. The cell fails then.
     pub(crate) fn prepare(
         &mut self,
-        places: &Places,
+        targets: &Targets,
         plan: &CellPlan,
         guard: &Guard,
     ) -> Result<(), TargetError> {
-        let needed = places.target(plan).engine();
+        let needed = targets.target(plan).engine();
         if self.running.as_ref().map(|(engine, _)| *engine) == needed {
             let lives = match &mut self.running {
                 Some((_, running)) => running.runs()?,
@@ -51,12 +51,12 @@ impl Engines {
             }
             self.revived = true;
         }
-        self.stop(places)?;
+        self.stop(targets)?;
         let Some(engine) = needed.filter(|engine| self.wanted && !runs(*engine)) else {
             return Ok(());
         };
         let running = Running::start(engine, guard)?;
-        for target in places.targets().filter(|t| t.engine() == needed) {
+        for target in targets.targets().filter(|t| t.engine() == needed) {
             target.use_engine(Some(running.socket()));
         }
         self.running = Some((engine, running));
@@ -68,11 +68,11 @@ impl Engines {
     /// # Errors
     ///
     /// Returns what could not be ended; the guard tries again when it is closed.
-    pub(crate) fn stop(&mut self, places: &Places) -> Result<(), TargetError> {
+    pub(crate) fn stop(&mut self, targets: &Targets) -> Result<(), TargetError> {
         let Some((engine, running)) = self.running.take() else {
             return Ok(());
         };
-        for target in places.targets().filter(|t| t.engine() == Some(engine)) {
+        for target in targets.targets().filter(|t| t.engine() == Some(engine)) {
             target.use_engine(None);
         }
         running.stop()

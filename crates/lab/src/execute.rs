@@ -82,7 +82,7 @@ pub fn execute(
     observer: &mut impl Observer,
 ) -> Result<Tally, ExperimentError> {
     let missing: Vec<CellPlan> = folder.missing().into_iter().cloned().collect();
-    let places = Places::of(&missing)?;
+    let targets = Targets::of(&missing)?;
     let mut engines = Engines::new(folder.plan().start_engine);
     let mut tally = Tally::default();
     let mut starts = HashMap::new();
@@ -94,8 +94,8 @@ pub fn execute(
         observer.started(plan, number, missing.len());
         let continued = interrupt.continued();
         let stage = Stage::begin(plan, interrupt);
-        let ready = engines.prepare(&places, plan, guard);
-        let ran = places.run(plan, ready, guard, &stage, observer);
+        let ready = engines.prepare(&targets, plan, guard);
+        let ran = targets.run(plan, ready, guard, &stage, observer);
         drop(stage);
         let Some((cell, samples)) = ran else {
             tally.left = missing.len() + 1 - number;
@@ -119,9 +119,9 @@ pub fn execute(
     start::remember(
         starts
             .into_iter()
-            .map(|(spec, seconds)| (places.targets[spec].target.as_ref(), seconds)),
+            .map(|(spec, seconds)| (targets.by_spec[spec].target.as_ref(), seconds)),
     );
-    match engines.stop(&places) {
+    match engines.stop(&targets) {
         // Who can't wait leaves it to the guard.
         Err(_) if interrupt.kill_requested() => {}
         stopped => stopped?,
@@ -206,19 +206,20 @@ fn write(
 }
 
 /// The targets of a plan, with what executes the measured code there.
-pub(crate) struct Places {
-    targets: HashMap<TargetSpec, Place>,
+pub(crate) struct Targets {
+    by_spec: HashMap<TargetSpec, Prepared>,
     /// When this invocation began.
     invocation: Timestamp,
 }
 
-struct Place {
+/// A target, and what executes the measured code there.
+struct Prepared {
     target: Box<dyn Target>,
     program: Program,
 }
 
-impl Place {
-    /// Asks the target whether the place looks from inside as it was asked for.
+impl Prepared {
+    /// Asks the target whether it looks from inside as it was asked for.
     fn verify(&self, facts: &[Fact]) -> Result<(), String> {
         self.target.verify(&|name| {
             let mut named = facts.iter().filter(|fact| fact.name == name);
@@ -227,28 +228,28 @@ impl Place {
     }
 }
 
-impl Places {
+impl Targets {
     /// Returns the target of a cell.
     pub(crate) fn target(&self, plan: &CellPlan) -> &dyn Target {
-        self.targets[&plan.target].target.as_ref()
+        self.by_spec[&plan.target].target.as_ref()
     }
 
     /// Lists all targets.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &dyn Target> {
-        self.targets.values().map(|place| place.target.as_ref())
+        self.by_spec.values().map(|one| one.target.as_ref())
     }
 
     fn of(cells: &[CellPlan]) -> Result<Self, ExperimentError> {
-        let mut places = HashMap::new();
+        let mut by_spec = HashMap::new();
         for cell in cells {
-            if !places.contains_key(&cell.target) {
+            if !by_spec.contains_key(&cell.target) {
                 let target = spec::of(&cell.target)?;
                 let program = target.program()?;
-                places.insert(cell.target.clone(), Place { target, program });
+                by_spec.insert(cell.target.clone(), Prepared { target, program });
             }
         }
         Ok(Self {
-            targets: places,
+            by_spec,
             invocation: tare_results::now()?,
         })
     }
@@ -263,9 +264,9 @@ impl Places {
         observer: &mut impl Observer,
     ) -> Option<(Cell, Option<Samples>)> {
         let interrupt = stage.interrupt;
-        let place = &self.targets[&plan.target];
+        let prepared = &self.by_spec[&plan.target];
         let daemons = engine::daemons();
-        let target = place.target.as_ref();
+        let target = prepared.target.as_ref();
         // The clock was read before; whoever sets it to no date meanwhile gets that time.
         let started_at = tare_results::now().unwrap_or(self.invocation);
         let cell = |outcome, notices, load, other_work| Cell {
@@ -351,7 +352,7 @@ impl Places {
             let until = asked.unwrap_or_else(Instant::now);
             until.saturating_duration_since(begun + LEAD)
         });
-        let judged = judge(plan, ended, receiver, place, other_work.as_ref());
+        let judged = judge(plan, ended, receiver, prepared, other_work.as_ref());
         let (outcome, samples, notices) = match (judged, &load) {
             // Its figures would be those of a load that was not there.
             (Ok(_), Err(error)) => {
@@ -360,8 +361,7 @@ impl Places {
             }
             (Ok((received, _)), _) if received.cut_short && asked.is_none() => {
                 let reason = format!(
-                    "it was asked to end after {:.1} s, and not by this tare: `kill`, `docker stop` and the shutdown of a machine do \
-                     that",
+                    "something other than tare asked it to end after {:.1} s (`kill`, `docker stop`, a shutdown)",
                     after.as_secs_f64()
                 );
                 (Outcome::Failed { reason }, None, Vec::new())
@@ -371,7 +371,7 @@ impl Places {
                 let phases = load
                     .as_ref()
                     .map_or_else(Vec::new, |load| load.phases_of(plan));
-                let program = place.program.clone();
+                let program = prepared.program.clone();
                 let agent = Agent {
                     sha256: program.sha256,
                     emulated: program.emulated,
@@ -488,7 +488,7 @@ fn judge(
     plan: &CellPlan,
     ended: Result<Ended, TargetError>,
     receiver: Receiver,
-    place: &Place,
+    prepared: &Prepared,
     other_work: Option<&OtherWork>,
 ) -> Result<(Received, Vec<String>), String> {
     let blamed = other_work.and_then(other_work::blamed);
@@ -501,8 +501,8 @@ fn judge(
     match ended.how {
         Ending::Done => {
             let mut received = received.map_err(|incomplete| incomplete.to_string())?;
-            place.verify(&received.program.facts)?;
-            received.program.preparation.locked &= place.target.keeps_memory();
+            prepared.verify(&received.program.facts)?;
+            received.program.preparation.locked &= prepared.target.keeps_memory();
             Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {

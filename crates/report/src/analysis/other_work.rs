@@ -74,7 +74,7 @@ fn not_watched(run: &Run) -> Option<Alarm> {
         Alarm::note(
             "other-work-unknown",
             format!(
-                "On the other machine it was not looked for other work on the measured CPU, nor for other runs, in {}.",
+                "Other work and other runs on the measured CPU of the other machine were not looked for in {}.",
                 name_cells(&cells)
             ),
         )

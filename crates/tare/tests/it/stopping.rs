@@ -315,7 +315,7 @@ fn a_cell_whose_agent_somebody_else_ended_is_not_whole() {
     started.wakes();
     send(started.agent(), Signal::TERM);
     let ran = started.end();
-    ran.expect(1, &["it was asked to end after ", "not by this tare"]);
+    ran.expect(1, &["something other than tare asked it to end after "]);
     assert!(
         cell(&bench.work().join("run"), 1)
             .outcome
