@@ -4,7 +4,8 @@
 //! A sequence is: [`Hello`], [`Ready`], [`Calibration`]; [`Begins`], and [`Live`] and [`Exceeded`] meanwhile, where the
 //! plan asks for them; then each [`Set`] and behind it its lists ([`Record::Parts`], [`Record::Counts`],
 //! [`Record::Events`], [`Record::Envelope`], [`Record::Raw`]) in any order among each other, each list in the order of its
-//! rows; each [`Trace`] and behind it its [`Record::TraceEvents`]; [`Name`]s; then [`Frequency`] once for each source,
+//! rows; each [`Trace`] and behind it its [`Record::TraceEvents`]; [`Name`]s; [`Record::CutShort`] if
+//! the measured code ended before its plan was done, because it was asked to; then [`Frequency`] once for each source,
 //! and at last [`End`]. [`Value`], [`Counter`], [`Fact`], [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`];
 //! nothing follows a [`Failure`] or the [`End`].
 //!
