@@ -69,9 +69,11 @@ shift
 exec 3<&0
 "./$agent" "$@" 3<&- </dev/null &
 pid=$!
+# Once it has ended, its id may be that of a stranger's process, which does not work here.
+is_ours() { [ "/proc/$pid/cwd" -ef . ]; }
 (
-    while read -r _; do kill -TERM "$pid"; done
-    kill -9 "$pid"
+    while read -r _; do is_ours && kill -TERM "$pid"; done
+    is_ours && kill -9 "$pid"
 ) <&3 >/dev/null 2>&1 &
 watcher=$!
 exec 3<&-

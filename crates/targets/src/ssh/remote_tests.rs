@@ -390,6 +390,28 @@ fn what_a_killed_monitor_left_is_removed_by_the_next_connection() {
     assert_eq!(left, expected);
 }
 
+#[test]
+fn a_process_that_works_elsewhere_is_not_ended() {
+    let (_, rest) = include_str!("monitor.sh").split_once("<<'RUN'\n").unwrap();
+    let (script, _) = rest.split_once("\nRUN\n").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [run, agent, gone] = ["run", "agent", "gone"].map(|name| folder.path().join(name));
+    fs::write(&run, script).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", agent).unwrap();
+    // As if the agent had ended, and its id were that of somebody's process.
+    let mut command = Command::new("sh");
+    command.arg(&run).args(["agent", "-c"]);
+    command
+        .args(["cd / && : >\"$0\" && exec sleep 1"])
+        .arg(&gone);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    while !gone.exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 impl Bench {
     /// Returns the name of the folder that a target has there.
     fn kept_by(&self, target: &Ssh) -> String {
