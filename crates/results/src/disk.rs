@@ -172,8 +172,13 @@ impl Folder {
         let mut file = self.create_file(name)?;
         let written = file.write_all(content).and_then(|()| file.sync_all());
         written.inspect_err(|_| {
-            let _ = self.remove(name);
+            let _ = self.unlink(name);
         })
+    }
+
+    /// Removes a file, and nothing else that may stand there by now.
+    fn unlink(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
     /// Replaces a file as a whole, or creates it.
@@ -201,7 +206,7 @@ impl Folder {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_private => {}
                 Err(error) => {
                     // The old file is untouched; the space is given back as far as it can be.
-                    let _ = rustix::fs::unlinkat(&self.fd, &scratch, AtFlags::empty());
+                    let _ = self.unlink(&scratch);
                     return Err(error);
                 }
             }

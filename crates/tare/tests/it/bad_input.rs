@@ -263,12 +263,12 @@ fn a_workload_that_hangs_is_ended_after_its_limit() {
         .expect(1, &["timed out after 12 s: ", "1 of 2 cells failed"]);
 }
 
-/// Makes a run without measuring.
 fn sample() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     crates.join("exchange/tests/samples/cyclictest-live.txt")
 }
 
+/// Makes a run without measuring.
 fn imported(bench: &Bench) -> PathBuf {
     let words = format!("import cyclictest {} --output run", sample().display());
     bench.run(&words).expect(0, &["imported"]);
