@@ -564,7 +564,10 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
     );
     // None was missed in the one, which does not bear on the share of the other.
     let missed = "Missed activations: 0 % on process, loads=1, ";
-    assert!(verdict.details.iter().any(|d| d.starts_with(missed)), "{verdict:?}");
+    assert!(
+        verdict.details.iter().any(|d| d.starts_with(missed)),
+        "{verdict:?}"
+    );
     let text = terminal::render(&analysis, 120, false);
     for name in [", loads=1", ", loads=2"] {
         assert!(text.contains(name), "{text}");
@@ -580,7 +583,7 @@ fn an_emulated_target_stands_beside_a_real_one_in_no_headline() {
             target,
             ..Schedule::default()
         };
-        run.woken(1, schedule, |..| 5_000);
+        run.woken(1, schedule, |_, _, _| 5_000);
     }
     let analysis = run.data().analyse(catalogue()).unwrap();
     let verdict = &analysis.summary().verdict;

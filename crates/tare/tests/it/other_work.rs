@@ -134,10 +134,7 @@ fn a_second_run_on_a_measured_cpu_is_refused_unless_it_is_to_share() {
     let ran = bench.run(&format!("{cyclictest} --share-cpu"));
     ran.expect(
         0,
-        &[
-            &warning,
-            "Another run of tare measured on the same CPU: ",
-        ],
+        &[&warning, "Another run of tare measured on the same CPU: "],
     );
     first.end().expect(0, &[]);
     for (own, of) in [("a", "c"), ("c", "a")] {

@@ -90,7 +90,7 @@ fn worst_of_targets<'a>(cases: &'a [Case<'a>]) -> Vec<Worst<'a>> {
             continue;
         };
         let mut known = targets.iter_mut();
-        match known.find(|known| is_same(&known.0, case)) {
+        match known.find(|known| is_same(known.0, case)) {
             Some(known) if known.2 < worst.2 => *known = worst,
             Some(_) => {}
             None => targets.push(worst),
