@@ -575,6 +575,23 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
 }
 
 #[test]
+fn of_two_experiments_that_differ_in_their_length_the_verdict_takes_one() {
+    let mut run = Run::new(1);
+    for length in [1, 2] {
+        run.further = Some(("duration", length));
+        stalled(&mut run, 1, &["idle", "dd"]);
+    }
+    let analysis = run.data().analyse(catalogue()).unwrap();
+    let headline = &analysis.summary().verdict.headline;
+    let taken = "Woken at worst 10.0 ms late on CPU 1 under dd; ";
+    assert!(headline.starts_with(taken), "{headline}");
+    let text = terminal::render(&analysis, 120, false);
+    for name in [", duration=1", ", duration=2"] {
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+#[test]
 fn an_emulated_target_stands_beside_a_real_one_in_no_headline() {
     let mut run = Run::new(1);
     for target in ["process", "unikernel", "docker"] {

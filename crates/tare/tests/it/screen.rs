@@ -69,9 +69,9 @@ fn no_word_is_broken_at_80_columns() {
             assert!(line.chars().count() <= 80, "{words}: {line}");
         }
         // What the doctor finds differs from moment to moment.
-        let is_same = |(a, b): (&str, &&str)| a == *b || words.starts_with("doctor");
-        let whole = shown.split_whitespace().zip(&known).all(is_same);
-        assert!(whole, "{words}:\n{shown}\n{}", piped.out);
+        let whole: Vec<&str> = shown.split_whitespace().collect();
+        let is_whole = whole == known || words.starts_with("doctor") && whole.len() > 50;
+        assert!(is_whole, "{words}:\n{shown}\n{}", piped.out);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a run says of wake-ups, in a few plain sentences.
 
+use std::collections::BTreeSet;
+
 use tare_results::model::Labels;
 use tare_results::target::Clock;
 
@@ -10,11 +12,14 @@ use tare_report::rows::Figure;
 use tare_report::verdict::Verdict;
 use tare_report::words;
 
-use super::words::{N, Phase, cases, is_telling, name_among, time, undisturbed};
+use super::words::{N, Phase, cases, further, is_telling, name_among, time, undisturbed};
 use super::{Woken, sums};
 
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
+
+/// Labels that say how much was measured and kept, not what.
+const LENGTHS: [&str; 5] = ["traced", "duration", "loops", "raw", "capacity"];
 
 /// The longest wait of a target: in which case and phase, and how long.
 type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
@@ -22,7 +27,7 @@ type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
-    let measured = executed(undisturbed(all.clone()));
+    let measured = once(executed(undisturbed(all.clone())));
     let targets = worst_of_targets(&measured);
     targets.first()?;
     let mut details = Vec::new();
@@ -45,6 +50,27 @@ fn executed(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
         cases.retain(|case| !case.is_emulated());
     }
     cases
+}
+
+/// Returns of experiments of one study that differ but in how long they measure the one that measured most.
+fn once(cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
+    let what = |case: &Case<'_>| {
+        let plan = case.plan;
+        (
+            plan.target.clone(),
+            plan.load.clone(),
+            further(&plan.labels, &LENGTHS),
+        )
+    };
+    let mut taken: Vec<Case<'_>> = Vec::new();
+    for case in cases {
+        match taken.iter_mut().find(|known| what(known) == what(&case)) {
+            Some(known) if sums(known, "skipped").1 < sums(&case, "skipped").1 => *known = case,
+            Some(_) => {}
+            None => taken.push(case),
+        }
+    }
+    taken
 }
 
 /// Says of the worst wake-up around which the kernel's events were recorded who was to blame, and for how much of it.
@@ -145,17 +171,17 @@ fn headline(targets: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
         }
         many => {
             let telling = || many.iter().filter(|(case, ..)| is_telling(case));
+            let texts = many.iter().map(|(case, ..)| &case.plan.target.text);
+            let number = texts.collect::<BTreeSet<_>>().len();
             let by_length = |a: &&Worst<'_>, b: &&Worst<'_>| a.2.total_cmp(&b.2);
             match (telling().min_by(by_length), telling().max_by(by_length)) {
                 (Some(least), Some(most)) => format!(
-                    "Of {} targets, the latest wake-up of the best was {}, of the worst {}.",
-                    many.len(),
+                    "Of {number} targets, the latest wake-up of the best was {}, of the worst {}.",
                     what(least),
                     what(most)
                 ),
                 _ => format!(
-                    "An emulator executed all {} targets, so none is ranked; the table has their figures.",
-                    many.len()
+                    "An emulator executed all {number} targets, so none is ranked; the table has their figures."
                 ),
             }
         }
