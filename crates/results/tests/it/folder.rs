@@ -720,7 +720,10 @@ fn no_link_leads_out_of_a_run_folder() {
     fs::remove_file(path.join("lock")).unwrap();
     fs::hard_link(&precious, path.join("lock")).unwrap();
     let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
-    assert!(refused.contains("is a hard link to another file"), "{refused}");
+    assert!(
+        refused.contains("is a hard link to another file"),
+        "{refused}"
+    );
     fs::remove_file(path.join("lock")).unwrap();
     let run = RunFolder::open_for_writing(&path).unwrap();
     fill(&run, 1);
