@@ -213,8 +213,12 @@ fn a_private_engine_that_died_is_started_again_once() {
 }
 
 /// Runs a measurement of a minute on a target, interrupts it two seconds after its first wake-up, and returns how long it
-/// took to end, with what it said and the folder's cell. None if the target can't be used here.
-fn interrupted(bench: &Bench, target: &str, begun: impl Fn(&Started)) -> Option<(Duration, Cell)> {
+/// took to end, with the folder's cell if it had begun. None if the target can't be used here.
+fn interrupted(
+    bench: &Bench,
+    target: &str,
+    begun: impl Fn(&Started),
+) -> Option<(Duration, Option<Cell>)> {
     let nowhere = format!("unix://{}/none", bench.work().display());
     let words = format!("wakeup -D 60 -i {UNUSUAL_US} --policy other --runs 1 --output run");
     let mut command = bench.command(&format!("{words} --target {target}"));
@@ -231,6 +235,10 @@ fn interrupted(bench: &Bench, target: &str, begun: impl Fn(&Started)) -> Option<
     started.signal(Signal::INT);
     let ran = started.end();
     let took = begun.elapsed();
+    assert_nothing_is_left(bench);
+    if ran.err.contains("nothing was measured") {
+        return Some((took, None));
+    }
     ran.expect(
         4,
         &[
@@ -241,15 +249,14 @@ fn interrupted(bench: &Bench, target: &str, begun: impl Fn(&Started)) -> Option<
     );
     let run = bench.work().join("run");
     assert!(run.join("report.html").exists());
-    assert_nothing_is_left(bench);
-    Some((took, cell(&run, 1)))
+    Some((took, Some(cell(&run, 1))))
 }
 
 /// An interval that no other test has, so that its agent is known by it.
 const UNUSUAL_US: u64 = 1_237;
 
 /// Waits for a measuring thread of the agent that was given the unusual interval, or for the end of `tare`.
-fn measures(started: &Started) {
+fn measures(started: &Started, _: u32) {
     let words = format!("interval={UNUSUAL_US}000ns");
     wait_for("a measuring thread, or the end of tare", || {
         let measures = |agent: u32| {
@@ -269,42 +276,47 @@ fn measures(started: &Started) {
     });
 }
 
-/// Waits until the guest has had time to boot under emulation: nothing outside tells when it is ready.
-fn boots(_: &Started) {
-    thread::sleep(Duration::from_secs(20));
+/// Waits until the guest has had time to boot under emulation, each time longer: nothing outside tells when it is ready.
+fn boots(_: &Started, tried: u32) {
+    thread::sleep(Duration::from_secs(15) * (1 << tried));
 }
 
 #[test]
 fn the_first_interrupt_ends_wakeups_within_its_time_on_each_kind_of_target() {
-    type Begun = fn(&Started);
-    let targets: [(&str, Begun, u64); 5] = [
-        ("process", measures, 2),
-        ("crun", measures, 2),
-        ("docker --start-engine", measures, 2),
-        ("linux,kernel=debian-cloud,accel=tcg", boots, 10),
-        ("unikernel,accel=tcg", boots, 10),
+    type Begun = fn(&Started, u32);
+    // By when it is to end, in seconds, and how many activations are reported at least.
+    let targets: [(&str, Begun, u64, u64); 5] = [
+        ("process", measures, 2, 500),
+        ("crun", measures, 2, 500),
+        ("docker --start-engine", measures, 2, 500),
+        ("linux,kernel=debian-cloud,accel=tcg", boots, 10, 1),
+        ("unikernel,accel=tcg", boots, 10, 1),
     ];
-    for (target, begun, seconds) in targets {
+    'targets: for (target, begun, seconds, least) in targets {
         if !is_root() && ["crun", "docker --start-engine"].contains(&target) {
             skip(target, "it takes root");
             continue;
         }
-        // What a hypervisor takes away may be all of the time: a second try has other luck.
-        let tries = (0..2).map(|_| interrupted(&Bench::new(), target, begun));
-        let within = |took: &Duration| *took < Duration::from_secs(seconds);
+        // Beside other tests, unoptimised, and where a hypervisor takes away what it likes, twice the time is granted, and
+        // another try.
+        let within = |took: &Duration| *took < 2 * Duration::from_secs(seconds);
         let mut all = Vec::new();
-        for found in tries.map_while(|found| found) {
-            let n = found.1.outcome.record().unwrap().sets[0].n;
-            assert!((300..40_000).contains(&n), "{target}: {n}");
-            all.push(found.0);
-            if within(&found.0) {
-                break;
+        for tried in 0..3 {
+            let bench = Bench::new();
+            match interrupted(&bench, target, |started| begun(started, tried)) {
+                None => continue 'targets,
+                Some((_, None)) => {}
+                Some((took, Some(cell))) => {
+                    let n = cell.outcome.record().unwrap().sets[0].n;
+                    assert!((least..45_000).contains(&n), "{target}: {n}");
+                    all.push(took);
+                    if within(&took) {
+                        break;
+                    }
+                }
             }
         }
-        assert!(
-            all.is_empty() || all.iter().any(within),
-            "{target}: {all:?}"
-        );
+        assert!(all.iter().any(within), "{target}: {all:?}");
     }
 }
 
