@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -102,14 +102,21 @@ pub(crate) fn is_running(pid: u32) -> bool {
 pub(crate) fn wait_for_exit(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
     match deadline {
         Some(deadline) => Patience::until(deadline).wait(&[pidfd.as_fd()]),
-        None => loop {
-            let mut descriptors = [PollFd::new(pidfd, PollFlags::IN)];
-            match rustix::event::poll(&mut descriptors, None) {
-                Ok(_) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        },
+        None => wait_for_killed(pidfd, None),
+    }
+}
+
+/// Waits like [`wait_for_exit`], but for one that was killed: it ends in a moment, so no request of the user cuts that.
+pub(crate) fn wait_for_killed(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut descriptors = [PollFd::new(pidfd, PollFlags::IN)];
+        match rustix::event::poll(&mut descriptors, left.as_ref()) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
     }
 }
 
@@ -237,7 +244,7 @@ fn kill(marked: Vec<Marked>, done: &mut Vec<Undone>) -> Vec<i32> {
     let mut remaining = Vec::new();
     for process in marked {
         let pid = process.pid.as_raw_pid();
-        match wait_for_exit(&process.pidfd, Some(deadline)) {
+        match wait_for_killed(&process.pidfd, Some(deadline)) {
             Ok(true) => done.push(Undone::ProcessKilled {
                 pid,
                 name: process.name,

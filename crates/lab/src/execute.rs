@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
+use tare_loads::LoadError;
 use tare_results::model::{
     Agent, Cell, CellPlan, Exceeded, Fact, Instance, OtherWork, Outcome, SCHEMA, Samples,
 };
@@ -354,8 +355,10 @@ impl Targets {
         });
         let judged = judge(plan, ended, receiver, prepared, other_work.as_ref());
         let (outcome, samples, notices) = match (judged, &load) {
-            // Its figures would be those of a load that was not there.
-            (Ok(_), Err(error)) => {
+            // Its figures would be those of a load that was not there, or of phases that nobody knows.
+            (Ok(_), Err(error))
+                if plan.phase_ns().is_some() || !matches!(error, LoadError::NotEnded { .. }) =>
+            {
                 let reason = stage.explain("ending its load", error);
                 (Outcome::Failed { reason }, None, Vec::new())
             }
@@ -366,11 +369,12 @@ impl Targets {
                 );
                 (Outcome::Failed { reason }, None, Vec::new())
             }
-            (Ok((received, of_instance)), Ok(load)) => {
+            (Ok((received, of_instance)), load) => {
                 let is_cut_short = received.cut_short;
-                let phases = load
-                    .as_ref()
-                    .map_or_else(Vec::new, |load| load.phases_of(plan));
+                let phases = match load {
+                    Ok(Some(load)) => load.phases_of(plan),
+                    _ => Vec::new(),
+                };
                 let program = prepared.program.clone();
                 let agent = Agent {
                     sha256: program.sha256,
@@ -387,6 +391,8 @@ impl Targets {
                 }
                 notices.extend(of_instance);
                 notices.extend(program.notice);
+                let not_ended = load.as_ref().err();
+                notices.extend(not_ended.map(|error| stage.explain("ending its load", error)));
                 let outcome = Outcome::Done {
                     record: Box::new(record),
                     cut_short: is_cut_short

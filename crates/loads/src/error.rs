@@ -53,6 +53,12 @@ pub enum LoadError {
         /// How long it had.
         limit: Duration,
     },
+    /// It was going until it was to end, and could not be ended in the time that there was.
+    #[error("the load could not be ended in time, so what it did is not known: {why}")]
+    NotEnded {
+        /// What came of that.
+        why: Box<LoadError>,
+    },
     /// The user asked to stop before it was going.
     #[error("stopped by the user")]
     Stopped,

@@ -108,8 +108,19 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Returns [`LoadError`] if it had ended before, or can't be ended.
+    /// Returns [`LoadError`] if it had ended before; [`LoadError::NotEnded`] if it was going and can't be ended.
     pub fn stop(mut self) -> Result<model::Load, LoadError> {
+        let was_going = self.child.try_wait()?.is_none();
+        self.end().map_err(|error| match error {
+            LoadError::BrokeOff { .. } | LoadError::Guard(_) if was_going => {
+                let why = Box::new(error);
+                LoadError::NotEnded { why }
+            }
+            error => error,
+        })
+    }
+
+    fn end(mut self) -> Result<model::Load, LoadError> {
         self.child.stop_group(STOP_LIMIT)?;
         self.output.read()?;
         let load = self.output.receiver.finish(LoadPlace::Beside);

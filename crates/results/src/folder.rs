@@ -211,7 +211,10 @@ impl RunFolder {
                 return Err(ResultsError::Damaged {
                     path,
                     reason,
-                    remedy: format!("the cell can be measured again with {}", self.resume()),
+                    remedy: format!(
+                        "the cell can be measured again with {}",
+                        self.resume_command()
+                    ),
                 });
             }
             (CellState::Failed(cell), _) => {
@@ -223,7 +226,7 @@ impl RunFolder {
             run: self.path().to_owned(),
             id,
             problem,
-            remedy: format!("measure it with {}", self.resume()),
+            remedy: format!("measure it with {}", self.resume_command()),
         })
     }
 
@@ -367,13 +370,14 @@ impl RunFolder {
         })
     }
 
-    fn resume(&self) -> String {
+    /// Returns the command that goes on with this run, between backticks.
+    pub fn resume_command(&self) -> String {
         let command = self.plan.resume_command();
         format!("`{command} {}`", shell_word(self.path()))
     }
 
     fn repeat(&self, then: &str) -> String {
-        format!("{then} go on with {}", self.resume())
+        format!("{then} go on with {}", self.resume_command())
     }
 }
 

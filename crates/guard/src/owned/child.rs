@@ -18,7 +18,7 @@ use crate::error::GuardError;
 use crate::owned::hold::{Hold, Inner, lock};
 use crate::owned::{Context, Live};
 use crate::owner::OWNER_VARIABLE;
-use crate::processes::{self, KILL_LIMIT, wait_for_exit};
+use crate::processes::{self, KILL_LIMIT, wait_for_exit, wait_for_killed};
 use crate::record::{ChildRecord, Record};
 use crate::report::Undone;
 
@@ -234,11 +234,19 @@ struct Reaping {
 impl LiveChild {
     /// Waits for the end without holding the lock, so that the guard can kill meanwhile.
     fn wait(&self, deadline: Option<Instant>) -> Result<Option<ExitStatus>, GuardError> {
+        self.reap(|pidfd| wait_for_exit(pidfd, deadline))
+    }
+
+    /// Reaps it if a way of waiting says that it has ended.
+    fn reap(
+        &self,
+        has_ended: impl FnOnce(&OwnedFd) -> io::Result<bool>,
+    ) -> Result<Option<ExitStatus>, GuardError> {
         let failed = |source| self.failed("wait for", source);
         if let Some(status) = lock(&self.state).status {
             return Ok(Some(status));
         }
-        if !wait_for_exit(&self.pidfd, deadline).map_err(failed)? {
+        if !has_ended(&self.pidfd).map_err(failed)? {
             return Ok(None);
         }
         let mut state = lock(&self.state);
@@ -253,7 +261,8 @@ impl LiveChild {
     fn kill(&self) -> Result<ExitStatus, GuardError> {
         self.signal_group(Signal::KILL)
             .map_err(|source| self.failed("kill", source))?;
-        let ended = self.wait(Some(Instant::now() + KILL_LIMIT))?;
+        let deadline = Some(Instant::now() + KILL_LIMIT);
+        let ended = self.reap(|pidfd| wait_for_killed(pidfd, deadline))?;
         ended.ok_or_else(|| GuardError::ProcessesRemain {
             pids: vec![self.pid.as_raw_pid()],
         })

@@ -11,6 +11,7 @@ use tare_wire::cpus::Cpus;
 use super::conditions;
 use super::host::allowed_cpus;
 use super::measure::{Request, frame, measure};
+use super::resume::not_by_that;
 use crate::cli::measure::MeasureCommand;
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -21,12 +22,10 @@ fn same_experiment(run: &Path, name: &str) -> Result<(), CommandError> {
     let plan = folder.plan();
     match plan.cells.iter().all(|cell| cell.experiment == name) {
         true => Ok(()),
-        false => Err(CommandError::Usage(format!(
-            "{} is a run of {}: continue it with `{} {0}`",
-            run.display(),
-            plan.experiment,
-            plan.resume_command()
-        ))),
+        false => Err(not_by_that(
+            &folder,
+            &format!("it is a run of {}", plan.experiment),
+        )),
     }
 }
 

@@ -361,7 +361,7 @@ fn conclude(
             "{} of {} cells failed, see the report; {} runs them again",
             tally.failed,
             folder.plan().cells.len(),
-            resume_command(folder)
+            folder.resume_command()
         ));
     }
     if tally.cut_short + tally.left > 0 {
@@ -373,7 +373,7 @@ fn conclude(
         };
         terminal.note(&format!(
             "interrupted: {what}; {} continues the run",
-            resume_command(folder)
+            folder.resume_command()
         ));
         return Ok(exit::INTERRUPTED);
     }
@@ -439,13 +439,8 @@ fn kept(folder: &RunFolder) -> String {
     format!(
         "{} kept; {} continues the run",
         counted(done(folder), "cell is", "cells are"),
-        resume_command(folder)
+        folder.resume_command()
     )
-}
-
-fn resume_command(folder: &RunFolder) -> String {
-    let command = folder.plan().resume_command();
-    format!("`{command} {}`", folder.path().display())
 }
 
 /// Counts the cells that were measured.

@@ -9,6 +9,7 @@ use tare_results::RunFolder;
 use tare_studies::{Study, included};
 
 use super::measure::Request;
+use super::resume::not_by_that;
 use super::run_study::{resume, run_as, variant};
 use crate::cli::ReproduceArguments;
 use crate::error::CommandError;
@@ -77,7 +78,7 @@ fn is_of(run: &Path, name: Option<&str>) -> Result<(), CommandError> {
         (Some(of), Some(name)) if of != name => format!("it reproduces {of}, not {name}"),
         (Some(_), _) => return Ok(()),
     };
-    Err(CommandError::NotResumable { why })
+    Err(not_by_that(&folder, &why))
 }
 
 fn known() -> Vec<&'static str> {

@@ -50,6 +50,15 @@ pub fn same_machine(folder: &RunFolder, here: &MachineRecord) -> Result<(), Comm
     )
 }
 
+/// Says why a run is not continued by what was typed, and what continues it.
+pub fn not_by_that(folder: &RunFolder, why: &str) -> CommandError {
+    CommandError::Usage(format!(
+        "{} can't be continued by that: {why}; {} continues it",
+        folder.path().display(),
+        folder.resume_command()
+    ))
+}
+
 fn same<T: PartialEq>(what: &str, then: &T, now: &T) -> Result<(), CommandError> {
     if then == now {
         return Ok(());

@@ -6,6 +6,7 @@ use tare_results::RunFolder;
 use tare_studies::{Study, Variant};
 
 use super::measure::{Request, frame, measure};
+use super::resume::not_by_that;
 use crate::cli::RunArguments;
 use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
@@ -112,11 +113,10 @@ fn same(study: &Study, run: &Path) -> Result<(), CommandError> {
     let why = match &folder.plan().study {
         None => "it was not made by a study",
         Some(then) if then.text != study.text => {
-            "the study's file has changed since it was begun; without the file, it is continued \
-             as it was planned"
+            "the study's file has changed since, and what is missing would be measured as it was \
+             planned"
         }
         Some(_) => return Ok(()),
     };
-    let why = why.to_owned();
-    Err(CommandError::NotResumable { why })
+    Err(not_by_that(&folder, why))
 }

@@ -279,7 +279,7 @@ fn imported(bench: &Bench) -> PathBuf {
 fn a_run_of_another_experiment_is_not_continued() {
     let bench = Bench::new();
     imported(&bench);
-    let said = "run is a run of wakeup: continue it with `tare wakeup --resume run`";
+    let said = "run can't be continued by that: it is a run of wakeup; `tare wakeup --resume run` continues it";
     bench.run("noise --resume run").expect(2, &[said]);
 }
 

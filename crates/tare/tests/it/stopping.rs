@@ -329,3 +329,74 @@ fn a_cell_whose_agent_somebody_else_ended_is_not_whole() {
     let ran = started.end();
     ran.expect(1, &["something other than tare asked it to end after "]);
 }
+
+/// Starts wake-ups under a load, and waits until they are measured. Returns the process ids of the load's driver and of the
+/// measured agent, too.
+fn under_a_load(bench: &Bench, words: &str) -> (Started, u32, u32) {
+    let words = format!("wakeup -i 1000 --policy other --runs 1 --load dd --output run {words}");
+    let started = bench.start(&words);
+    let (driver, agent) = wait_for("two agents", || {
+        // The load was there first.
+        match common::agents_of(started.pid())[..] {
+            [driver, agent] => Some((driver.min(agent), driver.max(agent))),
+            _ => None,
+        }
+    });
+    wait_for("a measuring thread", || {
+        let tasks = fs::read_dir(format!("/proc/{agent}/task")).ok()?;
+        let mut names = tasks.map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        let measures = |name: String| name.starts_with("tare-measure");
+        names.any(|name| name.is_some_and(measures)).then_some(())
+    });
+    thread::sleep(Duration::from_secs(1));
+    (started, driver, agent)
+}
+
+#[test]
+fn an_interrupt_ends_wakeups_under_a_load() {
+    let bench = Bench::new();
+    let (started, _, _) = under_a_load(&bench, "-D 60");
+    started.signal(Signal::INT);
+    started
+        .end()
+        .expect(4, &["Cut short: cell 1 (interrupted after "]);
+    let cell = cell(&bench.work().join("run"), 1);
+    assert!(cell.load.is_some_and(|load| !load.achieved.is_empty()));
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn wakeups_are_kept_whose_load_does_not_end() {
+    let bench = Bench::new();
+    let (started, driver, agent) = under_a_load(&bench, "-D 60");
+    send(driver, Signal::STOP);
+    started.signal(Signal::INT);
+    wait_for("the end of the agent", || {
+        let is_left = common::agents_of(started.pid()).contains(&agent);
+        (!is_left).then_some(())
+    });
+    let begun = Instant::now();
+    started.signal(Signal::INT);
+    let ran = started.end();
+    assert!(begun.elapsed() < MOMENT, "{:?}", begun.elapsed());
+    ran.expect(4, &["Cut short: cell 1 (interrupted after "]);
+    assert_is_kept_without_its_load(&bench, "the load could not be ended in time");
+}
+
+#[test]
+fn the_limit_of_a_cell_holds_for_its_end() {
+    let bench = Bench::new();
+    let (started, driver, _) = under_a_load(&bench, "-D 3 --cell-limit 10s");
+    send(driver, Signal::STOP);
+    started.end().expect(0, &["report.html"]);
+    assert_is_kept_without_its_load(&bench, "timed out after 10 s while ending its load");
+}
+
+fn assert_is_kept_without_its_load(bench: &Bench, notice: &str) {
+    let cell = cell(&bench.work().join("run"), 1);
+    assert!(cell.load.is_none());
+    let said = cell.notices.iter().any(|said| said.contains(notice));
+    assert!(said, "{:?}", cell.notices);
+    assert!(cell.outcome.record().unwrap().sets[0].n >= 300);
+    assert_nothing_is_left(bench);
+}

@@ -108,7 +108,7 @@ fn an_interrupted_study_is_resumed_as_it_was_planned() {
     .unwrap();
     bench
         .run("run other.toml --resume run")
-        .expect(1, &["has changed since"]);
+        .expect(2, &["has changed since"]);
     bench
         .run("run --resume run --dry-run")
         .expect(0, &["cells, a"]);
@@ -126,7 +126,7 @@ fn an_interrupted_study_is_resumed_as_it_was_planned() {
         .expect(0, &[]);
     bench
         .run("run small.toml --resume plain")
-        .expect(1, &["not made by a study"]);
+        .expect(2, &["not made by a study"]);
 }
 
 #[test]
@@ -182,9 +182,13 @@ fn a_reproduction_is_resumed() {
             .run(&format!("{words} --dry-run"))
             .expect(0, &["cells"]);
     }
-    bench
-        .run("reproduce landolfi-2018 --resume run")
-        .expect(1, &["it reproduces kot-2019, not landolfi-2018"]);
+    bench.run("reproduce landolfi-2018 --resume run").expect(
+        2,
+        &[
+            "it reproduces kot-2019, not landolfi-2018",
+            "`tare reproduce --resume run` continues it",
+        ],
+    );
     bench
         .run("reproduce kot-2019 --resume run --quick")
         .expect(2, &["cannot be used with"]);
