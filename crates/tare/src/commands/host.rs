@@ -1,6 +1,6 @@
 //! What is known of the machine before a run.
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_host::{
     CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside,
     doctor,
@@ -71,8 +71,11 @@ impl Host {
         })
     }
 
-    /// Keeps tare itself off the measured CPUs.
-    pub fn step_aside(&self, terminal: &Terminal) {
+    /// Keeps tare itself off the measured CPUs for as long as what is returned lives: a study that is
+    /// run after this one chooses among all CPUs again.
+    #[must_use]
+    pub fn step_aside(&self, terminal: &Terminal) -> Aside {
+        let before = sched_getaffinity(None).ok();
         let mut set = CpuSet::new();
         let cpus = self.controller.iter();
         for cpu in cpus.filter(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
@@ -82,6 +85,21 @@ impl Host {
             terminal.warn(&format!(
                 "tare itself can't be kept off the measured CPU ({error}): it may disturb it"
             ));
+        }
+        Aside { before }
+    }
+}
+
+/// The CPUs that tare itself was allowed, which it gets back.
+pub struct Aside {
+    before: Option<CpuSet>,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // What was allowed before is allowed again, unless somebody takes it away meanwhile.
+            let _ = sched_setaffinity(None, before);
         }
     }
 }

@@ -134,7 +134,7 @@ fn run(
         false => introduce(&folder, &host, terminal),
     }
 
-    host.step_aside(terminal);
+    let _aside = host.step_aside(terminal);
     let actions = Actions::new(request.actions, &guard);
     let mut progress = Progress::new(&folder, actions, claim, terminal);
     interrupt.prepare(false);

@@ -61,6 +61,31 @@ fn here_and_another_machine_stand_in_one_report() {
         assert!(times.is_sorted() && times[0] > 0, "{times:?}");
     }
     assert_eq!(notices, 2);
+    let summary = common::json(&bench.work().join("run/summary.json"));
+    let told = summary["alarms"].to_string();
+    assert!(told.contains("other-work-unknown"), "{told}");
+}
+
+#[test]
+fn an_interrupt_ends_wakeups_there_and_keeps_them() {
+    let bench = Bench::new();
+    let Some(sshd) = machine(&bench) else { return };
+    let started = bench.start(&format!(
+        "wakeup -D 60 -i 1000 --policy other --runs 1 --output run --target ssh,{}",
+        sshd.options()
+    ));
+    wait_for_agent(&sshd);
+    thread::sleep(std::time::Duration::from_secs(2));
+    started.signal(Signal::INT);
+    let ran = started.end();
+    ran.expect(4, &["Cut short: cell 1 (interrupted after "]);
+    sshd.wait_until_clean();
+    let run = RunFolder::open(&bench.work().join("run")).unwrap();
+    let CellState::Done(cell) = run.state(1) else {
+        panic!("{:?}", run.state(1));
+    };
+    let n = cell.outcome.record().unwrap().sets[0].n;
+    assert!((1..45_000).contains(&n), "{n}");
 }
 
 #[test]

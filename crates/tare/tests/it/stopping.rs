@@ -58,7 +58,40 @@ fn an_interrupt_ends_wakeups_at_once_and_reports_all_of_them_as_cut_short() {
             .run("wakeup --resume run --dry-run")
             .expect(0, &["2 cells"]);
         bench.run("report run").expect(0, &["Cut short: cell 1"]);
+        bench
+            .run("export run --format csv --cell 1")
+            .expect(0, &["cell 1 was cut short (interrupted after "]);
+        bench
+            .run("wakeup -D 0.5 -i 1000 --policy other --runs 1 --output whole")
+            .expect(0, &[]);
+        bench
+            .run("compare whole --to run")
+            .expect(0, &["Cut short: cell 1 of run."]);
     }
+}
+
+#[test]
+fn what_went_wrong_after_an_interrupt_is_told() {
+    let bench = Bench::new();
+    let started = bench.start(MINUTE);
+    started.wakes();
+    fs::remove_dir_all(bench.work().join("run/cells")).unwrap();
+    started.signal(Signal::INT);
+    let ran = started.end();
+    assert!(!ran.err.contains("nothing was measured"), "{ran:?}");
+    ran.expect(1, &["run/cells"]);
+}
+
+#[test]
+fn an_interrupt_ends_quick_before_it_measures() {
+    let bench = Bench::new();
+    let folder = hanging(&bench, &["qemu-system-x86_64"]);
+    let started = start_with(&bench, &folder, "quick");
+    wait_for_helper(&folder);
+    started.signal(Signal::INT);
+    started.signal(Signal::TERM);
+    started.end().expect(4, &["interrupted"]);
+    assert_nothing_is_left(&bench);
 }
 
 #[test]
@@ -333,7 +366,7 @@ fn a_cell_whose_agent_somebody_else_ended_is_not_whole() {
 /// Starts wake-ups under a load, and waits until they are measured. Returns the process ids of the load's driver and of the
 /// measured agent, too.
 fn under_a_load(bench: &Bench, words: &str) -> (Started, u32, u32) {
-    let words = format!("wakeup -i 1000 --policy other --runs 1 --load dd --output run {words}");
+    let words = format!("wakeup -i 1000 --policy other --runs 1 --output run {words}");
     let started = bench.start(&words);
     let (driver, agent) = wait_for("two agents", || {
         // The load was there first.
@@ -353,22 +386,26 @@ fn under_a_load(bench: &Bench, words: &str) -> (Started, u32, u32) {
 }
 
 #[test]
-fn an_interrupt_ends_wakeups_under_a_load() {
-    let bench = Bench::new();
-    let (started, _, _) = under_a_load(&bench, "-D 60");
-    started.signal(Signal::INT);
-    started
-        .end()
-        .expect(4, &["Cut short: cell 1 (interrupted after "]);
-    let cell = cell(&bench.work().join("run"), 1);
-    assert!(cell.load.is_some_and(|load| !load.achieved.is_empty()));
-    assert_nothing_is_left(&bench);
+fn an_interrupt_ends_wakeups_under_a_load_and_in_phases() {
+    for loads in ["--load dd -D 60", "--load dd --load idle --phase 40"] {
+        let bench = Bench::new();
+        let (started, _, _) = under_a_load(&bench, loads);
+        started.signal(Signal::INT);
+        let ran = started.end();
+        ran.expect(4, &["Cut short: cell 1 (interrupted after "]);
+        let cell = cell(&bench.work().join("run"), 1);
+        assert!(cell.load.is_some(), "{:?}", cell.notices);
+        let heads = &cell.outcome.record().unwrap().sets;
+        let n: u64 = heads.iter().map(|head| head.n).sum();
+        assert!((100..59_000).contains(&n), "{n}");
+        assert_nothing_is_left(&bench);
+    }
 }
 
 #[test]
 fn wakeups_are_kept_whose_load_does_not_end() {
     let bench = Bench::new();
-    let (started, driver, agent) = under_a_load(&bench, "-D 60");
+    let (started, driver, agent) = under_a_load(&bench, "--load dd -D 60");
     send(driver, Signal::STOP);
     started.signal(Signal::INT);
     wait_for("the end of the agent", || {
@@ -386,7 +423,7 @@ fn wakeups_are_kept_whose_load_does_not_end() {
 #[test]
 fn the_limit_of_a_cell_holds_for_its_end() {
     let bench = Bench::new();
-    let (started, driver, _) = under_a_load(&bench, "-D 3 --cell-limit 10s");
+    let (started, driver, _) = under_a_load(&bench, "--load dd -D 3 --cell-limit 10s");
     send(driver, Signal::STOP);
     started.end().expect(0, &["report.html"]);
     assert_is_kept_without_its_load(&bench, "timed out after 10 s while ending its load");
@@ -397,6 +434,7 @@ fn assert_is_kept_without_its_load(bench: &Bench, notice: &str) {
     assert!(cell.load.is_none());
     let said = cell.notices.iter().any(|said| said.contains(notice));
     assert!(said, "{:?}", cell.notices);
-    assert!(cell.outcome.record().unwrap().sets[0].n >= 300);
+    let n = cell.outcome.record().unwrap().sets[0].n;
+    assert!(n >= 10, "{n}");
     assert_nothing_is_left(bench);
 }

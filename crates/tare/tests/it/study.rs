@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::common::{Bench, files, skip};
 use rustix::process::Signal;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const SMALL: &str = r#"
 runs = 2
@@ -149,9 +149,19 @@ fn several_studies_run_one_after_the_other_and_are_checked_before() {
             .iter()
             .any(|name| name.contains("plan.json"))
     );
+    let ran = bench.run("run one.toml two.toml --quick");
+    ran.expect(0, &["one: 4 cells", "two: 4 cells"]);
+    // The second one has the choice of the first, although tare itself kept off the CPU of the first.
+    let only = "the only one in the affinity mask of this process";
+    let allowed = sched_getaffinity(None).unwrap().count();
+    assert!(allowed == 1 || !ran.err.contains(only), "{}", ran.err);
+
+    // What failed first is not forgotten.
+    let failing = "runs = 1\n[quick]\nruns = 1\n[[experiment]]\nkind = \"wakeup\"\npolicy = \"other\"\ninterval = \"1us\"\nloops = 1000\n";
+    fs::write(bench.work().join("failing.toml"), failing).unwrap();
     bench
-        .run("run one.toml two.toml --quick")
-        .expect(0, &["one: 4 cells", "two: 4 cells"]);
+        .run("run failing.toml one.toml --quick")
+        .expect(1, &["warning: 1 of 1 cells failed", "one: 4 cells"]);
 
     let started = bench.start("run one.toml two.toml");
     started.agent();
