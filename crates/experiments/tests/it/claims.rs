@@ -187,7 +187,7 @@ fn the_first_sentence_counts_the_claims() {
         said(run(&[LINUX, UNIKERNEL, QUIET], true, 1)),
         "kot-2019: no claim reproduced, 6 can't be told without KVM, 1 can't be told here."
     );
-    // A guest's long delay may be its host's, with KVM as without.
+    // What an emulator's pauses do to its figures does not count as another reason.
     let slow = System {
         delay: 9_000,
         is_guest: true,
@@ -195,7 +195,7 @@ fn the_first_sentence_counts_the_claims() {
     };
     assert_eq!(
         said(run(&[LINUX, slow, QUIET], true, 1)),
-        "kot-2019: no claim reproduced, 4 can't be told without KVM, 3 can't be told here."
+        "kot-2019: no claim reproduced, 6 can't be told without KVM, 1 can't be told here."
     );
     assert_eq!(
         said(run(&[LINUX], false, 1)),

@@ -13,7 +13,7 @@ mod places;
 mod summary;
 
 use tare_results::frequency;
-use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use tare_results::model::{Cell, CellPlan, Plan, Samples};
 use tare_results::{CellState, MachineRecord, RunFolder, TscFrequency};
 
 pub use alarm::{Alarm, Severity, name_cells, name_some};
@@ -99,22 +99,6 @@ impl Run {
         let records = self.cells.iter().filter_map(|cell| cell.outcome.record());
         let mut programs = records.flat_map(|record| &record.programs);
         programs.any(|program| program.agent.emulated)
-    }
-
-    /// Returns it as if a machine had executed what an emulator did: to find out what could be told then.
-    pub(crate) fn as_if_executed(&self) -> Self {
-        let mut run = self.clone();
-        for cell in &mut run.cells {
-            if let Outcome::Done { record, .. } = &mut cell.outcome {
-                for program in &mut record.programs {
-                    program.agent.emulated = false;
-                }
-            }
-        }
-        for row in &mut run.rows.0 {
-            row.emulated = false;
-        }
-        run
     }
 }
 

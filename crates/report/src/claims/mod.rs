@@ -69,6 +69,41 @@ pub struct Finding {
     pub answer: Answer,
     /// The figures that it follows from, or why there is none.
     pub why: String,
+    /// Whether it can't be told because an emulator executed the measured code: that is what KVM would change.
+    pub needs_kvm: bool,
+}
+
+/// Says why a claim can't be told.
+#[derive(Clone, Debug)]
+pub struct Untold {
+    why: String,
+    needs_kvm: bool,
+}
+
+impl Untold {
+    /// Says that an emulator executed what KVM or a machine has to.
+    #[must_use]
+    pub fn emulated(why: String) -> Self {
+        Self {
+            why,
+            needs_kvm: true,
+        }
+    }
+}
+
+impl From<String> for Untold {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            needs_kvm: false,
+        }
+    }
+}
+
+impl From<&str> for Untold {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
 }
 
 /// Says what a run tells of a published study.
@@ -98,8 +133,6 @@ pub struct ClaimFigure {
     /// What came of it.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Whether it can't be told because an emulator executed the measured code: that is what KVM would change.
-    pub needs_kvm: bool,
 }
 
 /// Puts one published figure beside one of the run.
@@ -149,7 +182,7 @@ impl Reproduction {
             1 => "1 claim reproduced".to_owned(),
             many => format!("{many} claims reproduced"),
         };
-        let needs_kvm = count(&|claim| claim.needs_kvm);
+        let needs_kvm = count(&|claim| claim.finding.needs_kvm);
         let parts = [
             (answered(Answer::NotReproduced), "not"),
             (needs_kvm, "can't be told without KVM"),
@@ -209,29 +242,17 @@ impl Published {
             } else {
                 claim.not_measured()
             },
-            needs_kvm: false,
         });
         self.with(claims.collect(), Vec::new(), false)
     }
 
     /// Answers its claims from a run.
     fn of(&self, run: &Run) -> Reproduction {
-        // Where a machine that had executed the same would have an answer, KVM has one; its figures are others.
-        let executed = run.is_emulated().then(|| run.as_if_executed());
-        let claims = self.claims.iter().map(|claim| {
-            let tell = |run: &Run| {
-                claim
-                    .tell
-                    .map_or_else(|| claim.not_measured(), |tell| tell(run))
-            };
-            let finding = tell(run);
-            let is_untold = finding.answer == Answer::CannotBeTold;
-            let executed = executed.as_ref().filter(|_| is_untold);
-            ClaimFigure {
-                claim: claim.text.to_owned(),
-                needs_kvm: executed.is_some_and(|run| tell(run).answer != Answer::CannotBeTold),
-                finding,
-            }
+        let claims = self.claims.iter().map(|claim| ClaimFigure {
+            claim: claim.text.to_owned(),
+            finding: claim
+                .tell
+                .map_or_else(|| claim.not_measured(), |tell| tell(run)),
         });
         let comparisons = (self.compare)(run, &self.parsed());
         self.with(
@@ -293,6 +314,7 @@ pub fn reproduced(why: impl Into<String>) -> Finding {
     Finding {
         answer: Answer::Reproduced,
         why: why.into(),
+        needs_kvm: false,
     }
 }
 
@@ -302,15 +324,18 @@ pub fn not_reproduced(why: impl Into<String>) -> Finding {
     Finding {
         answer: Answer::NotReproduced,
         why: why.into(),
+        needs_kvm: false,
     }
 }
 
-/// Answers a claim, with the figures that the answer follows from.
+/// Answers that a claim can't be told, and why.
 #[must_use]
-pub fn cannot(why: impl Into<String>) -> Finding {
+pub fn cannot(why: impl Into<Untold>) -> Finding {
+    let Untold { why, needs_kvm } = why.into();
     Finding {
         answer: Answer::CannotBeTold,
-        why: why.into(),
+        why,
+        needs_kvm,
     }
 }
 

@@ -100,11 +100,11 @@ impl Table {
     }
 }
 
-/// Renders a name that may be broken behind its commas.
+/// Renders a name that may be broken behind its commas, but for those within a figure.
 fn breakable(name: &str) -> Markup {
     html! {
         @for (place, piece) in name.split_inclusive(',').enumerate() {
-            @if place > 0 { wbr; }
+            @if place > 0 && !piece.starts_with(|c: char| c.is_ascii_digit()) { wbr; }
             (piece)
         }
     }

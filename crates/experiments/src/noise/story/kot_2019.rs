@@ -10,7 +10,7 @@ use std::fmt;
 use tare_report::Run;
 use tare_report::cases::Case;
 use tare_report::claims::{
-    Claim, Comparison, Drawn, Finding, Published, PublishedTable, cannot, not_reproduced,
+    Claim, Comparison, Drawn, Finding, Published, PublishedTable, Untold, cannot, not_reproduced,
     reproduced,
 };
 use tare_report::format::Numbers;
@@ -91,7 +91,7 @@ const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
 }
 
 /// Answers that a claim can't be told where a run says why.
-fn told(finding: Result<Finding, String>) -> Finding {
+fn told(finding: Result<Finding, Untold>) -> Finding {
     finding.unwrap_or_else(cannot)
 }
 
@@ -177,12 +177,12 @@ impl fmt::Display for Delays {
 
 /// Counts the delays of some classes, over all timed work on systems of these kinds that a processor executed by itself;
 /// says why not if there is none.
-fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, String> {
+fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Untold> {
     let mut cases = on(run, systems);
     cases.retain(|case| case.plan.work.id != "gap");
     if cases.is_empty() {
         let system = words_of(systems[0]);
-        return Err(format!("the run has no prime or copy on {system}"));
+        return Err(format!("the run has no prime or copy on {system}").into());
     }
     cases.retain(|case| !case.is_emulated());
     if cases.is_empty() {
@@ -213,14 +213,14 @@ fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Strin
     Ok(delays)
 }
 
-fn by_emulator(system: &str) -> String {
-    format!(
+fn by_emulator(system: &str) -> Untold {
+    Untold::emulated(format!(
         "{} was executed by an emulator (QEMU's TCG), whose own pauses look like delays; this takes KVM or the bare machine",
         words_of(system)
-    )
+    ))
 }
 
-fn only_linux(run: &Run) -> Result<Finding, String> {
+fn only_linux(run: &Run) -> Result<Finding, Untold> {
     let linux = delays(run, &[LINUX], LONG)?;
     let unikernel = delays(run, &[UNIKERNEL, WITHOUT], LONG)?;
     let figures = format!("under Linux {linux}, under the unikernel {unikernel}");
@@ -231,7 +231,7 @@ fn only_linux(run: &Run) -> Result<Finding, String> {
     })
 }
 
-fn short(run: &Run) -> Result<Finding, String> {
+fn short(run: &Run) -> Result<Finding, Untold> {
     let all = delays(run, &[UNIKERNEL], ALL)?;
     let long = delays(run, &[UNIKERNEL], LONG)?;
     let figures = format!("above 150 cycles {all}, above 2,000 cycles {long}");
@@ -242,14 +242,14 @@ fn short(run: &Run) -> Result<Finding, String> {
     })
 }
 
-fn regular(run: &Run) -> Result<Finding, String> {
+fn regular(run: &Run) -> Result<Finding, Untold> {
     let mut spins = on(run, &[UNIKERNEL]);
     spins.retain(|case| case.plan.work.id == "gap");
     let spin = spins.iter().find(|case| !case.is_emulated());
     let spin = spin.ok_or_else(|| match spins.is_empty() {
         true => {
             "the run has no gap on the unikernel with interrupts, which tells when it is delayed"
-                .to_owned()
+                .into()
         }
         false => by_emulator(UNIKERNEL),
     })?;
@@ -265,7 +265,7 @@ fn regular(run: &Run) -> Result<Finding, String> {
     })
 }
 
-fn practically_none(run: &Run) -> Result<Finding, String> {
+fn practically_none(run: &Run) -> Result<Finding, Untold> {
     let seen = delays(run, &[WITHOUT], ALL)?;
     let figures = seen.to_string();
     Ok(match seen.per_million() <= HANDFUL {
@@ -274,7 +274,7 @@ fn practically_none(run: &Run) -> Result<Finding, String> {
     })
 }
 
-fn linear(run: &Run) -> Result<Finding, String> {
+fn linear(run: &Run) -> Result<Finding, Untold> {
     let mut primes = on(run, &[LINUX, UNIKERNEL, WITHOUT]);
     primes.retain(|case| case.plan.work.id == "prime");
     let mut targets: Vec<&TargetSpec> = primes.iter().map(|case| &case.plan.target).collect();
@@ -301,15 +301,16 @@ fn linear(run: &Run) -> Result<Finding, String> {
     }
     let why = told.join("; ");
     match (fits.is_empty(), fits.contains(&false)) {
-        (true, _) if why.is_empty() => Err("the run has no prime".to_owned()),
-        (true, _) => Err(why),
+        (true, _) if why.is_empty() => Err("the run has no prime".into()),
+        (true, _) if primes.iter().any(Case::is_emulated) => Err(Untold::emulated(why)),
+        (true, _) => Err(why.into()),
         (false, false) => Ok(reproduced(why)),
         (false, true) => Ok(not_reproduced(why)),
     }
 }
 
 /// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
-fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, String> {
+fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, Untold> {
     let linux = on(run, &[LINUX]);
     let of = |workload: &str, size| linux.iter().find(|case| is(case, workload, size));
     let both = of("prime", 22).zip(of("copy", 100));
@@ -325,14 +326,13 @@ fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, String> {
     let (one, other) = (N.percent(prime.estimate), N.percent(copy.estimate));
     let figures = format!("prime 22 loses {one}, copy 100 {other}");
     let (Ok(prime), Ok(copy)) = (prime.interval, copy.interval) else {
-        return Err(format!(
-            "{figures}; an interval takes at least {STUDENT_RUNS} runs"
-        ));
+        return Err(format!("{figures}; an interval takes at least {STUDENT_RUNS} runs").into());
     };
     if prime.low <= 0.0 || copy.low <= 0.0 {
         return Err(format!(
             "{figures}; the runs differ too much to tell their ratio: measure more or longer ones"
-        ));
+        )
+        .into());
     }
     let (least, most) = (copy.low / prime.high, copy.high / prime.low);
     let (from, to) = (N.short(least), N.short(most));
@@ -340,7 +340,7 @@ fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, String> {
     match (least >= low && most <= high, most < low || least > high) {
         (true, _) => Ok(reproduced(figures)),
         (_, true) => Ok(not_reproduced(figures)),
-        _ => Err(format!("{figures}: the range holds both answers")),
+        _ => Err(format!("{figures}: the range holds both answers").into()),
     }
 }
 

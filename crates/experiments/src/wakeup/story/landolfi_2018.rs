@@ -13,7 +13,7 @@ use tare_results::target::Clock;
 use tare_report::Run;
 use tare_report::cases::Case;
 use tare_report::claims::{
-    Claim, Comparison, Drawn, Finding, Published, PublishedTable, cannot, not_reproduced,
+    Claim, Comparison, Drawn, Finding, Published, PublishedTable, Untold, cannot, not_reproduced,
     reproduced,
 };
 use tare_report::html::dot_plot::{Mark, Spread};
@@ -195,11 +195,11 @@ impl Kernel<'_> {
 
 /// Takes the largest group of kernels that can be compared: of one group, by one clock, with latencies that tell
 /// something. Says why there is none.
-fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, String> {
+fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Untold> {
     let mut telling = kernels(run);
     if telling.is_empty() {
         return Err(
-            "the run has no wake-ups under a kernel whose preemption model is known".to_owned(),
+            "the run has no wake-ups under a kernel whose preemption model is known".into(),
         );
     }
     telling.retain(|kernel| is_telling(&kernel.case));
@@ -209,11 +209,11 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, String> {
         same.cloned().collect::<Vec<_>>()
     });
     // Of equal ones the first stays.
-    groups.rev().max_by_key(Vec::len).ok_or_else(|| {
+    groups.rev().max_by_key(Vec::len).ok_or_else(|| Untold::emulated(
         "an emulator (QEMU's TCG) executed every kernel in the machine's time, so that the latencies, and the maxima above \
          all, are the emulator's; this takes KVM, the bare machine, or guests that count instructions (clock=instructions)"
             .to_owned()
-    })
+    ))
 }
 
 /// What one kernel says of a claim: whether it holds in each of its runs, or pairs of runs, and the figures.
@@ -240,7 +240,7 @@ fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
 }
 
 /// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none can tell.
-fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, String> {
+fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, Untold> {
     let kernels = comparable(run)?;
     let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
     let mut each: Vec<Said> = Vec::new();
@@ -271,7 +271,8 @@ fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Findi
     if each.is_empty() {
         return Err(format!(
             "no kernel that is not real-time was measured under {wanted} and under another of the study's loads"
-        ));
+        )
+        .into());
     }
     Ok(told(&each, &kernels))
 }
@@ -292,7 +293,7 @@ fn below_others(
     others: &[&str],
     what: &str,
     figure: fn(Vec<Option<f64>>) -> Option<f64>,
-) -> Result<Finding, String> {
+) -> Result<Finding, Untold> {
     let kernels = comparable(run)?;
     let of = |kernel: &Kernel<'_>| -> Vec<f64> {
         let runs = kernel.runs(Figure::Max).into_iter();
@@ -330,7 +331,8 @@ fn below_others(
         missing => Err(format!(
             "the run has no kernel with {} to compare",
             words::list(missing)
-        )),
+        )
+        .into()),
     }
 }
 

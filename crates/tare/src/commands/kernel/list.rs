@@ -49,7 +49,7 @@ pub fn run(store: &Store, json: bool, terminal: &Terminal) -> Result<u8, Command
     if json {
         terminal.print_json(&list)?;
     } else {
-        terminal.print(&render(&list))?;
+        terminal.print(&render(&list, terminal.width()))?;
     }
     Ok(exit::DONE)
 }
@@ -78,7 +78,7 @@ fn fetchable(store: &Store) -> Vec<Fetchable> {
         .collect()
 }
 
-fn render(list: &List) -> String {
+fn render(list: &List, width: usize) -> String {
     let mut lines = Vec::new();
     if list.kernels.is_empty() {
         lines.push(format!(
@@ -86,7 +86,7 @@ fn render(list: &List) -> String {
             list.folder
         ));
     } else {
-        lines.push(table(&list.kernels));
+        lines.push(table(&list.kernels, width));
     }
     if let Some(root) = &list.root {
         let record = &root.record;
@@ -108,8 +108,8 @@ fn render(list: &List) -> String {
     lines.join("\n")
 }
 
-/// Sets kernels as a table, the last column to the right.
-fn table(rows: &[Row]) -> String {
+/// Sets kernels as a table, the last column to the right. What a name says already goes where there is no room for it.
+fn table(rows: &[Row], width: usize) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
     let head = [
         "NAME",
@@ -121,7 +121,9 @@ fn table(rows: &[Row]) -> String {
         "SHA-256",
         "SIZE",
     ];
-    let mut table = Table::new(&head).left(&[1, 2, 3, 4, 5, 6]);
+    let mut table = Table::new(&head)
+        .left(&[1, 2, 3, 4, 5, 6])
+        .sparing(&[6, 3, 1, 2]);
     for row in rows {
         let kernel = &row.kernel;
         table.row([
@@ -135,8 +137,7 @@ fn table(rows: &[Row]) -> String {
             megabytes(row.bytes),
         ]);
     }
-    // It may be wider than the terminal: names are there to be copied.
-    table.text(usize::MAX)
+    table.text(width)
 }
 
 #[cfg(test)]
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn kernels_are_a_table_and_what_is_missing_are_commands() {
-        insta::assert_snapshot!(render(&List {
+        let list = List {
             folder: "/kernels".to_owned(),
             kernels: vec![
                 kernel(
@@ -197,16 +198,19 @@ mod tests {
                 name: "debian-rt-6.12".to_owned(),
                 command: "tare kernel fetch debian-rt-6.12".to_owned(),
             }],
-        }));
+        };
+        insta::assert_snapshot!(render(&list, 80));
+        insta::assert_snapshot!(render(&list, 120));
     }
 
     #[test]
     fn an_empty_store_says_so() {
-        insta::assert_snapshot!(render(&List {
+        let list = List {
             folder: "/kernels".to_owned(),
             kernels: Vec::new(),
             root: None,
             fetchable: Vec::new(),
-        }));
+        };
+        insta::assert_snapshot!(render(&list, 80));
     }
 }
