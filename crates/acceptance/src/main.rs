@@ -14,6 +14,7 @@
 //! * [`landolfi`]: the study of wake-up latency from one command, and that its deterministic lane repeats itself;
 //! * [`latency`]: wake-ups beside Debian's cyclictest, what recording them costs, how much a day of them takes;
 //! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
+//! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
 //! * [`pace`]: how long the commands take that promise a time;
 //! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and what
 //!   it costs when it idles.
@@ -34,6 +35,7 @@ mod landolfi;
 mod latency;
 mod left;
 mod loads;
+mod offline;
 mod pace;
 mod places;
 mod qemu;
@@ -57,9 +59,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 12] = [
     ("bench", bench::run),
     ("hog", hog::run),
+    ("offline", offline::run),
     ("pace", pace::run),
     ("boot", boot::run),
     ("containers", containers::run),
