@@ -371,6 +371,29 @@ fn a_file_with_more_rows_than_its_cell_has_is_not_decoded() {
 }
 
 #[test]
+fn a_page_that_says_it_is_larger_than_its_rows_is_not_decompressed() {
+    let (_, mut samples) = durations();
+    let different =
+        (0..20_000_u64).map(|value| count(value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1, 1));
+    samples.sets[0].counts = different.collect();
+    let mut files = encoded(&samples);
+    assert_eq!(decode(7, &heads(1), files.clone()), Ok(samples));
+    let reader = SerializedFileReader::new(bytes::Bytes::from(files[1].clone())).unwrap();
+    let columns = reader.metadata().row_group(0).columns().iter();
+    // A head begins with the type of its page and then the size, here of three bytes with seven bits of it in each.
+    let sizes = columns.map(|column| column.byte_range().0 as usize + 3);
+    let mut sizes = sizes.filter(|&place| {
+        let size = &files[1][place..place + 3];
+        size[..2].iter().all(|byte| *byte >= 0x80) && size[2] < 0x80
+    });
+    let last = sizes.next().unwrap() + 2;
+    files[1][last] = 0x7f;
+    let (file, reason) = decode(7, &heads(1), files).unwrap_err();
+    assert_eq!(file, FILES[1]);
+    assert!(reason.contains(" bytes for 20000 rows"), "{reason}");
+}
+
+#[test]
 fn values_that_no_measurement_has_are_refused() {
     let change: [fn(&mut SetSamples); 3] = [
         |set| set.counts[2].value = 1 << 63,

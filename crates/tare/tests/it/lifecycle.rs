@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{self, Bench, agents_of, files, is_root, json, processes_with, skip, wait_for};
+use crate::common::{self, Bench, agents_of, files, processes_with, wait_for};
 use rustix::process::Signal;
 
 /// A run of four cells of about a quarter of a second.
@@ -34,31 +34,6 @@ fn the_first_interrupt_finishes_the_cell_and_reports() {
     let run = bench.work().join("run");
     assert_eq!(cells(&run), 1);
     assert!(run.join("report.html").exists());
-}
-
-#[test]
-fn the_limit_of_a_cell_follows_what_its_target_took_to_start() {
-    if !is_root() {
-        return skip("crun", "it takes root");
-    }
-    let bench = Bench::new();
-    let limit = |folder: &str| {
-        let words = "noise --workload prime --repetitions 1000 --runs 1 --target crun --output";
-        bench.run(&format!("{words} {folder}")).expect(0, &[]);
-        let plan = json(&bench.work().join(folder).join("plan.json"));
-        plan["cells"][0]["limit_seconds"].as_f64().unwrap()
-    };
-    let guessed = limit("a");
-    let path = bench.state().join("starts.json");
-    let mut starts = json(&path);
-    let (target, seconds) = starts.as_object_mut().unwrap().iter_mut().next().unwrap();
-    assert!(target.starts_with("crun"), "{target}");
-    let (took, takes) = (seconds.as_f64().unwrap(), 100.0);
-    assert!((0.000_1..60.0).contains(&took), "{took}");
-    *seconds = takes.into();
-    fs::write(&path, starts.to_string()).unwrap();
-    let remembered = limit("b");
-    assert!(remembered > guessed + 5.0 * takes, "{guessed} {remembered}");
 }
 
 #[test]

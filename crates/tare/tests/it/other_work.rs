@@ -1,6 +1,7 @@
 //! What else happens to the measured CPU: other runs, other work, and code that is moved away from it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
@@ -35,22 +36,29 @@ struct Hog(Child);
 
 impl Hog {
     fn on(cpu: usize) -> Self {
+        Self::called(Path::new("sh"), cpu)
+    }
+
+    fn called(shell: &Path, cpu: usize) -> Self {
         let words = ["-c", "while :; do :; done"];
-        let hog = Self(Command::new("sh").args(words).spawn().unwrap());
+        let hog = Self(Command::new(shell).args(words).spawn().unwrap());
         pin(hog.0.id(), cpu);
         hog
     }
 
     /// The same above everybody else; `None` where that is not allowed.
     fn fifo_on(cpu: usize) -> Option<Self> {
-        let hog = Self::on(cpu);
-        let pid = hog.0.id().to_string();
+        Self::on(cpu).raised()
+    }
+
+    fn raised(self) -> Option<Self> {
+        let pid = self.0.id().to_string();
         let raised = Command::new("chrt").args(["-f", "-p", "99", &pid]).status();
         let is_raised = raised.is_ok_and(|status| status.success());
         if !is_raised {
             skip("SCHED_FIFO", "chrt can't give a priority here");
         }
-        is_raised.then_some(hog)
+        is_raised.then_some(self)
     }
 }
 
@@ -211,15 +219,20 @@ fn a_cell_that_fails_says_what_took_its_cpu() {
     let Some([cpu, _]) = two_cpus() else {
         return;
     };
-    let Some(hog) = Hog::fifo_on(cpu) else {
+    let bench = Bench::new();
+    // Whoever may run something may call it what they like.
+    let shell = bench.work().join("\u{1b}[2J\nEVIL");
+    symlink("/bin/sh", &shell).unwrap();
+    let Some(hog) = Hog::called(&shell, cpu).raised() else {
         return;
     };
-    let bench = Bench::new();
     let words = "noise --workload gap --repetitions 2000000000 --runs 1 --cell-limit 4s";
-    let said = format!("sh (process {}) used CPU {cpu} for about ", hog.0.id());
-    bench
-        .run(&format!("{words} --cpu {cpu} --output run"))
-        .expect(1, &["timed out after 4 s", &said, "1 of 1 cells failed"]);
+    let said = format!("(process {}) used CPU {cpu} for about ", hog.0.id());
+    let ran = bench.run(&format!("{words} --cpu {cpu} --output run"));
+    ran.expect(1, &["timed out after 4 s", &said, "1 of 1 cells failed"]);
+    ran.expect(1, &["\\u001b[2J"]);
+    let all = format!("{}{}", ran.out, ran.err);
+    assert!(!all.contains('\u{1b}') && !all.contains("\nEVIL"), "{all}");
 }
 
 #[test]

@@ -49,6 +49,17 @@ fn an_interrupt_ends_wakeups_at_once_and_reports_all_of_them_as_cut_short() {
         assert!(why.starts_with("interrupted after "), "{why}");
         let n = cell.outcome.record().unwrap().sets[0].n;
         assert!((100..59_000).contains(&n), "{n}");
+        // All of them, woken or missed, until it was asked to end.
+        let summary = json(&run.join("summary.json"));
+        let totals = summary["figures"].as_array().unwrap().iter();
+        let totals = totals.filter(|row| {
+            let is_of = |measure| row["measure"] == measure;
+            row["figure"] == "total" && (is_of("wake-ups") || is_of("missed"))
+        });
+        let due: f64 = totals.map(|row| row["value"].as_f64().unwrap()).sum();
+        let seconds = why.split(' ').nth(2).unwrap().parse::<f64>().unwrap();
+        let wanted = 800.0 * seconds..1_200.0 * seconds;
+        assert!(wanted.contains(&due), "{why}: {due}");
         let page = fs::read_to_string(run.join("report.html")).unwrap();
         assert!(page.contains("Cut short: cell 1"));
         let alarms = &json(&run.join("summary.json"))["alarms"];

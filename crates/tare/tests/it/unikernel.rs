@@ -85,6 +85,13 @@ fn what_a_target_needed_to_start_is_remembered_for_the_next_plan() {
     assert!(seconds.as_f64().unwrap() > 0.0);
     // As on a machine that needs two minutes.
     fs::write(&file, format!("{{\"{key}\": 120.0}}")).unwrap();
+    let limit = |run: &str| {
+        let plan = common::json(&bench.work().join(run).join("plan.json"));
+        plan["cells"][0]["limit_seconds"].as_f64().unwrap()
+    };
+    bench.run(&format!("{words} --output slow")).expect(0, &[]);
+    assert!(limit("slow") > limit("run") + 1_000.0);
+    fs::write(&file, format!("{{\"{key}\": 120.0}}")).unwrap();
     let planned = bench.run(&format!("{words} --dry-run"));
     planned.expect(0, &["2 min 1 s"]);
     fs::remove_file(&file).unwrap();
