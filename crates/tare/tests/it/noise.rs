@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{self, Bench, files};
+use crate::common::{self, Bench, Ran, files};
 
 const TINY: &str = "--repetitions 2000 --runs 2 --cpu 0";
 
@@ -205,4 +205,23 @@ fn a_first_picture_is_a_study_of_what_is_usable_here() {
     bench
         .run("study explain quick")
         .expect(0, &["process; unikernel,irq=off"]);
+}
+
+#[test]
+fn quick_says_in_plain_words_what_it_measured_and_whether_that_is_usual() {
+    let bench = Bench::new();
+    // Without QEMU it takes seconds; with it, emulated figures would stand in no sentence.
+    let programs = bench.work().with_file_name("programs");
+    fs::create_dir(&programs).unwrap();
+    let mut command = bench.command("quick --output run");
+    let ran = Ran::of(command.env("PATH", &programs).output().unwrap());
+    ran.expect(
+        0,
+        &[
+            "without unikernel,irq=off: ",
+            "gap only reads the clock: whatever takes the CPU away shows as a gap",
+            "prime computes in registers only; copy works on memory",
+            "For comparison, an idle guest lost ",
+        ],
+    );
 }
