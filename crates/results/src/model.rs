@@ -7,6 +7,7 @@
 //! Units are in the names: `_ns`, `_seconds`, `_bytes`, `_hz`, and `_cycles` for ticks of the
 //! measured CPU's TSC.
 
+mod arrivals;
 mod record;
 mod samples;
 mod trace;
@@ -17,16 +18,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::TargetSpec;
 use crate::work::Work;
+pub use arrivals::{Arrivals, Arrived, Failure, Rung};
 pub use record::{
     Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels, Preparation,
     Program, Record, SetHead, Unit, Value,
 };
-pub use samples::{Bin, Count, Event, Instance, Samples, SetSamples};
+pub use samples::{Bin, Count, Event, Fate, Instance, Samples, SetSamples};
 pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// The version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// `plan.json`: what the run was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -124,6 +126,15 @@ pub struct CellPlan {
     pub labels: Labels,
     /// What the measured code is asked to do.
     pub work: Work,
+    /// How its instances are started, if there are many; null if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// Its place on a ladder of cells, if it is on one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rung: Option<Rung>,
+    /// Whether Docker's engine runs beside although the target does without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside_engine: bool,
     /// Estimated duration of the cell in seconds.
     pub estimate_seconds: f64,
     /// Time after which the cell counts as hung, in seconds.
@@ -145,6 +156,9 @@ impl CellPlan {
             name: name.to_owned(),
             labels: Labels::default(),
             work,
+            arrivals: None,
+            rung: None,
+            beside_engine: false,
             estimate_seconds: 0.0,
             limit_seconds: 0.0,
         }
@@ -157,6 +171,8 @@ impl CellPlan {
             && self.target == other.target
             && self.load == other.load
             && self.work == other.work
+            && self.arrivals == other.arrivals
+            && self.beside_engine == other.beside_engine
     }
 
     /// Names the combination: target, workload and load, as far as they tell it from others.

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Trace;
+use super::{Arrived, Trace};
 pub use tare_wire::record::{Calibration, Exceeded, FrequencySource, Unit};
 
 /// What was measured in a cell.
@@ -25,6 +25,9 @@ pub struct Record {
     /// What the kernel did around the greatest samples, where it was traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Trace>,
+    /// What came of the arrivals, where there were many instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Arrived>,
 }
 
 /// A program or image with measured code, how it was prepared, and what it told of its place.

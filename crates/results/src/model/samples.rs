@@ -69,8 +69,8 @@ pub struct Bin {
     pub max: u64,
 }
 
-/// One instance of a target: a row of `instances.parquet`. Times are CLOCK_MONOTONIC of this machine in ns, 0 where
-/// the moment never came.
+/// One instance of a target, or an arrival that was refused: a row of `instances.parquet`. Times are CLOCK_MONOTONIC of
+/// this machine in ns. What is not known, or never came, is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Place of its program in the record.
@@ -83,4 +83,64 @@ pub struct Instance {
     pub ready_ns: u64,
     /// When its end was seen.
     pub exited_ns: u64,
+    /// What became of it: a number of [`Fate`].
+    pub fate: u32,
+    /// Place of the reason in [`Arrived::failures`](super::Arrived::failures), of one that failed.
+    pub failure: u32,
+    /// Whether it counts: 1 if it was planned behind the warm-up.
+    pub counts: u32,
+    /// Its status as `wait` tells it: the exit status times 256, or the signal.
+    pub status: u32,
+    /// When the machine of a guest was reset: its firmware begins.
+    pub reset_ns: u64,
+    /// When the kernel or unikernel of a guest began to run.
+    pub kernel_ns: u64,
+    /// When its own code entered `main`.
+    pub main_ns: u64,
+    /// CPU time in user mode of the process that was started and of those that it waited for: of a guest, QEMU's with
+    /// the guest's.
+    pub user_ns: u64,
+    /// Likewise in the kernel.
+    pub system_ns: u64,
+    /// CPU time of its own code, as that tells it.
+    pub own_ns: u64,
+    /// Greatest resident memory of a process that it took.
+    pub peak_bytes: u64,
+}
+
+/// What became of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It ended as it should.
+    Done,
+    /// It was not started, because as many as may be were alive, or as much memory as may be was in use.
+    Refused,
+    /// It ended otherwise, or could not be started.
+    Failed,
+    /// It had not ended when the cell did, and was ended.
+    Unfinished,
+}
+
+impl Fate {
+    const ALL: [Self; 4] = [Self::Done, Self::Refused, Self::Failed, Self::Unfinished];
+
+    /// Returns the number by which a row tells it.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// Returns the fate of a number, if it is one.
+    #[must_use]
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+}
+
+impl Instance {
+    /// Returns what became of it; [`Fate::Failed`] where the number is none.
+    #[must_use]
+    pub fn fate(&self) -> Fate {
+        Fate::of(self.fate).unwrap_or(Fate::Failed)
+    }
 }

@@ -7,8 +7,9 @@ use std::fmt;
 
 use super::FILES;
 use crate::bounds;
-use crate::model::{Bin, Count, Event, Record, Samples, SetHead, SetSamples};
+use crate::model::{Bin, Count, Event, Fate, Instance, Record, Samples, SetHead, SetSamples};
 
+const INSTANCES: &str = FILES[0];
 const COUNTS: &str = FILES[1];
 const EVENTS: &str = FILES[2];
 const ENVELOPE: &str = FILES[3];
@@ -21,6 +22,7 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
         let reason = format!("does not match cell.json: it has {sets} sets of {heads}");
         return Err((COUNTS, reason));
     }
+    check_instances(record, &samples.instances).map_err(|reason| (INSTANCES, reason))?;
     let mut balances: Vec<(&str, Sum, Sum)> = Vec::new();
     for (head, set) in record.sets.iter().zip(&samples.sets) {
         bounds::check_values(set.values())
@@ -54,6 +56,37 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
             ),
         )),
         None => Ok(()),
+    }
+}
+
+/// Every instance is of a program, and one that failed has a reason, where the record has any.
+fn check_instances(record: &Record, instances: &[Instance]) -> Result<(), String> {
+    let Some(arrived) = &record.arrived else {
+        return Ok(());
+    };
+    let mut failed = vec![0; arrived.failures.len()];
+    for instance in instances {
+        match Fate::of(instance.fate) {
+            None => {
+                let fate = instance.fate;
+                return Err(format!(
+                    "is damaged: there is no fate {fate} of an instance"
+                ));
+            }
+            Some(Fate::Failed) => match failed.get_mut(instance.failure as usize) {
+                Some(count) => *count += 1,
+                None => {
+                    let failure = instance.failure;
+                    return Err(misfit(format_args!("there is no failure {failure}")));
+                }
+            },
+            Some(Fate::Done | Fate::Refused | Fate::Unfinished) => {}
+        }
+    }
+    let told = arrived.failures.iter().map(|failure| failure.count);
+    match told.eq(failed) {
+        true => Ok(()),
+        false => Err(misfit(format_args!("it has other numbers of failures"))),
     }
 }
 

@@ -114,7 +114,10 @@ macro_rules! row {
 row!(Count: value U64, count U64);
 row!(Event: index U64, at U64, value U64);
 row!(Bin: bin U32, n U64, sum U64, min U64, max U64);
-row!(Instance: program U32, planned_ns U64, started_ns U64, ready_ns U64, exited_ns U64);
+row!(
+    Instance: program U32, planned_ns U64, started_ns U64, ready_ns U64, exited_ns U64, fate U32, failure U32, counts U32,
+    status U32, reset_ns U64, kernel_ns U64, main_ns U64, user_ns U64, system_ns U64, own_ns U64, peak_bytes U64
+);
 
 #[cfg(test)]
 mod tests;

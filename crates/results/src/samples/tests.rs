@@ -191,6 +191,10 @@ fn any_samples() -> impl Strategy<Value = Samples> {
                 started_ns: started,
                 ready_ns: ready,
                 exited_ns: exited,
+                fate: program % 5,
+                counts: 1,
+                peak_bytes: exited,
+                ..Instance::default()
             })
             .collect(),
         sets,

@@ -133,7 +133,7 @@ fn the_layout_is_the_documented_one() {
     for json in ["plan.json", "machine.json", "cells/0002/cell.json"] {
         let text = fs::read_to_string(path.join(json)).unwrap();
         assert!(
-            text.starts_with("{\n  \"schema\": 3,\n") && text.ends_with("\n}\n"),
+            text.starts_with("{\n  \"schema\": 4,\n") && text.ends_with("\n}\n"),
             "{text}"
         );
     }

@@ -1,0 +1,65 @@
+//! Cells with many instances: how these are started, and what came of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::work::Work;
+
+/// How the instances of a cell are started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrivals {
+    /// Time between two arrivals in ns, whatever became of those before (an open loop); null if each instance is started
+    /// when the one before has ended.
+    pub interval_ns: Option<u64>,
+    /// How long instances are started before any counts, in ns.
+    pub warmup_ns: u64,
+    /// How long instances are started that count, in ns.
+    pub measure_ns: u64,
+    /// How many instances may be alive at once. An arrival beyond is refused at its time, and counted.
+    pub most_live: u32,
+    /// How much memory the instances may take together, in bytes; null for half of what is available when the cell begins.
+    /// An arrival beyond is refused at its time, and counted.
+    pub most_bytes: Option<u64>,
+    /// What the target is asked once before, to tell of its program and of itself; null if it runs no plans.
+    pub report: Option<Box<Work>>,
+    /// A command line that is started in place of the measured code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+}
+
+/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and what stands behind one that is
+/// saturated is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rung {
+    /// Names the ladder.
+    pub ladder: String,
+    /// Its place, from 0.
+    pub step: u32,
+}
+
+/// What came of the arrivals of a cell; each is a row of `instances.parquet`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrived {
+    /// When the measured window began, by CLOCK_MONOTONIC of this machine in ns: instances planned from then on count.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// Reasons of the instances that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// Why the target no longer kept up, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturated: Option<String>,
+    /// Why arrivals did not come as planned, if they did not: the cell is not an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_open_loop: Option<String>,
+}
+
+/// Why instances failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// What happened.
+    pub reason: String,
+    /// To how many, the warm-up included.
+    pub count: u64,
+}
