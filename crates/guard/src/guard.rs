@@ -10,6 +10,7 @@ use crate::error::GuardError;
 use crate::options::Options;
 use crate::owned::cgroup::OwnedCgroup;
 use crate::owned::child::OwnedChild;
+use crate::owned::children::OwnedChildren;
 use crate::owned::engine::OwnedAtEngine;
 use crate::owned::hold::Inner;
 use crate::owned::scratch::ScratchDir;
@@ -76,6 +77,16 @@ impl Guard {
     /// cannot be announced; nothing is left running then.
     pub fn spawn(&self, command: &mut Command) -> Result<OwnedChild, GuardError> {
         OwnedChild::spawn(&self.inner, command)
+    }
+
+    /// Announces children that will be started in great numbers, from any thread. They are owned as one that
+    /// [`spawn`](Guard::spawn) starts, but share one mark.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Io`] if they can't be announced.
+    pub fn children(&self, program: &str) -> Result<OwnedChildren, GuardError> {
+        OwnedChildren::announce(&self.inner, program)
     }
 
     /// Makes an empty scratch folder for this user only.

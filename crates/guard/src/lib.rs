@@ -30,7 +30,7 @@
 //! and ends processes by their mark, `remove_tree` removes folders without leaving them,
 //! `claim` tells other runs which CPUs are measured,
 //! `hierarchies` finds where control groups can be made, `mounts` gives a command mounts that end
-//! with it, `spawner` is the one thread that forks, [`signals`] turns Ctrl-C into questions that a run
+//! with it, `spawner` is the one thread that forks, `exec` starts programs from any thread at the least cost, [`signals`] turns Ctrl-C into questions that a run
 //! loop can ask, and bounds all waits.
 //!
 //! Needs Linux 5.3 or later, for pidfds.
@@ -45,6 +45,7 @@
 
 mod claim;
 mod error;
+mod exec;
 mod guard;
 mod hierarchies;
 mod journal;
@@ -60,14 +61,17 @@ pub mod signals;
 mod spawner;
 mod state_dir;
 mod sweep;
+mod threads;
 
 pub use claim::{Claim, CpuClaim, claims};
 pub use error::GuardError;
+pub use exec::{Exec, Spent, Started};
 pub use guard::Guard;
-pub use mounts::{PrivateMount, private_mounts};
+pub use mounts::{MountNamespace, PrivateMount, private_mounts};
 pub use options::Options;
 pub use owned::cgroup::OwnedCgroup;
 pub use owned::child::OwnedChild;
+pub use owned::children::OwnedChildren;
 pub use owned::engine::{OWNER_LABEL, OwnedAtEngine};
 pub use owned::scratch::ScratchDir;
 pub use owned::setting::Setting;
@@ -77,3 +81,4 @@ pub use signals::{Interrupt, Patience};
 pub use state_dir::default_state_dir;
 pub use sweep::{sweep, sweep_with};
 pub use tare_host::CgroupVersion;
+pub use threads::come_first;

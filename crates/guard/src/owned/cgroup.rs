@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tare_host::CgroupVersion;
 
 use crate::error::GuardError;
+use crate::exec::Exec;
 use crate::hierarchies::Hierarchy;
 use crate::owned::hold::{Hold, Inner};
 use crate::owned::{Context, check_prefix, mark};
@@ -132,6 +133,24 @@ impl OwnedCgroup {
     pub fn add(&self, pid: u32) -> Result<(), GuardError> {
         for (_, folder) in &self.made {
             write(&folder.join(PROCS), &pid.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a program start in the group, as [`enter`](OwnedCgroup::enter) does a command.
+    ///
+    /// # Errors
+    ///
+    /// As [`enter`](OwnedCgroup::enter).
+    pub fn enter_exec(&self, exec: &mut Exec) -> Result<(), GuardError> {
+        for (_, folder) in &self.made {
+            let path = folder.join(PROCS);
+            let opened = OpenOptions::new().write(true).open(&path);
+            exec.enter(
+                opened
+                    .map_err(|source| failed("open", &path, source))?
+                    .into(),
+            );
         }
         Ok(())
     }

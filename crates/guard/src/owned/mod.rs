@@ -17,6 +17,7 @@
 
 pub(crate) mod cgroup;
 pub(crate) mod child;
+pub(crate) mod children;
 pub(crate) mod dead;
 pub(crate) mod engine;
 pub(crate) mod hold;

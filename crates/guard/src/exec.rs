@@ -1,0 +1,372 @@
+//! Starts a program at the least cost, from any thread.
+//!
+//! `fork` copies the page tables of the whole process, which takes milliseconds where that is large, and the standard
+//! library forks whenever something is to be done in the child before its program. Here the child borrows the memory of
+//! its parent until it executes its program, as with `vfork` and `posix_spawn`, but it also asks to die with its parent,
+//! gets a process group of its own and enters control groups, which `posix_spawn` can't.
+//!
+//! The child runs on a stack of its own with all signals blocked; the thread that starts it stands still meanwhile.
+
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::io::{self, PipeReader, pipe};
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::ptr;
+
+/// What the child's stack has room for: some system calls.
+const STACK: usize = 32 * 1024;
+
+/// A program with its arguments.
+#[derive(Debug)]
+pub struct Exec {
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+    folder: Option<CString>,
+    stdin: Option<OwnedFd>,
+    /// Files to which a process writes to enter a control group.
+    groups: Vec<OwnedFd>,
+}
+
+/// A program that was started. It is killed when this is dropped before it was reaped.
+#[derive(Debug)]
+pub struct Started {
+    pid: libc::pid_t,
+    pidfd: OwnedFd,
+    /// What it writes to standard output.
+    pub stdout: PipeReader,
+    /// What it writes to standard error.
+    pub stderr: PipeReader,
+    is_reaped: bool,
+}
+
+/// How a process ended, and what it and those that it waited for had taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// CPU time in user mode; of a hypervisor, with its guest's.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+    /// Greatest resident memory of one of them. Of a process that has never taken as much as its parent had when it was
+    /// started, it is the parent's.
+    pub peak_bytes: u64,
+}
+
+impl Exec {
+    /// Prepare a program, by its path.
+    ///
+    /// # Errors
+    ///
+    /// If a word has a NUL.
+    pub fn new<'a>(
+        path: &Path,
+        arguments: impl IntoIterator<Item = &'a OsStr>,
+    ) -> io::Result<Self> {
+        let path = word(path.as_os_str())?;
+        let mut all = vec![path.clone()];
+        for argument in arguments {
+            all.push(word(argument)?);
+        }
+        Ok(Self {
+            path,
+            arguments: all,
+            environment: Vec::new(),
+            folder: None,
+            stdin: None,
+            groups: Vec::new(),
+        })
+    }
+
+    /// Adds a variable to its environment, which has this process's besides.
+    ///
+    /// # Errors
+    ///
+    /// If it has a NUL.
+    pub fn variable(&mut self, name: &str, value: &OsStr) -> io::Result<()> {
+        let mut text = format!("{name}=").into_bytes();
+        text.extend_from_slice(value.as_bytes());
+        self.environment.push(CString::new(text)?);
+        Ok(())
+    }
+
+    /// Starts it in a folder.
+    ///
+    /// # Errors
+    ///
+    /// If its name has a NUL.
+    pub fn in_folder(&mut self, folder: &Path) -> io::Result<()> {
+        self.folder = Some(word(folder.as_os_str())?);
+        Ok(())
+    }
+
+    /// Gives it a standard input; else it has none.
+    pub fn stdin(&mut self, stdin: OwnedFd) {
+        self.stdin = Some(stdin);
+    }
+
+    pub(crate) fn enter(&mut self, group: OwnedFd) {
+        self.groups.push(group);
+    }
+
+    /// Starts it, with these variables besides its own.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be started or its program can't be executed.
+    pub(crate) fn start(&self, null: &OwnedFd, inherited: &[CString]) -> io::Result<Started> {
+        let (stdout, output) = pipe()?;
+        let (stderr, error) = pipe()?;
+        let pointers = |words: &mut dyn Iterator<Item = *const c_char>| -> Vec<*const c_char> {
+            words.chain([ptr::null()]).collect()
+        };
+        let arguments = pointers(&mut self.arguments.iter().map(|word| word.as_ptr()));
+        let own = self.environment.iter().chain(inherited);
+        let environment = pointers(&mut own.map(|word| word.as_ptr()));
+        let stdin = self.stdin.as_ref().unwrap_or(null).as_raw_fd();
+        let groups: Vec<RawFd> = self.groups.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut child = Child {
+            path: self.path.as_ptr(),
+            arguments: arguments.as_ptr(),
+            environment: environment.as_ptr(),
+            folder: self
+                .folder
+                .as_ref()
+                .map_or(ptr::null(), |path| path.as_ptr()),
+            streams: [stdin, output.as_raw_fd(), error.as_raw_fd()],
+            groups: &groups,
+            parent: std::process::id() as libc::pid_t,
+            error: 0,
+        };
+        let (pid, pidfd) = child.start()?;
+        let started = Started {
+            pid,
+            pidfd,
+            stdout,
+            stderr,
+            is_reaped: false,
+        };
+        match child.error {
+            0 => Ok(started),
+            // Dropping it reaps it.
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+fn word(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
+/// Returns this process's environment with another mark.
+pub(crate) fn environment(mark: CString) -> Vec<CString> {
+    let name = crate::OWNER_VARIABLE;
+    let inherited = std::env::vars_os().filter(|(key, _)| key != name);
+    let texts = inherited.filter_map(|(key, value)| {
+        let mut text = key.into_encoded_bytes();
+        text.push(b'=');
+        text.extend_from_slice(value.as_bytes());
+        CString::new(text).ok()
+    });
+    texts.chain([mark]).collect()
+}
+
+/// What the child is told. It shares its parent's memory, and writes why it failed.
+struct Child<'a> {
+    path: *const c_char,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+    folder: *const c_char,
+    streams: [RawFd; 3],
+    groups: &'a [RawFd],
+    parent: libc::pid_t,
+    error: c_int,
+}
+
+impl Child<'_> {
+    /// Starts it, and waits until its program is executed or could not be.
+    fn start(&mut self) -> io::Result<(libc::pid_t, OwnedFd)> {
+        let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+        let top = stack.as_mut_ptr_range().end;
+        let mut pidfd: c_int = -1;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let before = block_signals()?;
+        let told: *mut Self = self;
+        // SAFETY: `run` gets `self` and a stack of its own. Because of CLONE_VFORK this thread goes on only when the child
+        // has executed its program or ended, so both live long enough, and nobody else uses them.
+        let pid = unsafe {
+            libc::clone(
+                run,
+                top.cast::<c_void>(),
+                flags,
+                told.cast::<c_void>(),
+                &raw mut pidfd,
+            )
+        };
+        let cloned = match pid {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: the kernel has just opened it for us.
+            _ => Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) })),
+        };
+        restore_signals(&before);
+        cloned
+    }
+}
+
+/// Does in the child what is to be done before its program, and executes that. Only system calls: other threads of the
+/// parent may hold any lock.
+extern "C" fn run(told: *mut c_void) -> c_int {
+    // SAFETY: it is what `Child::start` handed over, and only used here meanwhile.
+    let child = unsafe { &mut *told.cast::<Child<'_>>() };
+    // SAFETY: system calls with pointers that `Exec::start` keeps alive. The child has its own table of handlers and of
+    // descriptors, since neither CLONE_SIGHAND nor CLONE_FILES is asked for.
+    unsafe {
+        // A handler of the parent would run in the parent's memory.
+        for signal in 1..32 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let tied = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != child.parent {
+            // The parent died before; nobody reads why.
+            libc::_exit(127);
+        }
+        let mut failed = tied == -1 || libc::setpgid(0, 0) == -1;
+        for group in child.groups {
+            failed = failed || libc::write(*group, c"0".as_ptr().cast(), 1) == -1;
+        }
+        if !child.folder.is_null() {
+            failed = failed || libc::chdir(child.folder) == -1;
+        }
+        for (number, stream) in (0..).zip(child.streams) {
+            failed = failed || libc::dup2(stream, number) == -1;
+        }
+        if !failed {
+            let none: libc::sigset_t = mem::zeroed();
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+            libc::execve(child.path, child.arguments, child.environment);
+        }
+        child.error = *libc::__errno_location();
+        libc::_exit(127)
+    }
+}
+
+fn block_signals() -> io::Result<libc::sigset_t> {
+    // SAFETY: a set of signals is plain data, which both calls fill.
+    unsafe {
+        let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) {
+            0 => Ok(before),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
+}
+
+impl Started {
+    /// Gives the process id, which is also the id of its process group.
+    pub fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
+    /// Gives the descriptor that becomes readable when the process has ended.
+    pub fn pidfd(&self) -> &OwnedFd {
+        &self.pidfd
+    }
+
+    /// Reaps the process if it has ended, and kills what is left of its group. `None` if it runs.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel can't tell.
+    pub fn try_reap(&mut self) -> io::Result<Option<Spent>> {
+        self.reap(libc::WNOHANG)
+    }
+
+    fn reap(&mut self, flags: c_int) -> io::Result<Option<Spent>> {
+        if flags == libc::WNOHANG && !self.has_ended()? {
+            return Ok(None);
+        }
+        // Before reaping: a zombie keeps the id of its group from being given to others.
+        self.kill_group();
+        let mut status = 0;
+        // SAFETY: plain data, which the call fills.
+        let mut usage: libc::rusage = unsafe { mem::zeroed() };
+        loop {
+            // SAFETY: the id is that of a child that nobody has reaped yet.
+            match unsafe { libc::wait4(self.pid, &raw mut status, flags, &raw mut usage) } {
+                0 => return Ok(None),
+                -1 => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.is_reaped = true;
+        let ns = |time: libc::timeval| {
+            time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000
+        };
+        Ok(Some(Spent {
+            status: ExitStatus::from_raw(status),
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            peak_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+        }))
+    }
+
+    /// Says whether the process has ended, without reaping it.
+    fn has_ended(&self) -> io::Result<bool> {
+        let mut poll = libc::pollfd {
+            fd: self.pidfd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry, as is said.
+        match unsafe { libc::poll(&raw mut poll, 1, 0) } {
+            -1 => Err(io::Error::last_os_error()),
+            ready => Ok(ready > 0),
+        }
+    }
+
+    /// Kills the process and its group.
+    pub fn kill_group(&self) {
+        if !self.is_reaped {
+            // SAFETY: the ids belong to a child that is not reaped yet. That it has ended is no error.
+            unsafe {
+                libc::kill(-self.pid, libc::SIGKILL);
+            }
+        }
+    }
+
+    /// Kills the process and its group, and reaps it.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel can't tell how it ended.
+    pub fn end(&mut self) -> io::Result<Option<Spent>> {
+        // SAFETY: as in `kill_group`; in case that it has left its group.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        self.reap(0)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            // Nobody is left who could be told.
+            let _ = self.end();
+        }
+    }
+}
