@@ -17,6 +17,8 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::ptr;
 
+use crate::owned::cgroup::CgroupEntry;
+
 /// What the child's stack has room for: some system calls.
 const STACK: usize = 32 * 1024;
 
@@ -110,8 +112,16 @@ impl Exec {
         self.stdin = Some(stdin);
     }
 
-    pub(crate) fn enter(&mut self, group: OwnedFd) {
-        self.groups.push(group);
+    /// Lets it start in a control group.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many open files.
+    pub fn enter(&mut self, group: &CgroupEntry) -> io::Result<()> {
+        for file in &group.files {
+            self.groups.push(file.try_clone()?.into());
+        }
+        Ok(())
     }
 
     /// Starts it, with these variables besides its own.

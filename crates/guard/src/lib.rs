@@ -69,7 +69,7 @@ pub use exec::{Exec, Spent, Started};
 pub use guard::Guard;
 pub use mounts::{MountNamespace, PrivateMount, private_mounts};
 pub use options::Options;
-pub use owned::cgroup::OwnedCgroup;
+pub use owned::cgroup::{CgroupEntry, OwnedCgroup};
 pub use owned::child::OwnedChild;
 pub use owned::children::OwnedChildren;
 pub use owned::engine::{OWNER_LABEL, OwnedAtEngine};

@@ -8,6 +8,7 @@
 //! * [`instance`]: one started instance, watched to its end;
 //! * [`measured`]: where the programs and images of the measured code are found;
 //! * [`start`]: how long targets take to start;
+//! * [`starter`]: many instances of a target, started as cheaply as it allows;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
 //! * `container`: those in control groups and namespaces; [`engine`]: the daemon that one needs;
 //! * `qemu`: what targets that run in QEMU share.
@@ -31,6 +32,7 @@ mod remembered;
 pub mod spec;
 pub mod ssh;
 pub mod start;
+pub mod starter;
 #[cfg(test)]
 mod tests;
 pub mod unikernel;
@@ -47,8 +49,10 @@ use tare_results::work::Work;
 
 pub use error::TargetError;
 pub use instance::Instance;
+pub use starter::Starter;
 
 use crate::measured::MeasuredFile;
+use crate::starter::Order;
 
 /// A place where measured code can run.
 pub trait Target: fmt::Debug {
@@ -116,6 +120,16 @@ pub trait Target: fmt::Debug {
     ///
     /// Returns [`TargetError`] if nothing could be started.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError>;
+
+    /// Prepare to start many instances.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if something that they need is missing, or the target can't have them.
+    fn starter(&self, _order: &Order<'_>, _guard: &Guard) -> Result<Starter, TargetError> {
+        let why = format!("the target '{}' can't be started many times", self.spec());
+        Err(TargetError::Failed(why))
+    }
 
     /// Check that the target looks from inside as it was asked for.
     ///

@@ -8,6 +8,7 @@ use tare_results::target::{Group, TargetSpec};
 use crate::error::TargetError;
 use crate::instance::{Instance, Ordinary, now_ns};
 use crate::measured::MeasuredFile;
+use crate::starter::{self, Order, Ready, Starter};
 use crate::{Availability, Job, Program, Target};
 
 /// Return the target where none is named.
@@ -53,6 +54,23 @@ impl Target for Process {
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
         Instance::of_child(child, started_ns, Ordinary)
+    }
+
+    fn starter(&self, order: &Order<'_>, _guard: &Guard) -> Result<Starter, TargetError> {
+        let (path, words) = match order.command {
+            Some(words) => starter::command(words)?,
+            None => {
+                let words = order.work.to_string();
+                let words = words.split_whitespace().map(str::to_owned).collect();
+                (self.agent.path()?.to_owned(), words)
+            }
+        };
+        let mut starter =
+            Starter::of_programs("process", move |_| Ok(starter::exec(&path, &words)?.into()));
+        if order.command.is_some() {
+            starter.ready = Ready::Output;
+        }
+        Ok(starter)
     }
 }
 

@@ -24,6 +24,10 @@ pub const RAM_SCRATCH: &str = "tare.ram";
 /// word for it.
 pub const ROOT: (&str, &str) = ("tare.root", "debian");
 
+/// The kernel's parameter that asks init to do what the plan says by itself and at once, on the console, and to end the
+/// guest by a reset: the shortest way.
+pub const DIRECT: &str = "tare.direct";
+
 /// The serial number by which the disk with the root file system is found.
 pub const ROOT_SERIAL: &str = "tare-root";
 

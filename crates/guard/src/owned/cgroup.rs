@@ -5,7 +5,7 @@
 //! daemon or a container, is known by its group. A group is ours if its name ends with the owner's
 //! id and it is really one: a folder in a cgroup file system.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use tare_host::CgroupVersion;
 
 use crate::error::GuardError;
-use crate::exec::Exec;
 use crate::hierarchies::Hierarchy;
 use crate::owned::hold::{Hold, Inner};
 use crate::owned::{Context, check_prefix, mark};
@@ -34,6 +33,13 @@ pub struct OwnedCgroup {
     /// The folders that were made here, by hierarchy.
     made: Vec<(Hierarchy, PathBuf)>,
     hold: Hold,
+}
+
+/// The way into a control group.
+#[derive(Debug)]
+pub struct CgroupEntry {
+    /// Files to which a process writes to get in.
+    pub(crate) files: Vec<File>,
 }
 
 impl OwnedCgroup {
@@ -137,22 +143,19 @@ impl OwnedCgroup {
         Ok(())
     }
 
-    /// Makes a program start in the group, as [`enter`](OwnedCgroup::enter) does a command.
+    /// Returns the way into the group for programs that are started in great numbers.
     ///
     /// # Errors
     ///
     /// As [`enter`](OwnedCgroup::enter).
-    pub fn enter_exec(&self, exec: &mut Exec) -> Result<(), GuardError> {
-        for (_, folder) in &self.made {
+    pub fn entry(&self) -> Result<CgroupEntry, GuardError> {
+        let open = |(_, folder): &(Hierarchy, PathBuf)| {
             let path = folder.join(PROCS);
             let opened = OpenOptions::new().write(true).open(&path);
-            exec.enter(
-                opened
-                    .map_err(|source| failed("open", &path, source))?
-                    .into(),
-            );
-        }
-        Ok(())
+            opened.map_err(|source| failed("open", &path, source))
+        };
+        let files = self.made.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(CgroupEntry { files })
     }
 
     /// Makes a command start in the group: not even its first instruction runs outside.
@@ -162,12 +165,7 @@ impl OwnedCgroup {
     /// [`GuardError::Io`] if the group cannot be opened. That the kernel refuses to let the
     /// command in is told when it is spawned.
     pub fn enter(&self, command: &mut Command) -> Result<(), GuardError> {
-        let mut files = Vec::new();
-        for (_, folder) in &self.made {
-            let path = folder.join(PROCS);
-            let opened = OpenOptions::new().write(true).open(&path);
-            files.push(opened.map_err(|source| failed("open", &path, source))?);
-        }
+        let CgroupEntry { files } = self.entry()?;
         let enter = move || {
             // "0" is the writing process itself.
             files.iter().try_for_each(|mut file| file.write_all(b"0"))

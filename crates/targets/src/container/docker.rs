@@ -6,12 +6,15 @@
 //! removed afterwards is in none of its times.
 
 use std::cell::RefCell;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
 use tare_guard::{
@@ -20,7 +23,7 @@ use tare_guard::{
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::monitor::killed;
+use super::monitor::{container_judge, killed};
 use super::realtime::RealTime;
 use super::settings::{CAPABILITIES, Resources};
 use super::{Prepared, Settings, image};
@@ -28,6 +31,7 @@ use crate::engine;
 use crate::error::TargetError;
 use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
+use crate::starter::{Calls, Heard, Order, Start, Starter};
 use crate::{Availability, Engine, Job, Program, Target};
 
 /// The target's name.
@@ -152,6 +156,64 @@ impl Target for DockerTarget {
             _group: group,
         };
         Ok(Instance::of_body(container, started_ns, monitor))
+    }
+
+    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+        let resources = self.settings.resources(order.work);
+        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
+        let many = Many {
+            docker: prepared.docker.clone(),
+            config: config(&prepared.image, order.work, resources, guard.owner()),
+        };
+        Ok(Starter {
+            start: Start::Calls(Box::new(many)),
+            judge: container_judge(NAME),
+            memory_bytes: SHIM_BYTES,
+            ..Starter::of_programs(NAME, |_| Err(io::ErrorKind::Unsupported.into()))
+        })
+    }
+}
+
+/// What a container takes beside its program, about: its shim.
+const SHIM_BYTES: u64 = 48 << 20;
+
+/// How long it is waited for news before it is looked whether all is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Containers that are made and started in great numbers.
+struct Many {
+    docker: Docker,
+    config: Value,
+}
+
+impl Calls for Many {
+    fn run(&self, hear: &mut dyn FnMut(Heard<'_>), stop: &AtomicBool) -> Result<(), String> {
+        let failed = |error: TargetError| error.to_string();
+        let refused = |error: DockerError| error.to_string();
+        let (mut container, _) = Container::start(&self.docker, &self.config).map_err(refused)?;
+        container.exit = Some(self.docker.exit(&container.id).map_err(refused)?);
+        let mut is_killed = false;
+        loop {
+            let status = container.try_wait().map_err(failed)?;
+            let read = container.read(&mut |stream, bytes| hear(Heard::Output(stream, bytes)));
+            read.map_err(failed)?;
+            if let Some(status) = status {
+                hear(Heard::Ended(status));
+                return Ok(());
+            }
+            if stop.load(Ordering::Relaxed) && !is_killed {
+                is_killed = true;
+                container.signal("KILL").map_err(failed)?;
+            }
+            let news = container.news();
+            let mut news: Vec<PollFd<'_>> = news
+                .iter()
+                .map(|fd| PollFd::new(fd, PollFlags::IN))
+                .collect();
+            let look = Timespec::try_from(LOOK).ok();
+            // A signal to this thread only makes it look earlier.
+            let _ = poll(&mut news, look.as_ref());
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use tare_guard::OwnedCgroup;
 
 use super::podman;
 use crate::instance::{Monitor, describe_exit};
+use crate::starter::Judge;
 
 /// The monitor of a container whose process stands for it on this machine: podman's, or a runtime's.
 /// They end with the status of the container's process, 128 more than the signal if one ended it.
@@ -20,24 +21,33 @@ pub(super) struct ContainerMonitor {
 
 impl Monitor for ContainerMonitor {
     fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        let (runner, how) = (self.runner, describe_exit(status, said));
-        // podman's own are 125 to 127; a runtime's 1 may be its own or the agent's.
-        let is_its_own = |code| match runner {
-            podman::NAME => (125..=127).contains(&code),
-            _ => code == 1 && !said.contains("tare-agent: "),
-        };
-        Err(match status.code() {
-            Some(0) => return Ok(()),
-            Some(code) if is_its_own(code) => format!("{runner} failed: {how}"),
-            Some(code @ 129..) => killed(code - 128),
-            Some(_) => how,
-            None => format!("{runner} itself: {how}"),
-        })
+        judged(self.runner, status, said)
     }
 
     fn notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
+}
+
+/// Judge an instance among many.
+pub(super) fn container_judge(runner: &'static str) -> Judge {
+    Box::new(move |ended| judged(runner, ended.status, ended.error.trim()))
+}
+
+fn judged(runner: &str, status: ExitStatus, said: &str) -> Result<(), String> {
+    let how = describe_exit(status, said);
+    // podman's own are 125 to 127; a runtime's 1 may be its own or the agent's.
+    let is_its_own = |code| match runner {
+        podman::NAME => (125..=127).contains(&code),
+        _ => code == 1 && !said.contains("tare-agent: "),
+    };
+    Err(match status.code() {
+        Some(0) => return Ok(()),
+        Some(code) if is_its_own(code) => format!("{runner} failed: {how}"),
+        Some(code @ 129..) => killed(code - 128),
+        Some(_) => how,
+        None => format!("{runner} itself: {how}"),
+    })
 }
 
 /// Say that a signal ended the agent in its container.

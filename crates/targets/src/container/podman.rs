@@ -5,6 +5,7 @@
 //! sees. So the user's own containers are neither seen nor touched, and nothing has to be undone.
 //! Its monitor, conmon, loses the mark in the environment; it is in a control group.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,16 +13,17 @@ use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
-use tare_guard::{Guard, OwnedCgroup, ScratchDir, private_mounts};
+use tare_guard::{Guard, OwnedCgroup, PrivateMount, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::monitor::ContainerMonitor;
+use super::monitor::{ContainerMonitor, container_judge};
 use super::settings::CAPABILITIES;
 use super::{Prepared, Settings, hide, image, runner, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::instance::{Instance, now_ns};
 use crate::measured::MeasuredFile;
+use crate::starter::{self, Order, Starter};
 use crate::{Availability, Job, Program, Target, programs};
 
 /// The target's name and the program's.
@@ -79,22 +81,57 @@ impl Podman {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.arg("--root").arg(folder.join("root"));
+        command.args(places(folder));
         // Its monitor leaves a file where it stands when a container runs out of memory.
         command.current_dir(folder);
-        // What lasts as long as the machine runs is to last as long as one command. podman refuses a
-        // path of more than 50 characters for it.
-        command.args(["--runroot=/run/tare", "--tmpdir=/run/libpod"]);
-        // Neither systemd nor its journal is asked: both would outlive the run.
-        command.args(["--cgroup-manager=cgroupfs", "--events-backend=none"]);
-        let shared = ["/run", "/dev/shm", "/var/lib", "/var/cache", "/etc/cni"];
-        let mut mounts = hide(&shared, folder);
-        mounts.extend(without_hybrid_cgroups());
-        private_mounts(&mut command, &mounts);
+        private_mounts(&mut command, &mounts(folder));
         let group = guard.cgroup("podman-own", &[])?;
         group.enter(&mut command)?;
         Ok((command, group))
     }
+
+    /// Return the words of `podman run` for one container whose group is below `containers`.
+    fn run(&self, image: &str, work: &Work, containers: &str) -> Vec<String> {
+        let resources = self.settings.resources(work);
+        let words = "run --rm --network none --log-driver none";
+        let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        words.push(format!("--cgroup-parent=/{containers}"));
+        words.push(format!("--memory={}", resources.memory_bytes));
+        words.extend(CAPABILITIES.map(|name| format!("--cap-add={name}")));
+        words.extend(resources.cpus.map(|cpus| format!("--cpuset-cpus={cpus}")));
+        if let Some(real_time) = resources.real_time {
+            words.push(format!("--cpu-rt-period={}", real_time.period_us));
+            words.push(format!("--cpu-rt-runtime={}", real_time.runtime_us));
+        }
+        let device = resources.dma_device;
+        words.extend(device.map(|device| format!("--device={device}")));
+        if !may_raise_limits() {
+            words.extend(lower_limits());
+        }
+        words.push(image.to_owned());
+        words.extend(work.to_string().split_whitespace().map(str::to_owned));
+        words
+    }
+}
+
+/// Return the words by which podman keeps all it has in `folder`, and for as long as its mounts last.
+fn places(folder: &Path) -> Vec<OsString> {
+    let root = folder.join("root");
+    let mut words = vec!["--root".into(), root.into_os_string()];
+    // What lasts as long as the machine runs is to last as long as its mounts. podman refuses a path of more than 50
+    // characters for it. Neither systemd nor its journal is asked: both would outlive the run.
+    let others =
+        "--runroot=/run/tare --tmpdir=/run/libpod --cgroup-manager=cgroupfs --events-backend=none";
+    words.extend(others.split(' ').map(OsString::from));
+    words
+}
+
+/// Return what podman must not see, or not write to.
+fn mounts(folder: &Path) -> Vec<PrivateMount> {
+    let shared = ["/run", "/dev/shm", "/var/lib", "/var/cache", "/etc/cni"];
+    let mut mounts = hide(&shared, folder);
+    mounts.extend(without_hybrid_cgroups());
+    mounts
 }
 
 impl Target for Podman {
@@ -123,33 +160,15 @@ impl Target for Podman {
             None => guard.reserve_cgroup(NAME)?,
         };
         let (mut command, own) = self.podman(folder.path(), guard)?;
-        command
-            .args(["run", "--rm", "--network", "none", "--log-driver", "none"])
-            .arg(format!("--cgroup-parent=/{}", containers.name()))
-            .arg(format!("--memory={}", resources.memory_bytes));
-        command.args(CAPABILITIES.map(|name| format!("--cap-add={name}")));
-        command.args(resources.cpus.map(|cpus| format!("--cpuset-cpus={cpus}")));
-        if let Some(real_time) = resources.real_time {
-            command.arg(format!("--cpu-rt-period={}", real_time.period_us));
-            command.arg(format!("--cpu-rt-runtime={}", real_time.runtime_us));
-        }
-        command.args(
-            resources
-                .dma_device
-                .map(|device| format!("--device={device}")),
-        );
+        command.args(self.run(image, job.work, containers.name()));
         let mut notices = Vec::new();
         if !may_raise_limits() {
-            command.args(lower_limits());
             notices.push(
                 "podman's own limits of open files and processes are not set: raising a limit \
                  takes CAP_SYS_RESOURCE, which tare lacks; lower ones are set"
                     .to_owned(),
             );
         }
-        command
-            .arg(image)
-            .args(job.work.to_string().split_whitespace());
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
         let monitor = ContainerMonitor {
@@ -159,7 +178,37 @@ impl Target for Podman {
         };
         Instance::of_child(child, started_ns, monitor)
     }
+
+    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+        let program = runner(NAME, &self.agent)?;
+        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
+        let (folder, image) = &*prepared;
+        let folder = folder.path().to_owned();
+        let containers = guard.reserve_cgroup(NAME)?;
+        let own = guard.cgroup("podman-own", &[])?;
+        let mut words = places(&folder);
+        let run = self.run(image, order.work, containers.name());
+        words.extend(run.into_iter().map(OsString::from));
+        let mounts = mounts(&folder);
+        let entry = own.entry()?;
+        let start = move |_| {
+            let mut exec = starter::exec(&program, &words)?;
+            exec.in_folder(&folder)?;
+            exec.enter(&entry)?;
+            Ok(exec.into())
+        };
+        Ok(Starter {
+            mounts,
+            judge: container_judge(NAME),
+            memory_bytes: PODMAN_BYTES,
+            ..Starter::of_programs(NAME, start)
+        }
+        .keeping([containers, own]))
+    }
 }
+
+/// What podman and its monitor take, about.
+const PODMAN_BYTES: u64 = 64 << 20;
 
 fn may_raise_limits() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_RESOURCE))

@@ -6,6 +6,7 @@
 //! scratch folder, so that containers of others are neither seen nor touched.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,12 +15,13 @@ use tare_guard::{Guard, PrivateMount, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::monitor::ContainerMonitor;
+use super::monitor::{ContainerMonitor, container_judge};
 use super::oci::Container;
 use super::{AGENT, Prepared, Settings, runner, unwritable, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::instance::{Instance, now_ns};
 use crate::measured::MeasuredFile;
+use crate::starter::{self, Order, Starter};
 use crate::{Availability, Job, Program, Target};
 
 /// The agent in a container of a runtime.
@@ -132,6 +134,51 @@ impl Target for Runtime {
         let started_ns = now_ns();
         let child = guard.spawn(&mut command)?;
         Instance::of_child(child, started_ns, monitor)
+    }
+
+    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+        let name = self.settings.name;
+        let program = runner(name, &self.agent)?;
+        let resources = self.settings.resources(order.work);
+        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
+        let folder = prepared.path().to_owned();
+        let group = guard.reserve_cgroup(name)?;
+        let (id, owner, work) = (
+            group.name().to_owned(),
+            guard.owner().clone(),
+            order.work.clone(),
+        );
+        let start = move |number: u32| {
+            let container = format!("{id}-{number}");
+            let bundle = folder.join(&container);
+            if !bundle.exists() {
+                let config = Container {
+                    rootfs: &folder.join("rootfs"),
+                    work: &work,
+                    cgroup: &format!("{id}/{number}"),
+                    resources,
+                    owner: &owner,
+                };
+                fs::create_dir(&bundle)?;
+                fs::write(bundle.join("config.json"), config.config().to_string())?;
+            }
+            let state = folder.join("state");
+            let words = [
+                OsStr::new("--root"),
+                state.as_os_str(),
+                OsStr::new("run"),
+                OsStr::new("--bundle"),
+                bundle.as_os_str(),
+                OsStr::new(&container),
+            ];
+            Ok(starter::exec(&program, words)?.into())
+        };
+        Ok(Starter {
+            mounts: (self.mounts)(),
+            judge: container_judge(name),
+            ..Starter::of_programs(name, start)
+        }
+        .keeping(group))
     }
 }
 

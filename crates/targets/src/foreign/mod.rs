@@ -19,8 +19,9 @@ mod monitor;
 mod settings;
 
 use std::cell::OnceCell;
+use std::path::Path;
 
-use tare_guard::Guard;
+use tare_guard::{Guard, ScratchDir};
 use tare_results::target::{Clock, TargetSpec};
 use tare_results::work::Work;
 
@@ -32,7 +33,8 @@ use crate::instance::Instance;
 use crate::options::Word;
 use crate::qemu::accelerator::Choice;
 use crate::qemu::host::LazyHost;
-use crate::qemu::{Boot, Guest, Machine, Qemu};
+use crate::qemu::{Boot, Control, Guest, Machine, Qemu};
+use crate::starter::{Order, Ready, Starter};
 use crate::{Availability, Job, Program, Target, once};
 
 pub(crate) use self::settings::{FORM, Settings};
@@ -72,6 +74,27 @@ impl Foreign {
             return refused("machine=microvm with a disk or CD", why);
         }
         Ok(kind)
+    }
+
+    /// Return what is booted; what the guest writes to a disk goes to a folder.
+    fn booted<'a>(&'a self, kind: Kind, changes: &'a Path) -> Boot<'a> {
+        let settings = &self.settings;
+        match kind {
+            Kind::Kernel => Boot::Kernel {
+                path: &settings.image,
+                command_line: settings.command_line.as_deref().unwrap_or_default(),
+            },
+            Kind::Cd | Kind::Qcow2 | Kind::Raw => Boot::Drive {
+                path: &settings.image,
+                format: if kind == Kind::Qcow2 { "qcow2" } else { "raw" },
+                device: match (kind, settings.interface) {
+                    (Kind::Cd, _) => "ide-cd",
+                    (_, Interface::Virtio) => "virtio-blk-pci",
+                    (_, Interface::Ide) => "ide-hd",
+                },
+                changes,
+            },
+        }
     }
 }
 
@@ -119,22 +142,8 @@ impl Target for Foreign {
             Kind::Kernel => None,
             Kind::Cd | Kind::Qcow2 | Kind::Raw => Some(guard.scratch("changes")?),
         };
-        let boot = match &changes {
-            None => Boot::Kernel {
-                path: &settings.image,
-                command_line: settings.command_line.as_deref().unwrap_or_default(),
-            },
-            Some(changes) => Boot::Drive {
-                path: &settings.image,
-                format: if kind == Kind::Qcow2 { "qcow2" } else { "raw" },
-                device: match (kind, settings.interface) {
-                    (Kind::Cd, _) => "ide-cd",
-                    (_, Interface::Virtio) => "virtio-blk-pci",
-                    (_, Interface::Ide) => "ide-hd",
-                },
-                changes: changes.path(),
-            },
-        };
+        let folder = changes.as_ref().map_or(Path::new(""), ScratchDir::path);
+        let boot = self.booted(kind, folder);
         let guest = Guest {
             cpus: settings.cpus,
             ..Guest::new(settings.machine, host.accelerator, settings.memory, boot)
@@ -142,6 +151,37 @@ impl Target for Foreign {
         let mut started = host.qemu.start(&guest, guard)?;
         started.go()?;
         started.monitored(|qmp, _| ForeignMonitor::new(qmp, settings, changes))
+    }
+
+    fn starter(&self, _order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+        let (settings, host) = (&self.settings, self.host.get()?);
+        let changes = guard.scratch("changes")?;
+        let guest = Guest {
+            cpus: settings.cpus,
+            control: Control::Events,
+            ..Guest::new(
+                settings.machine,
+                host.accelerator,
+                settings.memory,
+                self.booted(self.kind()?, changes.path()),
+            )
+        };
+        let (qemu, arguments) = (host.qemu.clone(), guest.arguments());
+        let folder = changes.path().to_owned();
+        let start = move |_| {
+            let mut program = qemu.program_of(&arguments, Control::Events)?;
+            program.exec.variable("TMPDIR", folder.as_os_str())?;
+            Ok(program)
+        };
+        let success = settings.success;
+        Ok(Starter {
+            memory_bytes: settings.memory.mib << 20,
+            ready: Ready::Line(settings.ready.clone()),
+            shares_clock: false,
+            judge: Box::new(move |ended| monitor::judge_one(success, ended)),
+            ..Starter::of_programs(settings::NAME, start)
+        }
+        .keeping(changes))
     }
 }
 

@@ -9,7 +9,8 @@ use tare_guard::{OwnedChild, ScratchDir};
 use super::settings::{Settings, Success};
 use crate::instance::{Monitor, describe_exit};
 use crate::qemu::console::{Console, why_ended};
-use crate::qemu::{self, qmp::Qmp};
+use crate::qemu::{self, qmp, qmp::Qmp};
+use crate::starter::Ended;
 
 /// The monitor of one guest.
 #[derive(Debug)]
@@ -37,30 +38,11 @@ impl ForeignMonitor {
 
     /// Say by what the guest ended, and whether that is success.
     fn ended(&mut self, status: ExitStatus, said: &str) -> (bool, String) {
-        match status.code() {
-            Some(0) => {
-                let reason = self.qmp.shutdown_reason();
-                let is_success = match self.success {
-                    Success::Status(_) => false,
-                    Success::Shutdown => reason == Some("guest-shutdown"),
-                    Success::Reset => reason == Some("guest-reset"),
-                };
-                let reset = "the guest reset itself, or faulted for the third time";
-                let how = why_ended(reason, reset, "the guest powered itself off");
-                (is_success, how)
-            }
-            Some(code) if self.success == Success::Status(code.unsigned_abs()) => {
-                (true, format!("QEMU ended with status {code}"))
-            }
-            // What isa-debug-exit ends QEMU with is odd; QEMU itself fails with 1, and says why.
-            Some(code) if code % 2 == 1 && said.is_empty() => {
-                (false, format!("the guest ended QEMU with status {code}"))
-            }
-            _ => {
-                let how = describe_exit(status, said);
-                (false, format!("QEMU failed: {how}"))
-            }
-        }
+        let reason = match status.code() {
+            Some(0) => self.qmp.shutdown_reason(),
+            _ => None,
+        };
+        ended(self.success, status, reason, said)
     }
 
     fn with_console(&self, what: &str) -> String {
@@ -103,5 +85,44 @@ impl Monitor for ForeignMonitor {
             false => self.never_ready(),
         };
         Some(self.with_console(&format!("{doing}, and {readiness}")))
+    }
+}
+
+/// Judge a guest that was only heard.
+pub(super) fn judge_one(success: Success, told: &Ended<'_>) -> Result<(), String> {
+    let reason = qmp::shutdown_reason_in(told.aside);
+    match ended(success, told.status, reason.as_deref(), told.error.trim()) {
+        (true, _) => Ok(()),
+        (false, how) => {
+            let wanted = success.text();
+            Err(told.with_console(&format!("{how}, and success={wanted} is wanted")))
+        }
+    }
+}
+
+/// Say by what a guest ended, and whether that is success.
+fn ended(success: Success, status: ExitStatus, reason: Option<&str>, said: &str) -> (bool, String) {
+    match status.code() {
+        Some(0) => {
+            let is_success = match success {
+                Success::Status(_) => false,
+                Success::Shutdown => reason == Some("guest-shutdown"),
+                Success::Reset => reason == Some("guest-reset"),
+            };
+            let reset = "the guest reset itself, or faulted for the third time";
+            let how = why_ended(reason, reset, "the guest powered itself off");
+            (is_success, how)
+        }
+        Some(code) if success == Success::Status(code.unsigned_abs()) => {
+            (true, format!("QEMU ended with status {code}"))
+        }
+        // What isa-debug-exit ends QEMU with is odd; QEMU itself fails with 1, and says why.
+        Some(code) if code % 2 == 1 && said.is_empty() => {
+            (false, format!("the guest ended QEMU with status {code}"))
+        }
+        _ => {
+            let how = describe_exit(status, said);
+            (false, format!("QEMU failed: {how}"))
+        }
     }
 }

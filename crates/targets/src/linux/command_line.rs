@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tare_host::CpuList;
 use tare_results::target::Clock;
 use tare_results::work::Work;
-use tare_wire::guest::{Encoded, LOAD, RAM_SCRATCH, ROOT};
+use tare_wire::guest::{DIRECT, Encoded, LOAD, RAM_SCRATCH, ROOT};
 
 use super::debian::UNIT;
 use super::scratch::Scratch;
@@ -17,6 +17,21 @@ use crate::options::Word;
 /// What every guest is told: to print errors on the serial port and to end, instead of going on
 /// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1";
+
+/// Return the kernel command line for a guest that does what is to be done at once, on its console, and ends itself.
+///
+/// # Errors
+///
+/// As [`command_line`].
+pub(super) fn direct(settings: &Settings, work: &Work) -> Result<String, TargetError> {
+    // A triple fault is the shortest way to reset a PC.
+    let words = format!("reboot=t {DIRECT} {}", settings.command_line);
+    let settings = Settings {
+        command_line: words.trim_end().to_owned(),
+        ..settings.clone()
+    };
+    command_line(&settings, work, None, None)
+}
 
 /// Return the kernel command line for what is to be done and a load.
 ///

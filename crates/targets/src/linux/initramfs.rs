@@ -24,6 +24,8 @@ const CHECKSUM_MODULE: &str = "crc32c_generic";
 /// Says what a guest needs beside the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
+    /// Whether its records come over a port; else they come over its console.
+    pub(super) port: bool,
     /// Whether its loads write somewhere.
     pub(super) scratch: bool,
     /// Whether that is a disk.
@@ -32,6 +34,16 @@ pub(super) struct Needs {
     pub(super) root: bool,
     /// Programs of this machine that its load executes.
     pub(super) programs: Vec<PathBuf>,
+}
+
+impl Needs {
+    /// Returns what a guest without a load needs.
+    pub(super) fn plain() -> Self {
+        Self {
+            port: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Returns the archive.
@@ -79,6 +91,9 @@ pub(super) fn compose(
 
 fn modules(kernel: &Kernel, needs: &Needs) -> Result<Vec<Module>, KernelError> {
     if !needs.disk && !needs.root {
+        if !needs.port {
+            return Ok(Vec::new());
+        }
         return match kernel.modules_for(PORT_MODULES) {
             // A kernel of which only the file is known may have the drivers built in. If not, the
             // agent reports on the console.

@@ -48,7 +48,8 @@ use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::host::LazyHost;
-use crate::qemu::{self, Boot, Disk, Guest, Machine, Pin, Qemu};
+use crate::qemu::{self, Boot, Control, Disk, Guest, Machine, Pin, Qemu};
+use crate::starter::{Order, Starter};
 use crate::{Availability, Facts, Job, Program, Target, once};
 
 pub(crate) use self::settings::Settings;
@@ -120,7 +121,7 @@ impl Linux {
             let (agent, kernel) = (self.agent.read()?, self.kernel()?);
             Ok(initramfs::archive(&agent, kernel, needs)?)
         };
-        let archive = match *needs == Needs::default() {
+        let archive = match *needs == Needs::plain() {
             true => once(&self.plain_initramfs, made)?,
             false => &made()?,
         };
@@ -164,6 +165,7 @@ impl Linux {
         Ok(Needs {
             scratch: scratch.is_some(),
             disk: scratch.and_then(Scratch::disk).is_some(),
+            port: true,
             root: self.settings.root == Root::Debian,
             programs: match self.settings.root {
                 Root::Initramfs => load.map_or(Ok(Vec::new()), tools::programs)?,
@@ -200,7 +202,7 @@ impl Linux {
             locks_memory: host.locks_memory,
             linux: Some(qemu::Linux {
                 initrd: Some(&initrd),
-                port: PORT,
+                port: Some(PORT),
                 disks: &disks,
             }),
             ..Guest::new(Machine::Q35, host.accelerator, memory, boot)
@@ -264,6 +266,50 @@ impl Target for Linux {
         let memory = memory::needed(job.work.buffer_bytes);
         let pins = threads::pins(job.work, &self.settings);
         self.boot(&line, memory, load, &pins, guard)
+    }
+
+    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+        let (settings, host) = (&self.settings, self.host.get()?);
+        let files = guard.scratch("guests")?;
+        let needs = Needs {
+            port: false,
+            ..self.needs(None)?
+        };
+        let initrd = self.write_initramfs(&needs, files.path())?;
+        let disks = self.disks(None, &files, guard)?;
+        let needed = memory::needed(order.work.buffer_bytes);
+        let memory = settings.memory.unwrap_or(needed);
+        let line = command_line::direct(settings, order.work)?;
+        let boot = Boot::Kernel {
+            path: &self.kernel()?.vmlinuz,
+            command_line: &line,
+        };
+        let guest = Guest {
+            cpus: settings.cpus,
+            clock: settings.clock,
+            control: Control::None,
+            linux: Some(qemu::Linux {
+                initrd: Some(&initrd),
+                port: None,
+                disks: &disks,
+            }),
+            ..Guest::new(Machine::Q35, host.accelerator, memory, boot)
+        };
+        let (qemu, arguments) = (host.qemu.clone(), guest.arguments());
+        let folder = files.path().to_owned();
+        let start = move |_| {
+            let mut program = qemu.program_of(&arguments, Control::None)?;
+            // Where QEMU keeps what a guest writes to its disk, in files without a name.
+            program.exec.variable("TMPDIR", folder.as_os_str())?;
+            Ok(program)
+        };
+        Ok(Starter {
+            memory_bytes: memory.mib << 20,
+            shares_clock: false,
+            judge: Box::new(monitor::judge_one),
+            ..Starter::of_programs("linux", start)
+        }
+        .keeping(files))
     }
 
     fn verify(&self, facts: Facts<'_>) -> Result<(), String> {

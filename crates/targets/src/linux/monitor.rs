@@ -21,6 +21,7 @@ use crate::error::TargetError;
 use crate::instance::{Body, Monitor, describe_exit};
 use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
+use crate::starter::Ended;
 
 /// How long QEMU may take to accept that it is to end.
 const QUIT_LIMIT: Duration = Duration::from_secs(1);
@@ -159,6 +160,22 @@ impl Monitor for LinuxMonitor {
             doing = format!("{doing}; {}", self.panicked(why));
         }
         Some(self.with_console(&doing))
+    }
+}
+
+/// Judge a guest that was only heard: its init says how it ended.
+pub(super) fn judge_one(ended: &Ended<'_>) -> Result<(), String> {
+    let said = ended.output.lines().rev().find_map(Says::parse);
+    match (said, ended.status.success()) {
+        (Some(Says::Ended(0)), true) => Ok(()),
+        (Some(Says::Ended(status)), _) => {
+            Err(ended.with_console(&format!("the agent ended with status {status}")))
+        }
+        (Some(Says::Failed(why)), _) => Err(why.to_owned()),
+        (None, true) => {
+            Err(ended.with_console("the guest reset itself without saying that it is done"))
+        }
+        (None, false) => Err(format!("QEMU failed: {}", ended.described())),
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod qmp;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -39,6 +40,7 @@ use crate::error::TargetError;
 use crate::instance::{Instance, Monitor, describe_exit, now_ns};
 use crate::options::{Size, Word};
 use crate::programs;
+use crate::starter::{self, Program};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -142,6 +144,28 @@ impl Qemu {
                 end(&mut child)?
             ))),
         }
+    }
+}
+
+impl Qemu {
+    /// Prepare a QEMU that starts a guest at once, and nobody speaks with.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it can't be prepared.
+    pub(crate) fn program_of(&self, arguments: &[OsString], guest: Control) -> io::Result<Program> {
+        let mut exec = starter::exec(&self.path, arguments)?;
+        if guest != Control::Events {
+            return Ok(exec.into());
+        }
+        let (mut ours, theirs) = UnixStream::pair()?;
+        // QEMU sends events to whoever has answered its greeting; it does not mind to have the answer first.
+        ours.write_all(b"{\"execute\": \"qmp_capabilities\"}\n")?;
+        exec.stdin(OwnedFd::from(theirs));
+        Ok(Program {
+            exec,
+            aside: Some(ours),
+        })
     }
 }
 
@@ -308,10 +332,23 @@ pub(crate) struct Guest<'a> {
     pub(crate) boot: Boot<'a>,
     /// Whether QEMU locks all of its memory, the guest's included.
     pub(crate) locks_memory: bool,
+    /// How it is watched over.
+    pub(crate) control: Control,
     /// Port on 127.0.0.1 where QEMU listens for gdb.
     pub(crate) gdb_port: Option<u16>,
     /// What else a guest with a Linux kernel is given.
     pub(crate) linux: Option<Linux<'a>>,
+}
+
+/// How tare watches over a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// It is started stopped, and QEMU is asked and told things.
+    Dialogue,
+    /// It starts at once, and QEMU says why it ended.
+    Events,
+    /// It starts at once.
+    None,
 }
 
 /// What a guest boots.
@@ -341,7 +378,7 @@ pub(crate) struct Linux<'a> {
     pub(crate) initrd: Option<&'a Path>,
     /// The name of the virtio port that is QEMU's standard output. What the guest writes to its
     /// serial port then comes out of QEMU's standard error.
-    pub(crate) port: &'a str,
+    pub(crate) port: Option<&'a str>,
     pub(crate) disks: &'a [Disk],
 }
 
@@ -371,22 +408,29 @@ impl<'a> Guest<'a> {
             clock: Clock::Host,
             boot,
             locks_memory: false,
+            control: Control::Dialogue,
             gdb_port: None,
             linux: None,
         }
     }
 
-    fn arguments(&self) -> Vec<OsString> {
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
         // Nothing that is not asked for, neither devices nor a user's settings.
         let plain = ["-nodefaults", "-no-user-config", "-display", "none"];
         // A guest that resets itself, or faults for the third time, ends instead of starting anew.
-        let stopped = ["-no-reboot", "-S"];
-        let mut words = Words(plain.iter().chain(&stopped).map(OsString::from).collect());
-        words.add("-chardev", "socket,id=qmp,fd=0");
-        words.add("-mon", "chardev=qmp,mode=control");
-        let console = match self.linux {
-            None => "file,id=console,path=/dev/stdout",
-            Some(_) => "file,id=console,path=/dev/stderr",
+        let plain = plain.iter().chain(&["-no-reboot"]);
+        let mut words = Words(plain.map(OsString::from).collect());
+        if self.control == Control::Dialogue {
+            words.0.push("-S".into());
+        }
+        if self.control != Control::None {
+            words.add("-chardev", "socket,id=qmp,fd=0");
+            words.add("-mon", "chardev=qmp,mode=control");
+        }
+        let has_port = self.linux.is_some_and(|linux| linux.port.is_some());
+        let console = match has_port {
+            false => "file,id=console,path=/dev/stdout",
+            true => "file,id=console,path=/dev/stderr",
         };
         words.add("-chardev", console);
         words.add("-serial", "chardev:console");
@@ -479,12 +523,14 @@ impl Linux<'_> {
         if let Some(initrd) = self.initrd {
             words.add("-initrd", initrd);
         }
-        words.add("-chardev", "socket,id=records,fd=1");
-        // What the guest writes is taken by the thread of the CPU that wrote it, at once. Another thread
-        // would do it some time later, which the guest can see: nothing could be repeated exactly.
-        words.add("-device", "virtio-serial-pci,ioeventfd=off");
-        let port = format!("virtserialport,chardev=records,name={}", self.port);
-        words.add("-device", port);
+        if let Some(name) = self.port {
+            words.add("-chardev", "socket,id=records,fd=1");
+            // What the guest writes is taken by the thread of the CPU that wrote it, at once. Another thread
+            // would do it some time later, which the guest can see: nothing could be repeated exactly.
+            words.add("-device", "virtio-serial-pci,ioeventfd=off");
+            let port = format!("virtserialport,chardev=records,name={name}");
+            words.add("-device", port);
+        }
         for (number, disk) in self.disks.iter().enumerate() {
             let snapshot = if disk.is_kept_as_it_is { "on" } else { "off" };
             let serial = disk.serial;
@@ -595,7 +641,7 @@ mod tests {
             clock: Clock::Instructions,
             linux: Some(Linux {
                 initrd: Some(Path::new("/tmp/initramfs")),
-                port: "tare",
+                port: Some("tare"),
                 disks: &disks,
             }),
             ..guest()

@@ -40,6 +40,21 @@ pub(crate) enum QmpError {
     Failed(String),
 }
 
+/// Return why QEMU ended, as it has said among all that it has said.
+pub(crate) fn shutdown_reason_in(said: &str) -> Option<String> {
+    let messages = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    messages
+        .filter_map(|message: Value| shutdown_of(&message))
+        .last()
+}
+
+fn shutdown_of(message: &Value) -> Option<String> {
+    let reason = message["data"]["reason"].as_str()?;
+    (message["event"] == "SHUTDOWN").then(|| reason.to_owned())
+}
+
 impl Qmp {
     /// Wait for QEMU's greeting, and end the negotiation.
     ///
@@ -99,8 +114,8 @@ impl Qmp {
     }
 
     fn keep(&mut self, message: &Value) {
-        if message["event"] == "SHUTDOWN" {
-            self.shutdown = message["data"]["reason"].as_str().map(str::to_owned);
+        if let Some(reason) = shutdown_of(message) {
+            self.shutdown = Some(reason);
         }
     }
 

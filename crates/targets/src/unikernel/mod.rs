@@ -29,7 +29,8 @@ use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::host::LazyHost;
-use crate::qemu::{Boot, Guest, Pin, Qemu};
+use crate::qemu::{Boot, Control, Guest, Pin, Qemu};
+use crate::starter::{Order, Starter};
 use crate::{Availability, Job, Program, Target};
 
 pub use self::image::Image;
@@ -140,6 +141,32 @@ impl Target for Unikernel {
         let memory = memory::needed(job.work.buffer_bytes);
         let pins = threads::pins(job.work, self.settings.cpus);
         self.boot(&line, memory, &pins, None, guard)
+    }
+
+    fn starter(&self, order: &Order<'_>, _guard: &Guard) -> Result<Starter, TargetError> {
+        let (settings, host) = (&self.settings, self.host.get()?);
+        let needed = memory::needed(order.work.buffer_bytes);
+        let memory = settings.memory.unwrap_or(needed);
+        let boot = Boot::Kernel {
+            path: self.image.path()?,
+            command_line: &command_line(settings, order.work),
+        };
+        let guest = Guest {
+            cpus: settings.cpus,
+            clock: settings.clock,
+            control: Control::None,
+            ..Guest::new(settings.machine, host.accelerator, memory, boot)
+        };
+        let (qemu, arguments) = (host.qemu.clone(), guest.arguments());
+        let image = self.image.clone();
+        Ok(Starter {
+            memory_bytes: memory.mib << 20,
+            shares_clock: false,
+            judge: Box::new(move |ended| monitor::judge_one(&image, ended)),
+            ..Starter::of_programs("unikernel", move |_| {
+                qemu.program_of(&arguments, Control::None)
+            })
+        })
     }
 }
 

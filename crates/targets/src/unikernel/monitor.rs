@@ -21,6 +21,7 @@ use crate::instance::{Body, Monitor, describe_exit};
 use crate::measured::MeasuredFile;
 use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp::Qmp};
+use crate::starter::Ended;
 
 /// How long QEMU may take to interrupt its guest.
 const ASK_LIMIT: Duration = Duration::from_secs(1);
@@ -89,6 +90,31 @@ impl Monitor for UnikernelMonitor {
     fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
         Some(qemu::end_early(&mut self.qmp, child))
     }
+}
+
+/// Judge a guest that was only heard, as its monitor would.
+pub(super) fn judge_one(image: &MeasuredFile, ended: &Ended<'_>) -> Result<(), String> {
+    if ended.status.code() == Some(33) {
+        return Ok(());
+    }
+    let mut report = Report::default();
+    for line in ended.output.lines() {
+        if let Some((_, own)) = line.split_once(PREFIX) {
+            report.take(own);
+        }
+    }
+    Err(match ended.status.code() {
+        Some(35) => ended.with_console("the image failed"),
+        Some(37) => format!(
+            "the image can't read its command line ({})",
+            report.message()
+        ),
+        Some(39) => report.explain(image),
+        Some(0) => ended.with_console(
+            "the guest reset itself or powered itself off without saying that it is done",
+        ),
+        _ => format!("QEMU failed: {}", ended.described()),
+    })
 }
 
 #[cfg(test)]
