@@ -40,7 +40,7 @@ impl Engines {
         plan: &CellPlan,
         guard: &Guard,
     ) -> Result<(), TargetError> {
-        let needed = targets.target(plan).engine();
+        let needed = engine_of(targets, plan);
         if self.running.as_ref().map(|(engine, _)| *engine) == needed {
             let lives = match &mut self.running {
                 Some((_, running)) => running.runs()?,
@@ -52,9 +52,16 @@ impl Engines {
             self.revived = true;
         }
         self.stop(targets)?;
-        let Some(engine) = needed.filter(|engine| self.wanted && !runs(*engine)) else {
+        let Some(engine) = needed.filter(|engine| !runs(*engine)) else {
             return Ok(());
         };
+        if !self.wanted {
+            return match plan.beside_engine {
+                true => Err(TargetError::Failed(BESIDE.to_owned())),
+                // The target itself says what is missing.
+                false => Ok(()),
+            };
+        }
         let running = Running::start(engine, guard)?;
         for target in targets.targets().filter(|t| t.engine() == needed) {
             target.use_engine(Some(running.socket()));
@@ -77,4 +84,14 @@ impl Engines {
         }
         running.stop()
     }
+}
+
+/// Why a cell that is to run beside an engine can't.
+const BESIDE: &str =
+    "no engine runs beside it: start Docker's, or let it be started with --start-engine";
+
+/// Returns the engine that must run for a cell: its target's, or the one beside which it is measured.
+fn engine_of(targets: &Targets, plan: &CellPlan) -> Option<Engine> {
+    let needed = targets.target(plan).engine();
+    needed.or(plan.beside_engine.then_some(Engine::Docker))
 }

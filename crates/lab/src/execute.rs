@@ -5,6 +5,7 @@
 //! be written ends the run. The first request to end (Ctrl-C) ends a cell that reports what it has, and lets any other
 //! one finish; the second one kills it.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -13,20 +14,26 @@ use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
 use tare_loads::LoadError;
+use tare_results::frequency;
 use tare_results::model::{
-    Agent, Cell, CellPlan, Exceeded, Fact, Instance, OtherWork, Outcome, SCHEMA, Samples,
+    self, Arrivals, Cell, CellPlan, Exceeded, Fact, Instance, OtherWork, Outcome, Record, SCHEMA,
+    Samples,
 };
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_results::target::{Group, TargetSpec};
+use tare_results::work::Work;
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Finish, Watcher, now_ns};
+use tare_targets::starter::Order;
 use tare_targets::{Job, Program, Target, TargetError, engine, spec, start};
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
 
 use crate::engines::Engines;
 use crate::error::ExperimentError;
+use crate::ladder::Ladders;
 use crate::loaded::Loaded;
+use crate::many;
 use crate::other_work::{self, OtherWorkWatch};
 use crate::stolen::Stolen;
 
@@ -87,12 +94,20 @@ pub fn execute(
     let mut engines = Engines::new(folder.plan().start_engine);
     let mut tally = Tally::default();
     let mut starts = HashMap::new();
+    let mut ladders = Ladders::of(folder);
     for (number, plan) in (1..).zip(&missing) {
         if interrupt.finish_requested() {
             tally.left = missing.len() + 1 - number;
             break;
         }
         observer.started(plan, number, missing.len());
+        if let Some(reason) = ladders.leave_out(plan) {
+            let cell = targets.left_out(plan, reason);
+            folder.write_cell(&cell, None)?;
+            tally.done += 1;
+            observer.finished(&cell, None);
+            continue;
+        }
         let continued = interrupt.continued();
         let stage = Stage::begin(plan, interrupt);
         let ready = engines.prepare(&targets, plan, guard);
@@ -110,6 +125,7 @@ pub fn execute(
             let longest = starts.entry(&plan.target).or_insert(0.0);
             *longest = f64::max(*longest, seconds);
         }
+        ladders.take(&cell);
         match cell.outcome {
             _ if cell.outcome.cut_short().is_some() => tally.cut_short += 1,
             Outcome::Done { .. } | Outcome::LeftOut { .. } => tally.done += 1,
@@ -217,6 +233,8 @@ pub(crate) struct Targets {
 struct Prepared {
     target: Box<dyn Target>,
     program: Program,
+    /// What it told, by what it was asked.
+    told: RefCell<HashMap<Work, Told>>,
 }
 
 impl Prepared {
@@ -246,13 +264,33 @@ impl Targets {
             if !by_spec.contains_key(&cell.target) {
                 let target = spec::of(&cell.target)?;
                 let program = target.program()?;
-                by_spec.insert(cell.target.clone(), Prepared { target, program });
+                let prepared = Prepared {
+                    target,
+                    program,
+                    told: RefCell::default(),
+                };
+                by_spec.insert(cell.target.clone(), prepared);
             }
         }
         Ok(Self {
             by_spec,
             invocation: tare_results::now()?,
         })
+    }
+
+    /// Makes the cell of a rung that is not worth running.
+    fn left_out(&self, plan: &CellPlan, reason: String) -> Cell {
+        Cell {
+            schema: SCHEMA,
+            plan: plan.clone(),
+            invocation: self.invocation,
+            started_at: tare_results::now().unwrap_or(self.invocation),
+            outcome: Outcome::LeftOut { reason },
+            notices: Vec::new(),
+            load: None,
+            daemons: Vec::new(),
+            other_work: None,
+        }
     }
 
     /// Runs one cell. Returns None if the user asked to stop before there was anything to keep.
@@ -285,6 +323,14 @@ impl Targets {
             let reason = stage.explain(PREPARING, error);
             Outcome::Failed { reason }
         };
+        if let Some(arrivals) = &plan.arrivals {
+            let ran = self.run_many(plan, arrivals, ready, guard, stage, observer)?;
+            let (outcome, samples, notices, load) = match ran {
+                Ok(ran) => ran,
+                Err(reason) => (Outcome::Failed { reason }, None, Vec::new(), None),
+            };
+            return Some((cell(outcome, notices, load, None), samples));
+        }
         let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
             Ok(loaded) => loaded,
             Err(_) if interrupt.stop_requested() => return None,
@@ -375,14 +421,7 @@ impl Targets {
                     Ok(Some(load)) => load.phases_of(plan),
                     _ => Vec::new(),
                 };
-                let program = prepared.program.clone();
-                let agent = Agent {
-                    sha256: program.sha256,
-                    emulated: program.emulated,
-                    accelerator: program.accelerator,
-                    kernel: program.kernel,
-                    ..Agent::default()
-                };
+                let agent = prepared.program.agent();
                 let (mut record, samples, mut notices) =
                     received.into_record(agent, times, &phases);
                 record.values.extend(stolen);
@@ -390,7 +429,7 @@ impl Targets {
                     return None;
                 }
                 notices.extend(of_instance);
-                notices.extend(program.notice);
+                notices.extend(prepared.program.notice.clone());
                 let not_ended = load.as_ref().err();
                 notices.extend(not_ended.map(|error| stage.explain("ending its load", error)));
                 let outcome = Outcome::Done {
@@ -404,6 +443,171 @@ impl Targets {
         };
         let cell = cell(outcome, notices, load.ok().flatten(), other_work);
         Some((cell, samples))
+    }
+}
+
+/// What came of a cell: outcome, samples, notices, and what its load did.
+type Parts = (Outcome, Option<Samples>, Vec<String>, Option<model::Load>);
+
+impl Targets {
+    /// Runs a cell with many instances: first one that tells of its program and its place, then all others. Returns None
+    /// if the user asked to stop before there was anything to keep.
+    fn run_many(
+        &self,
+        plan: &CellPlan,
+        arrivals: &Arrivals,
+        ready: Result<(), TargetError>,
+        guard: &Guard,
+        stage: &Stage<'_>,
+        observer: &mut impl Observer,
+    ) -> Option<Result<Parts, String>> {
+        let interrupt = stage.interrupt;
+        let prepared = &self.by_spec[&plan.target];
+        let target = prepared.target.as_ref();
+        let order = Order {
+            work: &plan.work,
+            command: arrivals.command.as_deref(),
+            most_live: arrivals.most_live,
+        };
+        let preparing = |error: &dyn Display| Err(stage.explain(PREPARING, error));
+        let told = match ready
+            .map_err(|error| error.to_string())
+            .and_then(|()| self.told(plan, arrivals, guard, stage, observer))
+        {
+            _ if interrupt.stop_requested() => return None,
+            Ok(told) => told,
+            Err(why) => return Some(Err(why)),
+        };
+        let starter = match target.starter(&order, guard) {
+            _ if interrupt.stop_requested() => return None,
+            Ok(starter) => starter,
+            Err(error) => return Some(preparing(&error)),
+        };
+        let loaded = match Loaded::start(plan, target, guard, interrupt) {
+            _ if interrupt.stop_requested() => return None,
+            Ok(loaded) => loaded,
+            Err(error) => return Some(preparing(&error)),
+        };
+        observer.ready(plan);
+        stage.measures();
+        let hz = frequency::choose(&told.program.frequencies).map(|tsc| tsc.hz);
+        let mut tick = || observer.tick();
+        let ran = many::run(
+            arrivals,
+            &starter,
+            hz,
+            stage.limit,
+            guard,
+            interrupt,
+            &mut tick,
+        );
+        stage.bound();
+        drop(starter);
+        let load = loaded.stop();
+        let ran = match ran {
+            Ok(ran) => ran?,
+            Err(why) => return Some(Err(why)),
+        };
+        let mut notices = told.notices;
+        notices.extend(ran.notices);
+        notices.extend(prepared.program.notice.clone());
+        if let Err(error) = &load {
+            notices.push(stage.explain("ending its load", error));
+        }
+        if ran.cut_short.is_some() && ran.instances.iter().all(|one| one.counts == 0) {
+            return None;
+        }
+        let record = Record {
+            programs: vec![told.program],
+            values: ran.values,
+            arrived: Some(ran.arrived),
+            ..Record::default()
+        };
+        let outcome = Outcome::Done {
+            record: Box::new(record),
+            cut_short: ran
+                .cut_short
+                .map(|after| format!("interrupted after {:.1} s", after.as_secs_f64())),
+        };
+        let samples = Samples {
+            instances: ran.instances,
+            sets: Vec::new(),
+        };
+        Some(Ok((outcome, Some(samples), notices, load.ok().flatten())))
+    }
+
+    /// Asks a target once what it is, seen from inside; what it told before in this invocation is not asked again.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it told nothing, or how it differs from what was asked for.
+    fn told(
+        &self,
+        plan: &CellPlan,
+        arrivals: &Arrivals,
+        guard: &Guard,
+        stage: &Stage<'_>,
+        observer: &mut impl Observer,
+    ) -> Result<Told, String> {
+        let prepared = &self.by_spec[&plan.target];
+        let agent = prepared.program.agent();
+        let Some(work) = &arrivals.report else {
+            return Ok(Told {
+                program: model::Program {
+                    agent,
+                    ..model::Program::default()
+                },
+                notices: Vec::new(),
+            });
+        };
+        let known = prepared.told.borrow().get(work.as_ref()).cloned();
+        if let Some(told) = known {
+            return Ok(told);
+        }
+        if plan.target.group.is_guest() {
+            observer.booting(plan);
+        }
+        let told = |error: TargetError| stage.explain(PREPARING, &error);
+        let instance = prepared.target.launch(&Job::idle(work), guard);
+        let instance = instance.map_err(told)?;
+        let mut asked = Asked {
+            receiver: Receiver::default(),
+            observer,
+        };
+        let ended = instance.watch(stage.limit, stage.interrupt, &mut asked);
+        stage.bound();
+        let (received, notices) = judge(plan, ended, asked.receiver, prepared, None)?;
+        let (record, _, more) = received.into_record(agent, Instance::default(), &[]);
+        let told = Told {
+            program: record.programs.into_iter().next().unwrap_or_default(),
+            notices: notices.into_iter().chain(more).collect(),
+        };
+        let mut known = prepared.told.borrow_mut();
+        known.insert(work.as_ref().clone(), told.clone());
+        Ok(told)
+    }
+}
+
+/// What a target told of its program and itself.
+#[derive(Clone, Debug)]
+struct Told {
+    program: model::Program,
+    notices: Vec<String>,
+}
+
+/// Passes what a target tells to the receiver.
+struct Asked<'a, O> {
+    receiver: Receiver,
+    observer: &'a mut O,
+}
+
+impl<O: Observer> Watcher for Asked<'_, O> {
+    fn line(&mut self, line: &[u8], _at_ns: u64) {
+        self.receiver.line(line);
+    }
+
+    fn tick(&mut self) -> Option<Duration> {
+        self.observer.tick()
     }
 }
 

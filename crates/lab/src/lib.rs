@@ -11,6 +11,8 @@
 //! * [`estimate`]: how long a cell will take;
 //! * [`units`]: how durations and settings are written;
 //! * [`other_work`]: what else runs on the measured CPUs meanwhile;
+//! * `ladder`: cells that run upwards until a target no longer keeps up;
+//! * `many`: many instances in one cell, started at absolute times;
 //! * [`settings`]: kernel settings that are changed for the time of a run;
 //! * [`execute`](mod@execute): from a plan to a filled run folder.
 #![forbid(unsafe_code)]
@@ -20,7 +22,9 @@ mod error;
 pub mod estimate;
 pub mod execute;
 pub mod experiment;
+mod ladder;
 mod loaded;
+mod many;
 pub mod order;
 pub mod other_work;
 pub mod parameter;

@@ -51,7 +51,7 @@ impl Loaded {
         if load.is_idle() {
             return Ok(Self::Idle);
         }
-        if target.load_place() == LoadPlace::Inside {
+        if target.load_place() == LoadPlace::Inside && plan.arrivals.is_none() {
             return Ok(Self::Inside {
                 text: plan.load.clone(),
                 receiver: Box::default(),

@@ -7,11 +7,12 @@ use std::collections::{HashMap, HashSet};
 
 use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
-use tare_targets::{spec, start};
+use tare_targets::{Engine, spec, start};
 
 use crate::error::ExperimentError;
 use crate::estimate::LIMIT_FACTOR;
 use crate::experiment::{Conditions, Experiment};
+use crate::ladder::upwards;
 use crate::order;
 use crate::parameter::Values;
 
@@ -237,10 +238,14 @@ fn in_order(
     let runs: Vec<u32> = cells.iter().map(|repeated| repeated.runs).collect();
     let mut blocks = order::interleaved(&runs, seed);
     let mut engines = Vec::new();
-    for repeated in cells {
-        engines.push(spec::of(&repeated.cell.target)?.engine());
+    for Repeated { cell, .. } in cells {
+        let needed = spec::of(&cell.target)?.engine();
+        engines.push(needed.or(cell.beside_engine.then_some(Engine::Docker)));
     }
     order::group_by_daemon(&mut blocks, |index| engines[index]);
+    for block in &mut blocks {
+        upwards(block, |index| cells[index].cell.rung.clone());
+    }
     let in_order = (block..)
         .zip(&blocks)
         .flat_map(|(block, order)| order.iter().map(move |index| (block, *index)));

@@ -100,18 +100,31 @@ pub fn runs(engine: Engine) -> bool {
 /// List the daemons that run on this machine now and may disturb, each once, by name.
 #[must_use]
 pub fn daemons() -> Vec<String> {
-    let mut found: Vec<String> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            daemon(pid)
-        })
-        .collect();
+    let mut found: Vec<String> = processes().filter_map(daemon).collect();
     found.sort_unstable();
     found.dedup();
     found
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Return the CPU time in ns that daemons have had so far, with that of the processes that they waited for. What
+/// containers' shims had is missing once they have ended.
+#[must_use]
+pub fn daemons_cpu_ns() -> u64 {
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let ticks = |pid: u32| -> Option<u64> {
+        daemon(pid)?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        // proc(5): utime, stime, cutime and cstime are fields 14 to 17; the first one here is 3.
+        let times = fields.split(' ').skip(11).take(4);
+        Some(times.filter_map(|field| field.parse::<u64>().ok()).sum())
+    };
+    processes().filter_map(ticks).sum::<u64>() * tick_ns
 }
 
 /// An engine that runs for a while. Dropping it stops it.

@@ -419,7 +419,12 @@ impl Body for Piped {
     }
 }
 
-pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+/// Let reads return what there is.
+///
+/// # Errors
+///
+/// Returns the kernel's error.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = fcntl_getfl(fd)?;
     Ok(fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
@@ -454,13 +459,14 @@ struct Received {
 }
 
 /// Bytes cut into lines.
-#[derive(Default)]
-struct Lines {
+#[derive(Debug, Default)]
+pub struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
+    /// Take bytes, and pass on each line that is whole.
+    pub fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.begun.extend_from_slice(piece);
             if let Some(whole) = self.begun.strip_suffix(b"\n") {
@@ -473,7 +479,8 @@ impl Lines {
         }
     }
 
-    fn finish(self, line: impl FnOnce(&[u8])) {
+    /// Pass on what is left.
+    pub fn finish(self, line: impl FnOnce(&[u8])) {
         if !self.begun.is_empty() {
             line(&self.begun);
         }
@@ -481,19 +488,22 @@ impl Lines {
 }
 
 /// The end of a text.
-#[derive(Default)]
-struct Tail {
+#[derive(Debug, Default)]
+pub struct Tail {
     bytes: VecDeque<u8>,
 }
 
 impl Tail {
-    fn take(&mut self, bytes: &[u8]) {
+    /// Take bytes, and forget what is too long ago.
+    pub fn take(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
         let surplus = self.bytes.len().saturating_sub(KEPT_ERROR);
         self.bytes.drain(..surplus);
     }
 
-    fn text(mut self) -> String {
+    /// Return it, without white space around.
+    #[must_use]
+    pub fn text(mut self) -> String {
         let text = String::from_utf8_lossy(self.bytes.make_contiguous()).into_owned();
         text.trim().to_owned()
     }

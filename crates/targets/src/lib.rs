@@ -43,7 +43,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
-use tare_results::model::LoadPlace;
+use tare_results::model::{Agent, LoadPlace};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -228,6 +228,18 @@ pub struct Program {
 }
 
 impl Program {
+    /// Return what the laboratory knows of who runs; the rest the program tells itself.
+    #[must_use]
+    pub fn agent(&self) -> Agent {
+        Agent {
+            sha256: self.sha256.clone(),
+            emulated: self.emulated,
+            accelerator: self.accelerator.clone(),
+            kernel: self.kernel.clone(),
+            ..Agent::default()
+        }
+    }
+
     /// Describe a program that this machine's CPU executes under this machine's kernel.
     pub(crate) fn native(agent: &MeasuredFile) -> Result<Self, TargetError> {
         Ok(Self {

@@ -47,7 +47,7 @@ pub struct Starter {
     /// Whether the times of its own code are by this machine's clock.
     pub shares_clock: bool,
     /// What all share.
-    pub(crate) shared: Vec<Box<dyn Any>>,
+    pub(crate) shared: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 /// A decision on an instance that has ended.
@@ -141,7 +141,7 @@ impl Starter {
     }
 
     /// Lets something be kept as long as it.
-    pub(crate) fn keeping(mut self, shared: impl Any) -> Self {
+    pub(crate) fn keeping(mut self, shared: impl Any + Send + Sync) -> Self {
         self.shared.push(Box::new(shared));
         self
     }

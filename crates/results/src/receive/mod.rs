@@ -15,6 +15,7 @@ mod tests;
 mod trace;
 
 use std::collections::VecDeque;
+use std::mem;
 
 use tare_wire::PROTOCOL;
 use tare_wire::line::{Damage, Line, MAX_PAYLOAD, decode};
@@ -40,6 +41,7 @@ pub struct Receiver {
     next: u64,
     preparation: Option<Preparation>,
     calibration: Option<Calibration>,
+    ready_tsc: u64,
     program: Program,
     record: model::Record,
     sets: Sets,
@@ -87,6 +89,15 @@ pub struct Received {
     /// What was measured beside the sets.
     record: model::Record,
     sets: Sets,
+}
+
+/// What an instance reported that was only started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartedUp {
+    /// The TSC of its place when it was ready.
+    pub ready_tsc: u64,
+    /// What else it told.
+    pub values: Vec<Value>,
 }
 
 /// Says why an instance's records are not a whole cell.
@@ -197,22 +208,46 @@ impl Receiver {
         self.preparation.as_ref()
     }
 
+    /// Returns what an instance told that was only started: its values, and the TSC when it was ready. It measures
+    /// nothing, and so has neither calibration nor sets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Receiver::finish`].
+    pub fn started(mut self) -> Result<StartedUp, Incomplete> {
+        self.check_whole()?;
+        bounds::check_rest(&self.record).map_err(|what| Incomplete::OutOfBounds { what })?;
+        Ok(StartedUp {
+            ready_tsc: self.ready_tsc,
+            values: self.record.values,
+        })
+    }
+
+    /// Checks that all came, from the first record to the last.
+    fn check_whole(&mut self) -> Result<(), Incomplete> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let Some(last) = self.next.checked_sub(1) else {
+            let last_words = mem::take(&mut self.other).into();
+            return Err(Incomplete::Silent { last_words });
+        };
+        match self.ended {
+            true => Ok(()),
+            false => Err(Incomplete::BrokeOff {
+                last,
+                last_words: mem::take(&mut self.other).into(),
+            }),
+        }
+    }
+
     /// Returns the facts of the cell.
     ///
     /// # Errors
     ///
     /// Returns [`Incomplete`] with the first thing that was wrong.
-    pub fn finish(self) -> Result<Received, Incomplete> {
-        let last_words = Vec::from(self.other);
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        let Some(last) = self.next.checked_sub(1) else {
-            return Err(Incomplete::Silent { last_words });
-        };
-        if !self.ended {
-            return Err(Incomplete::BrokeOff { last, last_words });
-        }
+    pub fn finish(mut self) -> Result<Received, Incomplete> {
+        self.check_whole()?;
         let contradiction = |what| Incomplete::Contradiction { what };
         let missing = |what| contradiction(format!("no {what} record among them"));
         let program = Program {
@@ -267,6 +302,7 @@ impl Receiver {
                 return Ok(Seen::Remark);
             }
             Record::Ready(ready) => {
+                self.ready_tsc = ready.tsc;
                 self.preparation = Some(Preparation {
                     cpu: ready.cpu,
                     buffer_bytes: ready.buffer_bytes,

@@ -47,7 +47,7 @@ pub(crate) fn shutdown_reason_in(said: &str) -> Option<String> {
         .filter_map(|line| serde_json::from_str(line).ok());
     messages
         .filter_map(|message: Value| shutdown_of(&message))
-        .last()
+        .next_back()
 }
 
 fn shutdown_of(message: &Value) -> Option<String> {

@@ -1,0 +1,101 @@
+//! Many instances of a target in one cell, started at absolute times.
+//!
+//! | thread | what it does |
+//! |---|---|
+//! | the pacer | waits for the time of each arrival, the last 50 µs of it spinning, and hands it on or refuses it |
+//! | launchers | start instances, so that the pacer never waits for one |
+//! | the listener | reads what instances write, stamps it, and reaps them |
+//! | the caller | looks after memory, CPU time, limits, the user's wishes and the progress display |
+//!
+//! The first three come before ordinary threads where the kernel allows it (SCHED_FIFO); what they start is ordinary.
+//! Engines are called by the launchers, which then listen themselves.
+//!
+//! Arrivals don't wait for each other: latencies counted from the planned time hold what a target that falls behind makes
+//! those wait that come next (no coordinated omission). The rule by which a cell is saturated is in [`verdict`].
+
+mod ears;
+mod field;
+mod launch;
+mod listen;
+mod pace;
+mod verdict;
+mod watch;
+
+use std::thread;
+use std::time::Duration;
+
+use tare_guard::{Guard, Interrupt, MountNamespace};
+use tare_results::model::{Arrivals, Arrived, Instance, Value};
+use tare_targets::Starter;
+use tare_targets::starter::Start;
+
+use self::field::Field;
+
+/// How many threads start programs. Each stands still while one is executed.
+const LAUNCHERS: u32 = 4;
+
+/// The most threads that call an engine.
+const MOST_CALLERS: u32 = 512;
+
+/// What came of a cell's arrivals.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// Each arrival, in the order of their times.
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) arrived: Arrived,
+    pub(crate) values: Vec<Value>,
+    pub(crate) notices: Vec<String>,
+    /// How long was measured, if the user asked to end before all was.
+    pub(crate) cut_short: Option<Duration>,
+}
+
+/// Starts instances as `arrivals` says, and waits for their end; None if the user asked to stop at once.
+///
+/// `hz` is the frequency of the TSC, by which a guest's times become this machine's.
+///
+/// # Errors
+///
+/// Returns why nothing could be started.
+pub(crate) fn run(
+    arrivals: &Arrivals,
+    starter: &Starter,
+    hz: Option<f64>,
+    limit: Duration,
+    guard: &Guard,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut() -> Option<Duration>,
+) -> Result<Option<Ran>, String> {
+    let children = guard.children(starter.name);
+    let children = children.map_err(|error| error.to_string())?;
+    let namespace = match &*starter.mounts {
+        [] => None,
+        mounts => {
+            let made = MountNamespace::new(mounts);
+            Some(made.map_err(|error| format!("mounts of its own can't be made: {error}"))?)
+        }
+    };
+    let field = Field::new(arrivals, starter, &children, hz)?;
+    let launchers = match starter.start {
+        Start::Program(_) => LAUNCHERS,
+        Start::Calls(_) => arrivals.most_live.min(MOST_CALLERS),
+    };
+    let watched = thread::scope(|scope| {
+        let field = &field;
+        let namespace = namespace.as_ref();
+        for _ in 0..launchers {
+            scope.spawn(move || launch::serve(field, namespace));
+        }
+        scope.spawn(|| listen::listen(field));
+        scope.spawn(|| pace::pace(field));
+        let watched = watch::watch(field, limit, interrupt, tick);
+        field.end();
+        watched
+    });
+    match watched {
+        None => Ok(None),
+        Some(watched) => Ok(Some(field.ran(watched))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

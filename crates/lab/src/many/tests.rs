@@ -1,0 +1,172 @@
+//! Real processes, started in great numbers.
+
+use std::time::Duration;
+
+use tare_guard::{Guard, Interrupt};
+use tare_results::model::{Arrivals, Fate, Instance};
+use tare_results::work::Work;
+use tare_targets::Target;
+use tare_targets::measured::MeasuredFile;
+use tare_targets::process::Process;
+use tare_targets::starter::Order;
+
+use super::Ran;
+
+const MS: u64 = 1_000_000;
+
+fn arrivals(interval_ns: impl Into<Option<u64>>, measure_ms: u64) -> Arrivals {
+    Arrivals {
+        interval_ns: interval_ns.into(),
+        warmup_ns: 50 * MS,
+        measure_ns: measure_ms * MS,
+        most_live: 64,
+        most_bytes: None,
+        report: None,
+        command: None,
+    }
+}
+
+/// Starts shell scripts.
+fn ran(arrivals: &Arrivals, script: &str) -> Ran {
+    let interrupt = Interrupt::detached().unwrap();
+    ran_until(arrivals, script, &interrupt, &mut || None).unwrap()
+}
+
+fn ran_until(
+    arrivals: &Arrivals,
+    script: &str,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut() -> Option<Duration>,
+) -> Option<Ran> {
+    let state = tempfile::tempdir().unwrap();
+    let guard = Guard::open(state.path()).unwrap();
+    let words = ["/bin/sh", "-c", script].map(str::to_owned);
+    let order = Order {
+        work: &Work::default(),
+        command: Some(&words),
+        most_live: arrivals.most_live,
+    };
+    let process = Process::new(MeasuredFile::agent());
+    let starter = process.starter(&order, &guard).unwrap();
+    let limit = Duration::from_secs(60);
+    let ran = super::run(arrivals, &starter, None, limit, &guard, interrupt, tick).unwrap();
+    drop(starter);
+    let undone = guard.close();
+    assert!(undone.problems.is_empty(), "{undone:?}");
+    ran
+}
+
+fn counted(ran: &Ran, fate: Fate) -> Vec<&Instance> {
+    let counted = ran.instances.iter().filter(|one| one.counts == 1);
+    counted.filter(|one| one.fate() == fate).collect()
+}
+
+#[test]
+fn each_arrival_has_its_time_and_its_stamps_in_order() {
+    let ran = ran(&arrivals(20 * MS, 400), "echo hello");
+    let done = counted(&ran, Fate::Done);
+    assert_eq!(done.len(), 20, "{ran:?}");
+    for pair in ran.instances.windows(2) {
+        assert_eq!(pair[1].planned_ns - pair[0].planned_ns, 20 * MS);
+    }
+    for one in done {
+        let stamps = [one.planned_ns, one.started_ns, one.ready_ns, one.exited_ns];
+        assert!(stamps.is_sorted() && one.planned_ns > 0, "{one:?}");
+    }
+    let window = ran.arrived.until_ns - ran.arrived.from_ns;
+    assert_eq!(window, 400 * MS);
+    assert!(ran.values.iter().any(|value| value.measure == "live"));
+}
+
+#[test]
+fn one_after_the_other_never_overlaps() {
+    let ran = ran(&arrivals(None, 100), "echo hello");
+    assert!(!counted(&ran, Fate::Done).is_empty());
+    for pair in ran.instances.windows(2) {
+        assert!(pair[1].started_ns >= pair[0].exited_ns, "{pair:?}");
+    }
+    assert_eq!(ran.arrived.saturated, None);
+}
+
+#[test]
+fn what_meets_the_cap_is_refused_at_its_time() {
+    let few = Arrivals {
+        most_live: 2,
+        ..arrivals(10 * MS, 300)
+    };
+    let ran = ran(&few, "echo hello; sleep 0.2");
+    let refused = counted(&ran, Fate::Refused);
+    assert!(refused.len() > 10, "{ran:?}");
+    assert!(
+        refused
+            .iter()
+            .all(|one| one.started_ns == 0 && one.planned_ns > 0)
+    );
+    let why = ran.arrived.saturated.unwrap();
+    assert!(why.contains("were refused"), "{why}");
+    let live = ran.values.iter().find(|value| value.measure == "live");
+    assert!(live.unwrap().value <= 2.0);
+}
+
+#[test]
+fn what_takes_too_much_memory_together_is_refused() {
+    let little = Arrivals {
+        most_bytes: Some(1),
+        ..arrivals(10 * MS, 300)
+    };
+    let ran = ran(&little, "echo hello; sleep 0.1");
+    assert!(!counted(&ran, Fate::Refused).is_empty(), "{ran:?}");
+    // One alone may always run.
+    assert!(ran.instances.iter().any(|one| one.fate() == Fate::Done));
+}
+
+#[test]
+fn reasons_of_failures_are_told_once_with_their_number() {
+    let ran = ran(&arrivals(20 * MS, 200), "echo oops >&2; exit 3");
+    let failed = ran
+        .instances
+        .iter()
+        .filter(|one| one.fate() == Fate::Failed);
+    let [failure] = &ran.arrived.failures[..] else {
+        panic!("{:?}", ran.arrived);
+    };
+    assert_eq!(failure.reason, "it ended with status 3; it said: oops");
+    assert_eq!(failure.count, failed.count() as u64);
+}
+
+#[test]
+fn what_does_not_end_is_ended_and_counted() {
+    let few = Arrivals {
+        most_live: 4,
+        ..arrivals(20 * MS, 100)
+    };
+    let ran = ran(&few, "echo hello; exec sleep 1000");
+    let (refused, started): (Vec<Instance>, Vec<Instance>) = ran
+        .instances
+        .into_iter()
+        .partition(|one| one.fate() == Fate::Refused);
+    assert_eq!(started.len(), 4, "{refused:?}");
+    assert!(
+        started
+            .iter()
+            .all(|one| one.fate() == Fate::Unfinished && one.exited_ns > 0)
+    );
+}
+
+#[test]
+fn a_request_to_end_keeps_what_there_is() {
+    let interrupt = Interrupt::detached().unwrap();
+    let mut ticks = 0;
+    let mut tick = || {
+        ticks += 1;
+        if ticks == 50 {
+            interrupt.request_finish();
+        }
+        None
+    };
+    let long = arrivals(20 * MS, 600_000);
+    let ran = ran_until(&long, "echo hello", &interrupt, &mut tick).unwrap();
+    assert!(ran.cut_short.is_some());
+    assert!(!counted(&ran, Fate::Done).is_empty());
+    assert!(ran.arrived.until_ns - ran.arrived.from_ns < 60_000 * MS);
+}

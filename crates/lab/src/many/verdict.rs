@@ -1,0 +1,177 @@
+//! Whether a target kept up, and whether arrivals came as planned.
+//!
+//! A cell is **saturated** if, among the arrivals that count,
+//!
+//! * more than 1 % failed, were refused, or had not ended when the cell did;
+//! * or more than 1 % were started later than one interval after their time;
+//! * or the number of live instances grew over the measured window by more than 10 % of the arrivals, and by 3 at least:
+//!   latency then grows as long as arrivals go on (Little's law). The window begins when twice the time has passed that
+//!   the first instance took, so that a target that keeps up has its number of live instances by then.
+//!
+//! It is **not an open loop** if more than 1 % of the arrivals were started later than one interval after their time, for
+//! then they came at other times than planned. Latencies count from the planned time all the same.
+
+use tare_results::model::{Arrivals, Fate, Instance};
+
+/// The share of arrivals that may be lost.
+const LOST: f64 = 0.01;
+
+/// The share of arrivals by which live instances may grow, and the number by which they always may.
+const GROWTH: (f64, u32) = (0.1, 3);
+
+/// What is known beside the instances.
+pub(super) struct Loads<'a> {
+    pub(super) arrivals: &'a Arrivals,
+    /// Live instances at the beginning and at the end of the measured window.
+    pub(super) live_at: [u32; 2],
+    /// How long the first one took.
+    pub(super) first_ns: u64,
+}
+
+/// Returns why the target did not keep up, and why arrivals were no open loop, if that is so.
+pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String>, Option<String>) {
+    let counted: Vec<&Instance> = instances.iter().filter(|one| one.counts > 0).collect();
+    let n = counted.len();
+    if n == 0 {
+        return (Some("no arrival was measured".to_owned()), None);
+    }
+    let share = |number: usize| number as f64 / n as f64;
+    let of = |fate: Fate| counted.iter().filter(|one| one.fate() == fate).count();
+    let lost = [
+        (of(Fate::Failed), "failed"),
+        (of(Fate::Refused), "were refused"),
+        (of(Fate::Unfinished), "had not ended"),
+    ];
+    let mut reasons: Vec<String> = Vec::new();
+    if share(lost.iter().map(|(number, _)| number).sum()) > LOST {
+        let told = lost.iter().filter(|(number, _)| *number > 0);
+        let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
+        reasons.push(format!("of {n} arrivals {}", told.join(", ")));
+    }
+    let Some(interval_ns) = loads.arrivals.interval_ns else {
+        return ((!reasons.is_empty()).then(|| reasons.join("; ")), None);
+    };
+    let is_late = |one: &&&Instance| {
+        one.started_ns > 0 && one.started_ns.saturating_sub(one.planned_ns) > interval_ns
+    };
+    let late = counted.iter().filter(is_late).count();
+    let not_open_loop = (share(late) > LOST).then(|| {
+        format!("{late} of {n} instances were started more than one interval after their time")
+    });
+    reasons.extend(not_open_loop.clone());
+    let [from, until] = loads.live_at;
+    let growth = until.saturating_sub(from);
+    let steady = loads.first_ns as f64 / interval_ns as f64;
+    // While a slow target fills up, live instances grow although it keeps up.
+    let is_beyond = f64::from(until) > 1.5 * steady + f64::from(GROWTH.1);
+    if growth >= GROWTH.1 && f64::from(growth) > GROWTH.0 * n as f64 && is_beyond {
+        reasons.push(format!(
+            "live instances grew from {from} to {until} during {n} arrivals"
+        ));
+    }
+    (
+        (!reasons.is_empty()).then(|| reasons.join("; ")),
+        not_open_loop,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals(interval_ns: Option<u64>) -> Arrivals {
+        Arrivals {
+            interval_ns,
+            warmup_ns: 0,
+            measure_ns: 1_000_000_000,
+            most_live: 256,
+            most_bytes: None,
+            report: None,
+            command: None,
+        }
+    }
+
+    /// Makes 100 arrivals at 10 ms each, changed by their number.
+    fn instances(change: impl Fn(u64, &mut Instance)) -> Vec<Instance> {
+        let one = |number: u64| {
+            let planned_ns = 1_000_000_000 + number * 10_000_000;
+            let mut instance = Instance {
+                planned_ns,
+                started_ns: planned_ns + 1_000,
+                ready_ns: planned_ns + 1_000_000,
+                exited_ns: planned_ns + 2_000_000,
+                counts: 1,
+                ..Instance::default()
+            };
+            change(number, &mut instance);
+            instance
+        };
+        (0..100).map(one).collect()
+    }
+
+    fn judged(live_at: [u32; 2], instances: &[Instance]) -> (Option<String>, Option<String>) {
+        let loads = Loads {
+            arrivals: &arrivals(Some(10_000_000)),
+            live_at,
+            first_ns: 2_000_000,
+        };
+        judge(&loads, instances)
+    }
+
+    #[test]
+    fn one_in_a_hundred_may_be_lost() {
+        let failed = |number: u64| {
+            move |at: u64, one: &mut Instance| {
+                if at < number {
+                    one.fate = Fate::Failed.number();
+                }
+            }
+        };
+        assert_eq!(judged([1, 1], &instances(failed(1))), (None, None));
+        let (saturated, _) = judged([1, 1], &instances(failed(2)));
+        assert_eq!(saturated.as_deref(), Some("of 100 arrivals 2 failed"));
+        let mixed = instances(|at, one| match at {
+            0..3 => one.fate = Fate::Refused.number(),
+            3 => one.fate = Fate::Unfinished.number(),
+            _ => {}
+        });
+        let (saturated, _) = judged([1, 1], &mixed);
+        let told = "of 100 arrivals 3 were refused, 1 had not ended";
+        assert_eq!(saturated.as_deref(), Some(told));
+    }
+
+    #[test]
+    fn arrivals_that_come_late_are_no_open_loop() {
+        let late = instances(|at, one| {
+            if at % 10 == 0 {
+                one.started_ns = one.planned_ns + 10_000_001;
+            }
+        });
+        let (saturated, not_open_loop) = judged([1, 1], &late);
+        let told = "10 of 100 instances were started more than one interval after their time";
+        assert_eq!(saturated.as_deref(), Some(told));
+        assert_eq!(not_open_loop, saturated);
+    }
+
+    #[test]
+    fn a_backlog_that_grows_is_saturation_and_one_that_was_there_is_not() {
+        let all = instances(|_, _| {});
+        assert_eq!(judged([4, 13], &all).0, None);
+        let told = "live instances grew from 4 to 15 during 100 arrivals";
+        assert_eq!(judged([4, 15], &all).0.as_deref(), Some(told));
+        assert_eq!(judged([90, 91], &all).0, None);
+    }
+
+    #[test]
+    fn one_at_a_time_is_never_late() {
+        let loads = Loads {
+            arrivals: &arrivals(None),
+            live_at: [0, 0],
+            first_ns: 0,
+        };
+        let late = instances(|_, one| one.started_ns += 1_000_000_000);
+        assert_eq!(judge(&loads, &late), (None, None));
+        let none = judge(&loads, &[]);
+        assert_eq!(none.0.as_deref(), Some("no arrival was measured"));
+    }
+}
