@@ -37,8 +37,9 @@ Usage: tare-agent workload=ID WORD...
 /// Does what the arguments ask for; `more` are functions that measure beside those of tare.
 #[must_use]
 pub fn main(more: &[Service<Linux>]) -> ExitCode {
+    let began = linux::now();
     if init::is_asked_for() {
-        init::run();
+        init::run(began);
     }
     let words: Vec<String> = match std::env::args_os()
         .skip(1)
@@ -58,25 +59,30 @@ pub fn main(more: &[Service<Linux>]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some("load") => return load(&words[1..]),
-        Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(),
+        Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(began),
         Some(_) => {}
     }
-    run(&words, more)
+    run(&words, more, &mut Linux::new(began))
 }
 
 /// Does what a plan asks for.
-fn run(words: &[String], more: &[Service<Linux>]) -> ExitCode {
+fn run(words: &[String], more: &[Service<Linux>], linux: &mut Linux) -> ExitCode {
+    ExitCode::from(status(words, more, linux))
+}
+
+/// Does what a plan asks for. Returns the exit status.
+fn status(words: &[String], more: &[Service<Linux>], linux: &mut Linux) -> u8 {
     let words = || words.iter().map(String::as_str);
     let service = match table::find(words(), more) {
         Ok(service) => service,
-        Err(error) => return misused(&error.to_string()),
+        Err(error) => return misuse(&error.to_string()),
     };
-    match (service.run)(&mut words(), &mut Linux::new()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Plan(error)) => misused(&error.to_string()),
+    match (service.run)(&mut words(), linux) {
+        Ok(()) => 0,
+        Err(Failure::Plan(error)) => misuse(&error.to_string()),
         Err(Failure::Measurement(why)) => {
             eprintln!("tare-agent: {why}");
-            ExitCode::FAILURE
+            1
         }
     }
 }
@@ -101,6 +107,10 @@ fn load(words: &[String]) -> ExitCode {
 }
 
 fn misused(message: &str) -> ExitCode {
+    ExitCode::from(misuse(message))
+}
+
+fn misuse(message: &str) -> u8 {
     eprintln!("tare-agent: {message}\nTry 'tare-agent --help'.");
-    ExitCode::from(2)
+    2
 }

@@ -1,5 +1,6 @@
 //! Linux as the platform of the measured code.
 
+use std::cell::OnceCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::thread;
@@ -11,8 +12,9 @@ use rustix::thread::sched_setaffinity;
 use rustix::time::ClockId;
 use tare_load_driver::cpus::mask;
 use tare_services::moved::Moved;
-use tare_services::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
+use tare_services::platform::{Began, Memory, MemoryError, Platform, Prepared, Spent, WriteError};
 use tare_wire::cpus::{Cpus, MOST};
+use tare_workloads::timing::bare_rdtsc;
 
 use crate::facts::{Fact, clock_source, facts};
 use crate::init;
@@ -23,7 +25,9 @@ use crate::threads::clock::read_ns;
 #[derive(Debug)]
 pub struct Linux {
     out: BufWriter<Stdout>,
-    clock_source: String,
+    began: Began,
+    /// Looked for when it is asked for.
+    clock_source: OnceCell<String>,
     environment: &'static str,
     /// Looked for when they are asked for the first time, after the batch.
     facts: Vec<Fact>,
@@ -34,16 +38,18 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// Looks at the surroundings; changes nothing yet.
-    pub(crate) fn new() -> Self {
-        let clock_source = clock_source();
+    /// Changes nothing yet. `main` began then.
+    pub(crate) fn new(began: Began) -> Self {
+        Self::within(environment(), began)
+    }
+
+    /// Makes the same where the surroundings are known.
+    pub(crate) fn within(environment: &'static str, began: Began) -> Self {
         Self {
             out: BufWriter::new(io::stdout()),
-            clock_source: format!(
-                "clocksource={}",
-                clock_source.as_deref().unwrap_or("unknown")
-            ),
-            environment: environment(),
+            began,
+            clock_source: OnceCell::new(),
+            environment,
             facts: Vec::new(),
             _latency: None,
             pinned: None,
@@ -110,6 +116,21 @@ impl Platform for Linux {
         Ok(Memory { bytes, locked })
     }
 
+    fn room(&mut self, bytes: usize) -> Result<&'static mut [u8], MemoryError> {
+        Ok(vec![0; bytes].leak())
+    }
+
+    fn began(&self) -> Began {
+        self.began
+    }
+
+    fn spent(&self) -> Spent {
+        Spent {
+            cpu_ns: Some(read_ns(ClockId::ProcessCPUTime)),
+            peak_bytes: peak_bytes(),
+        }
+    }
+
     fn monotonic_ns(&self) -> Option<u64> {
         Some(read_ns(ClockId::Monotonic))
     }
@@ -119,7 +140,10 @@ impl Platform for Linux {
     }
 
     fn reference_detail(&self) -> &str {
-        &self.clock_source
+        self.clock_source.get_or_init(|| {
+            let name = clock_source();
+            format!("clocksource={}", name.as_deref().unwrap_or("unknown"))
+        })
     }
 
     fn steering_ppm(&self) -> Option<f64> {
@@ -173,6 +197,24 @@ impl Platform for Linux {
     fn flush(&mut self) -> Result<(), WriteError> {
         self.out.flush().map_err(|_| WriteError)
     }
+}
+
+/// Reads the clocks, for `main` to tell when it began.
+pub(crate) fn now() -> Began {
+    Began {
+        entry_tsc: None,
+        main_tsc: Some(bare_rdtsc()),
+        main_ns: Some(read_ns(ClockId::Monotonic)),
+    }
+}
+
+/// Returns the greatest resident memory of this process. What getrusage tells may be that of the process that has
+/// executed it.
+fn peak_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Names what the code runs on: a guest's init tells its children.

@@ -6,6 +6,7 @@
 //!
 //! * [`noise`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
 //!   exact counts and writes the records;
+//! * [`start`]: says that it runs, does a little, and ends;
 //! * [`wakeup`]: counts how late threads run that sleep until absolute times.
 //!
 //! What they share:
@@ -32,6 +33,7 @@ pub mod noise;
 pub mod output;
 pub mod platform;
 pub mod session;
+pub mod start;
 pub mod table;
 pub mod wakeup;
 pub mod words;

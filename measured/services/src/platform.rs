@@ -28,6 +28,25 @@ pub trait Platform {
     /// Returns why there is not so much.
     fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError>;
 
+    /// Gives memory for work that is not timed, zeroed or not. Called once, and not beside [`Platform::memory`].
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is not so much.
+    fn room(&mut self, bytes: usize) -> Result<&'static mut [u8], MemoryError> {
+        self.memory(bytes).map(|memory| memory.bytes)
+    }
+
+    /// Tells when the code began to run.
+    fn began(&self) -> Began {
+        Began::default()
+    }
+
+    /// Tells what the code has taken so far.
+    fn spent(&self) -> Spent {
+        Spent::default()
+    }
+
     /// Reads the kernel's CLOCK_MONOTONIC in ns, where there is a kernel.
     fn monotonic_ns(&self) -> Option<u64> {
         None
@@ -96,6 +115,26 @@ pub trait Platform {
     fn flush(&mut self) -> Result<(), WriteError> {
         Ok(())
     }
+}
+
+/// Says when code began to run, as far as its platform knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Began {
+    /// TSC when the machine was handed over; None under a kernel.
+    pub entry_tsc: Option<u64>,
+    /// TSC at the beginning of `main`.
+    pub main_tsc: Option<u64>,
+    /// CLOCK_MONOTONIC of the kernel there, in ns.
+    pub main_ns: Option<u64>,
+}
+
+/// Says what code has taken, as far as its platform knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// CPU time in ns.
+    pub cpu_ns: Option<u64>,
+    /// Greatest resident memory in bytes.
+    pub peak_bytes: Option<u64>,
 }
 
 /// Says how the surroundings were prepared.

@@ -9,7 +9,7 @@ use tare_wire::words::PlanError;
 
 use crate::platform::Platform;
 use crate::session::Stop;
-use crate::{noise, wakeup};
+use crate::{noise, start, wakeup};
 
 /// A platform on which every service runs.
 pub trait Place: Platform + Sized {
@@ -69,7 +69,7 @@ pub enum Failure<'a, E> {
 
 /// Lists the services.
 #[must_use]
-pub fn services<P: Place>() -> [Service<P>; 4] {
+pub fn services<P: Place>() -> [Service<P>; 5] {
     [
         batch("prime"),
         batch("copy"),
@@ -88,11 +88,25 @@ pub fn services<P: Place>() -> [Service<P>; 4] {
                 place.wake(&plan).map_err(Failure::Measurement)
             },
         },
+        Service {
+            id: start::NAME,
+            threads: |words| {
+                let plan = start::Plan::parse(words)?;
+                Ok(Threads {
+                    number: 1,
+                    first_cpu: plan.cpu,
+                })
+            },
+            run: |words, place| {
+                let plan = start::Plan::parse(words).map_err(Failure::Plan)?;
+                start::run(&plan, place).map_err(|stop| Failure::Measurement(stop.into()))
+            },
+        },
     ]
 }
 
 /// The words that the services take, for those who type them.
-pub const USAGE: [&str; 2] = [noise::USAGE, wakeup::USAGE];
+pub const USAGE: [&str; 3] = [noise::USAGE, wakeup::USAGE, start::USAGE];
 
 fn batch<P: Place>(id: &'static str) -> Service<P> {
     Service {

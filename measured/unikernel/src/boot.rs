@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 
 use crate::boot_info::{BootInfo, BootInfoError};
 use crate::local::{Area, FIRST, GUARDS, PAGE, STACK_TOP};
-use crate::{console, interrupts, local, memory, memory_map, smp};
+use crate::{console, cpu, interrupts, local, memory, memory_map, smp};
 
 global_asm!(
     include_str!("entry.s"),
@@ -27,6 +27,8 @@ global_asm!(
 pub struct Boot {
     /// The kernel command line.
     pub command_line: &'static str,
+    /// TSC when the first 64-bit code ran.
+    pub entry_tsc: u64,
 }
 
 unsafe extern "Rust" {
@@ -44,11 +46,15 @@ struct Once<T>(UnsafeCell<T>);
 unsafe impl<T: Sync> Sync for Once<T> {}
 
 static ROOM: Once<[u8; COMMAND_LINE]> = Once(UnsafeCell::new([0; COMMAND_LINE]));
-static BOOT: Once<Boot> = Once(UnsafeCell::new(Boot { command_line: "" }));
+static BOOT: Once<Boot> = Once(UnsafeCell::new(Boot {
+    command_line: "",
+    entry_tsc: 0,
+}));
 static INFO: Once<Option<BootInfo<'static>>> = Once(UnsafeCell::new(None));
 
 /// Continues on the first CPU, in 64-bit mode, with SSE, on its stack. Interrupts are kept out.
 extern "C" fn start(info: u32) -> ! {
+    let entry_tsc = cpu::tsc();
     console::start();
     // SAFETY: the first CPU, once: the area is its own, and no interrupt can come before the table
     // is there.
@@ -64,6 +70,7 @@ extern "C" fn start(info: u32) -> ! {
     // SAFETY: runs once, and nobody else has access yet.
     let (room, boot) = unsafe { (&mut *ROOM.0.get(), &mut *BOOT.0.get()) };
     boot.command_line = info.command_line(&bytes, room);
+    boot.entry_tsc = entry_tsc;
     // SAFETY: the same.
     unsafe { *INFO.0.get() = Some(info) };
     tare_image_main(boot)

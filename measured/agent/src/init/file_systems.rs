@@ -16,6 +16,11 @@ pub fn first() -> Result<(), InitError> {
     Ok(())
 }
 
+/// Mounts the one that tells what the kernel was asked for.
+pub fn processes() -> io::Result<()> {
+    mount_on("proc", "/proc")
+}
+
 /// Mounts those that only some kernels have, or only some programs want: who misses one says so.
 pub fn rest() {
     for (kind, place) in [

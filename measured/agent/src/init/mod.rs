@@ -16,12 +16,14 @@
 //! of the distribution then starts this program again, to do the rest ([`run_in_system`]).
 //!
 //! * [`file_systems`], [`modules`], [`port`], [`disk`]: what is made ready;
+//! * [`direct`]: the shortest way to a plan that only starts;
 //! * [`order`]: what the kernel command line asks for;
 //! * [`load`]: a load beside the plan;
 //! * [`children`]: waiting for them;
 //! * `error`: what can go wrong.
 
 mod children;
+mod direct;
 mod disk;
 mod error;
 mod file_systems;
@@ -42,6 +44,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
+use tare_services::platform::Began;
 use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Says};
 
 use self::error::InitError;
@@ -85,14 +88,20 @@ pub fn is_asked_for_in_system(words: &[String]) -> bool {
 }
 
 /// Does what the first process of a guest has to do.
-pub fn run() -> ! {
+pub fn run(began: Began) -> ! {
+    if let Some(order) = direct::order() {
+        direct::run(&order, "initramfs", began);
+    }
     let mut out = Out { port: None };
     let said = guest(&mut out);
     end(said, &mut out)
 }
 
 /// Does the rest in a system that has booted by itself.
-pub fn run_in_system() -> ! {
+pub fn run_in_system(began: Began) -> ! {
+    if let Some(order) = Order::read().ok().filter(|order| order.direct) {
+        direct::run(&order, "debian", began);
+    }
     let mut out = Out { port: port::open() };
     let said = disk::mount_scratch_if_any()
         .and_then(|()| Order::read())

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use tare_wire::guest::{LOAD, RAM_SCRATCH, ROOT, decoded};
+use tare_wire::guest::{DIRECT, LOAD, RAM_SCRATCH, ROOT, decoded};
 
 use super::error::InitError;
 
@@ -20,6 +20,8 @@ pub struct Order {
     pub ram: Option<String>,
     /// Whether a root file system on a disk is to be booted first.
     pub root: bool,
+    /// Whether the plan is done at once, on the console, and the guest then ended.
+    pub direct: bool,
 }
 
 impl Order {
@@ -36,7 +38,7 @@ impl Order {
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        let (mut load, mut ram, mut root) = (None, None, false);
+        let (mut load, mut ram, mut root, mut direct) = (None, None, false, false);
         for word in words.by_ref().take_while(|word| *word != "--") {
             match word.split_once('=') {
                 Some((LOAD, text)) => {
@@ -45,6 +47,7 @@ impl Order {
                 }
                 Some((RAM_SCRATCH, size)) => ram = Some(size.to_owned()),
                 Some(ROOT) => root = true,
+                None if word == DIRECT => direct = true,
                 _ => {}
             }
         }
@@ -54,6 +57,7 @@ impl Order {
             load,
             ram,
             root,
+            direct,
         })
     }
 }

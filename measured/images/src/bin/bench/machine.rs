@@ -4,7 +4,7 @@ use core::cell::OnceCell;
 
 use tare_services::cpuid;
 use tare_services::platform::Platform;
-use tare_services::platform::{Memory, MemoryError, Prepared, WriteError};
+use tare_services::platform::{Began, Memory, MemoryError, Prepared, WriteError};
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
 use tare_unikernel::timer::{self, TimerError};
@@ -15,14 +15,16 @@ use tare_wire::record::{Frequency, FrequencySource};
 /// The machine that runs the measured code.
 pub struct Machine {
     settings: Settings<'static>,
+    began: Began,
     frequency: OnceCell<Option<Frequency<'static>>>,
 }
 
 impl Machine {
     /// Changes nothing yet.
-    pub fn new(settings: Settings<'static>) -> Self {
+    pub fn new(settings: Settings<'static>, began: Began) -> Self {
         Self {
             settings,
+            began,
             frequency: OnceCell::new(),
         }
     }
@@ -49,6 +51,10 @@ impl Platform for Machine {
 
     fn environment(&self) -> &'static str {
         "unikernel"
+    }
+
+    fn began(&self) -> Began {
+        self.began
     }
 
     fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {

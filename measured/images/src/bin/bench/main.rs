@@ -19,6 +19,7 @@ mod wakeup;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use tare_services::platform::Began;
 use tare_services::table::{self, Failure, Service, Threads};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
@@ -38,7 +39,12 @@ tare_unikernel::image!(main);
 static NOTE: [u32; 6] = image::NOTE;
 
 fn main(boot: &'static Boot) -> Status {
-    let order = match Order::parse(boot.command_line) {
+    let began = Began {
+        entry_tsc: Some(boot.entry_tsc),
+        main_tsc: Some(cpu::tsc()),
+        main_ns: None,
+    };
+    let order = match Order::parse(boot.command_line, began) {
         Ok(order) => order,
         Err(error) => return misused(&error),
     };
@@ -62,17 +68,19 @@ fn main(boot: &'static Boot) -> Status {
 /// What the command line asks for.
 struct Order {
     line: &'static str,
+    began: Began,
     settings: Settings<'static>,
     service: Service<Machine>,
     threads: Threads,
 }
 
 impl Order {
-    fn parse(line: &'static str) -> Result<Self, PlanError<'static>> {
+    fn parse(line: &'static str, began: Began) -> Result<Self, PlanError<'static>> {
         let settings = Settings::parse(line.split_ascii_whitespace())?;
         let service = table::find(words(line), &[])?;
         Ok(Self {
             line,
+            began,
             settings,
             threads: (service.threads)(&mut words(line))?,
             service,
@@ -96,7 +104,7 @@ fn words(line: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 fn measure(order: &Order) -> Status {
-    let mut machine = Machine::new(order.settings);
+    let mut machine = Machine::new(order.settings, order.began);
     match (order.service.run)(&mut words(order.line), &mut machine) {
         Ok(()) => Status::Done,
         Err(Failure::Plan(error)) => misused(&error),

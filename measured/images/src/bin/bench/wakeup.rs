@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
+use tare_services::platform::Began;
 use tare_services::session::{self, Resources, Stop, Wanted};
 use tare_services::table::Place;
 use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
@@ -68,10 +69,13 @@ fn run(plan: &Plan, settings: Settings<'static>, cpu: u32) -> Result<(), Stop> {
         allowed,
     };
     // The tick, if there is one, is the alarm's.
-    let mut machine = Machine::new(Settings {
-        timer_hz: None,
-        ..settings
-    });
+    let mut machine = Machine::new(
+        Settings {
+            timer_hz: None,
+            ..settings
+        },
+        Began::default(),
+    );
     session::run(wanted, &mut machine, Ok, |output, given| {
         check(plan, settings)?;
         measure(plan, settings.timer_hz, output, given)

@@ -1,0 +1,183 @@
+//! The plan of an instance, as words.
+
+use core::fmt;
+
+use tare_wire::words::PlanError;
+
+use crate::noise::bounds::{MAX_LIMIT, MIN_LIMIT};
+use crate::words::{self, Form, Put, Slot, Word};
+
+/// The words, for those who type them.
+pub const USAGE: &str = "
+Words of an instance that is started to see how long that takes:
+  workload=start            say that it runs, do the work, end
+  work=hello                no work (the default)
+  work=prime limit=N        count the primes below N, once
+  work=thumbnail            decode a picture (PNG) and scale it down
+  report=yes                tell of the program and its place
+";
+
+/// What an instance is to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The work.
+    pub work: Job,
+    /// Whether it tells of its program and its place.
+    pub report: bool,
+    /// CPU to run on; any if None.
+    pub cpu: Option<u32>,
+}
+
+/// What it does beside starting and ending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Job {
+    /// Nothing.
+    #[default]
+    Hello,
+    /// Counts the primes below a limit.
+    Prime {
+        /// The limit.
+        limit: u32,
+    },
+    /// Decodes a picture and scales it down.
+    Thumbnail,
+}
+
+/// What the words say, before it is known whether they belong together.
+#[derive(Clone, Copy, Default)]
+struct Given {
+    work: Kind,
+    limit: Option<u32>,
+    report: bool,
+    cpu: Option<u32>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Hello,
+    Prime,
+    Thumbnail,
+}
+
+impl Kind {
+    const WORDS: [(Self, &'static str); 3] = [
+        (Self::Hello, "hello"),
+        (Self::Prime, "prime"),
+        (Self::Thumbnail, "thumbnail"),
+    ];
+}
+
+impl Form for Kind {
+    fn read(&mut self, text: &str) -> Result<(), &'static str> {
+        let mut words = Self::WORDS.iter();
+        let found = words.find(|(_, word)| *word == text);
+        *self = found.ok_or("hello, prime or thumbnail")?.0;
+        Ok(())
+    }
+
+    fn write(&self, put: Put<'_>) -> fmt::Result {
+        let mut words = Self::WORDS.iter();
+        let (_, word) = words.find(|(kind, _)| kind == self).ok_or(fmt::Error)?;
+        put(word)
+    }
+}
+
+const WORDS: [Word<Given>; 4] = [
+    ("work", |given| Slot::Form(&mut given.work)),
+    ("limit", |given| Slot::AnySmall(&mut given.limit)),
+    ("report", |given| Slot::Form(&mut given.report)),
+    ("cpu", |given| Slot::AnySmall(&mut given.cpu)),
+];
+
+impl Plan {
+    /// Reads a plan from its words.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`PlanError`] for a word that can't be read, or one that is missing.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
+        let mut given = Given::default();
+        words::read(&mut given, &WORDS, words, &["workload"])?;
+        let work = match (given.work, given.limit) {
+            (Kind::Hello, None) => Job::Hello,
+            (Kind::Thumbnail, None) => Job::Thumbnail,
+            (Kind::Prime, Some(limit)) if (MIN_LIMIT..=MAX_LIMIT).contains(&limit) => {
+                Job::Prime { limit }
+            }
+            (Kind::Prime, None) => return Err(PlanError::Missing("limit")),
+            (Kind::Prime, Some(_)) => {
+                return Err(PlanError::BadValue {
+                    key: "limit",
+                    value: "",
+                    wanted: "a whole number from 3 to 65536",
+                });
+            }
+            (Kind::Hello | Kind::Thumbnail, Some(_)) => return Err(PlanError::UnknownKey("limit")),
+        };
+        Ok(Self {
+            work,
+            report: given.report,
+            cpu: given.cpu,
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (work, limit) = match self.work {
+            Job::Hello => (Kind::Hello, None),
+            Job::Prime { limit } => (Kind::Prime, Some(limit)),
+            Job::Thumbnail => (Kind::Thumbnail, None),
+        };
+        let given = Given {
+            work,
+            limit,
+            report: self.report,
+            cpu: self.cpu,
+        };
+        f.write_str("workload=start ")?;
+        words::write(given, &WORDS, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_written_as_it_is_read() {
+        for text in [
+            "workload=start work=hello",
+            "workload=start work=prime limit=1000",
+            "workload=start work=thumbnail report=yes cpu=3",
+        ] {
+            let plan = Plan::parse(text.split_whitespace()).unwrap();
+            assert_eq!(plan.to_string(), text);
+        }
+        assert_eq!(Plan::parse(["workload=start"]), Ok(Plan::default()));
+    }
+
+    #[test]
+    fn words_that_do_not_belong_together_are_refused() {
+        for (text, told) in [
+            ("work=prime", "plan: 'limit=…' is missing"),
+            ("work=hello limit=5", "plan: no such key 'limit'"),
+            (
+                "work=prime limit=1",
+                "plan: 'limit=': want a whole number from 3 to 65536",
+            ),
+            (
+                "work=sleep",
+                "plan: 'work=sleep': want hello, prime or thumbnail",
+            ),
+        ] {
+            let words = ["workload=start"].into_iter().chain(text.split(' '));
+            assert_eq!(Plan::parse(words).unwrap_err().to_string(), told);
+        }
+    }
+}
