@@ -122,14 +122,48 @@ impl Docker {
             path.push_str("&changes=");
             path.push_str(&http::escape(change));
         }
-        let request = Request::new("POST", &path).body("application/x-tar", archive.to_vec());
-        let what = "import the image";
+        let last = self.upload(&path, archive.to_vec(), "import the image")?;
+        self.text(&last, "/status")
+    }
+
+    /// Takes the images of an archive as `docker save` writes it, and returns the name or id of the last one.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn load(&self, archive: Vec<u8>) -> Result<String, DockerError> {
+        let last = self.upload("/images/load?quiet=1", archive, "load the image")?;
+        let told = self.text(&last, "/stream")?;
+        let (_, name) = told.trim_end().split_once(": ").unwrap_or(("", &told));
+        Ok(name.to_owned())
+    }
+
+    /// Returns the id of an image that the engine has.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DockerError`].
+    pub fn image_id(&self, name: &str) -> Result<String, DockerError> {
+        let path = format!("/images/{}/json", http::escape(name));
+        self.text(
+            &self.json(Request::new("GET", &path), "find the image")?,
+            "/Id",
+        )
+    }
+
+    /// Sends an archive, and returns the last object of the answer, which is a stream of them.
+    fn upload(
+        &self,
+        path: &str,
+        archive: Vec<u8>,
+        what: &'static str,
+    ) -> Result<Value, DockerError> {
+        let request = Request::new("POST", path).body("application/x-tar", archive);
         let body = self.call(request, what)?;
-        // A stream of objects, of which the last one names the image or tells an error.
         let objects = serde_json::Deserializer::from_slice(&body).into_iter::<Value>();
         let last = objects.filter_map(Result::ok).last().unwrap_or_default();
         match last["error"].as_str() {
-            None => self.text(&last, "/status"),
+            None => Ok(last),
             Some(message) => Err(DockerError::Refused {
                 what,
                 status: 200,

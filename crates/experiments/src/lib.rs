@@ -1,11 +1,13 @@
 //! The experiments, each a folder, and the one table that names them.
 //!
 //! * [`noise`]: kot-2019, how often and how long short work is delayed;
-//! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken.
+//! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
+//! * [`start`]: calder-2020, how long instances take to start, and which rate is kept up.
 #![forbid(unsafe_code)]
 
 pub mod noise;
 mod published;
+pub mod start;
 pub mod wakeup;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use tare_results::work::Work;
 use tare_stats::{Kind, Level};
 
 use crate::noise::Noise;
+use crate::start::Start;
 use crate::wakeup::Wakeup;
 
 /// An experiment: how it is run and how it is shown.
@@ -32,7 +35,7 @@ impl<T: Experiment + View> Entry for T {}
 pub type Table = &'static [&'static dyn Entry];
 
 /// The experiments of tare.
-pub const TABLE: Table = &[&Noise, &Wakeup];
+pub const TABLE: Table = &[&Noise, &Wakeup, &Start];
 
 static INSTALLED: OnceLock<Table> = OnceLock::new();
 

@@ -55,9 +55,9 @@ pub struct Spent {
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
-    /// Greatest resident memory of one of them. Of a process that has never taken as much as its parent had when it was
-    /// started, it is the parent's.
-    pub peak_bytes: u64,
+    /// Greatest resident memory of one of them; None if it is not known. Linux tells that of the parent of a process that has
+    /// never taken as much as its parent had when it was started.
+    pub peak_bytes: Option<u64>,
 }
 
 impl Exec {
@@ -332,7 +332,8 @@ impl Started {
             status: ExitStatus::from_raw(status),
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
-            peak_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+            peak_bytes: (usage.ru_maxrss > own_maxrss())
+                .then(|| usage.ru_maxrss.unsigned_abs() * 1024),
         }))
     }
 
@@ -379,4 +380,13 @@ impl Drop for Started {
             let _ = self.end();
         }
     }
+}
+
+/// Returns the greatest resident memory of this process so far, as [`libc::rusage`] has it.
+fn own_maxrss() -> libc::c_long {
+    // SAFETY: plain data, which the call fills.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // SAFETY: there is room for the result.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    usage.ru_maxrss
 }

@@ -31,6 +31,11 @@ pub trait Experiment: Debug + Sync {
     /// Lists what can be said of it, beyond what holds for every experiment.
     fn parameters(&self) -> &'static [Parameter];
 
+    /// Says whether it only starts its targets: then it takes those that run no plans, too.
+    fn only_starts(&self) -> bool {
+        false
+    }
+
     /// Returns how often each combination runs unless said otherwise: as often as the intervals need that the
     /// report shows.
     fn default_runs(&self, _values: &Values) -> u32 {

@@ -175,6 +175,12 @@ impl CellPlan {
             && self.beside_engine == other.beside_engine
     }
 
+    /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel puts them.
+    #[must_use]
+    pub fn has_its_cpus(&self) -> bool {
+        self.arrivals.is_none()
+    }
+
     /// Names the combination: target, workload and load, as far as they tell it from others.
     #[must_use]
     pub fn label(&self) -> String {

@@ -162,6 +162,11 @@ fn explain_machine(lines: &mut Vec<String>, study: &Study) {
         settings => settings.join(", "),
     };
     lines.push(line("settings", &settings));
+    let engine = match study.start_engine {
+        true => "a Docker engine of its own runs while its containers are measured",
+        false => "none is started (default)",
+    };
+    lines.push(line("start-engine", engine));
 }
 
 fn given_or_default(part: &Part, parameter: &Parameter) -> String {

@@ -19,6 +19,11 @@ pub const STUDIES: &[Included] = &[
         file: "studies/landolfi-2018-deterministic.toml",
         text: include_str!("../../../studies/landolfi-2018-deterministic.toml"),
     },
+    Included {
+        name: "calder-2020",
+        file: "studies/calder-2020.toml",
+        text: include_str!("../../../studies/calder-2020.toml"),
+    },
 ];
 
 /// The study of `tare quick`.

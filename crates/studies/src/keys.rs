@@ -67,6 +67,12 @@ pub const STUDY: &[Key] = &[
         "none",
         "kernel settings changed for the time of the run, by sysctl name or file",
     ),
+    quick(
+        "start-engine",
+        "true",
+        "false",
+        "a Docker engine of its own runs while containers of it are measured, as with --start-engine",
+    ),
     key(
         "experiment",
         "tables [[experiment]]",

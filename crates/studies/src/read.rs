@@ -80,6 +80,7 @@ fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -
         cpu: number(reader, layers, "cpu", 0, u32::MAX.into())
             .and_then(|cpu| u32::try_from(cpu).ok()),
         settings: settings(reader, layers),
+        start_engine: flag(reader, layers, "start-engine"),
         parts: Vec::new(),
         exclusions: Vec::new(),
         text: reader.whole_text().to_owned(),
@@ -117,6 +118,19 @@ fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -
         matrix::check(reader, table, &study, &places);
     }
     study
+}
+
+/// Reads a key that is true or missing.
+fn flag<'a>(reader: &mut Reader<'a>, layers: Layers<'a>, key: &str) -> bool {
+    let item = layers.get(key);
+    match item.map(|item| (item, item.get_ref())) {
+        Some((_, DeValue::Boolean(true))) => true,
+        Some((item, _)) => {
+            reader.mistyped(item, "true");
+            false
+        }
+        None => false,
+    }
 }
 
 /// Puts the table of the shorter variant before the other, and notes keys that neither can have.

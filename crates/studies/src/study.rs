@@ -47,6 +47,8 @@ pub struct Study {
     pub cpu: Option<u32>,
     /// Kernel settings to change for the time of the run.
     pub settings: Vec<SettingPlan>,
+    /// Whether Docker's engine is started for the cells that need it.
+    pub start_engine: bool,
     /// What is measured, in the order of the file.
     pub parts: Vec<Part>,
     /// Combinations that are left out.

@@ -19,6 +19,7 @@ use tare_targets::instance::Finish;
 use tare_wire::record::Live;
 
 use crate::actions::Actions;
+use crate::commands::host::{Aside, Host};
 use crate::terminal::{Line, Terminal};
 
 /// How often the line is redrawn.
@@ -45,6 +46,9 @@ pub struct Progress<'a> {
     actions: Actions<'a>,
     /// The measured CPUs, of which other runs are told how long they are still measured.
     claim: Option<CpuClaim>,
+    host: &'a Host,
+    /// Keeps tare off the CPUs of the running cell.
+    aside: Option<Aside>,
 }
 
 impl<'a> Progress<'a> {
@@ -52,6 +56,7 @@ impl<'a> Progress<'a> {
     /// limit is exceeded.
     pub fn new(
         folder: &RunFolder,
+        host: &'a Host,
         actions: Actions<'a>,
         claim: Option<CpuClaim>,
         terminal: &'a Terminal,
@@ -71,6 +76,8 @@ impl<'a> Progress<'a> {
             live: BTreeMap::new(),
             actions,
             claim,
+            host,
+            aside: None,
         }
     }
 
@@ -102,6 +109,11 @@ impl Observer for Progress<'_> {
         self.measure = measure(plan);
         self.begun = Instant::now();
         self.live.clear();
+        match plan.has_its_cpus() {
+            false => self.aside = None,
+            true if self.aside.is_none() => self.aside = Some(self.host.step_aside(self.terminal)),
+            true => {}
+        }
         self.redraw();
     }
 

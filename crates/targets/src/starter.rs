@@ -56,7 +56,7 @@ pub type Judge = Box<dyn Fn(&Ended<'_>) -> Result<(), String> + Send + Sync>;
 /// By what an instance is ready.
 #[derive(Clone, Debug)]
 pub enum Ready {
-    /// By the record that says so.
+    /// By the first record of the measured code.
     Record,
     /// By the first that it writes to standard output.
     Output,

@@ -3,18 +3,13 @@
 //! A claim is a finding of a study, put as a question that figures can answer. A study whose experiment tare does not
 //! have yet lists its claims all the same.
 
-mod calder_2020;
 mod cse221_2022;
 mod includeos_2015;
 
 use tare_report::claims::Published;
 
 /// The published studies.
-pub(crate) const STUDIES: &[&Published] = &[
-    &calder_2020::STUDY,
-    &cse221_2022::STUDY,
-    &includeos_2015::STUDY,
-];
+pub(crate) const STUDIES: &[&Published] = &[&cse221_2022::STUDY, &includeos_2015::STUDY];
 
 #[cfg(test)]
 mod tests {

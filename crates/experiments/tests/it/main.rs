@@ -2,6 +2,7 @@
 //! everything that the crate needs.
 
 mod attribution;
+mod calder;
 mod claims;
 mod compare;
 mod extremes;
@@ -14,6 +15,7 @@ mod other_work;
 mod pages;
 mod places;
 mod schema;
+mod starts;
 mod synthetic;
 mod terminal;
 mod wakeups;

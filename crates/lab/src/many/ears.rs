@@ -29,7 +29,7 @@ impl Ears {
         let mut is_ready = false;
         let receiver = &mut self.receiver;
         self.lines.take(bytes, |line| match ready {
-            Ready::Record => is_ready |= receiver.line(line) == Seen::Ready,
+            Ready::Record => is_ready |= receiver.line(line) != Seen::Other,
             Ready::Line(wanted) => {
                 is_ready |= wanted.is_match(String::from_utf8_lossy(line).trim_end_matches('\r'));
             }

@@ -1,7 +1,7 @@
 //! Launchers: they start instances, so that the pacer never waits for one.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use tare_docker::Stream;
@@ -65,17 +65,18 @@ fn start(
         aside: program.aside,
         ears: Ears::default(),
     });
-    let sources = [
-        (Source::Output, alive.started.stdout.as_fd()),
-        (Source::Error, alive.started.stderr.as_fd()),
-        (Source::End, alive.started.pidfd().as_fd()),
-    ];
-    let add = |(source, fd): (Source, BorrowedFd<'_>)| {
+    let add = |source: Source| {
         let data = EventData::new_u64(source.key(arrival.slot));
-        epoll::add(&field.epoll, fd, data, EventFlags::IN)
+        epoll::add(
+            &field.epoll,
+            source.of(&alive.started),
+            data,
+            EventFlags::IN,
+        )
     };
-    let added = sources.into_iter().try_for_each(add);
+    let added = Source::ALL.into_iter().try_for_each(add);
     if added.is_err() {
+        alive.leave(field);
         // Dropping it kills it.
         *slot = None;
     }

@@ -1,7 +1,7 @@
 //! The listener: it reads what programs write, and reaps them.
 
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use tare_guard::Spent;
+use tare_guard::{Spent, Started};
 use tare_targets::instance::now_ns;
 
 use super::field::{Alive, Field, lock};
@@ -32,12 +32,23 @@ pub(super) enum Source {
 }
 
 impl Source {
+    pub(super) const ALL: [Self; 3] = [Self::Output, Self::Error, Self::End];
+
+    /// Returns what is listened to.
+    pub(super) fn of(self, started: &Started) -> BorrowedFd<'_> {
+        match self {
+            Self::Output => started.stdout.as_fd(),
+            Self::Error => started.stderr.as_fd(),
+            Self::End => started.pidfd().as_fd(),
+        }
+    }
+
     /// Returns the key by which epoll tells of it.
     pub(super) fn key(self, slot: u32) -> u64 {
         u64::from(slot) << 2 | self as u64
     }
 
-    fn of(key: u64) -> (u32, Self) {
+    fn of_key(key: u64) -> (u32, Self) {
         let source = match key & 3 {
             0 => Self::Output,
             1 => Self::Error,
@@ -69,14 +80,14 @@ pub(super) fn listen(field: &Field<'_>) {
             Err(error) => return field.remark(format!("instances can't be waited for: {error}")),
         };
         for event in &events[..came] {
-            let (slot, source) = Source::of(event.data.u64());
+            let (slot, source) = Source::of_key(event.data.u64());
             hear(field, slot, source);
         }
         if field.is_over.load(Ordering::Relaxed) {
-            patience.get_or_insert_with(Instant::now);
             for slot in &field.slots {
                 if let Some(alive) = &*lock(slot) {
                     alive.started.kill_group();
+                    patience.get_or_insert_with(Instant::now);
                 }
             }
         }
@@ -93,13 +104,16 @@ fn hear(field: &Field<'_>, slot: u32, source: Source) {
         alive.read(field, source);
         return;
     }
-    let Ok(Some(spent)) = alive.started.try_reap() else {
-        return;
+    let spent = match alive.started.try_reap() {
+        Ok(Some(spent)) => Ok(spent),
+        Ok(None) => return,
+        Err(error) => Err(format!("its end can't be waited for: {error}")),
     };
     let at_ns = now_ns();
     // What it wrote before is there by now.
     alive.read(field, Source::Output);
     alive.read(field, Source::Error);
+    alive.leave(field);
     let alive = place.take();
     drop(place);
     if let Some(alive) = alive {
@@ -118,7 +132,7 @@ impl Alive {
                 _ => self.started.stderr.read(&mut bytes),
             };
             match read {
-                Ok(0) => break self.deaf(field, source),
+                Ok(0) => break self.deaf(field, source.of(&self.started)),
                 Ok(n) if source == Source::Output => {
                     self.ears
                         .output(&bytes[..n], now_ns(), &field.starter.ready);
@@ -131,30 +145,35 @@ impl Alive {
     }
 
     /// Stops listening to what is closed: it would be news for ever.
-    fn deaf(&self, field: &Field<'_>, source: Source) {
-        let fd = match source {
-            Source::Output => self.started.stdout.as_fd(),
-            _ => self.started.stderr.as_fd(),
-        };
+    fn deaf(&self, field: &Field<'_>, source: BorrowedFd<'_>) {
         // It may have been done before.
-        let _ = epoll::delete(&field.epoll, fd);
+        let _ = epoll::delete(&field.epoll, source);
+    }
+
+    /// Stops listening to it altogether. To close what is listened to does not suffice: what is started at the same time has
+    /// its own copy until it is executed, and waits for the CPU on which its news would be heard for ever.
+    pub(super) fn leave(&self, field: &Field<'_>) {
+        for source in Source::ALL {
+            self.deaf(field, source.of(&self.started));
+        }
     }
 
     fn ended(
         self,
         field: &Field<'_>,
-        spent: Spent,
+        spent: Result<Spent, String>,
         at_ns: u64,
     ) -> (tare_results::model::Instance, Result<(), String>) {
         let mut instance = self.instance;
         instance.exited_ns = at_ns;
+        let spent = match spent {
+            Ok(spent) => spent,
+            Err(why) => return (instance, Err(why)),
+        };
         instance.user_ns = spent.user_ns;
         instance.system_ns = spent.system_ns;
         instance.status = spent.status.into_raw().unsigned_abs();
-        // Of a small one the kernel tells what tare itself had when it started it.
-        if spent.peak_bytes > own_peak_bytes() {
-            instance.peak_bytes = spent.peak_bytes;
-        }
+        instance.peak_bytes = spent.peak_bytes.unwrap_or(0);
         let mut aside = String::new();
         if let Some(mut stream) = self.aside {
             // What came before the end is there; nothing more is waited for.
@@ -178,16 +197,4 @@ fn read_all(stream: &mut impl Read, text: &mut String) -> io::Result<()> {
     let read = stream.take(MOST_ASIDE).read_to_end(&mut bytes);
     *text = String::from_utf8_lossy(&bytes).into_owned();
     read.map(drop)
-}
-
-/// Returns the greatest resident memory that this process has had, in bytes.
-fn own_peak_bytes() -> u64 {
-    static PEAK: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    *PEAK.get_or_init(|| {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-        // It may still grow a little.
-        kib.unwrap_or(0).saturating_mul(1024 + 256)
-    })
 }

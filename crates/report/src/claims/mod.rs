@@ -89,6 +89,13 @@ impl Untold {
             needs_kvm: true,
         }
     }
+
+    /// Puts a text before the reason.
+    #[must_use]
+    pub fn after(mut self, text: &str) -> Self {
+        self.why.insert_str(0, text);
+        self
+    }
 }
 
 impl From<String> for Untold {

@@ -1,16 +1,17 @@
-//! Limits that a shift must not exceed: `noise/lost > +5%`, `latency.p99 > +2us`.
+//! Limits that a shift must not exceed: `noise/lost > +5%`, `latency.p99 > +2us`; or fall below: `rate < -5%`.
 
 use std::str::FromStr;
 
 use super::{CompareUnit, ComparedRow, Comparison, signed, told};
 use crate::rows::Selector;
-use crate::rows::gate::{GateError, split_limit};
+use crate::rows::gate::{GateError, Side, split, split_limit};
 
-/// A limit on how far NEW may be above BASE.
+/// A limit on how far NEW may be above BASE, or below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftGate {
     text: String,
     selector: Selector,
+    side: Side,
     limit: Limit,
 }
 
@@ -39,24 +40,28 @@ impl FromStr for ShiftGate {
             text: text.to_owned(),
             why: why.to_owned(),
         };
-        let (selector, limit) = text
-            .rsplit_once('>')
-            .ok_or_else(|| wrong("it has no '>'"))?;
+        let (selector, side, limit) = split(text).map_err(wrong)?;
         let limit = match split_limit(limit.trim()).map_err(|why| wrong(&why))? {
             (number, "%") => Limit::Relative(number / 100.0),
             (number, "ns") => Limit::Absolute(number, "ns"),
             (number, "points" | "pp") => Limit::Absolute(number / 100.0, "1"),
+            (number, "bytes") => Limit::Absolute(number, "bytes"),
             (number, "/s") => Limit::Absolute(number, "1/s"),
             (_, "") => {
                 return Err(wrong(
                     "its limit has no unit: write '+5%' of BASE, or '+2us'",
                 ));
             }
-            _ => return Err(wrong("its unit is none of %, pp, ns, us, ms, s, /s")),
+            _ => {
+                return Err(wrong(
+                    "its unit is none of %, pp, ns, us, ms, s, /s, B, KiB, MiB, GiB",
+                ));
+            }
         };
         Ok(Self {
             text: text.trim().to_owned(),
             selector: Selector::parse(selector).map_err(|why| wrong(&why))?,
+            side,
             limit,
         })
     }
@@ -189,8 +194,8 @@ impl ShiftGate {
     /// Returns by how much a shift is beyond the limit, in the limit's unit.
     fn excess(&self, row: &ComparedRow) -> f64 {
         match self.limit {
-            Limit::Relative(limit) => relative(row) - limit,
-            Limit::Absolute(limit, _) => row.shift.unwrap_or(0.0) - limit,
+            Limit::Relative(limit) => self.side.excess(relative(row), limit),
+            Limit::Absolute(limit, _) => self.side.excess(row.shift.unwrap_or(0.0), limit),
         }
     }
 

@@ -217,7 +217,11 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         fill(&mut rows[*place], &difference);
     }
     for row in &mut rows {
-        row.is_worse = row.differs && row.shift > Some(0.0);
+        let worse = match row.of.measure.better {
+            Better::More => row.shift < Some(0.0),
+            Better::Less | Better::Neither => row.shift > Some(0.0),
+        };
+        row.is_worse = row.differs && worse;
     }
     let exact = rows.iter().any(|row| row.exact);
     let shapes = shapes(&values);

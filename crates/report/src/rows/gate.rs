@@ -1,13 +1,13 @@
-//! Limits that rows must not exceed: `lost > 2%`, `latency.p99.9{load=dd} > 50us`.
+//! Limits that rows must not exceed: `lost > 2%`, `latency.p99.9{load=dd} > 50us`; or fall below: `rate < 60/s`.
 //!
 //! ```text
-//! gate     = selector ">" limit
+//! gate     = selector ( ">" | "<" ) limit
 //! selector = [ experiment "/" ] measure [ "." figure ] [ "{" label "=" value { "," label "=" value } "}" ]
-//! limit    = number [ "%" | "ns" | "us" | "ms" | "s" | "/s" | "cycles" ]
+//! limit    = number [ "%" | "ns" | "us" | "ms" | "s" | "/s" | "cycles" | "B" | "KiB" | "MiB" | "GiB" ]
 //! ```
 //!
 //! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
-//! and `load`; a comma inside of a value is written twice. Any matching row above the limit fails; of a maximum, that of any
+//! and `load`; a comma inside of a value is written twice. Any matching row beyond the limit fails; of a maximum, that of any
 //! run.
 
 use std::collections::BTreeSet;
@@ -23,14 +23,24 @@ use super::naming::written;
 use super::selector::Selector;
 use crate::view::Catalogue;
 
-/// A limit that the rows of a selector must not exceed.
+/// A limit that the rows of a selector must not exceed, or not fall below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
     /// As it was written.
     text: String,
     selector: Selector,
+    side: Side,
     limit: f64,
     unit: LimitUnit,
+}
+
+/// The side of a limit on which a figure fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Above it: `>`.
+    Above,
+    /// Below it: `<`.
+    Below,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +55,8 @@ enum LimitUnit {
     PerSecond,
     /// Ticks of the TSC.
     Cycles,
+    /// Bytes.
+    Bytes,
 }
 
 /// The reason why a gate can't be applied.
@@ -53,7 +65,7 @@ pub enum GateError {
     /// It is not of the grammar.
     #[error(
         "'{text}' is no gate: {why}. Write '[EXPERIMENT/]MEASURE[.FIGURE][{{LABEL=VALUE,…}}] > LIMIT', such as 'lost > 2%' \
-         or 'latency.p99.9{{load=dd}} > 50us'"
+         or 'latency.p99.9{{load=dd}} > 50us', or with '<' for what must not be less"
     )]
     Grammar {
         /// What was given.
@@ -82,7 +94,7 @@ pub enum GateError {
 /// What a gate says of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Whether a row is above the limit, or can't be told.
+    /// Whether a row is beyond the limit, or can't be told.
     pub failed: bool,
     /// The limit and the figure that decides, in one sentence.
     pub sentence: String,
@@ -96,22 +108,49 @@ impl FromStr for Gate {
             text: text.to_owned(),
             why,
         };
-        // Targets and loads may hold the sign, a limit can't.
-        let (selector, limit) = text
-            .rsplit_once('>')
-            .ok_or_else(|| wrong("it has no '>'".to_owned()))?;
+        let (selector, side, limit) = split(text).map_err(|why| wrong(why.to_owned()))?;
         let selector = Selector::parse(selector).map_err(wrong)?;
         let (limit, unit) = read_limit(limit.trim()).map_err(wrong)?;
         Ok(Self {
             text: text.trim().to_owned(),
             selector,
+            side,
             limit,
             unit,
         })
     }
 }
 
-/// Splits a limit into its number and its unit, which may be empty; that of all times is ns.
+/// Splits a gate into what it is of, the side that fails, and its limit. Targets and loads may hold the sign, a limit can't.
+pub(crate) fn split(text: &str) -> Result<(&str, Side, &str), &'static str> {
+    let at = text.rfind(['>', '<']).ok_or("it has no '>' and no '<'")?;
+    let (selector, rest) = text.split_at(at);
+    let side = match rest.starts_with('<') {
+        true => Side::Below,
+        false => Side::Above,
+    };
+    Ok((selector, side, &rest[1..]))
+}
+
+impl Side {
+    /// Returns by how much a figure is beyond a limit.
+    pub(crate) fn excess(self, value: f64, limit: f64) -> f64 {
+        match self {
+            Self::Above => value - limit,
+            Self::Below => limit - value,
+        }
+    }
+
+    /// Names it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Above => "above",
+            Self::Below => "below",
+        }
+    }
+}
+
+/// Splits a limit into its number and its unit, which may be empty; that of all times is ns, of all sizes bytes.
 pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
     let unit_at = text
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
@@ -121,6 +160,10 @@ pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
         .parse()
         .map_err(|_| format!("'{text}' begins with no number"))?;
     Ok(match unit.trim() {
+        "B" => (number, "bytes"),
+        "KiB" => (number * 1024.0, "bytes"),
+        "MiB" => (number * 1_048_576.0, "bytes"),
+        "GiB" => (number * 1_073_741_824.0, "bytes"),
         "us" | "µs" => (number * 1e3, "ns"),
         "ms" => (number * 1e6, "ns"),
         "s" => (number * 1e9, "ns"),
@@ -136,6 +179,7 @@ fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
         "ns" => (number, LimitUnit::Ns),
         "/s" => (number, LimitUnit::PerSecond),
         "cycles" => (number, LimitUnit::Cycles),
+        "bytes" => (number, LimitUnit::Bytes),
         other => return Err(format!("'{other}' is no unit")),
     })
 }
@@ -235,7 +279,8 @@ impl Gate {
                 there: self.selector.there(rows),
             });
         }
-        let mut greatest: Option<(&Row, f64)> = None;
+        let (side, limit) = (self.side, self.limit);
+        let mut worst: Option<(&Row, f64)> = None;
         let mut refused: Option<(&Row, &Refused)> = None;
         for row in matching {
             if !self.unit.fits(row.unit) {
@@ -250,25 +295,26 @@ impl Gate {
                     continue;
                 }
             };
-            if greatest.is_none_or(|(_, before)| value > before) {
-                greatest = Some((row, value));
+            if worst.is_none_or(|(_, before)| side.excess(value, before) > 0.0) {
+                worst = Some((row, value));
             }
         }
-        let above = greatest.filter(|(_, value)| *value > self.limit);
-        let sentence = match (above, refused, greatest) {
+        let beyond = worst.filter(|(_, value)| side.excess(*value, limit) > 0.0);
+        let word = side.word();
+        let sentence = match (beyond, refused, worst) {
             (Some((row, value)), ..) => format!(
-                "Gate failed: {} is {}, above {}.",
+                "Gate failed: {} is {}, {word} {}.",
                 row.name(),
                 judged(row, value),
                 self.limit_in(row)
             ),
             (None, Some((row, why)), _) => format!(
-                "Gate failed: whether {} is above {} can't be told: {why}.",
+                "Gate failed: whether {} is {word} {} can't be told: {why}.",
                 row.name(),
                 self.limit_in(row)
             ),
             (None, None, Some((row, value))) => format!(
-                "Gate passed: {} is {}, not above {}.",
+                "Gate passed: {} is {}, not {word} {}.",
                 row.name(),
                 judged(row, value),
                 self.limit_in(row)
@@ -277,7 +323,7 @@ impl Gate {
             (None, None, None) => String::new(),
         };
         Ok(Judgement {
-            failed: above.is_some() || refused.is_some(),
+            failed: beyond.is_some() || refused.is_some(),
             sentence,
         })
     }
@@ -304,6 +350,7 @@ impl LimitUnit {
             Self::Ns => unit == "ns",
             Self::PerSecond => unit == "1/s",
             Self::Cycles => unit == "cycles",
+            Self::Bytes => unit == "bytes",
         }
     }
 }
@@ -314,6 +361,7 @@ fn unit_in_words(unit: &str) -> &str {
         "1" => "shares: write a percentage, such as 2%",
         "ns" => "time: write ns, us, ms or s",
         "1/s" => "numbers per second: write /s",
+        "bytes" => "bytes: write B, KiB, MiB or GiB",
         other => other,
     }
 }
@@ -341,6 +389,16 @@ mod tests {
         assert_eq!(gate.selector.labels[0].1, "sh -c a>b");
         assert_eq!((gate.limit, gate.unit), (0.02, LimitUnit::Share));
         assert_eq!(gate.selector.figure, None);
+    }
+
+    #[test]
+    fn a_gate_may_be_of_what_must_not_be_less() {
+        let gate: Gate = "rate{load=a>b} < 60/s".parse().unwrap();
+        assert_eq!((gate.side, gate.limit), (Side::Below, 60.0));
+        assert_eq!(gate.selector.labels[0].1, "a>b");
+        let gate: Gate = "memory > 2MiB".parse().unwrap();
+        assert_eq!((gate.side, gate.limit), (Side::Above, 2_097_152.0));
+        assert_eq!(gate.unit, LimitUnit::Bytes);
     }
 
     #[test]

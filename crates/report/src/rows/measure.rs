@@ -32,6 +32,8 @@ pub type Samples = Result<Vec<(Labels, Sample)>, String>;
 pub enum Better {
     /// The less, the better.
     Less,
+    /// The more, the better.
+    More,
     /// It says what was done, not how well.
     Neither,
 }

@@ -12,6 +12,7 @@ pub fn written(value: f64, unit: &str) -> String {
         "ns" => N.ns(value, None),
         "1" => N.percent(value),
         "1/s" => format!("{} per second", N.short(value)),
+        "bytes" => N.bytes(value as u64),
         "" => N.short(value),
         unit => format!("{} {unit}", N.short(value)),
     }

@@ -279,7 +279,8 @@ fn two_million_rows_come_back() {
 fn other_programs_see_unsigned_columns_and_where_they_are_from() {
     let files = encoded(&durations().1);
     let expected = [
-        "cell:32 set:32 program:32 planned_ns:64 started_ns:64 ready_ns:64 exited_ns:64",
+        "cell:32 set:32 program:32 planned_ns:64 started_ns:64 ready_ns:64 exited_ns:64 fate:32 failure:32 counts:32 \
+         status:32 reset_ns:64 kernel_ns:64 main_ns:64 user_ns:64 system_ns:64 own_ns:64 peak_bytes:64",
         "cell:32 set:32 value:64 count:64",
         "cell:32 set:32 index:64 at:64 value:64",
         "cell:32 set:32 bin:32 n:64 sum:64 min:64 max:64",

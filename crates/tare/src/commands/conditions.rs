@@ -6,12 +6,12 @@ use tare_targets::{TargetError, spec};
 
 use crate::error::CommandError;
 
-/// Returns the targets asked for; `process` if none is.
+/// Returns the targets asked for; `process` if none is. Those that run no plans only if they are only started.
 ///
 /// # Errors
 ///
 /// Returns [`CommandError`] for what is no target or runs no plans, or for one that is given twice.
-pub fn targets(asked: &[String]) -> Result<Vec<TargetSpec>, CommandError> {
+pub fn targets(asked: &[String], only_starts: bool) -> Result<Vec<TargetSpec>, CommandError> {
     let asked = match asked {
         [] => &["process".to_owned()],
         asked => asked,
@@ -20,7 +20,7 @@ pub fn targets(asked: &[String]) -> Result<Vec<TargetSpec>, CommandError> {
         .iter()
         .map(|target| {
             let target = spec::parse(target)?;
-            if target.runs_plans() {
+            if only_starts || target.runs_plans() {
                 Ok(target.spec())
             } else {
                 Err(TargetError::RunsNoPlans {

@@ -74,7 +74,9 @@ fn duration<'a>(cells: impl ExactSizeIterator<Item = &'a CellPlan>, host: &Host)
 fn too_few_runs<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> BTreeSet<String> {
     let mut combinations: HashMap<_, (&CellPlan, u32)> = HashMap::new();
     for cell in cells.filter(|cell| !cell.is_traced()) {
-        let combination = (&cell.experiment, &cell.target, &cell.load, &cell.work);
+        let interval = cell.arrivals.as_ref().map(|arrivals| arrivals.interval_ns);
+        let place = (&cell.target, &cell.load, cell.beside_engine);
+        let combination = (&cell.experiment, place, &cell.work, interval);
         combinations.entry(combination).or_insert((cell, 0)).1 += 1;
     }
     let all = combinations.len();
@@ -100,7 +102,10 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
         duration(missing.iter().copied(), host),
         folder.path().display()
     ));
-    terminal.note(&format!("on {}", host.cpu_reason));
+    let has_its_cpus = missing.iter().any(|cell| cell.has_its_cpus());
+    if has_its_cpus {
+        terminal.note(&format!("on {}", host.cpu_reason));
+    }
     for text in resources(folder.plan()) {
         terminal.note(&text);
     }
@@ -113,7 +118,7 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     if let Some(text) = shared_cpu(folder.plan()) {
         terminal.warn(&text);
     }
-    for warning in &host.cpu_warnings {
+    for warning in host.cpu_warnings.iter().filter(|_| has_its_cpus) {
         terminal.warn(warning);
     }
 }

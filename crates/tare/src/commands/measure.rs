@@ -134,9 +134,8 @@ fn run(
         false => introduce(&folder, &host, terminal),
     }
 
-    let _aside = host.step_aside(terminal);
     let actions = Actions::new(request.actions, &guard);
-    let mut progress = Progress::new(&folder, actions, claim, terminal);
+    let mut progress = Progress::new(&folder, &host, actions, claim, terminal);
     interrupt.prepare(false);
     let tally = execute(&folder, &guard, interrupt, &mut progress);
     let tally = tally.and_then(|tally| settings.restore().map(|()| tally));

@@ -9,7 +9,7 @@ mod describe;
 pub mod doctor;
 pub mod experiment;
 pub mod export;
-mod host;
+pub(crate) mod host;
 pub mod image;
 pub mod import;
 pub mod kernel;

@@ -95,7 +95,7 @@ pub fn run_as(
             host,
             study.seed,
             study.settings.clone(),
-            request.options.start_engine,
+            study.start_engine || request.options.start_engine,
         );
         Ok(study.plan(frame)?)
     })

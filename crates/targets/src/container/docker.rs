@@ -25,7 +25,7 @@ use tare_results::work::Work;
 
 use super::monitor::{container_judge, killed};
 use super::realtime::RealTime;
-use super::settings::{CAPABILITIES, Resources};
+use super::settings::{CAPABILITIES, Image, Resources};
 use super::{Prepared, Settings, image};
 use crate::engine;
 use crate::error::TargetError;
@@ -84,7 +84,18 @@ impl DockerTarget {
         let changes = image::changes(guard.owner());
         let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
         Ok(AtEngine {
-            image: docker.import(&image::archive(&self.agent)?, &changes)?,
+            image: match &self.settings.image {
+                None => docker.import(&image::archive(&self.agent)?, &changes)?,
+                Some(Image::Name(name)) => docker.image_id(name)?,
+                Some(Image::Archive(_)) if self.private.borrow().is_none() => {
+                    return Err(TargetError::Failed(
+                        "an archive is loaded into a private engine only: measure with --start-engine, or load it (docker \
+                         load) and give the image's name"
+                            .to_owned(),
+                    ));
+                }
+                Some(Image::Archive(path)) => docker.load(image::read(path)?)?,
+            },
             docker,
             _owned: owned,
         })
@@ -102,11 +113,34 @@ impl Target for DockerTarget {
 
     fn availability(&self) -> Availability {
         let engine = || Ok(self.docker()?.version()?);
-        Availability::of(self.agent.path().and_then(|_| engine()))
+        let image = || match &self.settings.image {
+            None => self.agent.path().map(drop),
+            Some(Image::Archive(path)) => image::read(path).map(drop),
+            Some(Image::Name(name)) => Ok(self.docker()?.image_id(name).map(drop)?),
+        };
+        Availability::of(image().and_then(|()| engine()))
     }
 
     fn program(&self) -> Result<Program, TargetError> {
-        Program::native(&self.agent)
+        let image = match &self.settings.image {
+            None => return Program::native(&self.agent),
+            Some(image) => image,
+        };
+        let sha256 = match image {
+            Image::Archive(path) => image::sha256(path)?,
+            Image::Name(name) => {
+                let id = self.docker()?.image_id(name)?;
+                id.trim_start_matches("sha256:").to_owned()
+            }
+        };
+        Ok(Program {
+            sha256,
+            ..Program::default()
+        })
+    }
+
+    fn runs_plans(&self) -> bool {
+        self.settings.image.is_none()
     }
 
     fn engine(&self) -> Option<Engine> {
@@ -124,10 +158,12 @@ impl Target for DockerTarget {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+        self.settings.must_have_agent()?;
         let resources = self.settings.resources(job.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
         let docker = prepared.docker.clone();
-        let mut full = config(&prepared.image, job.work, resources, guard.owner());
+        let words = self.settings.words(job.work, None);
+        let mut full = config(&prepared.image, &words, resources, guard.owner());
         let mut group = None;
         if let Some(real_time) = resources.real_time {
             let given = group.insert(real_time.group(NAME, guard)?);
@@ -161,16 +197,21 @@ impl Target for DockerTarget {
     fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
         let resources = self.settings.resources(order.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
+        let words = self.settings.words(order.work, order.command);
+        let full = config(&prepared.image, &words, resources, guard.owner());
         let many = Many {
             docker: prepared.docker.clone(),
-            config: config(&prepared.image, order.work, resources, guard.owner()),
+            config: match self.settings.image {
+                None => full,
+                Some(_) => with_less(full),
+            },
         };
-        Ok(Starter {
+        Ok(self.settings.heard(Starter {
             start: Start::Calls(Box::new(many)),
             judge: container_judge(NAME),
             memory_bytes: SHIM_BYTES,
             ..Starter::of_programs(NAME, |_| Err(io::ErrorKind::Unsupported.into()))
-        })
+        }))
     }
 }
 
@@ -218,9 +259,7 @@ impl Calls for Many {
 }
 
 /// Describe a container in the words of the engine's interface.
-fn config(image: &str, work: &Work, resources: Resources, owner: &OwnerId) -> Value {
-    let words = work.to_string();
-    let words: Vec<&str> = words.split_whitespace().collect();
+fn config(image: &str, words: &[String], resources: Resources, owner: &OwnerId) -> Value {
     let devices: Vec<Value> = resources
         .dma_device
         .iter()
@@ -230,7 +269,8 @@ fn config(image: &str, work: &Work, resources: Resources, owner: &OwnerId) -> Va
         .collect();
     json!({
         "Image": image,
-        "Cmd": words,
+        // Without words, what the image says.
+        "Cmd": (!words.is_empty()).then_some(words),
         "Env": [format!("{OWNER_VARIABLE}={owner}/0")],
         "Labels": { OWNER_LABEL: owner.as_str() },
         "NetworkDisabled": true,

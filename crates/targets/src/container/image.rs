@@ -1,5 +1,9 @@
 //! The image that engines make containers from: the agent and nothing else.
 
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
 use tare_guard::{OWNER_LABEL, OwnerId};
 
 use super::AGENT;
@@ -18,6 +22,23 @@ pub(super) fn archive(agent: &MeasuredFile) -> Result<Vec<u8>, TargetError> {
     let whole = archive.len().next_multiple_of(BLOCK) + 2 * BLOCK;
     archive.resize(whole, 0);
     Ok(archive)
+}
+
+/// Reads somebody else's image.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, TargetError> {
+    fs::read(path).map_err(|error| unreadable(path, &error))
+}
+
+/// Returns the SHA-256 of somebody else's image.
+pub(super) fn sha256(path: &Path) -> Result<String, TargetError> {
+    tare_kernels::file_sha256(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &dyn Display) -> TargetError {
+    TargetError::Failed(format!(
+        "the image {} can't be read: {error}",
+        path.display()
+    ))
 }
 
 /// Returns what the image is to know, in the words of a Dockerfile.

@@ -18,7 +18,7 @@ use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
 use super::monitor::{ContainerMonitor, container_judge};
-use super::settings::CAPABILITIES;
+use super::settings::{CAPABILITIES, Image, Resources};
 use super::{Prepared, Settings, hide, image, runner, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::instance::{Instance, now_ns};
@@ -52,23 +52,29 @@ impl Podman {
 
     /// Import the agent's image into a storage of its own. Return the storage's folder and the image's id.
     fn prepare(&self, guard: &Guard) -> Result<(ScratchDir, String), TargetError> {
-        let failed = |why: String| {
-            TargetError::Failed(format!("podman can't import the agent's image: {why}"))
-        };
+        let failed =
+            |why: String| TargetError::Failed(format!("podman can't import the image: {why}"));
         let folder = guard.scratch(NAME)?;
-        let archive = folder.path().join("image.tar");
-        fs::write(&archive, image::archive(&self.agent)?)
-            .map_err(|error| failed(error.to_string()))?;
         let (mut command, _group) = self.podman(folder.path(), guard)?;
-        command.args(["import", "--quiet"]);
-        for change in image::changes(guard.owner()) {
-            command.args(["--change", &change]);
-        }
-        let output = programs::run(command.arg(&archive), IMPORT_LIMIT, guard)?;
+        match &self.settings.image {
+            Some(Image::Archive(path)) => command.args(["load", "--quiet", "--input"]).arg(path),
+            Some(Image::Name(_)) | None => {
+                let archive = folder.path().join("image.tar");
+                fs::write(&archive, image::archive(&self.agent)?)
+                    .map_err(|error| failed(error.to_string()))?;
+                command.args(["import", "--quiet"]);
+                for change in image::changes(guard.owner()) {
+                    command.args(["--change", &change]);
+                }
+                command.arg(archive)
+            }
+        };
+        let output = programs::run(&mut command, IMPORT_LIMIT, guard)?;
         match output.status {
             None => Err(failed("it takes too long".to_owned())),
             Some(status) if status.success() && !output.stdout.is_empty() => {
-                Ok((folder, output.stdout))
+                let name = output.stdout.trim().rsplit(": ").next().unwrap_or_default();
+                Ok((folder, name.to_owned()))
             }
             Some(_) => Err(failed(output.stderr.replace('\n', " / "))),
         }
@@ -90,26 +96,29 @@ impl Podman {
         Ok((command, group))
     }
 
-    /// Return the words of `podman run` for one container whose group is below `containers`.
-    fn run(&self, image: &str, work: &Work, containers: &str) -> Vec<String> {
-        let resources = self.settings.resources(work);
+    /// Return the words of `podman run` for one container whose group is below `containers`, up to those that it executes.
+    fn run(&self, image: &str, resources: &Resources, containers: &str) -> Vec<String> {
         let words = "run --rm --network none --log-driver none";
         let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         words.push(format!("--cgroup-parent=/{containers}"));
         words.push(format!("--memory={}", resources.memory_bytes));
-        words.extend(CAPABILITIES.map(|name| format!("--cap-add={name}")));
+        if self.settings.image.is_none() {
+            words.extend(CAPABILITIES.map(|name| format!("--cap-add={name}")));
+            words.extend(
+                resources
+                    .dma_device
+                    .map(|device| format!("--device={device}")),
+            );
+        }
         words.extend(resources.cpus.map(|cpus| format!("--cpuset-cpus={cpus}")));
         if let Some(real_time) = resources.real_time {
             words.push(format!("--cpu-rt-period={}", real_time.period_us));
             words.push(format!("--cpu-rt-runtime={}", real_time.runtime_us));
         }
-        let device = resources.dma_device;
-        words.extend(device.map(|device| format!("--device={device}")));
         if !may_raise_limits() {
             words.extend(lower_limits());
         }
         words.push(image.to_owned());
-        words.extend(work.to_string().split_whitespace().map(str::to_owned));
         words
     }
 }
@@ -144,7 +153,17 @@ impl Target for Podman {
     }
 
     fn program(&self) -> Result<Program, TargetError> {
-        Program::native(&self.agent)
+        match &self.settings.image {
+            Some(Image::Archive(path)) => Ok(Program {
+                sha256: image::sha256(path)?,
+                ..Program::default()
+            }),
+            Some(Image::Name(_)) | None => Program::native(&self.agent),
+        }
+    }
+
+    fn runs_plans(&self) -> bool {
+        self.settings.image.is_none()
     }
 
     fn resources(&self, work: &Work) -> Option<String> {
@@ -152,6 +171,7 @@ impl Target for Podman {
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+        self.settings.must_have_agent()?;
         let resources = self.settings.resources(job.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
         let (folder, image) = &*prepared;
@@ -160,7 +180,8 @@ impl Target for Podman {
             None => guard.reserve_cgroup(NAME)?,
         };
         let (mut command, own) = self.podman(folder.path(), guard)?;
-        command.args(self.run(image, job.work, containers.name()));
+        command.args(self.run(image, &resources, containers.name()));
+        command.args(self.settings.words(job.work, None));
         let mut notices = Vec::new();
         if !may_raise_limits() {
             notices.push(
@@ -187,8 +208,10 @@ impl Target for Podman {
         let containers = guard.reserve_cgroup(NAME)?;
         let own = guard.cgroup("podman-own", &[])?;
         let mut words = places(&folder);
-        let run = self.run(image, order.work, containers.name());
-        words.extend(run.into_iter().map(OsString::from));
+        let resources = self.settings.resources(order.work);
+        let run = self.run(image, &resources, containers.name());
+        let own_words = self.settings.words(order.work, order.command);
+        words.extend(run.into_iter().chain(own_words).map(OsString::from));
         let mounts = mounts(&folder);
         let entry = own.entry()?;
         let start = move |_| {
@@ -197,13 +220,13 @@ impl Target for Podman {
             exec.enter(&entry)?;
             Ok(exec.into())
         };
-        Ok(Starter {
+        let starter = Starter {
             mounts,
             judge: container_judge(NAME),
             memory_bytes: PODMAN_BYTES,
             ..Starter::of_programs(NAME, start)
-        }
-        .keeping([containers, own]))
+        };
+        Ok(self.settings.heard(starter).keeping([containers, own]))
     }
 }
 

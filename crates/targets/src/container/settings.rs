@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! docker|podman|runc|crun[,mem=SIZE][,cpus=measured|all]
+//! docker,image=NAME|FILE[,…]
+//! podman,image=FILE[,…]
 //! ```
 
 use std::fmt::{self, Display};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tare_results::target::{Group, TargetSpec};
 use tare_results::work::Work;
@@ -14,7 +16,8 @@ use tare_wire::cpus::Cpus as CpuSet;
 use super::realtime::RealTime;
 use crate::error::TargetError;
 use crate::memory;
-use crate::options::{Canonical, Options, Size, Word};
+use crate::options::{Canonical, Options, Size, Word, file, not_wanted};
+use crate::starter::{Ready, Starter};
 
 /// The least memory that can be given: engines refuse less than 6 MiB.
 const LEAST_MEMORY: Size = Size::mib(8);
@@ -23,13 +26,44 @@ const LEAST_MEMORY: Size = Size::mib(8);
 const DMA_DEVICE: &str = "/dev/cpu_dma_latency";
 
 /// What a container is to be like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The target's name.
     pub(super) name: &'static str,
     /// As much as the plan needs if None.
     memory: Option<Size>,
     cpus: Cpus,
+    /// Somebody else's image in place of the agent's.
+    pub(super) image: Option<Image>,
+}
+
+/// An image of the user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Image {
+    /// One that the engine has.
+    Name(String),
+    /// An archive as `docker save` writes it.
+    Archive(PathBuf),
+}
+
+impl Image {
+    /// Read it: what has a slash at its beginning, or ends as an archive does, is a file.
+    fn parse(text: &str) -> Option<Self> {
+        let is_file = text.starts_with(['/', '.']) || text.ends_with(".tar");
+        match is_file {
+            true => file(text).map(Self::Archive),
+            false => (!text.is_empty()).then(|| Self::Name(text.to_owned())),
+        }
+    }
+}
+
+impl Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Archive(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// The CPUs on which a container may run.
@@ -54,10 +88,23 @@ impl Settings {
     /// Returns [`TargetError`] for an option that does not exist, is given twice or has no possible
     /// value.
     pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
+        let (name, has_engine) = (
+            options.target,
+            ["docker", "podman"].contains(&options.target),
+        );
+        let image = match has_engine {
+            true => options.text("image", "NAME|FILE", "an image", Image::parse)?,
+            false => None,
+        };
+        if let (Some(Image::Name(image)), "podman") = (&image, name) {
+            let wanted = "an archive that podman save wrote, with its path: podman keeps its images apart here";
+            return Err(not_wanted(name, "image", image, wanted));
+        }
         let settings = Self {
-            name: options.target,
+            name,
             memory: options.memory(LEAST_MEMORY)?,
             cpus: options.word("cpus")?.unwrap_or(Cpus::Measured),
+            image,
         };
         options.finish()?;
         Ok(settings)
@@ -68,7 +115,44 @@ impl Settings {
         Canonical::new(self.name)
             .option("mem", self.memory)
             .word("cpus", self.cpus, Cpus::Measured)
-            .of_group(Group::Container)
+            .option("image", self.image.as_ref())
+            .of_group(match self.image {
+                Some(_) => Group::Foreign,
+                None => Group::Container,
+            })
+    }
+
+    /// Refuse what only the agent can do.
+    pub(super) fn must_have_agent(&self) -> Result<(), TargetError> {
+        match self.image {
+            None => Ok(()),
+            Some(_) => Err(TargetError::RunsNoPlans {
+                target: self.canonical().text,
+            }),
+        }
+    }
+
+    /// Adapt how instances are judged to an image that has no agent: the first output tells that it is ready.
+    pub(super) fn heard(&self, starter: Starter) -> Starter {
+        match self.image {
+            None => starter,
+            Some(_) => Starter {
+                ready: Ready::Output,
+                ..starter
+            },
+        }
+    }
+
+    /// Return the words that follow the image's name: a command in place of the image's own, or the agent's plan.
+    pub(super) fn words(&self, work: &Work, command: Option<&[String]>) -> Vec<String> {
+        match (&self.image, command) {
+            (Some(_), command) => command.unwrap_or_default().to_vec(),
+            (None, _) => work
+                .to_string()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
+        }
     }
 
     /// Return what a container gets for what it is to do.

@@ -3,6 +3,7 @@
 //! Raw durations are folded here in the plainest way, so that what the crate derives from the
 //! folded samples can be compared with what anybody would compute from the raw ones.
 
+pub mod starts;
 pub mod wakeups;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -325,11 +326,12 @@ impl Run {
     }
 
     fn push(&mut self, plan: CellPlan, record: Record, sets: Vec<SetSamples>) -> &mut Cell {
+        let instances = vec![Instance::default()];
+        self.push_samples(plan, record, Samples { instances, sets })
+    }
+
+    fn push_samples(&mut self, plan: CellPlan, record: Record, samples: Samples) -> &mut Cell {
         let cell = Box::new(cell(plan, Outcome::done(record)));
-        let samples = Samples {
-            instances: vec![Instance::default()],
-            sets,
-        };
         self.cells.push((CellState::Done(cell), samples));
         match self.cells.last_mut() {
             Some((CellState::Done(cell), _)) => cell,

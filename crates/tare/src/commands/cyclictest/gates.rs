@@ -42,7 +42,7 @@ pub fn check(gates: &[Gate], measured: &Measured) -> Result<Plan, CommandError> 
     let cpus = measured.cpu;
     let cpu = cpus.and_then(|cpus| cpus.iter().next()).unwrap_or(0);
     let conditions = Conditions {
-        targets: conditions::targets(&[])?,
+        targets: conditions::targets(&[], false)?,
         loads: conditions::phases(&[], None),
         cpu,
         cpus,

@@ -1,0 +1,272 @@
+//! `start`, after calder-2020: how long do instances take to start, and which rate does a target keep up?
+//!
+//! A cell starts many instances of one target: each when the one before has ended, or at absolute times one interval apart,
+//! whatever became of those before (an open loop). The intervals of a target are a ladder that ends where it no longer keeps
+//! up.
+
+mod job;
+mod pace;
+mod parameters;
+mod story;
+
+use tare_results::model::{Arrivals, CellPlan, Labels, Rung};
+use tare_results::target::{Group, TargetSpec};
+use tare_results::work::Work;
+
+use tare_lab::ExperimentError;
+use tare_lab::experiment::{Conditions, Experiment};
+use tare_lab::parameter::{Parameter, Values};
+use tare_lab::plan::at_most;
+use tare_lab::units::exact;
+
+use job::Job;
+use pace::Pace;
+
+/// The name of the experiment.
+pub const NAME: &str = "start";
+/// The greatest number of instances that a cell may plan.
+const MOST_ARRIVALS: u64 = 1_000_000;
+/// How long a cell takes beyond the time in which it starts instances: to prepare, and until the last have ended.
+const AROUND_SECONDS: f64 = 1.0;
+/// What an instance is called that does what its image says.
+const BOOT: &str = "boot";
+/// The label of cells beside Docker's engine, with the name that a cell's record has for it.
+const BESIDE: (&str, &str) = ("beside", "dockerd");
+
+/// The experiment, as studies name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Start;
+
+impl Experiment for Start {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "how long instances take to start, and which rate of starts each target keeps up"
+    }
+
+    fn without_arguments(&self) -> &'static str {
+        "Without arguments, processes that write a line are started one after the other for 5 s, then 1, 2, 4 … 1,024 a second \
+         at planned times for 5 s each, until they no longer keep up; all of it six times."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::ALL
+    }
+
+    fn only_starts(&self) -> bool {
+        true
+    }
+
+    fn combinations(
+        &self,
+        conditions: &Conditions,
+        values: &Values,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
+        combinations(conditions, values)
+    }
+
+    fn work(&self, words: &str) -> Option<Work> {
+        job::of_words(words)
+    }
+
+    fn announces(&self, cell: &CellPlan) -> Option<String> {
+        cell.arrivals.as_ref().map(announced)
+    }
+}
+
+/// Says how often instances of a cell are started.
+fn announced(arrivals: &Arrivals) -> String {
+    let most = arrivals.most_live;
+    let (warmup, measure) = (exact(arrivals.warmup_ns), exact(arrivals.measure_ns));
+    match arrivals.interval_ns {
+        None => format!("an instance at a time for {warmup}, then for {measure} that count"),
+        Some(interval_ns) => format!(
+            "an instance every {} for {warmup}, then for {measure} that count; at most {most} alive at once",
+            exact(interval_ns)
+        ),
+    }
+}
+
+/// Returns one cell for each target, load and interval, not yet numbered; beside Docker's engine once more if that is wanted.
+fn combinations(
+    conditions: &Conditions,
+    values: &Values,
+) -> Result<Vec<CellPlan>, ExperimentError> {
+    let (paces, job) = (parameters::paces(values)?, parameters::job(values));
+    let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
+    at_most(places.saturating_mul(2 * paces.len() as u64))?;
+    let mut cells = Vec::new();
+    for target in &conditions.targets {
+        check_command(target, &job)?;
+        let is_twice = parameters::is_beside_engine(values) && target.kind != "docker";
+        for load in &conditions.loads {
+            for beside in [false, true]
+                .into_iter()
+                .filter(|beside| !beside || is_twice)
+            {
+                let plain = plain(target, &job, beside);
+                for (step, pace) in (0..).zip(&paces) {
+                    let cell = CellPlan {
+                        name: named(&plain, *pace),
+                        labels: labelled(&plain.labels, *pace),
+                        arrivals: Some(arrivals(values, target, &job, *pace)?),
+                        rung: Some(rung(&plain, load, step, &paces)),
+                        ..plain.clone()
+                    };
+                    let seconds = seconds(&cell);
+                    cells.push(conditions.under(load, cell, seconds)?);
+                }
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// Makes what all cells of a ladder have in common.
+fn plain(target: &TargetSpec, job: &Job, beside: bool) -> CellPlan {
+    let is_as_it_is = is_foreign(target) && command(target, job).is_none();
+    let own = match is_foreign(target) {
+        true => None,
+        false => job.work(),
+    };
+    let name = match is_as_it_is {
+        true => BOOT.to_owned(),
+        false => job.name(),
+    };
+    let label = job.label().filter(|_| !is_as_it_is);
+    let mut labels = Labels::default();
+    if let Some(label) = label {
+        labels = labels.with("work", label);
+    }
+    if beside {
+        labels = labels.with(BESIDE.0, BESIDE.1);
+    }
+    CellPlan {
+        labels,
+        beside_engine: beside,
+        ..CellPlan::new(NAME, target.clone(), &name, own.unwrap_or_default())
+    }
+}
+
+/// Names a cell of a ladder: `hello every 1/64s`.
+fn named(plain: &CellPlan, pace: Pace) -> String {
+    let beside = match plain.beside_engine {
+        true => format!(" {} {}", BESIDE.0, BESIDE.1),
+        false => String::new(),
+    };
+    let every = if pace == Pace::Alone { "" } else { "every " };
+    format!("{} {every}{}{beside}", plain.name, pace.text())
+}
+
+/// Adds the interval to the labels of a ladder.
+fn labelled(labels: &Labels, pace: Pace) -> Labels {
+    labels.clone().with("interval", pace.text())
+}
+
+/// Says how instances are started.
+fn arrivals(
+    values: &Values,
+    target: &TargetSpec,
+    job: &Job,
+    pace: Pace,
+) -> Result<Arrivals, ExperimentError> {
+    let warmup_ns = parameters::WARMUP.number(values);
+    let measure_ns = parameters::MEASURE.number(values);
+    if let Some(interval_ns) = pace.interval_ns() {
+        let planned = warmup_ns.saturating_add(measure_ns) / interval_ns.max(1);
+        if measure_ns < interval_ns {
+            return Err(contradiction(format!(
+                "no instance would be measured within {} at an interval of {}: raise measure, or choose shorter intervals",
+                exact(measure_ns),
+                pace.text()
+            )));
+        }
+        if planned > MOST_ARRIVALS {
+            return Err(contradiction(format!(
+                "{planned} instances at an interval of {} are too many for one cell, which has at most {MOST_ARRIVALS}: \
+                 lower measure or warmup",
+                pace.text()
+            )));
+        }
+    }
+    let most_live = parameters::CONCURRENCY.number(values);
+    let is_ours = !is_foreign(target);
+    Ok(Arrivals {
+        interval_ns: pace.interval_ns(),
+        warmup_ns,
+        measure_ns,
+        most_live: u32::try_from(most_live).unwrap_or(u32::MAX),
+        most_bytes: parameters::most_bytes(values),
+        report: job.report().filter(|_| is_ours).map(Box::new),
+        command: command(target, job),
+    })
+}
+
+/// Returns the place of a cell on the ladder of its target. Instances that are started one by one can't saturate it, so their
+/// cell is its foot, and the others follow from step 1 on.
+fn rung(plain: &CellPlan, load: &str, step: u32, paces: &[Pace]) -> Rung {
+    let has_foot = paces.first() == Some(&Pace::Alone);
+    Rung {
+        ladder: format!(
+            "{NAME}: {} · {load} · {} · {}",
+            plain.target, plain.name, plain.labels
+        ),
+        step: step + u32::from(!has_foot),
+    }
+}
+
+/// Estimates how long a cell takes in seconds, without what its target needs to start.
+fn seconds(cell: &CellPlan) -> f64 {
+    let arrivals = cell.arrivals.as_ref();
+    let ns = arrivals.map_or(0, |all| all.warmup_ns.saturating_add(all.measure_ns));
+    ns as f64 / 1e9 + AROUND_SECONDS
+}
+
+/// Says whether a target runs no measured code, only what its own image does.
+fn is_foreign(target: &TargetSpec) -> bool {
+    target.group == Group::Foreign
+}
+
+/// Returns the command that is started on a target; None if it does not take one.
+fn command(target: &TargetSpec, job: &Job) -> Option<Vec<String>> {
+    let takes_one = match target.group {
+        Group::Process => true,
+        // An image in an engine, but no guest that boots what it boots.
+        Group::Foreign => target.kind != "guest",
+        Group::Container
+        | Group::LinuxGuest
+        | Group::DebianGuest
+        | Group::Unikernel
+        | Group::Remote => false,
+    };
+    job.command().filter(|_| takes_one)
+}
+
+/// Refuses a command where it can't be started in place of the measured code.
+fn check_command(target: &TargetSpec, job: &Job) -> Result<(), ExperimentError> {
+    let is_given = job.command().is_some() && !is_foreign(target);
+    if !is_given || command(target, job).is_some() {
+        return Ok(());
+    }
+    let remedy = match target.group {
+        Group::Container => {
+            "give the image that has it, as docker,image=NAME or podman,image=FILE".to_owned()
+        }
+        _ => "measure it on process, or in an image (docker,image=NAME)".to_owned(),
+    };
+    Err(contradiction(format!(
+        "'{target}' can't start a command of yours: {remedy}"
+    )))
+}
+
+fn contradiction(why: String) -> ExperimentError {
+    ExperimentError::Contradiction {
+        experiment: NAME,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! `start.csv`: one row for each target, interval and run, with the columns of calder-2020 and ours.
+
+use tare_report::Run;
+use tare_report::rows::Figure;
+use tare_results::csv::table;
+use tare_results::model::Cell;
+
+use super::calder_2020;
+use super::series::{self, Point, Series};
+
+/// The name of the file.
+pub(super) const FILE: &str = "start.csv";
+
+/// The first line.
+const HEADER: &str = "interval_s,kind,latency_s,throughput_per_s,target,load,work,beside_engine,emulated,run,ready_mean_s,ready_p50_s,\
+ready_p99_s,ready_max_s,exit_mean_s,lag_p99_s,planned,failed,refused,unfinished,most_alive,cpu_mean_s,memory_p50_bytes,saturated,\
+open_loop";
+
+/// Returns the file; `None` if no starts were measured. A figure that there is not is an empty field.
+pub(super) fn file(run: &Run) -> Option<String> {
+    let all = series::all(run);
+    let mut rows = Vec::new();
+    for one in &all {
+        for point in &one.points {
+            rows.extend(point.case.cells.iter().map(|cell| row(one, point, cell)));
+        }
+    }
+    (!rows.is_empty()).then(|| table(HEADER, rows))
+}
+
+fn row(series: &Series<'_>, point: &Point<'_>, cell: &Cell) -> Vec<String> {
+    let plan = series.plan();
+    let value = |measure: &str, figure| {
+        let row = point.row(measure, figure)?;
+        let own = row.each.iter().find(|each| each.cell == cell.plan.id)?;
+        own.carried.value()
+    };
+    let written = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let seconds = |measure: &str, figure| written(value(measure, figure).map(|ns| ns / 1e9));
+    let number = |measure: &str, figure| written(value(measure, figure));
+    let interval = point.interval_ns().map(|ns| ns as f64 / 1e9);
+    let arrived = cell
+        .outcome
+        .record()
+        .and_then(|record| record.arrived.as_ref());
+    let is = |of: fn(&tare_results::model::Arrived) -> bool| {
+        arrived.map_or_else(String::new, |all| of(all).to_string())
+    };
+    vec![
+        written(interval),
+        calder_2020::kind(series)
+            .unwrap_or(series.kind())
+            .to_owned(),
+        seconds(calder_2020::latency(series), Figure::Mean),
+        number("rate", Figure::Rate),
+        plan.target.text.clone(),
+        plan.load.clone(),
+        series.work().to_owned(),
+        series.is_beside().to_string(),
+        point.case.is_emulated().to_string(),
+        cell.plan.block.to_string(),
+        seconds("ready", Figure::Mean),
+        seconds("ready", Figure::MEDIAN),
+        seconds("ready", Figure::P99),
+        seconds("ready", Figure::Max),
+        seconds("exit", Figure::Mean),
+        seconds("lag", Figure::P99),
+        number("offered", Figure::Total),
+        number("failed", Figure::Total),
+        number("refused", Figure::Total),
+        number("unfinished", Figure::Total),
+        number("live", Figure::Value),
+        seconds("cpu", Figure::Mean),
+        number("memory", Figure::MEDIAN),
+        is(|all| all.saturated.is_some()),
+        is(|all| all.not_open_loop.is_none()),
+    ]
+}

@@ -1,0 +1,194 @@
+//! How starts are shown: how long instances take until they are ready, and which rate of starts each target keeps up.
+
+mod calder_2020;
+mod checks;
+mod csv;
+mod measures;
+mod parts;
+mod pictures;
+mod series;
+mod tables;
+mod verdict;
+
+use maud::{Markup, html};
+use tare_report::analysis::Alarm;
+use tare_report::claims::Published;
+use tare_report::html::{Detail, Section};
+use tare_report::rows::{CellData, Figure, Measure};
+use tare_report::tables::{Line, Tabled};
+use tare_report::verdict::Verdict;
+use tare_report::{Collect, Run, Story, View};
+use tare_results::model::{CellPlan, Fate, Plan};
+use tare_stats::Counts;
+
+use super::{NAME, Start};
+use series::{N, time};
+
+impl View for Start {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn measures(&self) -> &'static [Measure] {
+        measures::MEASURES
+    }
+
+    fn studies(&self) -> &'static [&'static Published] {
+        &[&calder_2020::STUDY]
+    }
+
+    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+        Box::new(Started::default())
+    }
+
+    fn live(&self, data: &CellData<'_>) -> Result<String, String> {
+        live(data)
+    }
+}
+
+/// What rows can't hold of a run's starts: how the latencies are distributed.
+#[derive(Debug, Default)]
+struct Started {
+    kept: Vec<(CellPlan, Distribution)>,
+}
+
+/// The latencies of the cells that repeat each other.
+#[derive(Debug, Default)]
+struct Distribution {
+    /// The times until instances were ready.
+    ready: Counts,
+    /// How many runs they are of.
+    runs: usize,
+}
+
+impl Started {
+    /// Returns the latencies of the cells that repeat one.
+    fn of(&self, plan: &CellPlan) -> Option<&Distribution> {
+        let mut kept = self.kept.iter();
+        kept.find(|(known, _)| known.repeats(plan))
+            .map(|(_, own)| own)
+    }
+}
+
+impl Collect for Started {
+    fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+        let plan = data.plan();
+        checks::contradiction(plan, &data.samples.instances)?;
+        let own = Counts::from_samples(measures::done(data).filter_map(measures::ready).collect());
+        let place = self.kept.iter().position(|(known, _)| known.repeats(plan));
+        let place = place.unwrap_or_else(|| {
+            self.kept.push((plan.clone(), Distribution::default()));
+            self.kept.len() - 1
+        });
+        let kept = &mut self.kept[place].1;
+        kept.ready = kept.ready.merge(&own).map_err(|error| error.to_string())?;
+        kept.runs += 1;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
+        self
+    }
+}
+
+impl Story for Started {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn tables(&self, run: &Run) -> Vec<Tabled> {
+        tables::tables(run)
+    }
+
+    fn arrange(&self, run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+        tables::arrange(run, lines);
+    }
+
+    fn name(&self, run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+        tables::name(run, line)
+    }
+
+    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+        checks::find(run)
+    }
+
+    fn verdict(&self, run: &Run) -> Option<Verdict> {
+        verdict::of(run)
+    }
+
+    fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
+        pictures::calm(run)
+    }
+
+    fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
+        let content = pictures::section(self, run, detail);
+        vec![Section::new("starts", "Starting instances", content)]
+    }
+
+    fn method(&self) -> Markup {
+        html! {
+            p {
+                b { "start" } " plans every start at an absolute time, one interval after the one before, and makes it at that time \
+                 whatever became of earlier instances: an open loop. " b { "Planned" } " is that time, " b { "ready" } " is when the \
+                 line arrived here by which an instance says so, " b { "exited" } " is when its end was seen; all are read from this \
+                 machine's CLOCK_MONOTONIC. Latencies begin at the planned time, so that an instance that had to wait for its start \
+                 has waited: leaving that out is known as coordinated omission. Where instances are started alone, each when the one \
+                 before has ended, they begin at the start call."
+            }
+            p {
+                "Intervals are halved from the longest on. A target is " b { "saturated" } " at an interval if more than 1 % of the \
+                 counted arrivals failed, were refused or did not end, if starts lagged by more than the interval, or if the number of \
+                 instances alive grew over the window by more than 10 % of the arrivals, and by at least 3. Shorter intervals are then \
+                 left out in that block. The rate kept up is the highest at which no run was saturated, nor at any lower rate. \
+                 Instances planned during the warm-up are in no latency; the throughput is that of all that were done within the \
+                 window."
+            }
+        }
+    }
+
+    fn limits(&self) -> Vec<String> {
+        [
+            "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is measured. The \
+             column of the whole machine's CPU time tells how much it is.",
+            "Every instance starts from a warm page cache. The first start after boot is not measured.",
+            "CPU time and memory are those of the processes that were waited for; what a daemon does on an instance's behalf is told \
+             only as the engine's share.",
+        ]
+        .map(str::to_owned)
+        .into()
+    }
+
+    fn csv(&self, run: &Run) -> Vec<(String, String)> {
+        Vec::from_iter(csv::file(run).map(|text| (csv::FILE.to_owned(), text)))
+    }
+}
+
+/// Says in one short line what a cell has shown.
+fn live(data: &CellData<'_>) -> Result<String, String> {
+    let all = measures::counted(data).count();
+    if all == 0 {
+        return Err("no instance was planned after the warm-up; measure it longer".to_owned());
+    }
+    let ready = measures::counts(measures::done(data).filter_map(measures::ready));
+    let of = |figure| ready.as_ref()?.figure(figure)?.value();
+    let ready = match (of(Figure::MEDIAN), of(Figure::Mean)) {
+        (Some(median), _) => format!("ready after {} (median)", time(median)),
+        (None, Some(mean)) => format!("ready after {} (mean)", time(mean)),
+        (None, None) => "none ready".to_owned(),
+    };
+    let lost = measures::counted(data)
+        .filter(|one| one.fate() != Fate::Done)
+        .count();
+    let lost = match lost {
+        0 => format!("all {} done", N.count(all as u64)),
+        lost => format!(
+            "{} of {} not done",
+            N.count(lost as u64),
+            N.count(all as u64)
+        ),
+    };
+    let arrived = data.record.arrived.as_ref();
+    let saturated = arrived.is_some_and(|arrived| arrived.saturated.is_some());
+    let end = if saturated { ", saturated" } else { "" };
+    Ok(format!("{ready}, {lost}{end}"))
+}

@@ -1,0 +1,124 @@
+//! The parts of a start: from the start call over reset, kernel and `main` to ready and the end.
+
+use tare_report::rows::{CellData, Sample};
+use tare_results::model::{Instance, Labels};
+
+use super::measures::{counts, done, span};
+
+/// The parts as tables have them: what ends at reset, at the kernel, at `main`, when the instance is ready, and with its end.
+/// Where the moments between are not known, parts are one, and have the names of all.
+pub(super) const NAMES: [&str; 12] = [
+    "launch",
+    "launch+main",
+    "vmm",
+    "vmm+firmware",
+    "vmm+firmware+kernel",
+    "vmm+firmware+kernel+main",
+    "firmware",
+    "firmware+kernel",
+    "firmware+kernel+main",
+    "kernel",
+    "kernel+main",
+    "main",
+];
+
+/// The part behind those.
+pub(super) const EXIT: &str = "exit";
+
+/// Returns the parts of the instances of a cell, each with its name.
+pub(super) fn of_cell(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
+    let has_machine = data.plan().target.group.is_guest();
+    let mut parts: Vec<(&str, Vec<u64>)> = Vec::new();
+    for instance in done(data) {
+        for (name, ns) in of_instance(instance, has_machine) {
+            match parts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, all)) => all.push(ns),
+                None => parts.push((name, vec![ns])),
+            }
+        }
+    }
+    let samples = parts.into_iter().filter_map(|(name, all)| {
+        let sample = counts(all.into_iter())?;
+        Some((Labels::of([("part", name)]), sample))
+    });
+    samples.collect()
+}
+
+/// Returns the parts of one instance.
+fn of_instance(one: &Instance, has_machine: bool) -> Vec<(&'static str, u64)> {
+    let moments: &[(&str, u64)] = match has_machine {
+        true => &[
+            ("vmm", one.reset_ns),
+            ("firmware", one.kernel_ns),
+            ("kernel", one.main_ns),
+            ("main", one.ready_ns),
+        ],
+        false => &[("launch", one.main_ns), ("main", one.ready_ns)],
+    };
+    let mut parts = Vec::new();
+    let (mut from_ns, mut name) = (one.started_ns, String::new());
+    for (part, at_ns) in moments {
+        let between = if name.is_empty() { "" } else { "+" };
+        name.push_str(&format!("{between}{part}"));
+        if *at_ns == 0 {
+            continue;
+        }
+        parts.extend(known(&name).zip(span(from_ns, *at_ns)));
+        (from_ns, name) = (*at_ns, String::new());
+    }
+    parts.extend(span(one.ready_ns, one.exited_ns).map(|ns| (EXIT, ns)));
+    parts
+}
+
+fn known(name: &str) -> Option<&'static str> {
+    NAMES.into_iter().find(|known| *known == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_joins_two_parts() {
+        let guest = Instance {
+            started_ns: 10,
+            reset_ns: 30,
+            kernel_ns: 70,
+            main_ns: 100,
+            ready_ns: 150,
+            exited_ns: 160,
+            ..Instance::default()
+        };
+        let all = [
+            ("vmm", 20),
+            ("firmware", 40),
+            ("kernel", 30),
+            ("main", 50),
+            ("exit", 10),
+        ];
+        assert_eq!(of_instance(&guest, true), all);
+        let silent = Instance {
+            reset_ns: 0,
+            main_ns: 0,
+            ..guest
+        };
+        let some = [("vmm+firmware", 60), ("kernel+main", 80), ("exit", 10)];
+        assert_eq!(of_instance(&silent, true), some);
+        assert_eq!(
+            of_instance(&guest, false),
+            [("launch", 90), ("main", 50), ("exit", 10)]
+        );
+        // Moments of a damaged folder, which are in no order.
+        let damaged = Instance {
+            kernel_ns: 5,
+            exited_ns: u64::MAX,
+            ..guest
+        };
+        assert!(
+            of_instance(&damaged, true)
+                .iter()
+                .all(|(name, _)| *name != "firmware")
+        );
+        assert!(of_instance(&Instance::default(), true).is_empty());
+    }
+}

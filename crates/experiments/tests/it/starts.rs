@@ -1,0 +1,469 @@
+//! What a run of starts tells.
+
+use tare_experiments::catalogue;
+use tare_report::compare::{compare, side};
+use tare_report::rows::{Gate, GateError};
+use tare_report::{Analysis, html, terminal};
+use tare_results::model::{Fate, Instance};
+
+use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
+use crate::synthetic::{Run, figure, has_whole_words, plain, row};
+
+const ALONE: Starts<'_> = Starts {
+    target: "process",
+    interval: ("alone", None),
+    warmup: 10,
+    counted: 50,
+    saturated: None,
+    not_open_loop: None,
+    beside: false,
+    values: &[],
+};
+
+/// The intervals of a short ladder.
+const LADDER: [(&str, u64); 3] = [
+    ("1/16s", 62_500_000),
+    ("1/32s", 31_250_000),
+    ("1/64s", 15_625_000),
+];
+
+/// Adds the cells of a target: instances that take so many ms alone, and twice as long where it is saturated, from a step on.
+fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from: usize) {
+    let alone = Starts { target, ..ALONE };
+    run.started(block, alone, |number, planned| {
+        done(planned, 0, takes_ms * MS + number * 1_000)
+    });
+    for (step, (interval, ns)) in LADDER.into_iter().enumerate() {
+        let saturated = (step >= saturated_from).then_some("12 % of the arrivals were refused");
+        let starts = Starts {
+            target,
+            interval: (interval, Some(ns)),
+            counted: 100,
+            saturated,
+            ..Starts::default()
+        };
+        run.started(block, starts, |number, planned| match saturated {
+            Some(_) if number % 8 == 7 => lost(planned, Fate::Refused),
+            Some(_) => done(planned, 20_000, 2 * takes_ms * MS),
+            None => done(planned, 20_000, takes_ms * MS),
+        });
+        if saturated.is_some() {
+            break;
+        }
+    }
+}
+
+/// Makes a run of three targets, one of them a guest.
+fn three(blocks: u32) -> Run {
+    let mut run = Run::new(1);
+    for block in 1..=blocks {
+        ladder(&mut run, block, "process", 1, 9);
+        ladder(&mut run, block, "crun", 11, 2);
+        ladder(&mut run, block, "docker", 253, 0);
+    }
+    run
+}
+
+#[test]
+fn every_measure_has_the_figure_that_anybody_would_compute() {
+    let mut run = Run::new(1);
+    let starts = Starts {
+        counted: 100,
+        values: &[("engine cpu", 320e6), ("machine cpu", 640e6)],
+        ..Starts::default()
+    };
+    run.started(1, starts, |number, planned| match number {
+        // Four of the warm-up count in nothing but the throughput.
+        0..4 => done(planned, 0, 900 * MS),
+        4..9 => lost(planned, Fate::Failed),
+        9..19 => lost(planned, Fate::Refused),
+        19 => lost(planned, Fate::Unfinished),
+        20..24 => done(planned, 2 * MS, 10 * MS),
+        _ => done(planned, 500_000, 10 * MS),
+    });
+    let analysis = run.analyse();
+    let of = |name: &str| figure(&analysis, name);
+    let close = |name: &str, wanted: f64| {
+        let is = of(name).unwrap_or_else(|| panic!("{name}"));
+        assert!((is - wanted).abs() < 1e-6 * wanted.max(1.0), "{name}: {is}");
+    };
+    // Of 84 that are done, 4 were started 2 ms late and 80 half a ms.
+    close("ready.p50", 10.5e6);
+    close("ready.max", 12e6);
+    close("ready.min", 10.5e6);
+    close("ready.mean", (4.0 * 12e6 + 80.0 * 10.5e6) / 84.0);
+    assert_eq!(of("ready.p99"), None);
+    close("exit.max", 13e6);
+    close("start.max", 10e6);
+    // Those that failed were started, too, and in time.
+    close("lag.max", 2e6);
+    close("lag.p50", 500_000.0);
+    close("in-time.share", 86.0 / 90.0);
+    close("part.max{part=launch}", 5e6);
+    close("part.max{part=main}", 5e6);
+    close("part.max{part=exit}", 1e6);
+    // 100 intervals of 1/16 s; four instances of the warm-up and 84 others ended within them.
+    close("rate.rate", 88.0 / 6.25);
+    close("offered.rate", 16.0);
+    close("failed.share", 0.05);
+    close("refused.total", 10.0);
+    close("unfinished.share", 0.01);
+    close("saturated.value", 0.0);
+    close("cpu.mean", 500_000.0);
+    close("cpu-part.mean{part=own}", 100_000.0);
+    close("cpu-part.mean{part=around}", 400_000.0);
+    close("engine-cpu.mean", 320e6 / 88.0);
+    close("machine-cpu.mean", 640e6 / 88.0);
+    close("memory.max", 1_048_576.0);
+    // The four of the warm-up, and the first that failed.
+    close("live.value", 5.0);
+}
+
+#[test]
+fn instances_one_by_one_have_no_figures_of_an_open_loop() {
+    let mut run = Run::new(1);
+    run.started(1, ALONE, |_, planned| done(planned, 0, MS));
+    let analysis = run.analyse();
+    for measure in ["lag", "offered", "in-time", "saturated"] {
+        assert!(row(&analysis, measure).is_none(), "{measure}");
+    }
+    assert_eq!(figure(&analysis, "rate.rate"), Some(10.0));
+    let headline = &analysis.summary().verdict.headline;
+    assert_eq!(headline, "Ready after 1.00 ms on process.");
+}
+
+#[test]
+fn the_first_sentence_tells_how_long_and_which_rate() {
+    let analysis = three(1).analyse();
+    let verdict = &analysis.summary().verdict;
+    assert_eq!(
+        verdict.headline,
+        "Ready after 1.03 ms on process, 11.0 ms on crun, 253 ms on docker; kept up to at least 64/s, 32/s and no rate."
+    );
+    assert!(
+        verdict.details.contains(
+            &"Where it ended: crun at 64/s: 12 % of the arrivals were refused; docker at 16/s: 12 % of the arrivals were \
+              refused."
+                .to_owned()
+        ),
+        "{verdict:#?}"
+    );
+}
+
+#[test]
+fn emulated_targets_are_never_in_one_sentence_with_others() {
+    let mut run = Run::new(1);
+    ladder(&mut run, 1, "process", 1, 9);
+    run.emulated = true;
+    ladder(&mut run, 1, "unikernel", 90, 1);
+    let analysis = run.analyse();
+    let verdict = &analysis.summary().verdict;
+    assert_eq!(
+        verdict.headline,
+        "Ready after 1.03 ms on process; kept up to at least 64/s."
+    );
+    assert!(
+        verdict.details.contains(
+            &"Executed by an emulator: ready after 90.0 ms on unikernel (emulated); kept up to 16/s.".to_owned()
+        ),
+        "{verdict:#?}"
+    );
+}
+
+#[test]
+fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
+    let mut run = Run::new(1);
+    for (step, (interval, ns)) in LADDER.into_iter().enumerate() {
+        let starts = Starts {
+            interval: (interval, Some(ns)),
+            not_open_loop: (step == 2).then_some("7 % of the starts were more than 1 ms late"),
+            ..Starts::default()
+        };
+        run.started(1, starts, |_, planned| done(planned, 0, MS));
+    }
+    let analysis = run.analyse();
+    let summary = analysis.summary();
+    assert_eq!(
+        summary.verdict.headline,
+        "Ready after 1.00 ms on process; kept up to at least 32/s."
+    );
+    let alarm = summary
+        .alarms
+        .iter()
+        .find(|alarm| alarm.id == "not-open-loop")
+        .unwrap();
+    assert!(
+        alarm.text.contains("process at 64/s") && alarm.text.contains("7 %"),
+        "{alarm:?}"
+    );
+    let text = terminal::render(&analysis, 100, false);
+    assert!(text.contains("1/64s, not open-loop"), "{text}");
+}
+
+#[test]
+fn failures_are_told_with_their_reason_and_number() {
+    let mut run = Run::new(1);
+    for block in 1..=2 {
+        run.started(block, Starts::default(), |number, planned| {
+            match number % 9 {
+                0 => lost(planned, Fate::Failed),
+                _ => done(planned, 0, MS),
+            }
+        });
+    }
+    let analysis = run.analyse();
+    let mut alarms = analysis.summary().alarms.iter();
+    let alarm = alarms.find(|alarm| alarm.id == "instances-failed").unwrap();
+    assert!(
+        alarm
+            .text
+            .starts_with("8 instances failed, of process at 16/s: 8 × exit status 7."),
+        "{alarm:?}"
+    );
+}
+
+#[test]
+fn what_the_engine_s_presence_costs_is_told() {
+    let mut run = Run::new(1);
+    for beside in [false, true] {
+        let starts = Starts { beside, ..ALONE };
+        let takes = if beside { 2 * MS } else { MS };
+        run.started(1, starts, |_, planned| done(planned, 0, takes));
+    }
+    let verdict = run.analyse().summary().verdict.clone();
+    assert_eq!(verdict.headline, "Ready after 1.00 ms on process.");
+    let told = "Beside Docker's engine, which they do not need, instances were ready on average after 2.00 ms instead of 1.00 ms \
+                on process (longer).";
+    assert!(verdict.details.contains(&told.to_owned()), "{verdict:#?}");
+}
+
+#[test]
+fn few_instances_have_a_mean() {
+    let mut run = Run::new(1);
+    let starts = Starts {
+        counted: 3,
+        target: "linux",
+        ..ALONE
+    };
+    run.started(1, starts, |_, planned| done(planned, 0, 4_000 * MS));
+    let verdict = run.analyse().summary().verdict.clone();
+    assert_eq!(verdict.headline, "Ready on average after 4.00 s on linux.");
+}
+
+#[test]
+fn a_run_where_nothing_became_ready_says_so() {
+    let mut run = Run::new(1);
+    run.started(1, Starts::default(), |_, planned| {
+        lost(planned, Fate::Unfinished)
+    });
+    let analysis = run.analyse();
+    let summary = analysis.summary();
+    assert_eq!(
+        summary.verdict.headline,
+        "No instance became ready (process)."
+    );
+    assert!(summary.alarms.iter().any(|alarm| alarm.id == "none-ready"));
+    let _ = html::render(&analysis);
+}
+
+#[test]
+fn a_damaged_folder_is_no_reason_to_stop() {
+    let numbers = [0, 1, BEGIN_NS, u64::MAX / 2, u64::MAX];
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut any = || numbers[random.usize(..numbers.len())];
+    let mut run = Run::new(1);
+    for block in 1..=20 {
+        let damaged: Vec<Instance> = (0..40)
+            .map(|_| Instance {
+                planned_ns: any(),
+                started_ns: any(),
+                ready_ns: any(),
+                exited_ns: any(),
+                fate: (any() % 5) as u32,
+                reset_ns: any(),
+                kernel_ns: any(),
+                main_ns: any(),
+                user_ns: any(),
+                system_ns: any(),
+                own_ns: any(),
+                peak_bytes: any(),
+                ..Instance::default()
+            })
+            .collect();
+        let target = if block % 2 == 0 { "process" } else { "linux" };
+        let starts = Starts {
+            target,
+            ..Starts::default()
+        };
+        let cell = run.started(block, starts, |number, _| damaged[number as usize]);
+        let record = crate::synthetic::record(cell);
+        let arrived = record.arrived.as_mut().unwrap();
+        (arrived.from_ns, arrived.until_ns) = (any(), any());
+        arrived.failures.clear();
+    }
+    let analysis = run.analyse();
+    let _ = (
+        html::render(&analysis),
+        terminal::render(&analysis, 80, false),
+    );
+    assert_eq!(analysis.summary().planned, 20);
+}
+
+#[test]
+fn an_instance_that_was_ready_before_its_start_makes_its_cell_useless() {
+    let mut run = Run::new(1);
+    run.started(1, Starts::default(), |_, planned| Instance {
+        ready_ns: 1,
+        ..done(planned, 0, MS)
+    });
+    let analysis = run.analyse();
+    let reason = &analysis.summary().not_measured[0].reason;
+    assert!(reason.contains("ready before it was started"), "{reason}");
+}
+
+/// What every experiment has by the frame alone.
+mod frame {
+    use super::*;
+
+    fn judge(analysis: &Analysis, text: &str) -> Result<bool, GateError> {
+        let gate: Gate = text.parse().unwrap();
+        Ok(gate.judge(analysis.rows())?.failed)
+    }
+
+    #[test]
+    fn gates() {
+        let run = three(2);
+        let analysis = run.analyse();
+        for (gate, failed) in [
+            ("ready.p50{target=process,interval=alone} > 2ms", false),
+            ("start/ready{target=docker,interval=alone} > 200ms", true),
+            ("rate{target=process,interval=1/64s} < 60/s", false),
+            ("rate{target=crun,interval=1/64s} < 60/s", true),
+            ("refused{target=process} > 1%", false),
+            ("refused > 1%", true),
+            ("saturated{target=docker} > 0", true),
+            ("memory.max > 2MiB", false),
+            ("memory.max > 1000B", true),
+            ("part.max{part=main,target=docker} > 1s", false),
+        ] {
+            assert_eq!(judge(&analysis, gate), Ok(failed), "{gate}");
+        }
+        let gate: Gate = "ready{interval=1/16s} > 1s".parse().unwrap();
+        assert_eq!(gate.check(&analysis.run().plan, catalogue()), Ok(()));
+    }
+
+    #[test]
+    fn comparison() {
+        let invocations = |takes_us: u64| -> Vec<Analysis> {
+            let each = (0..6).map(|number| {
+                let mut run = Run::new(1);
+                for block in 1..=3 {
+                    let starts = Starts {
+                        counted: 100,
+                        ..Starts::default()
+                    };
+                    run.started(block, starts, |at, planned| {
+                        // The slower ones are refused more often, too.
+                        match at % 10 {
+                            9 if takes_us > 1_000 && at % (20 + number) < 10 => {
+                                lost(planned, Fate::Refused)
+                            }
+                            _ => done(planned, 0, takes_us * 1_000 + (at + number) % 7),
+                        }
+                    });
+                }
+                run.analyse()
+            });
+            each.collect()
+        };
+        let (base, new) = (invocations(1_000), invocations(1_300));
+        let of = |name: &str, runs: &[Analysis]| {
+            let runs: Vec<(String, &Analysis)> =
+                runs.iter().map(|run| (name.to_owned(), run)).collect();
+            side(name, &runs)
+        };
+        let compared = compare(&of("BASE", &base), &of("NEW", &new)).unwrap();
+        let row = |measure: &str, figure: &str| {
+            let mut rows = compared.rows.iter();
+            rows.find(|row| row.measure == measure && row.figure == figure)
+                .unwrap()
+        };
+        assert!(row("ready", "p50").is_worse);
+        // Less of what should be more is worse.
+        let rate = row("rate", "rate");
+        assert!(rate.shift < Some(0.0) && rate.is_worse, "{rate:?}");
+        let other = compare(&of("BASE", &new), &of("NEW", &base)).unwrap();
+        assert!(!other.rows.iter().any(|row| row.is_worse));
+        assert!(
+            compared
+                .rows
+                .iter()
+                .all(|row| row.measure != "live" && row.measure != "offered")
+        );
+    }
+
+    #[test]
+    fn pages_and_files() {
+        let analysis = three(1).analyse();
+        let page = plain(&html::render(&analysis));
+        for text in [
+            "Ready after",
+            "Time until an instance is ready",
+            "Throughput",
+            "What an instance costs",
+            "12 %",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        let files = analysis
+            .stories()
+            .flat_map(|story| story.csv(analysis.run()));
+        let files: Vec<(String, String)> = files.collect();
+        let (name, csv) = &files[0];
+        assert_eq!(name, "start.csv");
+        let mut lines = csv.lines();
+        assert!(
+            lines
+                .next()
+                .unwrap()
+                .starts_with("interval_s,kind,latency_s,throughput_per_s,target,")
+        );
+        assert_eq!(lines.count(), analysis.run().cells.len());
+        assert!(
+            csv.contains("\n0.0625,process,0.00102,16,process,idle,hello,false,false,1,0.00102,"),
+            "{csv}"
+        );
+        assert!(
+            analysis
+                .summary()
+                .figures
+                .iter()
+                .any(|row| row.measure == "ready")
+        );
+    }
+
+    #[test]
+    fn no_word_is_broken_on_a_narrow_terminal() {
+        let analysis = three(1).analyse();
+        let narrow = terminal::render(&analysis, 80, false);
+        has_whole_words(&narrow, &terminal::render(&analysis, 1_000, false)).unwrap();
+    }
+}
+
+#[test]
+fn what_a_terminal_shows() {
+    let mut run = three(1);
+    run.emulated = true;
+    let starts = Starts {
+        target: "linux,root=debian",
+        counted: 4,
+        ..ALONE
+    };
+    run.started(1, starts, |_, planned| Instance {
+        reset_ns: planned + 90 * MS,
+        kernel_ns: planned + 400 * MS,
+        main_ns: planned + 15_000 * MS,
+        ..done(planned, 0, 16_000 * MS)
+    });
+    insta::assert_snapshot!(terminal::render(&run.analyse(), 80, false));
+}
