@@ -82,9 +82,8 @@ fn announced(arrivals: &Arrivals) -> String {
     let (warmup, measure) = (exact(arrivals.warmup_ns), exact(arrivals.measure_ns));
     match arrivals.interval_ns {
         None => format!("an instance at a time for {warmup}, then for {measure} that count"),
-        Some(interval_ns) => format!(
-            "an instance every {} for {warmup}, then for {measure} that count; at most {most} alive at once",
-            exact(interval_ns)
+        Some(_) => format!(
+            "an instance at each interval for {warmup}, then for {measure} that count; at most {most} alive at once"
         ),
     }
 }

@@ -206,6 +206,6 @@ fn what_is_going_to_happen_is_said() {
     );
     assert_eq!(
         said(&cells[1]),
-        "an instance every 15625 µs for 1 s, then for 5 s that count; at most 256 alive at once"
+        "an instance at each interval for 1 s, then for 5 s that count; at most 256 alive at once"
     );
 }

@@ -8,6 +8,7 @@ use tare_lab::units::counted;
 use tare_loads::{Cpus, Load, Schedule};
 use tare_results::RunFolder;
 use tare_results::model::{CellPlan, Plan};
+use tare_results::target::TargetSpec;
 use tare_targets::spec;
 
 use super::host::Host;
@@ -149,14 +150,19 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
 
 /// Says what instances of each target get, where that is less than a process gets.
 fn resources(plan: &Plan) -> BTreeSet<String> {
-    let cells = plan.cells.iter();
-    cells
-        .filter_map(|cell| {
-            let target = spec::of(&cell.target).ok()?;
-            let gets = target.resources(&cell.work)?;
-            Some(format!("{} gets for {}: {gets}", cell.target, cell.name))
-        })
-        .collect()
+    let given = plan.cells.iter().filter_map(|cell| {
+        let target = spec::of(&cell.target).ok()?;
+        Some((&cell.target, &*cell.name, target.resources(&cell.work)?))
+    });
+    let given: BTreeSet<(&TargetSpec, &str, String)> = given.collect();
+    let told = given.iter().map(|(target, name, gets)| {
+        let mut all = given.iter();
+        match all.any(|(other, _, others)| other == target && others != gets) {
+            true => format!("{target} gets for {name}: {gets}"),
+            false => format!("{target} gets {gets}"),
+        }
+    });
+    told.collect()
 }
 
 /// Says what is to be known of the cells before they run.

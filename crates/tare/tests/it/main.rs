@@ -23,6 +23,7 @@ mod other_work;
 mod places;
 mod screen;
 mod ssh;
+mod start;
 mod stopping;
 mod study;
 mod targets;

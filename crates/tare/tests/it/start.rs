@@ -1,0 +1,407 @@
+//! Starting instances, with the real engines, runtimes and guests.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tare_results::RunFolder;
+use tare_results::model::{Cell, Fate, Instance, Labels};
+
+use crate::common::{self, Bench, Started, files, is_root, processes_with, send, skip, wait_for};
+
+/// All kinds of target, the study's and ours, on a ladder that ends soon.
+const STUDY: &str = r#"
+name = "starts"
+reproduces = "calder-2020"
+runs = 1
+start-engine = true
+
+[[experiment]]
+kind = "start"
+targets = ["process", "crun", "runc", "podman", "docker", "unikernel,accel=tcg"]
+interval = ["alone", "1/2s..1/4s"]
+warmup = "100ms"
+measure = "1s"
+
+[[experiment]]
+kind = "start"
+targets = ["linux,kernel=debian-cloud-6.1,accel=tcg", "linux,root=debian,accel=tcg"]
+interval = "alone"
+warmup = "0s"
+measure = "1s"
+"#;
+
+fn run_of(bench: &Bench) -> PathBuf {
+    bench.work().join("run")
+}
+
+/// Returns the cells of a run, in their order, without attempts that failed.
+fn cells(bench: &Bench) -> Vec<Cell> {
+    let folder = run_of(bench).join("cells");
+    let mut names: Vec<_> = fs::read_dir(folder).unwrap().flatten().collect();
+    names.retain(|entry| !entry.file_name().to_string_lossy().contains('.'));
+    names.sort_by_key(fs::DirEntry::file_name);
+    let read = |entry: &fs::DirEntry| {
+        serde_json::from_value(common::json(&entry.path().join("cell.json"))).unwrap()
+    };
+    names.iter().map(read).collect()
+}
+
+/// Returns the instances of a cell that is done.
+fn instances(bench: &Bench, cell: &Cell) -> Vec<Instance> {
+    let folder = RunFolder::open(&run_of(bench)).unwrap();
+    folder.read(cell.plan.id).1.instances
+}
+
+/// Returns the cell of a target at an interval.
+fn cell<'a>(cells: &'a [Cell], target: &str, interval: &str) -> &'a Cell {
+    let found = cells.iter().find(|cell| {
+        cell.plan.target == target && cell.plan.labels.get("interval") == Some(interval)
+    });
+    found.unwrap_or_else(|| panic!("no {target} at {interval}"))
+}
+
+fn assert_nothing_is_left(bench: &Bench) {
+    let mark = format!("TARE_STATE_DIR={}", bench.state().display());
+    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+    assert_eq!(files(&bench.scratch()), Vec::<String>::new());
+}
+
+#[test]
+fn every_kind_of_target_is_started_beside_the_published_figures() {
+    if !is_root() {
+        return skip("containers", "crun and a private engine take root");
+    }
+    let bench = Bench::new();
+    fs::write(bench.work().join("starts.toml"), STUDY).unwrap();
+    let ran = bench.run("run starts.toml --output run");
+    if ran.code == Some(5) {
+        return skip("a place", &ran.err);
+    }
+    ran.expect(
+        0,
+        &[
+            "Claims of calder-2020",
+            "kept up to",
+            "Executed by an emulator",
+        ],
+    );
+    let cells = cells(&bench);
+    assert_eq!(cells.len(), 6 * 3 + 2);
+    for cell in cells
+        .iter()
+        .filter(|cell| cell.plan.labels.get("interval") == Some("alone"))
+    {
+        let all = instances(&bench, cell);
+        let counted = all.iter().filter(|one| one.counts == 1);
+        let name = cell.plan.label();
+        assert!(counted.clone().count() > 0, "{name}");
+        for one in counted {
+            assert_eq!(one.fate(), Fate::Done, "{name}: {one:?}");
+            let stamps = [one.planned_ns, one.started_ns, one.ready_ns, one.exited_ns];
+            assert!(one.planned_ns > 0 && stamps.is_sorted(), "{name}: {one:?}");
+            assert!(one.peak_bytes > 0, "{name}: {one:?}");
+            // What a daemon spends for an instance is nobody's who was waited for.
+            let has_cpu_time = cell.plan.target != "docker";
+            assert_eq!(
+                one.user_ns + one.system_ns > 0,
+                has_cpu_time,
+                "{name}: {one:?}"
+            );
+            let is_guest = cell.plan.target.group.is_guest();
+            assert_eq!(one.kernel_ns > 0, is_guest, "{name}: {one:?}");
+        }
+        let record = cell.outcome.record().unwrap();
+        assert_eq!(record.programs[0].agent.sha256.len(), 64, "{name}");
+    }
+    let with_engine = cells
+        .iter()
+        .filter(|cell| cell.daemons.iter().any(|daemon| daemon == "dockerd"));
+    assert!(with_engine.clone().all(|cell| cell.plan.target == "docker"));
+    assert_eq!(with_engine.count(), 3);
+    let csv = fs::read_to_string(run_of(&bench).join("start.csv")).unwrap();
+    assert!(
+        csv.contains("\n,linux-tcg,") && csv.contains("\n0.25,process,"),
+        "{csv}"
+    );
+    let page = fs::read_to_string(run_of(&bench).join("report.html")).unwrap();
+    for text in [
+        "Latency against interval",
+        "Throughput against offered rate",
+        "published",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn overload_is_a_result() {
+    if !is_root() {
+        return skip("containers", "a private engine takes root");
+    }
+    let bench = Bench::new();
+    let cap = 2_u64 << 30;
+    let ran = bench.run(
+        "start --target docker --target linux,kernel=debian-cloud-6.1,accel=tcg --start-engine --interval 1/4s,1/64s \
+         --concurrency-limit 40 --memory-limit 2G --warmup 0.1 --measure 3 --runs 1 --output run",
+    );
+    if ran.code == Some(5) {
+        return skip("a place", &ran.err);
+    }
+    ran.expect(0, &["saturated"]);
+    let cells = cells(&bench);
+    let linux = "linux,kernel=debian-cloud-6.1,accel=tcg";
+    for (target, interval) in [("docker", "1/64s"), (linux, "1/4s")] {
+        let cell = cell(&cells, target, interval);
+        let record = cell.outcome.record().unwrap();
+        let arrived = record.arrived.as_ref().unwrap();
+        assert!(arrived.saturated.is_some(), "{target}: {arrived:?}");
+        let all = instances(&bench, cell);
+        assert!(
+            all.iter().any(|one| one.fate() == Fate::Refused),
+            "{target}"
+        );
+        // Each was planned at its time, whatever became of those before.
+        let interval_ns = cell.plan.arrivals.as_ref().unwrap().interval_ns.unwrap();
+        assert!(
+            all.windows(2)
+                .all(|two| two[1].planned_ns - two[0].planned_ns == interval_ns)
+        );
+        let live = record.value("live", &Labels::default()).unwrap();
+        let peak = all.iter().map(|one| one.peak_bytes).max().unwrap();
+        assert!(
+            live * peak as f64 <= 1.2 * cap as f64,
+            "{target}: {live} of {peak}"
+        );
+    }
+    let left_out = cell(&cells, linux, "1/64s");
+    assert!(
+        left_out.outcome.record().is_none(),
+        "{:?}",
+        left_out.outcome
+    );
+    assert_nothing_is_left(&bench);
+}
+
+/// Writes a script that can be executed.
+fn script(bench: &Bench, name: &str, text: &str) -> PathBuf {
+    let path = bench.work().join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Runs a command of the user's own at two intervals.
+fn command(bench: &Bench, words: &str) -> common::Ran {
+    let mut command = bench.command(
+        "start --interval alone,1/50s --warmup 0 --measure 0.4 --runs 1 --output run --work",
+    );
+    command.arg(format!("command:{words}"));
+    common::Ran::of(command.output().unwrap())
+}
+
+#[test]
+fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
+    let bench = Bench::new();
+    let fine = script(&bench, "fine", "echo ready");
+    command(&bench, &fine.display().to_string()).expect(0, &["Ready after"]);
+    for (name, text, mode, reason) in [
+        ("fails", "echo oops >&2; exit 7", 0o755, "oops"),
+        ("hangs", "sleep 1000", 0o755, "had not ended"),
+        ("forbidden", "echo never", 0o644, "Permission denied"),
+    ] {
+        let bench = Bench::new();
+        let path = script(&bench, name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let ran = command(&bench, &path.display().to_string());
+        if mode == 0o644 {
+            // It is refused before, or told of each.
+            assert!(
+                ran.err.contains(reason) || ran.out.contains(reason),
+                "{ran:#?}"
+            );
+            continue;
+        }
+        ran.expect(0, &["No instance became ready"]);
+        let told = cells(&bench).into_iter().filter_map(|cell| {
+            let arrived = cell.outcome.record()?.arrived.clone()?;
+            let failures = arrived
+                .failures
+                .iter()
+                .map(|failure| failure.reason.clone());
+            Some(
+                failures
+                    .chain(arrived.saturated.clone())
+                    .collect::<Vec<_>>(),
+            )
+        });
+        let told: Vec<String> = told.flatten().collect();
+        assert!(
+            told.iter().any(|text| text.contains(reason)),
+            "{name}: {told:?}"
+        );
+        assert_nothing_is_left(&bench);
+    }
+    command(&Bench::new(), "/nowhere/at/all").expect(1, &["there is no program"]);
+}
+
+/// Copies an image into the working folder, and returns it as a guest that is ready by a line. None if it is not built.
+fn guest(bench: &Bench, ready: &str) -> Option<String> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../measured/target/x86_64-unknown-linux-gnu/release/hello");
+    let image = bench.work().join("own.elf");
+    if fs::copy(built, &image).is_err() {
+        skip("unikernel", "its images are not built");
+        return None;
+    }
+    let image = image.display();
+    Some(format!(
+        "guest,image={image},ready={ready},success=33,machine=microvm,accel=tcg,mem=64M"
+    ))
+}
+
+#[test]
+fn a_guest_that_never_gets_ready_is_told_and_others_go_on() {
+    let bench = Bench::new();
+    let (Some(fine), Some(never)) = (guest(&bench, "^hello"), guest(&bench, "^never$")) else {
+        return;
+    };
+    let ran = bench.run(&format!(
+        "start --target process --target {fine} --target {never} --interval alone,1/2s --warmup 0 --measure 1 --runs 1 \
+         --output run"
+    ));
+    if ran.code == Some(5) {
+        return skip("qemu", &ran.err);
+    }
+    ran.expect(0, &["no line of its console matched"]);
+    let cells = cells(&bench);
+    for (is, fate) in [
+        ("ready=^hello", Fate::Done),
+        ("ready=^never$", Fate::Failed),
+    ] {
+        let found = cells.iter().find(|cell| {
+            cell.plan.target.text.contains(is) && cell.plan.labels.get("interval") == Some("alone")
+        });
+        let all = instances(&bench, found.unwrap());
+        let counted: Vec<_> = all.iter().filter(|one| one.counts == 1).collect();
+        assert!(
+            !counted.is_empty() && counted.iter().all(|one| one.fate() == fate),
+            "{is}: {counted:?}"
+        );
+    }
+    // The guest that fails ended its ladder, not that of others.
+    let process = cell(&cells, "process", "1/2s").outcome.record().unwrap();
+    let arrived = process.arrived.as_ref().unwrap();
+    assert!(arrived.saturated.is_none(), "{arrived:?}");
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn an_image_that_vanishes_fails_those_that_come_later() {
+    let bench = Bench::new();
+    let Some(target) = guest(&bench, "^hello") else {
+        return;
+    };
+    let started = bench.start(&format!(
+        "start --target {target} --interval 1/4s --warmup 0 --measure 6 --runs 1 --output run"
+    ));
+    wait_for("a guest, or the end of tare", || {
+        let mark = format!("TARE_STATE_DIR={}", bench.state().display());
+        (processes_with(&mark).len() > 1 || started.has_ended()).then_some(())
+    });
+    if started.has_ended() {
+        return skip("qemu", &started.end().err);
+    }
+    thread::sleep(Duration::from_secs(3));
+    fs::remove_file(bench.work().join("own.elf")).unwrap();
+    started.end().expect(0, &["saturated", "own.elf"]);
+    let cells = cells(&bench);
+    let all = instances(&bench, &cells[0]);
+    for fate in [Fate::Done, Fate::Failed] {
+        assert!(all.iter().any(|one| one.fate() == fate), "{all:?}");
+    }
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn an_engine_that_dies_costs_its_instances_and_is_there_again() {
+    if !is_root() {
+        return skip("a private engine", "it takes root");
+    }
+    let bench = Bench::new();
+    let nowhere = format!("unix://{}/none", bench.work().display());
+    let words = "start --target docker --start-engine --interval 1/2s --warmup 0 --measure 6 --runs 2 --output run";
+    let started = Started::of(bench.command(words).env("DOCKER_HOST", nowhere));
+    let mark = format!("TMPDIR={}", bench.scratch().display());
+    let named = |name: &str| {
+        let is = |pid: &u32| {
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
+            comm.is_ok_and(|comm| comm.trim() == name)
+        };
+        processes_with(&mark).into_iter().find(is)
+    };
+    let shim = wait_for("a container, or the end of tare", || {
+        let shims = named("dockerd").filter(|_| !common::agents().is_empty());
+        shims
+            .map(Some)
+            .or_else(|| started.has_ended().then_some(None))
+    });
+    let Some(engine) = shim else {
+        let ran = started.end();
+        assert_eq!(ran.code, Some(5), "{ran:#?}");
+        return skip("a private engine", &ran.err);
+    };
+    thread::sleep(Duration::from_secs(2));
+    send(engine, Signal::KILL);
+    let ran = started.end();
+    assert!(matches!(ran.code, Some(0 | 1)), "{ran:#?}");
+    let cells = cells(&bench);
+    let second = cells.iter().find(|cell| cell.plan.block == 2).unwrap();
+    let all = instances(&bench, second);
+    assert!(all.iter().any(|one| one.fate() == Fate::Done), "{all:?}");
+    let told = cells
+        .iter()
+        .filter(|cell| cell.plan.block == 1)
+        .flat_map(|cell| {
+            let arrived = cell
+                .outcome
+                .record()
+                .and_then(|record| record.arrived.as_ref());
+            arrived.map_or_else(Vec::new, |arrived| arrived.failures.clone())
+        });
+    assert!(told.clone().count() > 0, "{:?}", cells[0].outcome);
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn a_ladder_that_was_interrupted_goes_on_where_it_was() {
+    let bench = Bench::new();
+    let words = "start --rate 1..64 --warmup 0 --measure 1 --runs 1 --output run";
+    let started = bench.start(words);
+    wait_for("the second rung", || {
+        run_of(&bench)
+            .join("cells/0002/cell.json")
+            .exists()
+            .then_some(())
+    });
+    started.signal(Signal::INT);
+    started.end().expect(4, &["--resume"]);
+    let before = cells(&bench);
+    assert!((2..7).contains(&before.len()), "{}", before.len());
+    bench.run("start --resume run").expect(0, &["kept up to"]);
+    let after = cells(&bench);
+    assert_eq!(after.len(), 7);
+    for (old, new) in before.iter().zip(&after) {
+        let is_whole = old.outcome.cut_short().is_none();
+        assert_eq!(
+            old.started_at == new.started_at,
+            is_whole,
+            "{:?}",
+            new.plan.labels
+        );
+    }
+}
