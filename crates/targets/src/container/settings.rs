@@ -47,11 +47,11 @@ pub(super) enum Image {
 }
 
 impl Image {
-    /// Read it: what has a slash at its beginning, or ends as an archive does, is a file.
+    /// Read it: what has a slash at its beginning, or ends as an archive does, is a file, which must be there.
     fn parse(text: &str) -> Option<Self> {
         let is_file = text.starts_with(['/', '.']) || text.ends_with(".tar");
         match is_file {
-            true => file(text).map(Self::Archive),
+            true => file(text).filter(|path| path.is_file()).map(Self::Archive),
             false => (!text.is_empty()).then(|| Self::Name(text.to_owned())),
         }
     }
@@ -93,7 +93,12 @@ impl Settings {
             ["docker", "podman"].contains(&options.target),
         );
         let image = match has_engine {
-            true => options.text("image", "NAME|FILE", "an image", Image::parse)?,
+            true => options.text(
+                "image",
+                "NAME|FILE",
+                "the name of an image, or the path of an archive that is there",
+                Image::parse,
+            )?,
             false => None,
         };
         if let (Some(Image::Name(image)), "podman") = (&image, name) {
