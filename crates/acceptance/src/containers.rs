@@ -1,9 +1,8 @@
-//! What `tare` adds to starting a container, against the same done by hand.
+//! What `tare start` adds to starting a container, against the same done by hand.
 //!
-//! Start to exit of the agent with a plan of a few milliseconds, in alternation: by the target
-//! `docker`, by the engine's interface called one after the other, and by `docker run`; by the
-//! target `crun`, and by the command `crun run` on the same bundle. A private engine is started for
-//! the time of the check, and stopped before crun is timed.
+//! Start to exit of the agent that writes a line, in alternation: by `tare start`, one instance after the other; by the
+//! engine's interface, one call after the other; and by `docker run`, `runc run` and `crun run` in a shell. A private engine is
+//! started for the time of the check, and stopped before the runtimes are timed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,28 +13,31 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 use tare_docker::Docker;
 use tare_guard::{Guard, Interrupt, OWNER_LABEL, Options};
+use tare_results::RunFolder;
+use tare_results::model::Fate;
 use tare_results::work::Work;
 use tare_targets::engine::Running;
 use tare_targets::instance::{Ending, Watcher};
-use tare_targets::{Engine, Job, Target, spec};
-use tare_wire::cpus::Cpus;
+use tare_targets::{Engine, Job, spec};
 
 use crate::verdict::Verdicts;
-use crate::{Result, median, output};
+use crate::{Result, median, output, tare};
 
-const ROUNDS: usize = 21;
+/// How often all ways take turns, and how many are started by hand in each turn.
+const ROUNDS: usize = 9;
+const BY_HAND: usize = 8;
 
-/// Returns what is measured.
+/// By how much the medians may differ.
+const MOST: f64 = 1.05;
+
+/// Returns what is started.
 fn work() -> Work {
-    Work {
-        cpus: Some(Cpus::one(0)),
-        ..Work::new("prime", "limit=22 repetitions=1000")
-    }
+    Work::new("start", "work=hello")
 }
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Times both kinds.
+/// Times all of them.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let options = Options {
@@ -43,80 +45,135 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         ..Options::default()
     };
     let guard = Guard::open_with(&scratch.path().join("state"), options)?;
-    docker(&guard, verdicts)?;
-    crun(scratch.path(), &guard, verdicts)?;
+    docker(scratch.path(), &guard, verdicts)?;
+    for name in ["crun", "runc"] {
+        runtime(name, scratch.path(), &guard, verdicts)?;
+    }
     match guard.close().problems.into_iter().next() {
         Some(problem) => Err(problem.into()),
         None => Ok(()),
     }
 }
 
-fn docker(guard: &Guard, verdicts: &mut Verdicts) -> Result<()> {
+fn docker(scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -> Result<()> {
     let engine = Running::start(Engine::Docker, guard)?;
+    let host = format!("unix://{}", engine.socket().display());
     let target = spec::parse("docker")?;
     target.use_engine(Some(engine.socket()));
     // Imports the image, and warms everything up.
-    ours(target.as_ref(), guard)?;
+    once("docker", target.as_ref(), guard)?;
     let docker = Docker::at(engine.socket());
     let label = format!("{OWNER_LABEL}={}", guard.owner());
     let image = docker
         .images_with(&label)?
         .pop()
         .ok_or("the image is gone")?;
+    let run = format!(
+        "docker --host={host} run --network=none --log-driver=none --memory=512m --cap-add=IPC_LOCK --cap-add=SYS_NICE \
+         {image} {}",
+        work()
+    );
     let [mut by_us, mut by_calls, mut by_command] = [const { Vec::new() }; 3];
-    for _ in 0..ROUNDS {
-        by_us.push(ours(target.as_ref(), guard)?);
-        by_calls.push(calls(&docker, &image)?);
-        by_command.push(docker_run(engine.socket(), &image)?);
+    for round in 0..ROUNDS {
+        by_us.extend(ours("docker", &host, scratch, round)?);
+        for _ in 0..BY_HAND {
+            by_calls.push(calls(&docker, &image)?);
+        }
+        by_command.extend(by_hand("", &run)?);
     }
     target.use_engine(None);
     engine.stop()?;
     let (us, calls, command) = (median(by_us), median(by_calls), median(by_command));
     println!(
-        "       docker, start to exit, ms: {us:.1} by tare, {calls:.1} by the same calls, \
-         {command:.1} by docker run"
+        "       docker, start to exit, ms: {us:.1} by tare start, {calls:.1} by the same calls, {command:.1} by docker run"
     );
-    let what = "docker by tare / by the engine's interface";
-    verdicts.at_most(what, us / calls, 1.1);
-    verdicts.at_most("docker by tare / by docker run", us / command, 1.1);
+    verdicts.at_most(
+        "docker by tare / by the engine's interface",
+        us / calls,
+        MOST,
+    );
+    verdicts.at_most("docker by tare / by docker run", us / command, MOST);
     Ok(())
 }
 
-fn crun(scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -> Result<()> {
-    let target = spec::parse("crun")?;
-    ours(target.as_ref(), guard)?;
+fn runtime(name: &str, scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -> Result<()> {
+    let target = spec::parse(name)?;
+    once(name, target.as_ref(), guard)?;
+    let prefix = format!("tare-{name}-");
     let folder = fs::read_dir(scratch)?
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.to_string_lossy().contains("tare-crun-"))
+        .find(|path| path.to_string_lossy().contains(&prefix))
         .ok_or("the bundle is gone")?;
     let group = guard.reserve_cgroup("by-hand")?;
-    let bundle = bundle_like(&folder.join("bundle-1"), scratch, group.name())?;
-    let state = scratch.join("state-by-hand");
-    let [mut by_us, mut by_hand] = [const { Vec::new() }; 2];
-    for _ in 0..ROUNDS {
-        by_us.push(ours(target.as_ref(), guard)?);
-        by_hand.push(crun_run(&state, &bundle, group.name())?);
+    let bundle = bundle_like(name, &folder.join("bundle-1"), scratch, group.name())?;
+    let state = scratch.join(format!("state-{name}"));
+    let run = format!(
+        "{name} --root {} run --bundle {} {}",
+        state.display(),
+        bundle.display(),
+        group.name()
+    );
+    // crun 1.8 can't bear control groups of both versions.
+    let unified = Path::new("/sys/fs/cgroup/unified");
+    let before = match (name, unified.is_dir()) {
+        ("crun", true) => "umount /sys/fs/cgroup/unified",
+        _ => "",
+    };
+    let [mut by_us, mut hand] = [const { Vec::new() }; 2];
+    for round in 0..ROUNDS {
+        by_us.extend(ours(name, "", scratch, round)?);
+        hand.extend(by_hand(before, &run)?);
     }
-    let (us, hand) = (median(by_us), median(by_hand));
-    println!("       crun, start to exit, ms: {us:.1} by tare, {hand:.1} by crun run");
-    verdicts.at_most("crun by tare / by hand", us / hand, 1.1);
+    let (us, hand) = (median(by_us), median(hand));
+    println!("       {name}, start to exit, ms: {us:.1} by tare start, {hand:.1} by {name} run");
+    verdicts.at_most(&format!("{name} by tare / by hand"), us / hand, MOST);
     Ok(())
 }
 
-/// Launches by the target; returns start to exit in ms.
-fn ours(target: &dyn Target, guard: &Guard) -> Result<f64> {
+/// Launches once by the target, which makes all that is needed.
+fn once(name: &str, target: &dyn tare_targets::Target, guard: &Guard) -> Result<()> {
     struct Nobody;
     impl Watcher for Nobody {
         fn line(&mut self, _line: &[u8], _at_ns: u64) {}
     }
     let instance = target.launch(&Job::idle(&work()), guard)?;
-    let started_ns = instance.started_ns;
     let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
     match ended.how {
-        Ending::Done => Ok((ended.exited_ns - started_ns) as f64 / 1e6),
-        other => Err(format!("the container of tare: {other:?}").into()),
+        Ending::Done => Ok(()),
+        other => Err(format!("the first container of {name}: {other:?}").into()),
     }
+}
+
+/// Returns how long each instance took from its start to its end, in ms, by `tare start`.
+fn ours(target: &str, host: &str, scratch: &Path, round: usize) -> Result<Vec<f64>> {
+    let path = scratch.join(format!("run-{target}-{round}"));
+    let words = format!("start --target {target} --interval alone --warmup 0 --measure 1 --runs 1");
+    let mut command = tare(&words)?;
+    if !host.is_empty() {
+        command.env("DOCKER_HOST", host);
+    }
+    output(command.arg("--output").arg(&path))?;
+    let (_, samples) = RunFolder::open(&path)?.read(1);
+    let done = samples
+        .instances
+        .iter()
+        .filter(|one| one.fate() == Fate::Done);
+    Ok(done
+        .map(|one| (one.exited_ns - one.started_ns) as f64 / 1e6)
+        .collect())
+}
+
+/// Returns the same in a shell, which does something before in its own mount namespace.
+fn by_hand(before: &str, run: &str) -> Result<Vec<f64>> {
+    let script = format!(
+        "{before}\nfor ((i = 0; i < {BY_HAND}; i++)); do a=$EPOCHREALTIME; {run} >/dev/null; b=$EPOCHREALTIME; \
+         echo $((${{b/./}} - ${{a/./}})); done"
+    );
+    let words = ["--mount", "--propagation=private", "bash", "-ec", &script];
+    let told = output(Command::new("unshare").args(words))?;
+    let each = told.lines().map(|us| Ok(us.parse::<f64>()? / 1e3));
+    each.collect()
 }
 
 /// Makes the engine's calls one after the other.
@@ -133,8 +190,8 @@ fn calls(docker: &Docker, image: &str) -> Result<f64> {
         "Image": image, "Cmd": words, "AttachStdout": true, "AttachStderr": true,
         "NetworkDisabled": true,
         "HostConfig": {
-            "NetworkMode": "none", "LogConfig": { "Type": "none" }, "Memory": 64 << 20,
-            "CpusetCpus": "0", "CapAdd": ["IPC_LOCK", "SYS_NICE"], "Devices": devices,
+            "NetworkMode": "none", "LogConfig": { "Type": "none" }, "Memory": 512 << 20,
+            "CapAdd": ["IPC_LOCK", "SYS_NICE"], "Devices": devices,
         },
     });
     let begun = Instant::now();
@@ -164,51 +221,13 @@ fn calls(docker: &Docker, image: &str) -> Result<f64> {
     }
 }
 
-fn docker_run(socket: &Path, image: &str) -> Result<f64> {
-    let mut command = Command::new("docker");
-    command
-        .arg(format!("--host=unix://{}", socket.display()))
-        .args(["run", "--network=none", "--log-driver=none", "--memory=64m"])
-        .args([
-            "--cpuset-cpus=0",
-            "--cap-add=IPC_LOCK",
-            "--cap-add=SYS_NICE",
-        ])
-        .arg(image)
-        .args(work().to_string().split(' '));
-    timed(&mut command)
-}
-
 /// Copies a bundle's configuration, with a control group of its own.
-fn bundle_like(bundle: &Path, scratch: &Path, group: &str) -> Result<PathBuf> {
+fn bundle_like(name: &str, bundle: &Path, scratch: &Path, group: &str) -> Result<PathBuf> {
     let text = fs::read_to_string(bundle.join("config.json"))?;
     let mut config: serde_json::Value = serde_json::from_str(&text)?;
     config["linux"]["cgroupsPath"] = json!(format!("/{group}"));
-    let copy = scratch.join("bundle-by-hand");
+    let copy = scratch.join(format!("bundle-{name}"));
     fs::create_dir(&copy)?;
     fs::write(copy.join("config.json"), config.to_string())?;
     Ok(copy)
-}
-
-/// Runs crun as a person would: where control groups of both versions are mounted, which crun 1.8
-/// can't bear, under `unshare` and without those of version 2.
-fn crun_run(state: &Path, bundle: &Path, name: &str) -> Result<f64> {
-    let run = format!(
-        "exec crun --root {} run --bundle {} {name}",
-        state.display(),
-        bundle.display()
-    );
-    let unified = Path::new("/sys/fs/cgroup/unified");
-    if !unified.is_dir() {
-        return timed(Command::new("sh").args(["-c", &run]));
-    }
-    let script = format!("umount {}; {run}", unified.display());
-    let words = ["--mount", "--propagation=private", "sh", "-c", &script];
-    timed(Command::new("unshare").args(words))
-}
-
-fn timed(command: &mut Command) -> Result<f64> {
-    let begun = Instant::now();
-    output(command)?;
-    Ok(begun.elapsed().as_secs_f64() * 1e3)
 }

@@ -7,7 +7,8 @@
 //! * [`bench`]: the gap loop against unrolled timer reads, the dead time between samples against
 //!   the empty region, and folding, statistics and report of 100 million samples;
 //! * [`compare`]: how often this machine is said to differ from itself, and whether a planted shift is found;
-//! * [`containers`]: start to exit of containers, against the same done by hand;
+//! * [`containers`]: start to exit of containers by `tare start`, against the same done by hand;
+//! * [`start`]: 1,024 processes a second, beside a shell's loop, and what guests keep up;
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
 //! * [`places`]: every kind of target in one report;
 //! * [`hog`]: a SCHED_FIFO thread of known appetite takes the CPU away, and is found;
@@ -16,8 +17,8 @@
 //! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
 //! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
 //! * [`pace`]: how long the commands take that promise a time;
-//! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and what
-//!   it costs when it idles.
+//! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and an instance of `tare start`, and
+//!   what it costs when it idles.
 
 #![expect(
     clippy::disallowed_methods,
@@ -39,6 +40,7 @@ mod offline;
 mod pace;
 mod places;
 mod qemu;
+mod start;
 mod verdict;
 
 use std::path::Path;
@@ -59,13 +61,14 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 13] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("offline", offline::run),
     ("pace", pace::run),
     ("boot", boot::run),
     ("containers", containers::run),
+    ("start", start::run),
     ("loads", loads::run),
     ("guests", guests::run),
     ("places", places::run),

@@ -132,7 +132,7 @@ impl<'a> Case<'a> {
     pub fn placements(&self) -> Vec<Placement> {
         let mut placements: Vec<Placement> = Vec::new();
         for program in self.records().filter_map(Record::program) {
-            let placement = Placement::of(&self.run.plan, &self.plan.target, program);
+            let placement = Placement::of(&self.run.plan, self.plan, program);
             if !placements.contains(&placement) {
                 placements.push(placement);
             }

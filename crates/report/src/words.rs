@@ -169,7 +169,7 @@ pub fn guests(run: &Run) -> Option<String> {
         let Some(program) = cell.outcome.record().and_then(Record::program) else {
             continue;
         };
-        let placement = Placement::of(&run.plan, &cell.plan.target, program);
+        let placement = Placement::of(&run.plan, &cell.plan, program);
         if placement.guest_cpu.is_none() {
             continue;
         }

@@ -479,6 +479,12 @@ impl Lines {
         }
     }
 
+    /// Return the line that has begun.
+    #[must_use]
+    pub fn begun(&self) -> &[u8] {
+        &self.begun
+    }
+
     /// Pass on what is left.
     pub fn finish(self, line: impl FnOnce(&[u8])) {
         if !self.begun.is_empty() {

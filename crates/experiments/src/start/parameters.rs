@@ -41,6 +41,7 @@ const RATE: Parameter = Parameter {
         fits: pace::is_rates,
     },
     many: true,
+    default: "none",
     meaning: "The same in starts per second: a whole number, or a ladder that is doubled from its first rate to its last; in \
               place of interval",
     ..BASE

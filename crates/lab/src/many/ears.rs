@@ -28,13 +28,18 @@ impl Ears {
         }
         let mut is_ready = false;
         let receiver = &mut self.receiver;
+        let matches = |line: &[u8]| match ready {
+            Ready::Line(wanted) => {
+                wanted.is_match(String::from_utf8_lossy(line).trim_end_matches('\r'))
+            }
+            Ready::Record | Ready::Output => false,
+        };
         self.lines.take(bytes, |line| match ready {
             Ready::Record => is_ready |= receiver.line(line) != Seen::Other,
-            Ready::Line(wanted) => {
-                is_ready |= wanted.is_match(String::from_utf8_lossy(line).trim_end_matches('\r'));
-            }
-            Ready::Output => {}
+            Ready::Line(_) | Ready::Output => is_ready |= matches(line),
         });
+        // A prompt is no whole line.
+        is_ready |= matches(self.lines.begun());
         if is_ready {
             self.is_ready(at_ns);
         }
@@ -111,6 +116,14 @@ fn fill(instance: &mut Instance, told: &StartedUp, shares_clock: bool, hz: Optio
         let ns = (cycles as f64 / hz * 1e9) as u64;
         instance.ready_ns.checked_sub(ns)
     };
+    let own = |done: u64, entry: u64| (done.saturating_sub(entry) as f64 / hz * 1e9) as u64;
+    if let (0, Some(done), Some(entry)) = (
+        instance.own_ns,
+        value("done", "cycles"),
+        value("entry", "cycles"),
+    ) {
+        instance.own_ns = own(done, entry);
+    }
     let is_since_start = |at: &u64| *at >= instance.started_ns;
     let main = value("main", "cycles").and_then(before_ready);
     let entry = value("entry", "cycles").and_then(before_ready);

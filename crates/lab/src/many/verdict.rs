@@ -39,14 +39,14 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     let of = |fate: Fate| counted.iter().filter(|one| one.fate() == fate).count();
     let lost = [
         (of(Fate::Failed), "failed"),
-        (of(Fate::Refused), "were refused"),
-        (of(Fate::Unfinished), "had not ended"),
+        (of(Fate::Refused), "refused"),
+        (of(Fate::Unfinished), "not ended"),
     ];
     let mut reasons: Vec<String> = Vec::new();
     if share(lost.iter().map(|(number, _)| number).sum()) > LOST {
         let told = lost.iter().filter(|(number, _)| *number > 0);
         let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
-        reasons.push(format!("of {n} arrivals {}", told.join(", ")));
+        reasons.push(format!("of {n} arrivals: {}", told.join(", ")));
     }
     let Some(interval_ns) = loads.arrivals.interval_ns else {
         return ((!reasons.is_empty()).then(|| reasons.join("; ")), None);
@@ -129,14 +129,14 @@ mod tests {
         };
         assert_eq!(judged([1, 1], &instances(failed(1))), (None, None));
         let (saturated, _) = judged([1, 1], &instances(failed(2)));
-        assert_eq!(saturated.as_deref(), Some("of 100 arrivals 2 failed"));
+        assert_eq!(saturated.as_deref(), Some("of 100 arrivals: 2 failed"));
         let mixed = instances(|at, one| match at {
             0..3 => one.fate = Fate::Refused.number(),
             3 => one.fate = Fate::Unfinished.number(),
             _ => {}
         });
         let (saturated, _) = judged([1, 1], &mixed);
-        let told = "of 100 arrivals 3 were refused, 1 had not ended";
+        let told = "of 100 arrivals: 3 refused, 1 not ended";
         assert_eq!(saturated.as_deref(), Some(told));
     }
 

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Cell, Plan, Program, Record};
-use tare_results::target::{Group, TargetSpec};
+use tare_results::model::{Cell, CellPlan, Plan, Program, Record};
+use tare_results::target::Group;
 
 /// Says on which CPU a cell was measured. A guest numbers its CPUs by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -48,14 +48,16 @@ pub struct FactValue {
 impl Placement {
     /// Tells on which CPU a cell was measured.
     #[must_use]
-    pub fn of(plan: &Plan, target: &TargetSpec, measured: &Program) -> Self {
+    pub fn of(plan: &Plan, cell: &CellPlan, measured: &Program) -> Self {
         let named = measured.preparation.cpu;
         let nowhere = Self {
             host_cpu: None,
             guest_cpu: None,
             remote_cpu: None,
         };
-        match target.group {
+        match cell.target.group {
+            // What tells of its place is pinned, the many instances are not.
+            _ if !cell.has_its_cpus() => nowhere,
             Group::Remote => Self {
                 remote_cpu: named,
                 ..nowhere

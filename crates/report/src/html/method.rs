@@ -162,7 +162,7 @@ fn agents(analysis: &Analysis) -> Vec<String> {
                 "not held"
             },
         );
-        let placement = Placement::of(&analysis.run().plan, &cell.plan.target, program);
+        let placement = Placement::of(&analysis.run().plan, &cell.plan, program);
         text.push_str(&format!("; {}", placement.words()));
         if let Some(accelerator) = &agent.accelerator {
             text.push_str(&format!("; executed by {accelerator}"));

@@ -17,6 +17,8 @@ pub mod places;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use tare_results::model::CellPlan;
+
 use crate::analysis::{Alarm, Analysis, Severity, Summary};
 use crate::tables;
 use crate::view::Story;
@@ -126,9 +128,14 @@ impl Page<'_> {
 
     fn render(&self) -> Markup {
         let summary = self.summary();
-        let title = match &summary.reproduction {
-            Some(of) => format!("tare reproduce {} on CPU {}", of.study, summary.cpu),
-            None => format!("tare {} on CPU {}", summary.experiment, summary.cpu),
+        let name = match &summary.reproduction {
+            Some(of) => format!("reproduce {}", of.study),
+            None => summary.experiment.clone(),
+        };
+        let mut cells = self.analysis.run().plan.cells.iter();
+        let title = match cells.any(CellPlan::has_its_cpus) {
+            true => format!("tare {name} on CPU {}", summary.cpu),
+            false => format!("tare {name}"),
         };
         let sections = self.sections();
         html! {

@@ -10,7 +10,7 @@ mod text;
 use anstyle::{AnsiColor, Style};
 use tare_host::visible;
 
-use crate::analysis::{Analysis, LoadFigure, State, Summary};
+use crate::analysis::{Analysis, LoadFigure, NotMeasured, State, Summary};
 use crate::format::Numbers;
 use crate::tables;
 use crate::words;
@@ -181,18 +181,37 @@ impl Page {
             return;
         }
         self.heading("Not measured");
-        for cell in summary.not_measured.iter().take(SHOWN) {
+        // What one cause left out is told once.
+        let mut causes: Vec<(&NotMeasured, u64)> = Vec::new();
+        for cell in &summary.not_measured {
+            let is_same = |known: &NotMeasured| {
+                known.state == State::LeftOut
+                    && (known.state, &known.reason) == (cell.state, &cell.reason)
+            };
+            match causes.iter_mut().find(|(known, _)| is_same(known)) {
+                Some((_, more)) => *more += 1,
+                None => causes.push((cell, 0)),
+            }
+        }
+        for (cell, others) in causes.iter().take(SHOWN) {
             let left_out = match cell.state {
                 State::LeftOut => "left out: ",
                 _ => "",
             };
+            let others = match others {
+                0 => String::new(),
+                others => format!(
+                    " and {}",
+                    words::counted(N, *others, "more cell", "more cells")
+                ),
+            };
             let text = format!(
-                "cell {}, {}: {left_out}{}",
+                "cell {}, {}{others}: {left_out}{}",
                 cell.id, cell.label, cell.reason
             );
             self.paragraph(&text, Style::new(), "- ");
         }
-        let more = summary.not_measured.len().saturating_sub(SHOWN);
+        let more = causes.len().saturating_sub(SHOWN);
         if more > 0 {
             let text = format!("{more} more; the report lists all of them");
             self.paragraph(&text, Style::new(), "- ");

@@ -20,7 +20,10 @@ pub fn describe(plan: &Plan, host: &Host) -> String {
 }
 
 fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String {
-    let mut lines = vec![format!("on {}", plan.cpu_reason)];
+    let mut lines = Vec::new();
+    if plan.cells.iter().any(CellPlan::has_its_cpus) {
+        lines.push(format!("on {}", plan.cpu_reason));
+    }
     for setting in &plan.settings {
         lines.push(format!("set {} to {}", setting.path, setting.value));
     }
@@ -29,7 +32,11 @@ fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String
             .iter()
             .map(|cell| format!("{:>4}  block {:<3} {}", cell.id, cell.block, cell.label())),
     );
-    let words = |cell: &CellPlan| format!("{}: {}", cell.name, cell.work.words);
+    // What many instances do does not depend on how often they are started.
+    let words = |cell: &CellPlan| match &cell.arrivals {
+        None => format!("{}: {}", cell.name, cell.work.words),
+        Some(_) => format!("each instance: {}", cell.work.words),
+    };
     let words: BTreeSet<String> = plan.cells.iter().map(words).collect();
     lines.extend(words);
     lines.extend(remarks);

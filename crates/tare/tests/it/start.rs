@@ -212,7 +212,7 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
     command(&bench, &fine.display().to_string()).expect(0, &["Ready after"]);
     for (name, text, mode, reason) in [
         ("fails", "echo oops >&2; exit 7", 0o755, "oops"),
-        ("hangs", "sleep 1000", 0o755, "had not ended"),
+        ("hangs", "sleep 1000", 0o755, "not ended"),
         ("forbidden", "echo never", 0o644, "Permission denied"),
     ] {
         let bench = Bench::new();
@@ -487,4 +487,31 @@ fn images_of_one_s_own_are_started_by_both_engines() {
     bench
         .run("start --target docker,image=/nowhere.tar --start-engine")
         .expect(2, &["image=/nowhere.tar", "that is there"]);
+}
+
+#[test]
+fn a_target_without_room_costs_its_cells_and_no_others() {
+    if !is_root() {
+        return skip("a full disk", "mounting one takes root");
+    }
+    let bench = Bench::new();
+    fs::create_dir(bench.work().join("full")).unwrap();
+    // In a mount namespace of its own, so that nothing is left mounted.
+    let script = "mount -t tmpfs -o size=200k tmpfs full && exec \"$0\" start --target crun --target process \
+                  --interval alone,1/20s --warmup 0 --measure 0.5 --runs 1 --output run";
+    let mut command = bench.command_of(
+        Path::new("unshare"),
+        &["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_tare")],
+    );
+    let output = command.env("TMPDIR", bench.work().join("full")).output();
+    let ran = common::Ran::of(output.unwrap());
+    if ran.err.contains("unshare: ") || ran.err.contains("mount: ") {
+        return skip("a full disk", &ran.err);
+    }
+    ran.expect(1, &["No space left on device", "Ready"]);
+    for cell in cells(&bench) {
+        let is_done = cell.outcome.record().is_some();
+        assert_eq!(is_done, cell.plan.target == "process", "{:?}", cell.outcome);
+    }
+    assert_nothing_is_left(&bench);
 }

@@ -87,6 +87,17 @@ fn records_arrive_from_every_machine() {
     }
 }
 
+/// The sum was computed by another program.
+#[test]
+fn a_thumbnail_is_the_same_as_anywhere() {
+    let Some(bench) = Bench::new("bench", "accel=tcg") else {
+        return;
+    };
+    let seen = bench.launch("workload=start work=thumbnail report=yes");
+    let (sum, _) = result(&seen.record());
+    assert_eq!(sum, Some(f64::from(0x75e0_cf66_u32)));
+}
+
 #[test]
 fn the_guest_is_emulated_and_says_by_what() {
     let Some(bench) = Bench::new("bench", "accel=tcg") else {

@@ -18,6 +18,8 @@ use super::verdict;
 const N: tare_report::format::Numbers = parts::N;
 /// The height of a picture of curves, in pixels.
 const HEIGHT: f64 = 360.0;
+/// The greatest number of intervals that are named.
+const MOST_INTERVALS: usize = 8;
 
 /// Draws how long instances take without contention; `None` if none was ready.
 pub(super) fn calm(run: &Run) -> Option<Markup> {
@@ -166,13 +168,16 @@ impl Curves {
         let below = Axis::new(Side::Bottom, across, "planned per s", rates, |v| N.tick(v));
         plot.axis(below);
         if !self.has_ideal {
-            let mut rates: Vec<f64> = points().map(|(rate, ..)| rate).collect();
-            rates.sort_by(f64::total_cmp);
-            rates.dedup();
-            let spared = rates.len().div_ceil(8).max(1);
-            let shown = rates.into_iter().step_by(spared);
+            let mut rates: Vec<(f64, &str)> = points()
+                .map(|(rate, _, point)| (rate, point.interval()))
+                .collect();
+            rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+            rates.dedup_by_key(|(rate, _)| *rate);
+            let spared = rates.len().div_ceil(MOST_INTERVALS).max(1);
+            let shown = rates.iter().step_by(spared).map(|(rate, _)| *rate);
             plot.axis(Axis::new(Side::Top, across, "interval", shown, |rate| {
-                N.ns_tick(1e9 / rate)
+                let found = rates.iter().find(|(known, _)| *known == rate);
+                found.map_or_else(String::new, |(_, interval)| (*interval).to_owned())
             }));
         }
         let legend = all.iter().enumerate();

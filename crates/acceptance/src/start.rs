@@ -1,0 +1,131 @@
+//! Whether arrivals keep their times at a rate that a shell loop does not reach, and what a unikernel keeps up beside a Linux
+//! guest.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use tare_results::RunFolder;
+use tare_results::model::{Fate, Instance};
+
+use crate::verdict::Verdicts;
+use crate::{Result, median, output, run as tare};
+
+/// The rate that is offered, the study's highest.
+const RATE: u32 = 1024;
+/// How many seconds each way is measured in a turn, and how often they take turns.
+const SECONDS: u32 = 10;
+const ROUNDS: usize = 3;
+/// How late an instance may be started, in ns.
+const IN_TIME_NS: u64 = 1_000_000;
+/// What is compared on the same accelerator.
+const GUESTS: [&str; 2] = ["unikernel,accel=tcg", "linux,accel=tcg"];
+
+/// Measures both.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    rate(scratch.path(), verdicts)?;
+    guests(scratch.path(), verdicts)
+}
+
+/// Processes at the highest rate, and the shell's loop in alternation.
+fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let [mut in_time, mut done, mut ratios] = [const { Vec::new() }; 3];
+    for round in 0..ROUNDS {
+        let words = format!("start --rate {RATE} --warmup 1 --measure {SECONDS} --runs 1");
+        let all = instances(&tare(scratch, &format!("rate-{round}"), &words, &[])?, 1);
+        let counted: Vec<&Instance> = all.iter().filter(|one| one.counts == 1).collect();
+        let share = |is: &dyn Fn(&Instance) -> bool| {
+            counted.iter().filter(|one| is(one)).count() as f64 / counted.len() as f64
+        };
+        let is_in_time =
+            |one: &Instance| one.started_ns > 0 && one.started_ns - one.planned_ns < IN_TIME_NS;
+        in_time.push(share(&is_in_time));
+        done.push(share(&|one| one.fate() == Fate::Done));
+        let ours = share(&|one| one.fate() == Fate::Done) * f64::from(RATE);
+        let shell = shell()?;
+        println!(
+            "       processes started per second: {ours:.0} by tare start, {shell:.0} by a shell's loop"
+        );
+        ratios.push(ours / shell);
+    }
+    let what = format!("share of {RATE} starts per second within 1 ms of their time");
+    verdicts.at_least(&what, median(in_time), 0.99);
+    verdicts.at_least("share of them that ended as they should", median(done), 1.0);
+    verdicts.at_least(
+        "starts per second / those of a shell's loop",
+        median(ratios),
+        5.0,
+    );
+    Ok(())
+}
+
+/// Returns the starts per second of a loop that forks, and sleeps the interval, as the study's does: what it forks looks at the
+/// clock before and after.
+fn shell() -> Result<f64> {
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../measured/target/x86_64-unknown-linux-gnu/release/tare-agent");
+    let number = 500;
+    let script = format!(
+        "i=0; while [ $i -lt {number} ]; do \
+         (a=$(date +%s%N); {} workload=start >/dev/null; b=$(date +%s%N); echo $((b-a))) & sleep {}; i=$((i+1)); \
+         done; wait",
+        agent.display(),
+        1.0 / f64::from(RATE)
+    );
+    let begun = Instant::now();
+    output(Command::new("sh").args(["-c", &script]))?;
+    Ok(f64::from(number) / begun.elapsed().as_secs_f64())
+}
+
+/// What each guest keeps up, and the unikernel at half of that for a minute.
+fn guests(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let mut kept = Vec::new();
+    for (place, target) in GUESTS.into_iter().enumerate() {
+        // A slow target needs a longer window; it ends its ladder sooner.
+        let (interval, measure) = [("1/4s..1/128s", "6"), ("16s..1/2s", "48")][place];
+        let words = format!(
+            "start --interval {interval} --warmup 1 --measure {measure} --runs 1 --target {target}"
+        );
+        let folder = tare(scratch, &format!("kept-{place}"), &words, &[])?;
+        let rate = highest(&folder);
+        println!("       {target} keeps up {rate} starts per second");
+        kept.push(rate);
+    }
+    let what = "rate that a unikernel keeps up / that of a Linux guest (TCG)";
+    verdicts.at_least(what, kept[0] / kept[1], 20.0);
+    let words = format!(
+        "start --interval 1/{}s --warmup 1 --measure 60 --runs 1 --target {}",
+        (kept[0] / 2.0).max(1.0),
+        GUESTS[0]
+    );
+    let all = instances(&tare(scratch, "half", &words, &[])?, 1);
+    let lost = all.iter().filter(|one| one.fate() != Fate::Done).count();
+    println!(
+        "       unikernels at half of that for 60 s: {} started",
+        all.len()
+    );
+    verdicts.at_most("of them not as they should", lost as f64, 0.0);
+    Ok(())
+}
+
+/// Returns the highest rate at which a target was not saturated, nor at any lower one; 0 if there is none.
+fn highest(folder: &RunFolder) -> f64 {
+    let kept = folder.plan().cells.iter().map_while(|plan| {
+        let (state, _) = folder.read(plan.id);
+        let tare_results::CellState::Done(cell) = state else {
+            return None;
+        };
+        let arrived = cell.outcome.record()?.arrived.as_ref()?;
+        let interval_ns = plan.arrivals.as_ref()?.interval_ns?;
+        arrived
+            .saturated
+            .is_none()
+            .then_some(1e9 / interval_ns as f64)
+    });
+    kept.last().unwrap_or(0.0)
+}
+
+fn instances(folder: &RunFolder, cell: u32) -> Vec<Instance> {
+    folder.read(cell).1.instances
+}
