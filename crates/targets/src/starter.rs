@@ -140,6 +140,12 @@ impl Starter {
         }
     }
 
+    /// Says whether instances tell how much memory they take. Of a guest it is the hypervisor's that counts.
+    #[must_use]
+    pub fn tells_memory(&self) -> bool {
+        matches!(self.ready, Ready::Record) && self.shares_clock
+    }
+
     /// Lets something be kept as long as it.
     pub(crate) fn keeping(mut self, shared: impl Any + Send + Sync) -> Self {
         self.shared.push(Box::new(shared));

@@ -50,6 +50,11 @@ impl Ears {
         self.error.take(bytes);
     }
 
+    /// Says whether it has got ready.
+    pub(super) fn has_got_ready(&self) -> bool {
+        self.ready_ns > 0
+    }
+
     fn is_ready(&mut self, at_ns: u64) {
         if self.ready_ns == 0 {
             self.ready_ns = at_ns;

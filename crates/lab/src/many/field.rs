@@ -75,6 +75,8 @@ pub(super) struct Alive {
     pub(super) started: Started,
     pub(super) aside: Option<std::os::unix::net::UnixStream>,
     pub(super) ears: Ears,
+    /// The most memory that it had taken when it got ready, in bytes; 0 if it tells that itself.
+    pub(super) peak_bytes: u64,
 }
 
 #[derive(Default)]

@@ -64,6 +64,7 @@ fn start(
         started,
         aside: program.aside,
         ears: Ears::default(),
+        peak_bytes: 0,
     });
     let add = |source: Source| {
         let data = EventData::new_u64(source.key(arrival.slot));

@@ -1,5 +1,6 @@
 //! The listener: it reads what programs write, and reaps them.
 
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -134,8 +135,13 @@ impl Alive {
             match read {
                 Ok(0) => break self.deaf(field, source.of(&self.started)),
                 Ok(n) if source == Source::Output => {
+                    let was_ready = self.ears.has_got_ready();
                     self.ears
                         .output(&bytes[..n], now_ns(), &field.starter.ready);
+                    let is_new = self.ears.has_got_ready() && !was_ready;
+                    if is_new && !field.starter.tells_memory() {
+                        self.peak_bytes = peak_bytes(self.started.pid());
+                    }
                 }
                 Ok(n) => self.ears.error(&bytes[..n]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -173,7 +179,9 @@ impl Alive {
         instance.user_ns = spent.user_ns;
         instance.system_ns = spent.system_ns;
         instance.status = spent.status.into_raw().unsigned_abs();
-        instance.peak_bytes = spent.peak_bytes.unwrap_or(0);
+        if !field.starter.tells_memory() {
+            instance.peak_bytes = self.peak_bytes.max(spent.peak_bytes.unwrap_or(0));
+        }
         let mut aside = String::new();
         if let Some(mut stream) = self.aside {
             // What came before the end is there; nothing more is waited for.
@@ -187,6 +195,14 @@ impl Alive {
             .judge(&mut instance, spent.status, &aside, starter, field.hz);
         (instance, how)
     }
+}
+
+/// Returns the greatest resident memory of a process so far, in bytes; 0 if the kernel does not tell.
+fn peak_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1024)
 }
 
 /// The most that is read of what a hypervisor said.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::common::{Bench, files, is_root, skip};
+use crate::common::{self, Bench, files, is_root, skip};
 use serde_json::Value;
 
 const PHASES: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
@@ -94,6 +94,7 @@ fn assert_complete(summary: &Value, loads: &[&str], number: usize, activations: 
 
 #[test]
 fn the_study_runs_from_one_command_on_four_kernels_and_this_one() {
+    let _alone = common::alone();
     let bench = Bench::new();
     if !can_measure(&bench, "--quick --phase 1") {
         return;

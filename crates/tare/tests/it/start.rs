@@ -73,6 +73,7 @@ fn assert_nothing_is_left(bench: &Bench) {
 
 #[test]
 fn every_kind_of_target_is_started_beside_the_published_figures() {
+    let _alone = common::alone();
     if !is_root() {
         return skip("containers", "crun and a private engine take root");
     }
@@ -141,6 +142,7 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
 
 #[test]
 fn overload_is_a_result() {
+    let _alone = common::alone();
     if !is_root() {
         return skip("containers", "a private engine takes root");
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -205,6 +206,12 @@ fn name_and_parent(pid: u32) -> Option<(String, u32)> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let parent = rest.split_whitespace().nth(1)?.parse().ok()?;
     Some((name.to_owned(), parent))
+}
+
+/// Lets those tests run one after the other that fill the machine, or must find some of it free.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until `found` gives something.
