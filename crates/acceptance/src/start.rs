@@ -13,8 +13,6 @@ use crate::{Result, median, output, run as tare};
 
 /// The rate that is offered, the study's highest.
 const RATE: u32 = 1024;
-/// How many times as many are wanted as a shell's loop starts.
-const WANTED: f64 = 5.0;
 /// How many seconds each way is measured in a turn, and how often they take turns.
 const SECONDS: u32 = 10;
 const ROUNDS: usize = 3;
@@ -30,11 +28,12 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     guests(scratch.path(), verdicts)
 }
 
-/// Processes at the highest rate, and the shell's loop in alternation; where that is fast, processes at a rate beyond five times its.
+/// Processes at the highest rate, and the shell's loop in alternation.
 fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let [mut in_time, mut done, mut ratios] = [const { Vec::new() }; 3];
     for round in 0..ROUNDS {
-        let all = offered(scratch, &format!("rate-{round}"), RATE)?;
+        let words = format!("start --rate {RATE} --warmup 1 --measure {SECONDS} --runs 1");
+        let all = instances(&tare(scratch, &format!("rate-{round}"), &words, &[])?, 1);
         let counted: Vec<&Instance> = all.iter().filter(|one| one.counts == 1).collect();
         let share = |is: &dyn Fn(&Instance) -> bool| {
             counted.iter().filter(|one| is(one)).count() as f64 / counted.len() as f64
@@ -43,19 +42,10 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
             |one: &Instance| one.started_ns > 0 && one.started_ns - one.planned_ns < IN_TIME_NS;
         in_time.push(share(&is_in_time));
         done.push(share(&|one| one.fate() == Fate::Done));
+        let ours = share(&|one| one.fate() == Fate::Done) * f64::from(RATE);
         let shell = shell()?;
-        // What is offered beyond is no more than it takes to be sure of that.
-        let beyond = (shell * WANTED * 1.3).ceil();
-        let (rate, all) = match beyond > f64::from(RATE) {
-            true => (
-                beyond as u32,
-                offered(scratch, &format!("beyond-{round}"), beyond as u32)?,
-            ),
-            false => (RATE, all),
-        };
-        let ours = completed(&all);
         println!(
-            "       processes per second: {ours:.0} by tare start of {rate} offered, {shell:.0} by a shell's loop"
+            "       processes started per second: {ours:.0} by tare start, {shell:.0} by a shell's loop"
         );
         ratios.push(ours / shell);
     }
@@ -65,30 +55,13 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     verdicts.at_least(
         "starts per second / those of a shell's loop",
         median(ratios),
-        WANTED,
+        5.0,
     );
     Ok(())
 }
 
-/// Starts processes at a rate.
-fn offered(scratch: &Path, name: &str, rate: u32) -> Result<Vec<Instance>> {
-    let words = format!("start --rate {rate} --warmup 1 --measure {SECONDS} --runs 1");
-    Ok(instances(&tare(scratch, name, &words, &[])?, 1))
-}
-
-/// Returns how many of those that count were done per second, from the first plan to the last end.
-fn completed(all: &[Instance]) -> f64 {
-    let done = || {
-        all.iter()
-            .filter(|one| one.counts == 1 && one.fate() == Fate::Done)
-    };
-    let from = done().map(|one| one.planned_ns).min().unwrap_or(0);
-    let until = done().map(|one| one.exited_ns).max().unwrap_or(0);
-    done().count() as f64 / (until.saturating_sub(from).max(1) as f64 / 1e9)
-}
-
-/// Returns the starts per second of a loop in bash that forks, and sleeps the interval, as the study's does: what it forks looks
-/// at the clock before and after.
+/// Returns the starts per second of a loop in bash that forks, and sleeps the interval, as the study's does: what it forks looks at the
+/// clock before and after.
 fn shell() -> Result<f64> {
     let agent = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../measured/target/x86_64-unknown-linux-gnu/release/tare-agent");
