@@ -39,6 +39,7 @@ mod loads;
 mod offline;
 mod pace;
 mod places;
+mod primitives;
 mod qemu;
 mod start;
 mod verdict;
@@ -61,7 +62,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 13] = [
+const CHECKS: [(&str, Check); 14] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("offline", offline::run),
@@ -72,6 +73,7 @@ const CHECKS: [(&str, Check); 13] = [
     ("loads", loads::run),
     ("guests", guests::run),
     ("places", places::run),
+    ("primitives", primitives::run),
     ("latency", latency::run),
     ("compare", compare::run),
     ("landolfi", landolfi::run),

@@ -26,6 +26,13 @@ pub enum Fact<T> {
     Known(T),
 }
 
+/// What a record does not have that was made before the field was.
+impl<T> Default for Fact<T> {
+    fn default() -> Self {
+        Self::unknown("not recorded")
+    }
+}
+
 impl<T> Fact<T> {
     /// Make an unknown value from the reason why it is unknown.
     pub fn unknown(because: impl Into<String>) -> Self {

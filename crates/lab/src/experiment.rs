@@ -31,6 +31,11 @@ pub trait Experiment: Debug + Sync {
     /// Lists what can be said of it, beyond what holds for every experiment.
     fn parameters(&self) -> &'static [Parameter];
 
+    /// Lists what can be chosen of it, for `--list`; None if there is nothing to choose.
+    fn listing(&self) -> Option<String> {
+        None
+    }
+
     /// Says whether it only starts its targets: then it takes those that run no plans, too.
     fn only_starts(&self) -> bool {
         false

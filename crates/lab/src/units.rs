@@ -112,6 +112,20 @@ pub fn setting_file(name: &str) -> String {
     }
 }
 
+/// Reads a size in bytes: `512M`, `8G`, with binary units.
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    let (number, factor) = match text.split_at_checked(text.len().checked_sub(1)?)? {
+        (number, "K") => (number, 1 << 10),
+        (number, "M") => (number, 1 << 20),
+        (number, "G") => (number, 1 << 30),
+        _ => (text, 1),
+    };
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| number.parse().ok()).flatten()?;
+    number.checked_mul(factor).filter(|bytes| *bytes > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,5 +186,20 @@ mod tests {
         assert_eq!(of(60.0), "1 min");
         assert_eq!(of(200.0), "3 min 20 s");
         assert_eq!(of(7_500.0), "2 h 5 min");
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        for (text, expected) in [
+            ("512M", 512 << 20),
+            ("8G", 8 << 30),
+            ("4096", 4096),
+            ("1K", 1024),
+        ] {
+            assert_eq!(bytes(text), Some(expected), "{text}");
+        }
+        for wrong in ["", "G", "0", "-1", "+1", "1.5G", "99999999999G", "1µ"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
     }
 }

@@ -162,6 +162,15 @@ impl Numbers {
         format!("{}{}{}", self.short(value), self.gap, UNITS[unit])
     }
 
+    /// Writes bytes per second with a decimal unit, as STREAM does: `8.94 GB/s`.
+    #[must_use]
+    pub fn byte_rate(self, per_second: f64) -> String {
+        const UNITS: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
+        let unit = UNITS.iter().find(|(_, size)| per_second.abs() >= *size);
+        let (name, size) = unit.unwrap_or(&UNITS[3]);
+        self.with_unit(&self.short(per_second / size), name)
+    }
+
     /// Joins a number and its unit as this medium does.
     #[must_use]
     pub fn with_unit(self, number: &str, unit: &str) -> String {

@@ -337,6 +337,7 @@ impl Column {
             (_, "ns") => numbers.ns(value, row.resolution_ns),
             (_, "1") => numbers.percent(value),
             (_, "bytes") => numbers.bytes(value as u64),
+            (_, "bytes/s") => numbers.byte_rate(value),
             (_, "cycles") => words::cycles_figure(numbers, value),
             _ => numbers.short(value),
         }

@@ -135,6 +135,9 @@ pub struct CellPlan {
     /// Whether Docker's engine runs beside although the target does without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_engine: bool,
+    /// What its figures were expected to be when the plan was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Expected>,
     /// Estimated duration of the cell in seconds.
     pub estimate_seconds: f64,
     /// Time after which the cell counts as hung, in seconds.
@@ -159,6 +162,7 @@ impl CellPlan {
             arrivals: None,
             rung: None,
             beside_engine: false,
+            expected: Vec::new(),
             estimate_seconds: 0.0,
             limit_seconds: 0.0,
         }
@@ -201,6 +205,20 @@ impl CellPlan {
     pub fn is_traced(&self) -> bool {
         self.work.rights.kernel_events
     }
+}
+
+/// What a figure was expected to be before it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expected {
+    /// The measure.
+    pub measure: String,
+    /// What distinguishes it from others of the measure.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// The expected value, in the measure's unit.
+    pub value: f64,
+    /// The reasoning, in a line.
+    pub why: String,
 }
 
 /// `cell.json`: what was seen of one cell.

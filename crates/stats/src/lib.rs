@@ -29,6 +29,8 @@
 //! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]). [`false_alarms`] says how far to
 //! believe them on a machine.
 //!
+//! **Curves** of latencies by working set show the levels of a memory hierarchy ([`memory_levels`]).
+//!
 //! **Pictures** get axis numbers ([`nice_ticks`], [`log_ticks`]).
 //!
 //! # Why the unit of replication is the run
@@ -59,6 +61,7 @@ mod delays;
 mod error;
 mod groups;
 mod interval;
+mod levels;
 mod moments;
 mod ordered;
 mod over_runs;
@@ -77,6 +80,7 @@ pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
 pub use groups::{Difference, FalseAlarms, MOST_DIVISIONS, Shift, compare_groups, false_alarms};
 pub use interval::{Interval, Level, Method, Scale};
+pub use levels::{MemoryLevel, memory_levels};
 pub use moments::{Moments, PowerSums};
 pub use over_runs::{
     Kind, NoInterval, OverRuns, STUDENT_RUNS, over_runs, rate_over_runs, share_over_runs,

@@ -14,8 +14,12 @@ const ONE: u32 = 1_000_000_000;
 impl Quantile {
     /// The first percentile.
     pub const P1: Self = Self(10_000_000);
+    /// The 5th percentile.
+    pub const P5: Self = Self(50_000_000);
     /// The 50th percentile.
     pub const MEDIAN: Self = Self(500_000_000);
+    /// The 95th percentile.
+    pub const P95: Self = Self(950_000_000);
     /// The 99th percentile.
     pub const P99: Self = Self(990_000_000);
     /// The 99.9th percentile.

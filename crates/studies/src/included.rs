@@ -24,6 +24,11 @@ pub const STUDIES: &[Included] = &[
         file: "studies/calder-2020.toml",
         text: include_str!("../../../studies/calder-2020.toml"),
     },
+    Included {
+        name: "cse221-2022",
+        file: "studies/cse221-2022.toml",
+        text: include_str!("../../../studies/cse221-2022.toml"),
+    },
 ];
 
 /// The study of `tare quick`.

@@ -17,11 +17,13 @@ mod flight;
 mod init;
 mod linux;
 mod pinned;
+mod primitives;
 mod threads;
 
 use std::process::ExitCode;
 
 use tare_load_driver::driver;
+use tare_services::primitives::Plan;
 use tare_services::table::{self, Failure, Place, Service};
 
 pub use linux::Linux;
@@ -32,6 +34,7 @@ Measures, and prints wire records. Started by tare.
 
 Usage: tare-agent workload=ID WORD...
        tare-agent load LOAD dir=DIR [WORD...]    (see tare-agent load --help)
+       tare-agent peer ADDRESS:PORT              (answers primitives of another machine)
 ";
 
 /// Does what the arguments ask for; `more` are functions that measure beside those of tare.
@@ -40,6 +43,9 @@ pub fn main(more: &[Service<Linux>]) -> ExitCode {
     let began = linux::now();
     if init::is_asked_for() {
         init::run(began);
+    }
+    if let Some(argument) = std::env::args_os().nth(1) {
+        tare_primitives::stamp(argument.as_encoded_bytes(), began.main_tsc);
     }
     let words: Vec<String> = match std::env::args_os()
         .skip(1)
@@ -59,6 +65,7 @@ pub fn main(more: &[Service<Linux>]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some("load") => return load(&words[1..]),
+        Some("peer") => return peer(&words[1..]),
         Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(began),
         Some(_) => {}
     }
@@ -92,6 +99,24 @@ impl Place for Linux {
 
     fn wake(&mut self, plan: &tare_services::wakeup::Plan) -> Result<(), Self::Error> {
         threads::run(plan, self)
+    }
+
+    fn primitives(&mut self, plan: &Plan<'_>) -> Result<(), Self::Error> {
+        primitives::run(plan, self)
+    }
+}
+
+/// Answers on an address, for primitives between two machines.
+fn peer(words: &[String]) -> ExitCode {
+    let [address] = words else {
+        return misused("peer: want an address with a port, such as 0.0.0.0:7000");
+    };
+    match tare_primitives::peer::run(address) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("tare-agent: {why}");
+            ExitCode::FAILURE
+        }
     }
 }
 

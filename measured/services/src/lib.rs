@@ -6,6 +6,7 @@
 //!
 //! * [`noise`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
 //!   exact counts and writes the records;
+//! * [`primitives`]: measures what a processor and an operating system do, one by one;
 //! * [`start`]: says that it runs, does a little, and ends;
 //! * [`wakeup`]: counts how late threads run that sleep until absolute times.
 //!
@@ -32,6 +33,7 @@ pub mod moved;
 pub mod noise;
 pub mod output;
 pub mod platform;
+pub mod primitives;
 pub mod session;
 pub mod start;
 pub mod table;

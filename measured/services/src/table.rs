@@ -9,7 +9,7 @@ use tare_wire::words::PlanError;
 
 use crate::platform::Platform;
 use crate::session::Stop;
-use crate::{noise, start, wakeup};
+use crate::{noise, primitives, start, wakeup};
 
 /// A platform on which every service runs.
 pub trait Place: Platform + Sized {
@@ -22,6 +22,13 @@ pub trait Place: Platform + Sized {
     ///
     /// Returns why there is no result.
     fn wake(&mut self, plan: &wakeup::Plan) -> Result<(), Self::Error>;
+
+    /// Measures primitives, as many as the platform has, and reports them.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no result.
+    fn primitives(&mut self, plan: &primitives::Plan<'_>) -> Result<(), Self::Error>;
 }
 
 /// The words of a plan.
@@ -69,7 +76,7 @@ pub enum Failure<'a, E> {
 
 /// Lists the services.
 #[must_use]
-pub fn services<P: Place>() -> [Service<P>; 5] {
+pub fn services<P: Place>() -> [Service<P>; 6] {
     [
         batch("prime"),
         batch("copy"),
@@ -86,6 +93,20 @@ pub fn services<P: Place>() -> [Service<P>; 5] {
             run: |words, place| {
                 let plan = wakeup::Plan::parse(words).map_err(Failure::Plan)?;
                 place.wake(&plan).map_err(Failure::Measurement)
+            },
+        },
+        Service {
+            id: primitives::NAME,
+            threads: |words| {
+                let plan = primitives::Plan::parse(words)?;
+                Ok(Threads {
+                    number: 1,
+                    first_cpu: plan.cpu(),
+                })
+            },
+            run: |words, place| {
+                let plan = primitives::Plan::parse(words).map_err(Failure::Plan)?;
+                place.primitives(&plan).map_err(Failure::Measurement)
             },
         },
         Service {
@@ -106,7 +127,7 @@ pub fn services<P: Place>() -> [Service<P>; 5] {
 }
 
 /// The words that the services take, for those who type them.
-pub const USAGE: [&str; 3] = [noise::USAGE, wakeup::USAGE, start::USAGE];
+pub const USAGE: [&str; 4] = [noise::USAGE, wakeup::USAGE, primitives::USAGE, start::USAGE];
 
 fn batch<P: Place>(id: &'static str) -> Service<P> {
     Service {

@@ -4,6 +4,7 @@ use core::ptr::{read_volatile, write_volatile};
 
 use crate::cpu;
 use crate::interrupts::SPURIOUS;
+use crate::local::local;
 
 /// Where the registers are, unless firmware moved them.
 const BASE: u64 = 0xfee0_0000;
@@ -131,6 +132,13 @@ pub fn send(message: Message) {
     write(COMMAND_HIGH, u32::from(target) << 24);
     write(COMMAND_LOW, command);
     while read(COMMAND_LOW) & PENDING != 0 {}
+}
+
+/// Returns the address and the data by which a device interrupts this CPU with a message
+/// (Intel SDM, volume 3, "Message Signalled Interrupts").
+#[must_use]
+pub fn device_message(vector: u8) -> (u64, u32) {
+    (BASE | u64::from(local().apic_id()) << 12, u32::from(vector))
 }
 
 fn read(register: u64) -> u32 {

@@ -54,6 +54,21 @@ pub unsafe fn in8(port: u16) -> u8 {
     value
 }
 
+/// Reads 32 bits from a port.
+///
+/// # Safety
+///
+/// As for [`out8`].
+#[must_use]
+pub unsafe fn in32(port: u16) -> u32 {
+    let value;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        asm!("in eax, dx", in("dx") port, out("eax") value, options(nomem, nostack, preserves_flags))
+    };
+    value
+}
+
 /// Reads a model-specific register.
 ///
 /// # Safety
@@ -103,6 +118,28 @@ pub fn disable_interrupts() {
     unsafe { asm!("cli", options(nostack)) };
 }
 
+/// Lets in the interrupts that have come, and keeps them out again.
+pub fn let_interrupts_in() {
+    // They come no sooner than behind the instruction after `sti`. It must not be `pause`: QEMU's TCG goes on from there as if it had still to
+    // come.
+    // SAFETY: as in `enable_interrupts`.
+    unsafe { asm!("sti", "nop", "cli", options(nostack)) };
+}
+
+/// Keeps interrupts out while something is done, and lets them in again if they were before.
+pub fn without_interrupts<T>(work: impl FnOnce() -> T) -> T {
+    const INTERRUPTS: u64 = 1 << 9;
+    let flags: u64;
+    // SAFETY: reads the flags through the stack.
+    unsafe { asm!("pushfq", "pop {}", out(reg) flags, options(preserves_flags)) };
+    disable_interrupts();
+    let done = work();
+    if flags & INTERRUPTS != 0 {
+        enable_interrupts();
+    }
+    done
+}
+
 /// Lets interrupts in and halts until one has been handled, then keeps them out.
 ///
 /// `sti` takes effect behind the instruction that follows it, so none is missed in between.
@@ -143,6 +180,28 @@ pub fn has_avx() -> bool {
 #[must_use]
 pub fn has_tsc_deadline() -> bool {
     __cpuid(1).ecx >> 24 & 1 != 0
+}
+
+/// Returns 64 random bits of the CPU's generator. None if it has none, or it gives none.
+#[must_use]
+pub fn random() -> Option<u64> {
+    /// How often is tried, as the manual recommends (Intel SDM, volume 1, "Random Number Generator
+    /// Instructions").
+    const TRIES: u32 = 10;
+    if __cpuid(1).ecx >> 30 & 1 == 0 {
+        return None;
+    }
+    for _ in 0..TRIES {
+        let (value, good): (u64, u8);
+        // SAFETY: the CPU has the instruction, which changes a register and flags.
+        unsafe {
+            asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) good, options(nomem, nostack));
+        }
+        if good != 0 {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// Returns the name that the hypervisor gives itself, if there is one.

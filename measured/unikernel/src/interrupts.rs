@@ -16,10 +16,11 @@
 use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use crate::apic;
 use crate::cpu;
+use crate::demand;
 use crate::fault;
 use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePointer, local};
 
@@ -27,6 +28,8 @@ use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePoin
 pub const TIMER: u8 = 32;
 /// The vector by which one CPU wakes another.
 pub const WAKE: u8 = 33;
+/// The first vector for a device.
+const FIRST_DEVICE: u8 = 34;
 /// The vector of the timer's tick in deadline mode.
 pub const DEADLINE: u8 = 48;
 /// The vector of the timer's tick by its own count.
@@ -36,6 +39,8 @@ pub const SPURIOUS: u8 = 255;
 
 /// The vector of an NMI.
 const NMI: usize = 2;
+/// The vector of a page fault.
+const PAGE_FAULT: usize = 14;
 const EXCEPTIONS: usize = 32;
 const FIRST_UNCOUNTED: usize = EXCEPTIONS + COUNTED;
 /// The distance from one stub to the next.
@@ -44,6 +49,9 @@ const STUB: usize = 16;
 global_asm!(
     include_str!("interrupts.s"),
     fault = sym fault::faulted,
+    demand_start = sym demand::START,
+    demand_table = sym demand::TABLE,
+    demand_faults = sym demand::FAULTS,
     counted = const COUNTED,
     unexpected = const offset_of!(Local, unexpected),
     asked = const offset_of!(Local, asked),
@@ -59,6 +67,7 @@ global_asm!(
 unsafe extern "C" {
     static exception_stubs: u8;
     static interrupt_stubs: u8;
+    static demand_stub: u8;
     static nmi_stub: u8;
     static deadline_stub: u8;
     static one_shot_stub: u8;
@@ -121,6 +130,18 @@ pub(crate) unsafe fn start() {
     }
 }
 
+/// Lets page faults of a region be handled that is mapped on demand ([`crate::demand`]).
+pub(crate) fn map_on_demand() {
+    // SAFETY: the entry of one vector, which no other function changes after the start.
+    unsafe {
+        let gate = TABLE.0.get().cast::<Gate>().add(PAGE_FAULT);
+        gate.write_volatile(Gate::new(
+            (&raw const demand_stub) as u64,
+            stack(PAGE_FAULT),
+        ));
+    }
+}
+
 /// Loads the table on this CPU.
 ///
 /// # Safety
@@ -132,6 +153,15 @@ pub(crate) unsafe fn load() {
     unsafe {
         asm!("lidt [{}]", in(reg) &raw const pointer, options(readonly, nostack, preserves_flags));
     }
+}
+
+/// Gives a vector to a device, for ever: its interrupts are counted
+/// ([`crate::local::Local::interrupts`]). None if all are in use.
+pub fn take_vector() -> Option<u8> {
+    static NEXT: AtomicU8 = AtomicU8::new(FIRST_DEVICE);
+    let next = |vector: u8| (usize::from(vector) < FIRST_UNCOUNTED).then_some(vector + 1);
+    NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        .ok()
 }
 
 /// Says whether the host has asked this CPU to end, by an NMI. One comes through only where [`apic::let_nmi_in`] was called.

@@ -38,6 +38,40 @@ exception:
     call {fault}
     ud2
 
+# A page fault where memory is mapped on demand: a page of the region that is not there is cleared, mapped and
+# counted. Everything else goes the way of exceptions. The error code lies below what is pushed.
+demand_stub:
+    push rax
+    push rcx
+    push rdi
+    mov rcx, cr2
+    mov rax, rcx
+    sub rax, [rip + {demand_start}]
+    cmp rax, 2 << 20
+    jae 2f
+    shr rax, 12
+    shl rax, 3
+    add rax, [rip + {demand_table}]
+    test byte ptr [rax], 1
+    jnz 2f
+    inc qword ptr [rax]                 # present, which is bit 0
+    inc qword ptr [rip + {demand_faults}]
+    mov rdi, rcx
+    and rdi, -4096
+    mov ecx, 512
+    xor eax, eax
+    cld
+    rep stosq
+    pop rdi
+    pop rcx
+    pop rax
+    add rsp, 8
+    iretq
+2:  pop rdi
+    pop rcx
+    pop rax
+    jmp exception_stubs + 14 * 16
+
 # Interrupts that are counted one by one: 16 bytes each.
 .balign 16
 interrupt_stubs:

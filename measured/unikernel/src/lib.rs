@@ -30,6 +30,7 @@
 //! * [`fault`], [`backtrace`]: what is said when something goes wrong;
 //! * [`cpu`]: instructions and features, [`local`]: what each CPU has of its own;
 //! * [`interrupts`], [`apic`], [`timer`]: vectors, the interrupt controller, the tick;
+//! * [`io_apic`], [`pci`]: where interrupts of devices go, and where the registers of devices are;
 //! * [`alarm`]: halts until a time;
 //! * [`clock`]: the frequency of the TSC, [`rate`] the arithmetic behind it and behind the timer;
 //! * [`memory`], [`paging`]: memory for buffers, guard pages;
@@ -60,17 +61,23 @@ pub mod console;
 #[cfg(not(test))]
 pub mod cpu;
 #[cfg(not(test))]
+pub mod demand;
+#[cfg(not(test))]
 pub mod exit;
 #[cfg(not(test))]
 pub mod fault;
 #[cfg(not(test))]
 pub mod interrupts;
 #[cfg(not(test))]
+pub mod io_apic;
+#[cfg(not(test))]
 pub mod local;
 #[cfg(not(test))]
 pub mod memory;
 #[cfg(not(test))]
 pub mod paging;
+#[cfg(not(test))]
+pub mod pci;
 #[cfg(not(test))]
 pub mod smp;
 #[cfg(not(test))]

@@ -10,7 +10,7 @@ const PRESENT: u64 = 1;
 const WRITABLE: u64 = 1 << 1;
 const LARGE: u64 = 1 << 7;
 const ENTRIES: usize = 512;
-const LARGE_PAGE: u64 = 2 << 20;
+pub(crate) const LARGE_PAGE: u64 = 2 << 20;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 unsafe extern "C" {
@@ -24,20 +24,45 @@ unsafe extern "C" {
 ///
 /// The page must lie below 4 GiB, be in nobody's use, and no other CPU may run.
 pub(crate) unsafe fn unmap(page: u64) -> Option<()> {
-    let directory = (&raw const page_directories) as *mut u64;
-    // SAFETY: the four page directories are one array of 2,048 entries.
-    let entry = unsafe { directory.add((page / LARGE_PAGE) as usize) };
-    // SAFETY: entries are words that only this function writes after the start.
+    // SAFETY: passed on to the caller.
     unsafe {
-        if read_volatile(entry) & LARGE != 0 {
-            split(entry)?;
-        }
-        let table = (read_volatile(entry) & ADDRESS) as *mut u64;
+        let table = small_pages(page)?;
         let index = (page % LARGE_PAGE) as usize / PAGE;
         write_volatile(table.add(index), 0);
         asm!("invlpg [{}]", in(reg) page, options(nostack, preserves_flags));
     }
     Some(())
+}
+
+/// Returns the table of the small pages around an address; makes one where a large page is mapped. None if there is no memory
+/// for it.
+///
+/// # Safety
+///
+/// The address must lie below 4 GiB.
+pub(crate) unsafe fn small_pages(address: u64) -> Option<*mut u64> {
+    let directory = (&raw const page_directories) as *mut u64;
+    // SAFETY: the four page directories are one array of 2,048 entries, words that only these functions write after the start.
+    unsafe {
+        let entry = directory.add((address / LARGE_PAGE) as usize);
+        if read_volatile(entry) & LARGE != 0 {
+            split(entry)?;
+        }
+        Some((read_volatile(entry) & ADDRESS) as *mut u64)
+    }
+}
+
+/// Marks a page as not there, but keeps where it is.
+///
+/// # Safety
+///
+/// `entry` must be the entry of a page that is in nobody's use.
+pub(crate) unsafe fn hide(entry: *mut u64, page: u64) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        write_volatile(entry, read_volatile(entry) & !PRESENT);
+        asm!("invlpg [{}]", in(reg) page, options(nostack, preserves_flags));
+    }
 }
 
 /// Replaces a large page by a table of small ones with the same rights.

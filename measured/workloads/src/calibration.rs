@@ -13,11 +13,16 @@ pub const EMPTY_FENCED_SYMBOL: &str = "tare_empty_fenced";
 pub const EMPTY_PUBLISHED_SYMBOL: &str = "tare_empty_published";
 /// Names the symbol of the unrolled timer reads.
 pub const UNROLLED_TIMER_SYMBOL: &str = "tare_unrolled_timer";
+/// Names the symbol of the additions.
+pub const ADDITIONS_SYMBOL: &str = "tare_additions";
 /// Names the symbol of the empty loop.
 pub const LOOP_SYMBOL: &str = "tare_loop";
 
 /// The number of `rdtsc` that one pass of [`tare_unrolled_timer`] executes.
 pub const UNROLLED_READS: u64 = 64;
+
+/// The number of additions that one pass of [`tare_additions`] executes.
+pub const ADDITIONS: u64 = 64;
 
 /// Measures nothing `repetitions` times between fenced stamps.
 ///
@@ -77,6 +82,34 @@ pub extern "C" fn tare_loop(iterations: u64) -> u64 {
             "jnz 2b",
             "3:",
             left = inout(reg) iterations => _,
+            options(nostack, nomem),
+        );
+    }
+    bare_rdtsc().wrapping_sub(start)
+}
+
+/// Adds `passes` × [`ADDITIONS`] times to one register and returns the TSC ticks that took: each addition waits for the one
+/// before, and takes one cycle of the core's clock.
+///
+/// What is added is in a register, since some CPUs carry out additions of constants while they rename registers.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn tare_additions(passes: u64) -> u64 {
+    let start = bare_rdtsc();
+    // SAFETY: works in registers only. Zero passes are skipped.
+    unsafe {
+        asm!(
+            "test {left}, {left}",
+            "jz 3f",
+            "2:",
+            ".rept 64",
+            "add {sum}, {left}",
+            ".endr",
+            "dec {left}",
+            "jnz 2b",
+            "3:",
+            left = inout(reg) passes => _,
+            sum = inout(reg) 0_u64 => _,
             options(nostack, nomem),
         );
     }

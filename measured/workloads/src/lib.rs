@@ -7,7 +7,7 @@
 //! keeps its bytes from binary to binary only if nothing in it depends on its surroundings, so:
 //!
 //! * raw pointers instead of slices: a bounds check would call the panic machinery;
-//! * no calls and no relocations inside a measured symbol;
+//! * no calls out of a measured symbol, and no relocations in it;
 //! * every measured symbol is `#[inline(never)]`, `#[unsafe(no_mangle)]` and `extern "C"`;
 //! * this crate is compiled at `opt-level = 3`, in one codegen unit and without debug assertions
 //!   in every profile, and nothing is optimised across it at link time (`measured/Cargo.toml`).
@@ -21,15 +21,19 @@
 //! # Tour
 //!
 //! * [`timing`]: how a time stamp is taken, and the loop that puts two of them around a body;
-//! * [`prime`], [`copy`], [`gap`]: one workload a file;
+//! * [`prime`], [`copy`], [`gap`]: one workload of `noise` a file;
+//! * [`call`], [`chase`], [`stream`]: primitives of the processor, likewise;
 //! * [`calibration`]: what the stamps and the loop themselves cost.
 #![no_std]
 #![cfg(target_arch = "x86_64")]
 
 pub mod calibration;
+pub mod call;
+pub mod chase;
 pub mod copy;
 pub mod gap;
 pub mod prime;
+pub mod stream;
 pub mod timing;
 
 /// Lists the name of every measured symbol.
@@ -45,4 +49,18 @@ pub const SYMBOLS: &[&str] = &[
     calibration::EMPTY_PUBLISHED_SYMBOL,
     calibration::UNROLLED_TIMER_SYMBOL,
     calibration::LOOP_SYMBOL,
+    calibration::ADDITIONS_SYMBOL,
+    call::SYMBOLS[0],
+    call::SYMBOLS[1],
+    call::SYMBOLS[2],
+    call::SYMBOLS[3],
+    call::SYMBOLS[4],
+    call::SYMBOLS[5],
+    call::SYMBOLS[6],
+    call::SYMBOLS[7],
+    chase::SYMBOL,
+    stream::READ_SYMBOL,
+    stream::WRITE_SYMBOL,
+    stream::COPY_SYMBOL,
+    stream::TRIAD_SYMBOL,
 ];

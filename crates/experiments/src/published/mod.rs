@@ -3,19 +3,18 @@
 //! A claim is a finding of a study, put as a question that figures can answer. A study whose experiment tare does not
 //! have yet lists its claims all the same.
 
-mod cse221_2022;
 mod includeos_2015;
 
 use tare_report::claims::Published;
 
 /// The published studies.
-pub(crate) const STUDIES: &[&Published] = &[&cse221_2022::STUDY, &includeos_2015::STUDY];
+pub(crate) const STUDIES: &[&Published] = &[&includeos_2015::STUDY];
 
 #[cfg(test)]
 mod tests {
     use tare_report::claims::cannot;
 
-    use super::cse221_2022;
+    use super::includeos_2015;
     use crate::catalogue;
 
     #[test]
@@ -36,11 +35,11 @@ mod tests {
 
     #[test]
     fn a_claim_without_its_experiment_names_it() {
-        let study = cse221_2022::STUDY;
+        let study = includeos_2015::STUDY;
         assert_eq!(
             study.untold(&["noise"]).claims[0].finding,
-            cannot("tare does not measure what primitives cost yet (experiment primitives)")
+            cannot("tare does not measure what a service costs yet (experiment service)")
         );
-        assert_eq!(study.lacks(&["noise", "primitives"]), None);
+        assert_eq!(study.lacks(&["noise", "service", "stream"]), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
+use tare_lab::units::bytes;
 
 use super::contradiction;
 use super::job::Job;
@@ -91,7 +92,7 @@ const MEMORY: Parameter = Parameter {
     value: "SIZE",
     takes: Takes::Text {
         wanted: "a size such as 512M or 8G",
-        fits: |text| size(text).is_some(),
+        fits: |text| bytes(text).is_some(),
     },
     default: "half of what is available when a cell begins",
     meaning: "How much memory the instances may take together, such as 8G; an arrival beyond is refused at its time, and counted",
@@ -127,19 +128,6 @@ const fn time(least_ns: u64) -> Parameter {
         },
         ..BASE
     }
-}
-
-/// Reads a size in bytes: `512M`, `8G`, with binary units.
-fn size(text: &str) -> Option<u64> {
-    let (number, factor) = match text.split_at_checked(text.len().checked_sub(1)?)? {
-        (number, "K") => (number, 1 << 10),
-        (number, "M") => (number, 1 << 20),
-        (number, "G") => (number, 1 << 30),
-        _ => (text, 1),
-    };
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = is_number.then(|| number.parse().ok()).flatten()?;
-    number.checked_mul(factor).filter(|bytes| *bytes > 0)
 }
 
 /// Returns how often instances are started, the longest interval first.
@@ -190,30 +178,10 @@ pub(super) fn job(values: &Values) -> Job {
 
 /// Returns how much memory the instances may take together; None for half of what is available.
 pub(super) fn most_bytes(values: &Values) -> Option<u64> {
-    values.text(MEMORY.name).and_then(size)
+    values.text(MEMORY.name).and_then(bytes)
 }
 
 /// Says whether every target is measured once more beside Docker's engine.
 pub(super) fn is_beside_engine(values: &Values) -> bool {
     values.has(BESIDE.name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_binary_units() {
-        for (text, bytes) in [
-            ("512M", 512 << 20),
-            ("8G", 8 << 30),
-            ("4096", 4096),
-            ("1K", 1024),
-        ] {
-            assert_eq!(size(text), Some(bytes), "{text}");
-        }
-        for wrong in ["", "G", "0", "-1", "+1", "1.5G", "99999999999G", "1µ"] {
-            assert_eq!(size(wrong), None, "{wrong}");
-        }
-    }
 }

@@ -14,6 +14,7 @@ mod landolfi;
 mod other_work;
 mod pages;
 mod places;
+mod primitives;
 mod schema;
 mod starts;
 mod synthetic;

@@ -7,6 +7,7 @@
 
 mod clock;
 mod command_line;
+mod devices;
 mod isolation;
 mod kernel;
 mod kernel_config;
@@ -24,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use clock::Clock;
+pub use devices::{Devices, Disk, Interface, MemoryModule};
 pub use isolation::Isolation;
 pub use kernel::{Kernel, Vulnerability};
 pub use load::{Load, LoadAverage};
@@ -55,6 +57,9 @@ pub struct Machine {
     pub topology: Topology,
     /// Memory, swap and huge pages.
     pub memory: Memory,
+    /// Memory modules, disks and network interfaces.
+    #[serde(default)]
+    pub devices: Devices,
     /// The kernel: version, build options and parameters that matter to timing.
     pub kernel: Kernel,
     /// The kernel's clock source and what is known of the time-stamp counter.
@@ -85,6 +90,7 @@ impl Machine {
             distribution: distribution(source),
             processor: Processor::collect(source),
             memory: Memory::collect(source),
+            devices: Devices::collect(source),
             kernel: Kernel::collect(source, &command_line, &config),
             clock: Clock::collect(source),
             power: Power::collect(source, &topology),

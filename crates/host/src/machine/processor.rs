@@ -27,6 +27,9 @@ pub struct Processor {
     pub stepping: Fact<u32>,
     /// The revision of the microcode, in hexadecimal.
     pub microcode: Fact<String>,
+    /// Frequency of the first CPU's clock in MHz, as the kernel tells it: what it runs at, or is made for.
+    #[serde(default)]
+    pub mhz: Fact<f64>,
     /// Whether the kernel offers the processor's performance counters.
     pub performance_counters: Fact<bool>,
 }
@@ -41,6 +44,7 @@ impl Processor {
             model: field(&info, "model"),
             stepping: field(&info, "stepping"),
             microcode: field(&info, "microcode"),
+            mhz: field(&info, "cpu MHz"),
             performance_counters: source.names("/sys/bus/event_source/devices").map(|names| {
                 names
                     .iter()

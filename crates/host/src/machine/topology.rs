@@ -23,6 +23,9 @@ pub struct Topology {
     pub present: Fact<CpuList>,
     /// The CPUs of each core: more than one is simultaneous multithreading (SMT).
     pub cores: Fact<Vec<CpuList>>,
+    /// The CPUs of each package, which is what a socket holds.
+    #[serde(default)]
+    pub packages: Fact<Vec<CpuList>>,
     /// The kernel's SMT switch: on, off, forceoff, notsupported, notimplemented.
     pub smt_control: Fact<String>,
     /// CPUs that the kernel marks as slower than others of this machine (efficiency
@@ -33,6 +36,10 @@ pub struct Topology {
     /// The caches as the processor, or the hypervisor in its name, claims them; empty when the
     /// kernel shows none.
     pub caches: Vec<Cache>,
+    /// How many pages of 4 KiB each level of the TLBs for data holds, from the first level on, as claimed; empty
+    /// when the processor does not tell.
+    #[serde(default)]
+    pub tlb_pages: Fact<Vec<u32>>,
 }
 
 /// One NUMA node.
@@ -68,10 +75,12 @@ impl Topology {
         Self {
             present: source.value(&format!("{CPUS}/present")),
             cores: cores(source, &online),
+            packages: packages(source, &online),
             smt_control: source.words(&format!("{CPUS}/smt/control")),
             slower_cpus: slower_cpus(source, &cpus),
             numa_nodes: numa_nodes(source),
             caches: caches(source, &cpus),
+            tlb_pages: source.cpuid().clone().map(|cpuid| cpuid.tlb_pages),
             online,
         }
     }
@@ -83,6 +92,14 @@ impl Topology {
             .and_then(|cores| cores.iter().find(|core| core.contains(cpu)))
             .map(|core| core.without_cpu(cpu))
             .unwrap_or_default()
+    }
+
+    /// Tell whether two CPUs are of one package; they are where that is not known.
+    pub fn in_one_package(&self, cpu: u32, other: u32) -> bool {
+        let mut packages = self.packages.known().into_iter().flatten();
+        packages
+            .find(|package| package.contains(cpu))
+            .is_none_or(|package| package.contains(other))
     }
 }
 
@@ -122,6 +139,20 @@ fn cores(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
             }
         }
         Fact::Known(cores.into_iter().collect())
+    })
+}
+
+fn packages(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
+    online.as_ref().and_then(|online| {
+        let mut packages: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
+        for cpu in online.iter() {
+            match source.value(&format!("{CPUS}/cpu{cpu}/topology/physical_package_id")) {
+                Fact::Known(package) => packages.entry(package).or_default().push(cpu),
+                Fact::Unknown { unknown } => return Fact::Unknown { unknown },
+            }
+        }
+        let packages = packages.into_values();
+        Fact::Known(packages.map(CpuList::from_iter).collect())
     })
 }
 

@@ -83,6 +83,7 @@ impl Tree {
         self.cpuid = Some(Cpuid {
             hypervisor: hypervisor.map(str::to_owned),
             invariant_tsc: true,
+            tlb_pages: vec![64, 2_048],
         });
         self
     }
@@ -123,6 +124,14 @@ impl Tree {
             );
         }
         self
+    }
+
+    /// The package of each CPU, from CPU 0 on.
+    pub(crate) fn packages(self, packages: &[u32]) -> Self {
+        (0..).zip(packages).fold(self, |tree, (cpu, package)| {
+            let path = format!("{CPUS}/cpu{cpu}/topology/physical_package_id");
+            tree.file(&path, &format!("{package}\n"))
+        })
     }
 
     pub(crate) fn caches(mut self, count: u32) -> Self {

@@ -135,3 +135,13 @@ fn this_machine_can_be_described() {
     let text = serde_json::to_string(&machine).unwrap();
     assert!(serde_json::from_str::<Machine>(&text).is_ok());
 }
+
+#[test]
+fn cpus_are_of_one_package_unless_the_kernel_says_otherwise() {
+    let topology = |tree: &Tree| collect(tree).topology;
+    let two = topology(&Tree::new().cpus(4, 1).packages(&[0, 0, 3, 3]));
+    assert!(two.in_one_package(0, 1));
+    assert!(!two.in_one_package(1, 2));
+    let unknown = topology(&Tree::new().cpus(2, 1));
+    assert!(unknown.in_one_package(0, 1));
+}

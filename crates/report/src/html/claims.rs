@@ -125,7 +125,8 @@ fn picture(reproduction: &Reproduction, of: Vec<(&str, &Drawn)>) -> Markup {
     let sources: Vec<String> = sources.collect();
     let names = targets.iter().enumerate();
     let names = names.map(|(series, target)| (colour(series), (*target).to_owned()));
-    let symbols = dot_plot::symbols(&rows, Some(&reproduction.study));
+    let diamond = format!("published by {}, on another machine", reproduction.study);
+    let symbols = dot_plot::symbols(&rows, &diamond);
     let figure = Figure {
         title: format!("{}: published and here", first.picture),
         read: format!(

@@ -154,14 +154,26 @@ impl Mark {
     /// Makes the mark of a published figure.
     #[must_use]
     pub fn published(value: f64, label: &str, source: &str) -> Self {
+        let said = format!("published by {source}, on another machine: {label}");
+        Self::reference(value, format!("published {label}"), said)
+    }
+
+    /// Makes the mark of what was expected.
+    #[must_use]
+    pub fn expected(value: f64, label: &str) -> Self {
+        let said = format!("expected: {label}");
+        Self::reference(value, format!("expected {label}"), said)
+    }
+
+    fn reference(value: f64, label: String, said: String) -> Self {
         Self {
             shape: Shape::Diamond,
             series: 0,
             value,
             spread: None,
             runs: Vec::new(),
-            label: format!("published {label}"),
-            said: format!("published by {source}, on another machine: {label}"),
+            label,
+            said,
         }
     }
 
@@ -307,16 +319,16 @@ fn scale(rows: &[Entry], to: (f64, f64)) -> Scale {
     }
 }
 
-/// Returns what the symbols of these rows mean, each with its drawing.
+/// Returns what the symbols of these rows mean, each with its drawing; `diamond` says what a diamond is.
 #[must_use]
-pub fn symbols(rows: &[Entry], source: Option<&str>) -> Vec<(Markup, String)> {
+pub fn symbols(rows: &[Entry], diamond: &str) -> Vec<(Markup, String)> {
     let marks = || rows.iter().flat_map(|row| &row.marks);
     let has = |shape| marks().any(|mark| mark.shape == shape);
     let is_spread = |of: fn(&Spread) -> bool| marks().any(|m| m.spread.as_ref().is_some_and(of));
     let dot =
         |class: &str| format!("<circle class=\"mark {class}\" cx=\"13\" cy=\"6\" r=\"4.5\"/>");
     let line = |class: &str, d: &str| format!("<path class=\"line {class}\" d=\"{d}\"/>");
-    let diamond = "<path class=\"published\" d=\"M13 0l6 6l-6 6l-6 -6z\"/>".to_owned();
+    let drawn = "<path class=\"published\" d=\"M13 0l6 6l-6 6l-6 -6z\"/>".to_owned();
     let own = match marks().any(|mark| mark.runs.len() > 1) {
         true => "all runs",
         false => "the run",
@@ -343,14 +355,7 @@ pub fn symbols(rows: &[Entry], source: Option<&str>) -> Vec<(Markup, String)> {
             line("thin", "M13 2v8"),
             "a run".to_owned(),
         ),
-        (
-            has(Shape::Diamond),
-            diamond,
-            format!(
-                "published by {}, on another machine",
-                source.unwrap_or_default()
-            ),
-        ),
+        (has(Shape::Diamond), drawn, diamond.to_owned()),
     ];
     let shown = symbols.into_iter().filter(|(is_there, ..)| *is_there);
     shown
@@ -449,7 +454,7 @@ mod tests {
     #[test]
     fn the_legend_tells_an_interval_from_a_range_and_ours_from_the_published() {
         let names = |rows: &[Entry]| -> Vec<String> {
-            let all = symbols(rows, Some("kot-2019")).into_iter();
+            let all = symbols(rows, "published by kot-2019, on another machine").into_iter();
             all.map(|(_, name)| name).collect()
         };
         let interval = entry("a", vec![mark(2.0, Spread::Interval(1.0, 3.0))]);

@@ -78,7 +78,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     let figure = Figure {
         title,
         read: read.to_owned(),
-        legend: legend(shown, dot_plot::symbols(&entries, None)),
+        legend: legend(shown, dot_plot::symbols(&entries, "")),
         plot: &plot,
         table: Some(table),
     };

@@ -13,6 +13,8 @@ pub fn written(value: f64, unit: &str) -> String {
         "1" => N.percent(value),
         "1/s" => format!("{} per second", N.short(value)),
         "bytes" => N.bytes(value as u64),
+        "bytes/s" => N.byte_rate(value),
+        "Hz" => format!("{} GHz", N.fixed(value / 1e9, 2)),
         "" => N.short(value),
         unit => format!("{} {unit}", N.short(value)),
     }

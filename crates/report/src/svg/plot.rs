@@ -332,6 +332,25 @@ impl Plot {
         ));
     }
 
+    /// Draws a tile of a map, the darker the larger a part from 0 to 1 is.
+    pub fn tile(
+        &mut self,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        part: f64,
+        tooltip: &str,
+    ) {
+        self.raw(&format!(
+            "<rect class=\"tile\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill-opacity=\"{}\"><title>{}</title></rect>",
+            number(x),
+            number(y),
+            number(width),
+            number(height),
+            number(part.clamp(0.0, 1.0) * 0.95 + 0.05),
+            escape(tooltip)
+        ));
+    }
+
     /// Draws a rectangle over the height of the area.
     pub fn shade(&mut self, classes: &str, from: f64, to: f64) {
         let (bottom, top) = self.upwards();

@@ -27,6 +27,8 @@ pub struct MeasureCommand {
     pub actions: Vec<Action>,
     /// CPU to measure on, where the experiment has no parameter of its own for that.
     pub cpu: CpuArgument,
+    /// Whether only what can be chosen is listed.
+    pub list: bool,
     /// What holds for every experiment.
     pub arguments: MeasureArguments,
 }
@@ -89,6 +91,9 @@ const NOT_RESUMED: [&str; 9] = [
     "output",
     "start_engine",
 ];
+
+/// The option that lists what can be chosen of an experiment.
+const LIST: &str = "list";
 
 /// How anything is run.
 #[derive(Debug, Args)]
@@ -174,6 +179,7 @@ impl FromArgMatches for MeasureCommand {
             values,
             actions,
             cpu,
+            list: experiment.listing().is_some() && matches.get_flag(LIST),
             arguments: MeasureArguments::from_arg_matches(matches)?,
         })
     }
@@ -187,7 +193,7 @@ impl FromArgMatches for MeasureCommand {
 /// Says whether an experiment has an option of its own for the CPUs.
 fn own_cpu(experiment: &dyn Experiment) -> bool {
     let mut all = experiment.parameters().iter();
-    all.any(|parameter| parameter.aliases.contains(&"cpu"))
+    all.any(|parameter| parameter.name == "cpu" || parameter.aliases.contains(&"cpu"))
 }
 
 /// Makes the command of an experiment.
@@ -197,6 +203,16 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
     let command = match own_cpu(experiment) {
         true => command,
         false => CpuArgument::augment_args(command),
+    };
+    let command = match experiment.listing() {
+        Some(_) => command.arg(
+            Arg::new(LIST)
+                .long(LIST)
+                .action(ArgAction::SetTrue)
+                .help_heading("Output")
+                .help("List what can be measured, and measure nothing"),
+        ),
+        None => command,
     };
     let own = experiment.parameters().iter();
     // What acts at the command line is of this invocation.

@@ -14,6 +14,7 @@ use super::measure::{Request, frame, measure};
 use super::resume::not_by_that;
 use crate::cli::measure::MeasureCommand;
 use crate::error::CommandError;
+use crate::exit;
 use crate::terminal::Terminal;
 
 /// Refuses to go on with a run of another experiment: its parameters are not those that were typed.
@@ -37,6 +38,10 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
         arguments,
         ..
     } = asked;
+    if let Some(listing) = experiment.listing().filter(|_| asked.list) {
+        terminal.print(&listing)?;
+        return Ok(exit::DONE);
+    }
     if let Some(run) = &arguments.resume {
         same_experiment(run, experiment.name())?;
     }

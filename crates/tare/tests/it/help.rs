@@ -25,6 +25,16 @@ fn wakeup() {
 }
 
 #[test]
+fn primitives() {
+    insta::assert_snapshot!(help("primitives --help"));
+}
+
+#[test]
+fn start() {
+    insta::assert_snapshot!(help("start --help"));
+}
+
+#[test]
 fn quick() {
     insta::assert_snapshot!(help("quick --help"));
 }

@@ -21,6 +21,7 @@ mod loads;
 mod noise;
 mod other_work;
 mod places;
+mod primitives;
 mod screen;
 mod ssh;
 mod start;

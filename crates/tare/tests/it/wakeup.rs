@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Bench, Ran, files, is_root, processes_with, skip, wait_for};
+use crate::common::{Bench, OtherUser, Ran, files, is_root, processes_with, skip, wait_for};
 use rustix::process::Signal;
 use tare_results::model::{Cell, Labels, Record};
 
@@ -299,40 +299,10 @@ fn an_interrupted_run_is_resumed_as_it_was_planned() {
 
 #[test]
 fn without_the_right_to_real_time_it_is_told_what_to_do() {
-    if !is_root() {
-        return skip("another user", "becoming one takes root");
-    }
-    // A folder that this user may enter.
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    let ran = Command::new("chown")
-        .arg("65534")
-        .arg(path)
-        .status()
-        .unwrap();
-    assert!(ran.success());
-    let program = path.join("tare");
-    fs::copy(env!("CARGO_BIN_EXE_tare"), &program).unwrap();
-    let agent = tare_targets::measured::MeasuredFile::agent();
-    fs::copy(agent.path().unwrap(), path.join("tare-agent")).unwrap();
-    let run = |words: &str| {
-        let output = Command::new("setpriv")
-            .args(["--reuid=65534", "--clear-groups", "--inh-caps=-all"])
-            // Going back from that would take a right, too.
-            .args(["nice", "-n", "1"])
-            .arg(&program)
-            .args(words.split_whitespace())
-            .current_dir(path)
-            .env("TARE_STATE_DIR", path.join("state"))
-            .env("TMPDIR", path)
-            .env("NO_COLOR", "1")
-            .output();
-        output.map(Ran::of)
+    let Some(user) = OtherUser::new() else {
+        return skip("another user", "becoming one takes root and setpriv");
     };
-    let Ok(refused) = run("wakeup") else {
-        return skip("setpriv", "it is not here (Debian's package util-linux)");
-    };
-    refused.expect(
+    user.run("wakeup").expect(
         5,
         &[
             "SCHED_FIFO can't be used here",
@@ -340,9 +310,8 @@ fn without_the_right_to_real_time_it_is_told_what_to_do() {
             "--policy other",
         ],
     );
-    assert!(!path.join("tare-runs").exists());
-    run("wakeup -i 1000 -l 50 --runs 1 --policy other")
-        .unwrap()
+    assert!(!user.folder().join("tare-runs").exists());
+    user.run("wakeup -i 1000 -l 50 --runs 1 --policy other")
         .expect(0, &[]);
 }
 

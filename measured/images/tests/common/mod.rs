@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,6 +39,8 @@ pub struct Guest {
     pub shift: Option<u32>,
     /// Gives the machine the device by which an image tells its status.
     pub debug_exit: bool,
+    /// Further arguments for QEMU.
+    pub arguments: Vec<String>,
     pub limit: Duration,
 }
 
@@ -61,6 +63,7 @@ impl Guest {
             cpu: "max",
             shift: None,
             debug_exit: true,
+            arguments: Vec::new(),
             limit: Duration::from_secs(240),
         }
     }
@@ -69,6 +72,11 @@ impl Guest {
     pub fn boot(&self) -> Option<Ended> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(self.start()?.end(self.limit))
+    }
+
+    /// Boots it. None, with a message, if there is no QEMU.
+    pub fn start(&self) -> Option<Running> {
         let mut command = Command::new(QEMU);
         command
             .args(["-machine", &format!("{},accel=tcg", self.machine)])
@@ -77,8 +85,9 @@ impl Guest {
             .args(["-m", &self.memory_mib.to_string()])
             .args(["-smp", &self.cpus.to_string()])
             .args(["-cpu", self.cpu])
-            .args(["-kernel", self.image, "-append", &self.words]);
-        if self.machine == "microvm" {
+            .args(["-kernel", self.image, "-append", &self.words])
+            .args(&self.arguments);
+        if self.machine.starts_with("microvm") {
             command.args(["-bios", "qboot.rom"]);
         }
         if self.debug_exit {
@@ -91,7 +100,7 @@ impl Guest {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         match command.spawn() {
-            Ok(child) => Some(Running(child).end(self.limit)),
+            Ok(child) => Some(Running(child)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 tare_testkit::skip("unikernel", &format!("there is no {QEMU}"));
                 None
@@ -102,7 +111,7 @@ impl Guest {
 }
 
 /// Owns a running QEMU, and kills it if a test ends early.
-struct Running(Child);
+pub struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -112,6 +121,16 @@ impl Drop for Running {
 }
 
 impl Running {
+    /// Returns QEMU's process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Takes what the guest writes on its console.
+    pub fn console(&mut self) -> ChildStdout {
+        self.0.stdout.take().unwrap()
+    }
+
     fn end(mut self, limit: Duration) -> Ended {
         let mut output = self.0.stdout.take().unwrap();
         let reader = thread::spawn(move || {

@@ -3,6 +3,7 @@
 //! Raw durations are folded here in the plainest way, so that what the crate derives from the
 //! folded samples can be compared with what anybody would compute from the raw ones.
 
+pub mod primitives;
 pub mod starts;
 pub mod wakeups;
 

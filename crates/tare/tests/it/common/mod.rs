@@ -1,6 +1,7 @@
 //! What the tests of the command share: they run the real program on the real agent.
 
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,6 +70,48 @@ impl Bench {
     /// Starts `tare`.
     pub fn start(&self, words: &str) -> Started {
         Started::of(&mut self.command(words))
+    }
+}
+
+/// A folder of an ordinary user, who has `tare` and its agent in it.
+pub struct OtherUser(TempDir);
+
+impl OtherUser {
+    /// Makes it; `None` where nobody can become another user.
+    pub fn new() -> Option<Self> {
+        const NOBODY: u32 = 65_534;
+        let is_there = Command::new("setpriv").arg("--version").output().is_ok();
+        if !is_root() || !is_there {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        chown(folder.path(), Some(NOBODY), None).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_tare"), folder.path().join("tare")).unwrap();
+        let agent = tare_targets::measured::MeasuredFile::agent();
+        fs::copy(agent.path().unwrap(), folder.path().join("tare-agent")).unwrap();
+        Some(Self(folder))
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs `tare` to its end.
+    pub fn run(&self, words: &str) -> Ran {
+        let path = self.folder();
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--clear-groups", "--inh-caps=-all"])
+            // Going back from that would take a right, too.
+            .args(["nice", "-n", "1"])
+            .arg(path.join("tare"))
+            .args(words.split_whitespace())
+            .current_dir(path)
+            .env("TARE_STATE_DIR", path.join("state"))
+            .env("TMPDIR", path)
+            .env("NO_COLOR", "1")
+            .output();
+        Ran::of(output.unwrap())
     }
 }
 

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), no_main)]
 
 mod machine;
+mod primitives;
 mod wakeup;
 
 use core::fmt::{self, Write};

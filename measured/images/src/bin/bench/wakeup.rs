@@ -21,7 +21,6 @@ use tare_services::arena::Arena;
 use tare_services::output::{self, Output};
 use tare_services::platform::Began;
 use tare_services::session::{self, Resources, Stop, Wanted};
-use tare_services::table::Place;
 use tare_services::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
 use tare_unikernel::alarm::Alarm;
 use tare_unikernel::apic::{self, Message};
@@ -43,16 +42,17 @@ const JUST_BEFORE_NS: u64 = 1_000_000;
 /// How many latencies above the plan's limit are listed for each CPU.
 const MOST_EXCEEDED: usize = 64;
 
-impl Place for Machine {
-    type Error = Stop;
-
-    fn wake(&mut self, plan: &Plan) -> Result<(), Stop> {
-        let cpu = match plan.threads {
-            1 => plan.cpu_of(0).unwrap_or(0),
-            _ => 0,
-        };
-        run(plan, self.settings(), cpu)
-    }
+/// Runs the plan on the CPUs that it names.
+///
+/// # Errors
+///
+/// Returns [`Stop`] as [`session::run`] does.
+pub fn wake(plan: &Plan, settings: Settings<'static>) -> Result<(), Stop> {
+    let cpu = match plan.threads {
+        1 => plan.cpu_of(0).unwrap_or(0),
+        _ => 0,
+    };
+    run(plan, settings, cpu)
 }
 
 /// Runs the plan on this CPU, whose number is `cpu`, and on all others that it names.

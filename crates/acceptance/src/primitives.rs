@@ -1,0 +1,208 @@
+//! Whether primitives cost what other programs say that they cost, and whether the caches that were found are those that the
+//! processor claims.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use tare_experiments::catalogue;
+use tare_report::analysis::analyse;
+use tare_report::claims::Comparison;
+use tare_results::RunFolder;
+
+use crate::verdict::Verdicts;
+use crate::{Result, hog, median, output, run as tare};
+
+/// How often both sides take turns. Bursts of the neighbours' work last longer than a turn, and meet one side or both: the ratios of many short
+/// turns tell more than those of a few long ones.
+const TURNS: usize = 20;
+
+/// What one figure of tare is held against.
+struct Peer {
+    name: &'static str,
+    /// The primitive, the figure of it, and labels.
+    only: &'static str,
+    figure: (&'static str, &'static str),
+    labels: &'static [(&'static str, &'static str)],
+    /// How long each series is measured.
+    budget: &'static str,
+    /// By how much they may differ.
+    most: f64,
+    /// Returns the same figure of the other program, in ns or bytes per second.
+    other: fn(&Path, usize) -> Result<f64>,
+}
+
+const PEERS: [Peer; 5] = [
+    Peer {
+        name: "perf bench syscall basic",
+        only: "getppid",
+        figure: ("mean", "mean"),
+        labels: &[],
+        budget: "100ms",
+        most: 0.05,
+        other: |_, cpu| perf(cpu, &["syscall", "basic", "-l", "500000"], 5e5),
+    },
+    Peer {
+        name: "perf bench sched pipe",
+        only: "pipe-round-trip",
+        figure: ("mean", "mean"),
+        labels: &[("cpu", "same")],
+        budget: "100ms",
+        most: 0.05,
+        other: |_, cpu| perf(cpu, &["sched", "pipe", "-l", "20000"], 2e4),
+    },
+    Peer {
+        name: "a triad in C, best",
+        only: "bandwidth-triad",
+        figure: ("bandwidth", "max"),
+        labels: &[("size", "67108864")],
+        budget: "500ms",
+        most: 0.03,
+        other: |scratch, cpu| in_c(scratch, cpu, "triad", include_str!("peers/triad.c")),
+    },
+    Peer {
+        name: "a ring of two in C, least",
+        only: "switch-process",
+        figure: ("cost", "min"),
+        labels: &[("cpu", "same"), ("memory", "0"), ("ring", "2")],
+        budget: "200ms",
+        most: 0.05,
+        other: |scratch, cpu| in_c(scratch, cpu, "ring", include_str!("peers/ring.c")),
+    },
+    Peer {
+        name: "a random chase through 64 MiB in C, least",
+        only: "latency",
+        figure: ("latency", "min"),
+        labels: &[("pages", "2M"), ("size", "67108864")],
+        budget: "20ms",
+        most: 0.05,
+        other: |scratch, cpu| in_c(scratch, cpu, "chase", include_str!("peers/chase.c")),
+    },
+];
+
+/// Measures both sides in alternation.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let cpu = hog::last_cpu()?;
+    for peer in PEERS {
+        let own = |turn: usize| {
+            let words = format!(
+                "primitives --only {} --cpu {cpu} --runs 1 --budget {}",
+                peer.only, peer.budget
+            );
+            let name = format!("{}-{turn}", peer.only);
+            figure(
+                &tare(scratch.path(), &name, &words, &[])?,
+                peer.figure,
+                peer.labels,
+            )
+        };
+        let [mut ours, mut others, mut ratios] = [const { Vec::new() }; 3];
+        for turn in 0..TURNS {
+            // Each begins every other turn.
+            if turn % 2 == 0 {
+                ours.push(own(turn)?);
+            }
+            others.push((peer.other)(scratch.path(), cpu)?);
+            if turn % 2 == 1 {
+                ours.push(own(turn)?);
+            }
+            ratios.push(ours[turn] / others[turn]);
+        }
+        ratios.sort_by(f64::total_cmp);
+        let (ours, others) = (median(ours), median(others));
+        println!(
+            "       {}: {ours:.1} by tare, {others:.1} by it; half of the ratios from {:.3} to {:.3}",
+            peer.name,
+            ratios[TURNS / 4],
+            ratios[TURNS - TURNS / 4 - 1]
+        );
+        let what = format!("difference from {}", peer.name);
+        verdicts.at_most(&what, (median(ratios) - 1.0).abs(), peer.most);
+    }
+    caches(scratch.path(), verdicts)?;
+    study(scratch.path(), verdicts)
+}
+
+/// Repeats the study, all six runs of it.
+fn study(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    let begin = Instant::now();
+    let folder = tare(scratch, "study", "reproduce cse221-2022", &[])?;
+    let seconds = begin.elapsed().as_secs_f64();
+    verdicts.at_most("seconds of cse221-2022", seconds, 180.0);
+    let analysis = analyse(&folder, catalogue())?;
+    let study = analysis.summary().reproduction.as_ref();
+    let rows = &study.ok_or("the study has no comparison")?.comparisons;
+    let is_empty = |row: &&Comparison| row.here.is_empty();
+    let empty = rows.iter().filter(is_empty).count();
+    verdicts.at_least("rows of the study's table", rows.len() as f64, 24.0);
+    verdicts.at_most("of them without figure or reason", empty as f64, 0.0);
+    Ok(())
+}
+
+/// Finds the caches of this machine, and compares the first two with what the processor claims.
+fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
+    /// A step of the grid: a quarter of an octave.
+    const STEP: f64 = 1.2;
+    let folder = tare(scratch, "caches", "primitives --only latency --runs 3", &[])?;
+    for (level, index) in [("1", "index0"), ("2", "index2")] {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/{index}/size");
+        let claimed = std::fs::read_to_string(&path)?;
+        let kib: f64 = claimed.trim().trim_end_matches('K').parse()?;
+        let found = figure(&folder, ("level-size", "p50"), &[("level", level)])?;
+        let steps = (found / (kib * 1024.0)).ln().abs() / f64::ln(STEP);
+        println!(
+            "       L{level}: claimed {kib} KiB, found {} KiB",
+            found / 1024.0
+        );
+        verdicts.at_most(
+            &format!("steps from the claimed size of L{level}"),
+            steps,
+            1.0,
+        );
+    }
+    Ok(())
+}
+
+/// Returns a figure of a run that has it once.
+fn figure(
+    folder: &RunFolder,
+    (measure, figure): (&str, &str),
+    labels: &[(&str, &str)],
+) -> Result<f64> {
+    let analysis = analyse(folder, catalogue())?;
+    let mut rows = analysis.rows().of("primitives", measure);
+    let row = rows.find(|row| {
+        row.figure.to_string() == figure && labels.iter().all(|(key, value)| row.has(key, value))
+    });
+    let over = row.ok_or_else(|| format!("there is no {measure} {labels:?}"))?;
+    Ok(over.over.as_ref().map_err(ToString::to_string)?.estimate)
+}
+
+/// Returns the mean of perf's loop on one CPU, in ns.
+fn perf(cpu: usize, words: &[&str], times: f64) -> Result<f64> {
+    let cpu = cpu.to_string();
+    let mut command = Command::new("taskset");
+    command
+        .args(["-c", &cpu, "perf", "bench", "--format=simple"])
+        .args(words);
+    let seconds: f64 = output(&mut command)?.trim().parse()?;
+    Ok(seconds / times * 1e9)
+}
+
+/// Returns what a program in C prints, run on one CPU.
+fn in_c(scratch: &Path, cpu: usize, name: &str, text: &str) -> Result<f64> {
+    let program: PathBuf = scratch.join(name);
+    if !program.exists() {
+        let source = scratch.join(format!("{name}.c"));
+        std::fs::write(&source, text)?;
+        output(
+            Command::new("cc")
+                .args(["-O3", "-o"])
+                .args([&program, &source]),
+        )?;
+    }
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu.to_string()]).arg(&program);
+    Ok(output(&mut command)?.trim().parse()?)
+}

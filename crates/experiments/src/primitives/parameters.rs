@@ -1,0 +1,192 @@
+//! What `primitives` can be told.
+
+use tare_lab::ExperimentError;
+use tare_lab::parameter::{Parameter, Takes, Values};
+use tare_lab::units::bytes;
+use tare_services::primitives::{FOLDER, Primitive};
+use tare_wire::cpus::Cpus;
+
+use super::contradiction;
+
+const BASE: Parameter = Parameter {
+    heading: "Primitives",
+    ..Parameter::NEW
+};
+
+pub(super) const ONLY: Parameter = Parameter {
+    name: "only",
+    value: "PATTERN",
+    takes: Takes::Text {
+        wanted: "the id of a primitive with * and ? for any characters, an area or a tag",
+        fits: is_known,
+    },
+    many: true,
+    default: "all",
+    meaning: "Primitives to measure: ids with * and ? for any characters, an area (processor, syscall, signal, process, switch, \
+              scheduling, memory, fault, ipc, network, file) or a tag",
+    ..BASE
+};
+
+pub(super) const BUDGET: Parameter = Parameter {
+    name: "budget",
+    value: "TIME",
+    takes: Takes::Time {
+        bare: "ms",
+        least_ns: 1_000_000,
+        most_ns: 10_000_000_000,
+    },
+    default: "20ms",
+    meaning: "How long each series of a primitive is measured: milliseconds, or with a unit",
+    ..BASE
+};
+
+pub(super) const LIMIT: Parameter = Parameter {
+    name: "primitive-limit",
+    value: "TIME",
+    takes: Takes::Time {
+        bare: "s",
+        least_ns: 1_000_000_000,
+        most_ns: 3_600_000_000_000,
+    },
+    default: "25s",
+    meaning: "When a primitive is ended that hangs, so that the others go on: seconds, or with a unit",
+    ..BASE
+};
+
+pub(super) const DIR: Parameter = Parameter {
+    name: "dir",
+    takes: PATH,
+    value: "DIR",
+    default: FOLDER,
+    meaning: "Folder, on the target, in which files are written and removed again",
+    ..BASE
+};
+
+pub(super) const LARGEST: Parameter = Parameter {
+    name: "largest-file",
+    value: "SIZE",
+    takes: Takes::Text {
+        wanted: "a size such as 512M or 8G",
+        fits: |text| bytes(text).is_some(),
+    },
+    default: "128M",
+    meaning: "The largest file that is written to see how much the file cache holds, such as 8G",
+    ..BASE
+};
+
+pub(super) const REMOTE: Parameter = Parameter {
+    name: "remote-dir",
+    takes: PATH,
+    value: "DIR",
+    default: "none",
+    meaning: "Folder, on the target, of another machine's files, to read one from there",
+    ..BASE
+};
+
+pub(super) const PEER: Parameter = Parameter {
+    name: "peer",
+    value: "ADDRESS:PORT",
+    takes: Takes::Text {
+        wanted: "an address with a port, such as 10.0.0.2:7000",
+        fits: |text| text.contains(':') && is_word(text),
+    },
+    default: "none",
+    meaning: "Where 'tare-agent peer ADDRESS:PORT' answers on another machine, to measure the network to it as well",
+    ..BASE
+};
+
+pub(super) const PREDICTIONS: Parameter = Parameter {
+    name: "predictions",
+    value: "FILE",
+    takes: Takes::Text {
+        wanted: "a file of predictions (.toml)",
+        fits: |text| text.ends_with(".toml"),
+    },
+    default: "those of tare",
+    meaning: "File whose predictions take the place of tare's own, line by line",
+    ..BASE
+};
+
+const CPU: Parameter = Parameter {
+    name: "cpu",
+    value: "N[,OTHER[,FAR]]",
+    takes: Takes::Text {
+        wanted: "a CPU, or up to three separated by commas",
+        fits: |text| cpus(text).is_some(),
+    },
+    default: "an isolated one, else the quietest other than CPU 0; with one of its socket that shares no core with it, and one of another socket",
+    meaning: "CPU to measure on, and others for the other side of what two take part in",
+    ..BASE
+};
+
+/// A path that is a word of a plan.
+const PATH: Takes = Takes::Text {
+    wanted: "an absolute path without blanks",
+    fits: |text| text.starts_with('/') && is_word(text),
+};
+
+/// Lists the parameters.
+pub(super) const ALL: &[Parameter] = &[
+    ONLY,
+    BUDGET,
+    LIMIT,
+    DIR,
+    LARGEST,
+    REMOTE,
+    PEER,
+    PREDICTIONS,
+    CPU,
+];
+
+fn is_word(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Says whether a pattern means at least one primitive.
+fn is_known(pattern: &str) -> bool {
+    !pattern.contains(',') && tare_primitives::all().any(|primitive| primitive.is_meant(pattern))
+}
+
+/// Reads the measured CPU, and those of the other side.
+fn cpus(text: &str) -> Option<(u32, Vec<u32>)> {
+    let all: Option<Vec<u32>> = text.split(',').map(|cpu| cpu.parse().ok()).collect();
+    let all = all?;
+    let set: Cpus = all.iter().copied().collect();
+    // None is given twice, or beyond what a set holds.
+    let (measured, others) = all.split_first()?;
+    (set.count() as usize == all.len() && all.len() <= 3).then(|| (*measured, others.to_vec()))
+}
+
+/// Returns the CPUs that were given: the measured one, and the others.
+pub(super) fn given_cpus(values: &Values) -> Option<(u32, Vec<u32>)> {
+    values.text(CPU.name).and_then(cpus)
+}
+
+/// Returns them as a set.
+pub(super) fn cpu_set(values: &Values) -> Option<Cpus> {
+    let (measured, others) = given_cpus(values)?;
+    Some(std::iter::once(measured).chain(others).collect())
+}
+
+/// Returns the primitives that are wanted, in the order of reports.
+pub(super) fn wanted(values: &Values) -> Vec<&'static Primitive> {
+    let patterns = values.texts(ONLY.name);
+    let is_wanted = |primitive: &&Primitive| {
+        patterns.is_empty() || patterns.iter().any(|pattern| primitive.is_meant(pattern))
+    };
+    tare_primitives::all().filter(is_wanted).collect()
+}
+
+/// Reads the file of predictions that was given.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if it can't be read.
+pub(super) fn own_predictions(values: &Values) -> Result<Option<String>, ExperimentError> {
+    let path = values.text(PREDICTIONS.name);
+    path.map(|path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| contradiction(format!("predictions {path} can't be read: {error}")))
+    })
+    .transpose()
+}

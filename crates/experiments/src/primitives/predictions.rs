@@ -1,0 +1,321 @@
+//! Predictions: what each primitive should cost, from what is known of the machine.
+//!
+//! They are a data file ([`SHIPPED`]), of which a user's own file replaces any line. It has two tables: *quantities*, which
+//! predictions are made of, and *predictions*, each of a primitive with its reasoning. Both are sums and products of
+//! numbers, units and quantities. What the machine tells takes the place of the quantity of that name.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use tare_host::Machine;
+use tare_results::model::{Expected, Labels};
+
+/// The predictions that come with tare.
+pub(super) const SHIPPED: &str = include_str!("predictions.toml");
+
+/// The units, in ns or bytes. A cycle of the core's clock is a quantity.
+const UNITS: [(&str, f64); 8] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("B", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    // Bytes in each ns.
+    ("GB_per_s", 1.0),
+    ("percent", 0.01),
+];
+/// How deep quantities may be made of others.
+const DEEPEST: usize = 16;
+
+/// A file of predictions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    quantities: BTreeMap<String, Quantity>,
+    #[serde(default)]
+    predictions: BTreeMap<String, Prediction>,
+}
+
+/// What predictions are made of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Quantity {
+    is: String,
+    #[expect(dead_code, reason = "it is for those who read the file")]
+    why: String,
+}
+
+/// A prediction: of the intrinsic cost, or of the bandwidth.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prediction {
+    is: String,
+    why: String,
+}
+
+/// Predictions for a machine.
+#[derive(Clone, Debug)]
+pub(super) struct Predictions {
+    quantities: BTreeMap<String, String>,
+    predictions: BTreeMap<String, Prediction>,
+}
+
+impl Predictions {
+    /// Reads those that come with tare, with what a user's own file has in place of them.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the user's file.
+    pub(super) fn read(own: Option<&str>, machine: &Machine) -> Result<Self, String> {
+        let mut file: File = toml::from_str(SHIPPED).map_err(|error| error.to_string())?;
+        let told = told(machine).into_iter();
+        let mut quantities: BTreeMap<String, String> = file
+            .quantities
+            .into_iter()
+            .map(|(name, quantity)| (name, quantity.is))
+            .chain(told.map(|(name, value)| (name.to_owned(), value)))
+            .collect();
+        if let Some(own) = own {
+            let own: File = toml::from_str(own).map_err(|error| error.message().to_owned())?;
+            let own_quantities = own.quantities.into_iter();
+            quantities.extend(own_quantities.map(|(name, quantity)| (name, quantity.is)));
+            file.predictions.extend(own.predictions);
+        }
+        let read = Self {
+            quantities,
+            predictions: file.predictions,
+        };
+        for (name, prediction) in &read.predictions {
+            let wrong = |why: String| format!("the prediction of '{name}': {why}");
+            read.value(&prediction.is, 0).map_err(wrong)?;
+            let labels = labels(name).map_err(wrong)?;
+            let id = labels.get("primitive").unwrap_or_default();
+            if tare_primitives::find(id).is_none() {
+                return Err(wrong(
+                    "there is no such primitive; `tare primitives --list` names them".to_owned(),
+                ));
+            }
+        }
+        Ok(read)
+    }
+
+    /// Returns what is expected of a primitive: of its cost, or of its bandwidth if it moves bytes.
+    pub(super) fn of(&self, id: &str, is_bandwidth: bool) -> Vec<Expected> {
+        let own = self.predictions.iter().filter_map(|(name, prediction)| {
+            let labels = labels(name).ok()?;
+            let value = self.value(&prediction.is, 0).ok()?;
+            (labels.get("primitive") == Some(id)).then(|| Expected {
+                measure: if is_bandwidth { "bandwidth" } else { "cost" }.to_owned(),
+                labels,
+                // Bytes in a second, not in a ns.
+                value: if is_bandwidth { value * 1e9 } else { value },
+                why: prediction.why.clone(),
+            })
+        });
+        own.collect()
+    }
+
+    /// Returns the primitives of which there are predictions.
+    #[cfg(test)]
+    fn ids(&self) -> Vec<String> {
+        let names = self.predictions.keys();
+        let ids = names.filter_map(|name| Some(labels(name).ok()?.get("primitive")?.to_owned()));
+        ids.collect()
+    }
+
+    /// Works out a formula.
+    fn value(&self, formula: &str, depth: usize) -> Result<f64, String> {
+        if depth > DEEPEST {
+            return Err(format!("'{formula}' is made of itself"));
+        }
+        let mut rest = Rest {
+            text: formula,
+            of: self,
+            depth,
+        };
+        let value = rest.sum()?;
+        match rest.next() {
+            None if value.is_finite() && value > 0.0 => Ok(value),
+            None => Err(format!("'{formula}' is no number above 0")),
+            Some(other) => Err(format!("'{formula}': what is '{other}' to mean?")),
+        }
+    }
+
+    fn named(&self, name: &str, depth: usize) -> Result<f64, String> {
+        let mut units = UNITS.iter();
+        if let Some((_, value)) = units.find(|(unit, _)| *unit == name) {
+            return Ok(*value);
+        }
+        match self.quantities.get(name) {
+            Some(formula) => self.value(formula, depth + 1),
+            None => Err(format!("there is no quantity and no unit '{name}'")),
+        }
+    }
+}
+
+/// Reads the name of a prediction: a primitive, and behind it labels if its variants differ: `fork memory=64M`.
+fn labels(name: &str) -> Result<Labels, String> {
+    Labels::parse(&format!("primitive={name}")).map_err(|word| format!("'{word}' is no label"))
+}
+
+/// Returns the quantities that the machine itself tells.
+fn told(machine: &Machine) -> Vec<(&'static str, String)> {
+    let mut told = Vec::new();
+    if let Some(khz) = khz(machine) {
+        told.push(("cycle", format!("{} * ns", 1e6 / khz)));
+    }
+    let modules = machine.devices.memory_modules.known();
+    let first = modules.and_then(|modules| modules.first());
+    if let Some(rate) = first.and_then(|module| module.mega_transfers) {
+        told.push(("memory_transfer", format!("{} * ns", 1e3 / f64::from(rate))));
+    }
+    told
+}
+
+/// Returns the frequency of the core's clock that the machine claims, in kHz: the highest one it can have, else the one it had when
+/// it was described.
+pub(super) fn khz(machine: &Machine) -> Option<f64> {
+    let frequency = machine.power.frequency.known();
+    let highest = frequency
+        .and_then(|groups| groups.first())
+        .and_then(|group| group.hardware_maximum_khz.known())
+        .map(|khz| *khz as f64);
+    let khz = highest.or_else(|| Some(machine.processor.mhz.known()? * 1e3));
+    khz.filter(|khz| *khz > 0.0)
+}
+
+/// What is left of a formula.
+struct Rest<'a> {
+    text: &'a str,
+    of: &'a Predictions,
+    depth: usize,
+}
+
+impl<'a> Rest<'a> {
+    /// Takes a sign, a number or a name.
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.text.trim_start();
+        let first = text.chars().next()?;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let length = match is_word(first) {
+            true => text.find(|c| !is_word(c)).unwrap_or(text.len()),
+            false => first.len_utf8(),
+        };
+        let (token, rest) = text.split_at(length);
+        self.text = rest;
+        Some(token)
+    }
+
+    /// Takes a sign if it is one of these.
+    fn sign(&mut self, signs: &[&str]) -> Option<&'a str> {
+        let before = self.text;
+        let found = self.next().filter(|token| signs.contains(token));
+        if found.is_none() {
+            self.text = before;
+        }
+        found
+    }
+
+    fn sum(&mut self) -> Result<f64, String> {
+        let mut sum = self.product()?;
+        while let Some(sign) = self.sign(&["+", "-"]) {
+            let next = self.product()?;
+            sum += if sign == "+" { next } else { -next };
+        }
+        Ok(sum)
+    }
+
+    fn product(&mut self) -> Result<f64, String> {
+        let mut product = self.factor()?;
+        while let Some(sign) = self.sign(&["*", "/"]) {
+            let next = self.factor()?;
+            product = if sign == "*" {
+                product * next
+            } else {
+                product / next
+            };
+        }
+        Ok(product)
+    }
+
+    fn factor(&mut self) -> Result<f64, String> {
+        let token = self
+            .next()
+            .ok_or("a number or a name is missing at the end")?;
+        match token.parse::<f64>() {
+            Ok(number) => Ok(number),
+            Err(_) => self.of.named(token, self.depth),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_host::Source;
+
+    use super::*;
+
+    fn read(own: &str) -> Result<Predictions, String> {
+        Predictions::read(Some(own), &Machine::collect(&Source::system()))
+    }
+
+    #[test]
+    fn every_prediction_that_is_shipped_is_of_a_primitive_that_exists() {
+        let shipped = read("").unwrap();
+        for id in shipped.ids() {
+            assert!(tare_primitives::find(&id).is_some(), "{id}");
+            for expected in shipped.of(&id, false) {
+                assert!(expected.value > 0.0 && !expected.why.is_empty(), "{id}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_of_ones_own_replaces_lines_and_keeps_others() {
+        let own = "[quantities]\ncycle = { is = '0.5 * ns', why = 'my clock' }\n\
+                   [predictions]\nloop = { is = '4 * cycle + 1 * ns / 2', why = 'slow' }\n\
+                   'fork memory=64M' = { is = '3 * ms', why = 'copied' }\n";
+        let own = read(own).unwrap();
+        let expected = own.of("loop", false);
+        assert_eq!((expected.len(), expected[0].value), (1, 2.5));
+        assert_eq!(expected[0].why, "slow");
+        let big = own.of("fork", false);
+        let big = big
+            .iter()
+            .find(|one| one.labels.get("memory") == Some("64M"));
+        assert_eq!(big.unwrap().value, 3e6);
+        assert!(!own.of("getppid", false).is_empty());
+        assert_eq!(own.of("bandwidth-read", true)[0].measure, "bandwidth");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told() {
+        let of = |is: &str| {
+            read(&format!(
+                "[predictions]\nloop = {{ is = '{is}', why = '' }}"
+            ))
+            .unwrap_err()
+        };
+        for (is, told) in [
+            ("", "a number or a name is missing at the end"),
+            ("2 *", "a number or a name is missing at the end"),
+            ("2 ns", "'2 ns': what is 'ns' to mean?"),
+            ("2 * parsec", "there is no quantity and no unit 'parsec'"),
+            ("0 * ns", "'0 * ns' is no number above 0"),
+            ("1 / 0", "'1 / 0' is no number above 0"),
+            ("1 - 2", "'1 - 2' is no number above 0"),
+        ] {
+            assert_eq!(of(is), format!("the prediction of 'loop': {told}"));
+        }
+        let own = "[quantities]\ncycle = { is = 'cycle + 1', why = '' }";
+        assert!(read(own).unwrap_err().contains("is made of itself"));
+        assert!(read("[prediction]").unwrap_err().contains("prediction"));
+        assert!(
+            read("[predictions]\n'loop fast' = { is = '1', why = '' }")
+                .unwrap_err()
+                .contains("'fast' is no label")
+        );
+    }
+}

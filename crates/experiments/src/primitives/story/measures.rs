@@ -1,0 +1,380 @@
+//! What `primitives` measures: costs, times, latencies and bandwidths, what was expected of them, and what the machine turns out to be.
+
+use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_results::model::{Labels, SetHead};
+use tare_services::primitives::memory;
+use tare_stats::{Counts, MemoryLevel, memory_levels};
+
+use super::super::PRIMITIVE;
+
+/// The primitives whose costs are points of a curve or a map.
+const CURVES: [&str; 4] = ["latency", "latency-stride", "line", "tlb"];
+
+/// The measures, the most important first.
+pub(super) const MEASURES: &[Measure] = &[
+    Measure {
+        id: "cost",
+        title: "intrinsic cost of a primitive",
+        unit: "ns",
+        better: Better::Less,
+        figures: &[Figure::Min],
+        from: |data| Ok(costs(data, "cost", |id| !CURVES.contains(&id))),
+    },
+    Measure {
+        id: "mean",
+        title: "mean cost of a primitive among many in a row",
+        figures: &[Figure::Mean],
+        from: |data| Ok(costs(data, "mean", |id| !CURVES.contains(&id))),
+        ..NS
+    },
+    Measure {
+        id: "time",
+        title: "time of a single one",
+        figures: &[
+            Figure::MEDIAN,
+            Figure::P99,
+            Figure::P99_9,
+            Figure::Max,
+            Figure::Mean,
+        ],
+        from: |data| data.sampled("time"),
+        ..NS
+    },
+    Measure {
+        id: "latency",
+        title: "latency of a load from memory",
+        figures: &[Figure::Min],
+        from: |data| Ok(costs(data, "cost", |id| CURVES.contains(&id))),
+        ..NS
+    },
+    Measure {
+        id: "bandwidth",
+        title: "bandwidth",
+        unit: "bytes/s",
+        better: Better::More,
+        figures: &[Figure::Max, Figure::MEDIAN],
+        from: bandwidths,
+    },
+    Measure {
+        id: "expected",
+        title: "expected cost of a primitive",
+        better: Better::Neither,
+        from: |data| Ok(expected(data, "cost")),
+        ..NS
+    },
+    Measure {
+        id: "expected-bandwidth",
+        title: "expected bandwidth",
+        unit: "bytes/s",
+        better: Better::Neither,
+        from: |data| Ok(expected(data, "bandwidth")),
+        ..NS
+    },
+    Measure {
+        id: "ratio",
+        title: "measured divided by expected",
+        unit: "",
+        better: Better::Neither,
+        from: |data| Ok(ratios(data)),
+        ..NS
+    },
+    Measure {
+        id: "level-latency",
+        title: "latency of a level of the memory hierarchy",
+        figures: &[Figure::Min],
+        from: |data| {
+            let found = Points::of(data).levels();
+            Ok(levels(found.iter().map(|level| Some(level.latency))))
+        },
+        ..NS
+    },
+    Measure {
+        id: "level-size",
+        title: "effective size of a level of the memory hierarchy",
+        figures: &[Figure::MEDIAN],
+        better: Better::More,
+        from: |data| {
+            let found = Points::of(data).levels();
+            Ok(levels(found.iter().map(|level| level.capacity)))
+        },
+        ..BYTES
+    },
+    Measure {
+        id: "line-size",
+        title: "effective size of a cache line",
+        figures: &[Figure::MEDIAN],
+        from: |data| Ok(one(Points::of(data).line_size())),
+        ..BYTES
+    },
+    Measure {
+        id: "tlb-reach",
+        title: "memory that a level of the TLB reaches",
+        figures: &[Figure::MEDIAN],
+        better: Better::More,
+        from: |data| Ok(levels(Points::of(data).tlb_reach().into_iter().map(Some))),
+        ..BYTES
+    },
+    Measure {
+        id: "core-clock",
+        title: "effective frequency of the core's clock",
+        unit: "Hz",
+        better: Better::More,
+        figures: &[Figure::MEDIAN],
+        from: |data| Ok(one(core_clock(data))),
+    },
+    Measure {
+        id: "share",
+        title: "share of a CPU",
+        unit: "1",
+        better: Better::Neither,
+        from: |data| data.valued("share"),
+        ..NS
+    },
+    Measure {
+        id: "number",
+        title: "number counted",
+        unit: "",
+        better: Better::Neither,
+        from: |data| data.valued("number"),
+        ..NS
+    },
+];
+
+const NS: Measure = Measure {
+    id: "",
+    title: "",
+    unit: "ns",
+    better: Better::Less,
+    figures: &[Figure::Value],
+    from: |_| Ok(Vec::new()),
+};
+
+const BYTES: Measure = Measure {
+    unit: "bytes",
+    better: Better::Neither,
+    ..NS
+};
+
+/// Returns the primitive that labels are of.
+pub(super) fn id_of(labels: &Labels) -> &str {
+    labels.get(PRIMITIVE).unwrap_or_default()
+}
+
+/// Returns numbers of a measure in ns; where nothing tells the TSC's frequency, none.
+fn costs(data: &CellData<'_>, measure: &str, is_wanted: fn(&str) -> bool) -> Vec<(Labels, Sample)> {
+    // What took no time was not done, or is below what can be told: no figure.
+    let all = times(data, measure).filter(|(labels, ns)| is_wanted(id_of(labels)) && *ns > 0.0);
+    all.map(|(labels, ns)| (labels.clone(), Sample::Number(ns)))
+        .collect()
+}
+
+/// Returns the values of a measure in ns, which were measured in ticks of the TSC.
+fn times<'a>(
+    data: &CellData<'a>,
+    measure: &str,
+) -> impl Iterator<Item = (&'a Labels, f64)> + use<'a> {
+    let ns = data.tsc().map(|tsc| 1e9 / tsc.hz);
+    let values = data.record.values.iter();
+    let measure = measure.to_owned();
+    values
+        .filter(move |value| value.measure == measure && value.unit == "cycles")
+        .filter_map(move |value| Some((&value.labels, value.value * ns?)))
+}
+
+/// Returns the bandwidths that can be.
+fn bandwidths(data: &CellData<'_>) -> Samples {
+    let mut all = every_bandwidth(data)?;
+    let too_fast = too_fast(&all);
+    all.retain(|(labels, _)| !too_fast.contains(labels));
+    Ok(all)
+}
+
+/// Returns the bandwidths of memory that are above those of the first cache.
+pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
+    /// By how much memory may seem faster than the first cache before it is called implausible.
+    const FASTER: f64 = 1.1;
+    let rates = all.iter().filter_map(|(labels, sample)| {
+        let rate = sample.figure(Figure::Max)?.value()?;
+        Some((labels, labels.number("size")?, rate))
+    });
+    let rates: Vec<(&Labels, u64, f64)> = rates.collect();
+    let first = |labels: &Labels| {
+        let own = rates.iter().filter(|(own, ..)| id_of(own) == id_of(labels));
+        own.min_by_key(|(_, size, _)| *size).map(|(.., rate)| *rate)
+    };
+    let is_memory = |id: &str| memory::TABLE.iter().any(|primitive| primitive.id == id);
+    let too_fast = rates.iter().filter(|(labels, size, rate)| {
+        is_memory(id_of(labels))
+            && *size >= memory::ARRAY as u64
+            && first(labels).is_some_and(|first| *rate > first * FASTER)
+    });
+    too_fast.map(|(labels, ..)| (*labels).clone()).collect()
+}
+
+/// Turns the times of passes into bandwidths.
+pub(super) fn every_bandwidth(data: &CellData<'_>) -> Samples {
+    let sets = data.sets("pass").filter_map(|(head, set)| {
+        let bytes = data.record.value("bytes", &head.labels)?;
+        Some((head, bytes, counts(set)))
+    });
+    sets.map(|(head, bytes, passes)| bandwidth(data, head, bytes, &passes?))
+        .filter_map(Result::transpose)
+        .collect()
+}
+
+fn bandwidth(
+    data: &CellData<'_>,
+    head: &SetHead,
+    bytes: f64,
+    passes: &Counts,
+) -> Result<Option<(Labels, Sample)>, String> {
+    let Some(ns) = data.ns(head) else {
+        return Ok(None);
+    };
+    let rates = passes
+        .iter()
+        .filter(|(ticks, _)| *ticks > 0)
+        .map(|(ticks, count)| ((bytes / (ticks as f64 * ns) * 1e9) as u64, count));
+    let mut rates: Vec<(u64, u64)> = rates.collect();
+    rates.sort_unstable();
+    let samples = rates
+        .into_iter()
+        .flat_map(|(rate, count)| std::iter::repeat_n(rate, count as usize));
+    let rates = Counts::from_samples(samples.collect());
+    Ok((!rates.is_empty()).then(|| (head.labels.clone(), Sample::Counts(rates, Some(1.0)))))
+}
+
+/// Returns what was expected, of what was measured: where an emulator executes code, expectations of a machine mean nothing.
+fn expected(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
+    if data.program().is_some_and(|program| program.agent.emulated) {
+        return Vec::new();
+    }
+    let own = data.plan().expected.iter();
+    own.filter(|expected| expected.measure == measure)
+        .map(|expected| (full(data, expected), Sample::Number(expected.value)))
+        .collect()
+}
+
+/// Returns the labels that an expectation is told of: of an array's largest size, if it names none.
+fn full(data: &CellData<'_>, expected: &tare_results::model::Expected) -> Labels {
+    let id = id_of(&expected.labels);
+    let sets = data.record.sets_of("pass").map(|(_, head)| &head.labels);
+    let is_of = |labels: &Labels| {
+        let mut all = expected.labels.iter();
+        id_of(labels) == id && all.all(|(key, value)| labels.get(key) == Some(value))
+    };
+    let own = sets.filter(|labels| is_of(labels));
+    let largest = own.max_by_key(|labels| labels.number("size"));
+    largest.unwrap_or(&expected.labels).clone()
+}
+
+/// Divides what was measured by what was expected of it.
+fn ratios(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
+    let costs: Vec<(&Labels, f64)> = times(data, "cost").collect();
+    let of_costs = expected(data, "cost")
+        .into_iter()
+        .filter_map(|(labels, sample)| {
+            let (_, ns) = costs.iter().find(|(own, _)| **own == labels)?;
+            Some((labels, *ns, sample))
+        });
+    let bandwidths = bandwidths(data).unwrap_or_default();
+    let of_bandwidths = expected(data, "bandwidth")
+        .into_iter()
+        .filter_map(|(labels, sample)| {
+            let (_, own) = bandwidths.iter().find(|(own, _)| *own == labels)?;
+            Some((labels, own.figure(Figure::Max)?.value()?, sample))
+        });
+    let both = of_costs.chain(of_bandwidths);
+    both.filter_map(|(labels, measured, expected)| {
+        let expected = expected.figure(Figure::Value)?.value()?;
+        Some((labels, Sample::Number(measured / expected)))
+    })
+    .collect()
+}
+
+/// The costs, in ns, of which curves are made: those of one run, or the least of several.
+pub(super) struct Points<'a>(pub(super) Vec<(&'a Labels, f64)>);
+
+impl<'a> Points<'a> {
+    fn of(data: &CellData<'a>) -> Self {
+        Self(times(data, "cost").collect())
+    }
+
+    /// Returns the points of one primitive by a label that is a number.
+    fn curve(&self, id: &str, with: &[(&str, &str)], by: &str) -> Vec<(f64, f64)> {
+        let has = |labels: &Labels| {
+            let mut all = with.iter();
+            all.all(|(key, value)| labels.get(key) == Some(*value))
+        };
+        let points = self
+            .0
+            .iter()
+            .filter(|(own, _)| id_of(own) == id && has(own));
+        let points = points.filter_map(|(labels, ns)| Some((labels.number(by)? as f64, *ns)));
+        let mut points: Vec<(f64, f64)> = points.collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points
+    }
+
+    /// Returns the levels of the memory hierarchy, in huge pages where there were some, since they show caches and not the TLB.
+    pub(super) fn levels(&self) -> Vec<MemoryLevel> {
+        let of = |pages| memory_levels(&self.curve("latency", &[("pages", pages)], "size"));
+        let huge = of("2M");
+        if huge.is_empty() { of("4K") } else { huge }
+    }
+
+    /// Returns the size of a line: the least distance at which the second load of a pair no longer comes with the first.
+    pub(super) fn line_size(&self) -> Option<f64> {
+        /// Loads of which all miss the first level take at least so many times as long as those of which half hit.
+        const MISS: f64 = 1.15;
+        let curve = self.curve("line", &[], "distance");
+        let (_, least) = curve.first()?;
+        let beyond = curve.iter().find(|(_, ns)| *ns > least * MISS)?;
+        Some(beyond.0)
+    }
+
+    /// Returns how much memory the levels of the TLB reach: pages times their size, where one line of each page costs more than as
+    /// many lines side by side.
+    pub(super) fn tlb_reach(&self) -> Vec<f64> {
+        const PAGE: f64 = 4_096.0;
+        const LINE: f64 = 64.0;
+        let caches = self.curve("latency", &[("pages", "2M")], "size");
+        let apart = self.curve("tlb", &[], "pages");
+        // What as many lines cost that lie side by side: on a straight line between the nearest sizes, both logarithmic.
+        let beside = |pages: f64| {
+            let size = pages * LINE;
+            let above = caches.iter().position(|(own, _)| *own >= size)?;
+            let (to, from) = (caches.get(above)?, caches.get(above.checked_sub(1)?)?);
+            let part = (size / from.0).ln() / (to.0 / from.0).ln();
+            Some((from.1.ln() + part * (to.1 / from.1).ln()).exp())
+        };
+        let extra = apart
+            .iter()
+            .filter_map(|(pages, ns)| Some((*pages, ns / beside(*pages)?)));
+        let levels = memory_levels(&extra.collect::<Vec<_>>());
+        let ends = levels.iter().filter_map(|level| level.capacity);
+        ends.map(|pages| pages * PAGE).collect()
+    }
+}
+
+/// Names the levels by their numbers.
+fn levels(all: impl IntoIterator<Item = Option<f64>>) -> Vec<(Labels, Sample)> {
+    let all = (1..).zip(all);
+    let of = |(number, value): (usize, Option<f64>)| {
+        let labels = Labels::default().with("level", number);
+        Some((labels, Sample::Number(value?)))
+    };
+    all.filter_map(of).collect()
+}
+
+/// Returns the frequency of the core's clock: that of the additions that wait for each other.
+fn core_clock(data: &CellData<'_>) -> Option<f64> {
+    let mut costs = times(data, "cost");
+    let (_, ns) = costs.find(|(labels, _)| id_of(labels) == "core-cycle")?;
+    (ns > 0.0).then(|| 1e9 / ns)
+}
+
+fn one(number: Option<f64>) -> Vec<(Labels, Sample)> {
+    let labelled = number.map(|number| (Labels::default(), Sample::Number(number)));
+    labelled.into_iter().collect()
+}

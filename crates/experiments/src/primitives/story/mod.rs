@@ -1,0 +1,190 @@
+//! How primitives are shown: what each should cost, what it costs, and what the machine turns out to be.
+
+mod checks;
+mod cse221_2022;
+mod csv;
+mod machine;
+mod measures;
+mod pictures;
+mod tables;
+mod verdict;
+
+use maud::{Markup, html};
+use tare_report::analysis::Alarm;
+use tare_report::claims::Published;
+use tare_report::format::Numbers;
+use tare_report::html::{Detail, Section};
+use tare_report::rows::{CellData, Figure, Measure, Row};
+use tare_report::tables::{Line, Tabled};
+use tare_report::terminal::{Page, Table};
+use tare_report::verdict::Verdict;
+use tare_report::{Collect, Run, Story, View};
+use tare_results::model::Plan;
+
+use super::{NAME, Primitives};
+use checks::Flags;
+
+/// How numbers are written in sentences and on terminals.
+const N: Numbers = Numbers::PLAIN;
+
+impl View for Primitives {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn measures(&self) -> &'static [Measure] {
+        measures::MEASURES
+    }
+
+    fn studies(&self) -> &'static [&'static Published] {
+        &[&cse221_2022::STUDY]
+    }
+
+    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+        Box::new(Flags::default())
+    }
+
+    fn live(&self, data: &CellData<'_>) -> Result<String, String> {
+        verdict::live(data)
+    }
+}
+
+impl Collect for Flags {
+    fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+        self.look_at(data)
+    }
+
+    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
+        self
+    }
+}
+
+impl Story for Flags {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn tables(&self, _run: &Run) -> Vec<Tabled> {
+        tables::tables()
+    }
+
+    fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+        tables::arrange(lines);
+    }
+
+    fn name(&self, run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+        tables::name(run, line)
+    }
+
+    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+        checks::find(self, run)
+    }
+
+    fn verdict(&self, run: &Run) -> Option<Verdict> {
+        verdict::of(run)
+    }
+
+    fn terminal(&self, run: &Run, page: &mut Page) {
+        let claimed = machine::claimed(run);
+        if !claimed.is_empty() {
+            page.heading("Claimed and effective");
+            let mut table = Table::new(&["", "claimed", "effective"]);
+            for row in claimed {
+                table.row(row);
+            }
+            page.table(&table);
+        }
+        let absent = checks::absent(run);
+        if !absent.is_empty() {
+            page.heading("Primitives without figures");
+            let mut table = Table::new(&["", "why"]).of_prose();
+            for (name, why) in absent {
+                table.row([name, why]);
+            }
+            page.table(&table);
+        }
+    }
+
+    fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
+        pictures::expected(run, verdict::is_key)
+    }
+
+    fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
+        let mut sections = Vec::new();
+        if let Some(content) = pictures::memory(run) {
+            sections.push(Section::new("memory", "The memory hierarchy", content));
+        }
+        let described = machine::section(run);
+        sections.push(Section::new("claimed", "Claimed and effective", described));
+        if let Some(reasons) = tables::reasoning(run) {
+            let picture = pictures::expected(run, |_| true);
+            let content = html! { @if let Some(picture) = picture { (picture) } (reasons) };
+            sections.push(Section::new(
+                "expected",
+                "What was expected, and why",
+                content,
+            ));
+        }
+        if let Some(content) = tables::absent(run) {
+            sections.push(Section::new(
+                "absent",
+                "Primitives without figures",
+                content,
+            ));
+        }
+        sections
+    }
+
+    fn method(&self) -> Markup {
+        html! {
+            p {
+                b { "primitives" } " keeps two costs apart. The " b { "intrinsic" } " cost is what a primitive takes if nothing comes in \
+                 between: the least time of 2n of them less the least time of n, divided by n, so that the stamps and the loop around \
+                 cancel out; of what can't be done many times in a row, the least time of one. The " b { "experienced" } " cost is the \
+                 distribution of single ones between two fenced stamps, less what an empty region reads as. The mean is that of many in a \
+                 row, without stamps between them."
+            }
+            p {
+                "Each primitive runs in a process of its own, pinned to the measured CPU; the other side of what two take part in runs on \
+                 the CPU that the label " code { "cpu" } " names: the same one, or another. What was " b { "expected" } " was worked out from \
+                 the machine's description before anything was measured, and stands in the plan."
+            }
+            p {
+                "Levels of the memory hierarchy are read off the latencies of one random cycle through all lines of a working set: a level's \
+                 capacity is where a third of all loads miss it, on the curve of the least latencies of all runs. The TLB's reach is read off likewise, from one line of each page against as \
+                 many lines side by side; the size of a line from pairs of loads of which the second no longer comes with the first."
+            }
+        }
+    }
+
+    fn csv(&self, run: &Run) -> Vec<(String, String)> {
+        Vec::from_iter(csv::file(run).map(|text| (csv::FILE.to_owned(), text)))
+    }
+
+    fn limits(&self) -> Vec<String> {
+        [
+            "Costs are those of warm caches and trained predictors. The first time costs more; faults and the curves of memory tell how much.",
+            "A time stamp has a step, which the calibration tells. Times of single ones below some steps are multiples of it; the intrinsic \
+             cost is not.",
+            "What a level of the memory hierarchy holds is what one core gets of it while others use it, too.",
+        ]
+        .map(str::to_owned)
+        .into()
+    }
+}
+
+/// Returns a row over its runs, if it has a figure.
+fn estimate(row: &Row) -> Option<f64> {
+    Some(row.over.as_ref().ok()?.estimate)
+}
+
+/// Returns the rows of a measure that have a figure.
+fn known<'a>(
+    run: &'a Run,
+    measure: &'a str,
+    figure: Figure,
+) -> impl Iterator<Item = (&'a Row, f64)> {
+    let rows = run.rows.of(NAME, measure);
+    rows.filter(move |row| row.figure == figure)
+        .filter_map(|row| Some((row, estimate(row)?)))
+}

@@ -1,0 +1,148 @@
+//! The tables of primitives, in the order of the catalogue.
+
+use maud::Markup;
+use tare_primitives::{all, find};
+use tare_report::Run;
+use tare_report::html::parts::Table;
+use tare_report::rows::{Figure, Row};
+use tare_report::tables::{Column, Line, Tabled};
+use tare_results::model::Labels;
+
+use super::super::{AREA, PRIMITIVE};
+use super::checks;
+use super::measures::id_of;
+
+const COSTS: &[Column] = &[
+    Column::new("expected", "expected", Figure::Value).beside(),
+    Column::new("cost", "cost", Figure::Min),
+    Column::new("95 % interval", "cost", Figure::Min)
+        .interval()
+        .page_only(),
+    Column::new("times the\nexpected", "ratio", Figure::Value)
+        .beside()
+        .spared(1),
+    Column::new("single,\np50", "time", Figure::MEDIAN),
+    Column::new("p99", "time", Figure::P99).spared(2),
+    Column::new("max", "time", Figure::Max)
+        .highest()
+        .page_only(),
+    Column::new("mean in\na row", "mean", Figure::Mean).spared(3),
+];
+
+const BANDWIDTHS: &[Column] = &[
+    Column::new("expected", "expected-bandwidth", Figure::Value).beside(),
+    Column::new("best", "bandwidth", Figure::Max),
+    Column::new("95 % interval", "bandwidth", Figure::Max)
+        .interval()
+        .page_only(),
+    Column::new("times the\nexpected", "ratio", Figure::Value).beside(),
+    Column::new("p50", "bandwidth", Figure::MEDIAN),
+];
+
+const SHARES: &[Column] = &[Column::new("share", "share", Figure::Value)];
+
+/// Returns the tables.
+pub(super) fn tables() -> Vec<Tabled> {
+    vec![
+        Tabled {
+            title: "What primitives cost".to_owned(),
+            read: "Cost is the intrinsic one: the least, without stamps and loops around it. Single ones are timed one by one, with all that \
+                   comes in between."
+                .to_owned(),
+            columns: COSTS.to_vec(),
+        },
+        Tabled {
+            title: "Bandwidths".to_owned(),
+            read: "Bytes that a program asks for; what a write fetches before is not counted.".to_owned(),
+            columns: BANDWIDTHS.to_vec(),
+        },
+        Tabled {
+            title: "Shares of a CPU".to_owned(),
+            read: String::new(),
+            columns: SHARES.to_vec(),
+        },
+    ]
+}
+
+/// Puts the lines of a table in the order of the catalogue, target by target.
+pub(super) fn arrange(lines: &mut [Line<'_>]) {
+    let mut places: Vec<(String, String)> = Vec::new();
+    for line in lines.iter() {
+        let place = (line.of.target.clone(), line.of.load.clone());
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    lines.sort_by_cached_key(|line| {
+        let is_own =
+            |(target, load): &(String, String)| *target == line.of.target && *load == line.of.load;
+        (places.iter().position(is_own), place(&line.labels))
+    });
+}
+
+/// Returns the place of a primitive in the catalogue.
+fn place(labels: &Labels) -> Option<usize> {
+    all().position(|primitive| primitive.id == id_of(labels))
+}
+
+/// Names a line by its primitive, with its target and area above it.
+pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+    let primitive = find(id_of(&line.labels));
+    let several = |of: fn(&Row) -> &str| run.rows.0.iter().any(|row| of(row) != of(line.of));
+    let mut heading = Vec::new();
+    heading.extend(several(|row| &row.target).then(|| line.target()));
+    heading.extend(several(|row| &row.load).then(|| format!("under {}", line.of.load)));
+    heading.extend(primitive.map(|primitive| primitive.area.name().to_owned()));
+    let heading = (!heading.is_empty()).then(|| heading.join(" · "));
+    (heading, named(&line.labels))
+}
+
+/// Names a primitive with what distinguishes it: `fork memory=64M`.
+pub(super) fn named(labels: &Labels) -> String {
+    let id = labels.get(PRIMITIVE);
+    let rest = labels
+        .iter()
+        .filter(|(key, _)| ![PRIMITIVE, AREA].contains(key));
+    let rest = rest.map(|(key, value)| match (key, value.parse::<u64>()) {
+        ("size" | "memory", Ok(bytes)) if bytes >= 1_024 => {
+            format!("{key}={}", super::N.bytes(bytes).replace(' ', ""))
+        }
+        _ => format!("{key}={value}"),
+    });
+    let words: Vec<String> = id.map(str::to_owned).into_iter().chain(rest).collect();
+    words.join(" ")
+}
+
+/// Lists what was expected, with its reasoning; `None` if nothing was.
+pub(super) fn reasoning(run: &Run) -> Option<Markup> {
+    let mut table = Table::new(["", "expected", "why"]);
+    table.ends_in_prose = true;
+    let mut seen: Vec<&Labels> = Vec::new();
+    let cells = run.cells.iter().flat_map(|cell| &cell.plan.expected);
+    let mut cells: Vec<_> = cells.collect();
+    cells.sort_by_key(|expected| place(&expected.labels));
+    for expected in cells {
+        if seen.contains(&&expected.labels) {
+            continue;
+        }
+        seen.push(&expected.labels);
+        let unit = if expected.measure == "cost" {
+            "ns"
+        } else {
+            "bytes/s"
+        };
+        let value = tare_report::rows::written(expected.value, unit);
+        table.row([named(&expected.labels), value, expected.why.clone()]);
+    }
+    (!table.rows.is_empty()).then(|| table.render())
+}
+
+/// Lists the primitives that have no figures, with the reason; `None` if all have.
+pub(super) fn absent(run: &Run) -> Option<Markup> {
+    let mut table = Table::new(["", "why"]);
+    table.ends_in_prose = true;
+    for (name, why) in checks::absent(run) {
+        table.row([name, why]);
+    }
+    (!table.rows.is_empty()).then(|| table.render())
+}

@@ -1,0 +1,278 @@
+//! What a run of primitives tells.
+
+use tare_experiments::catalogue;
+use tare_report::{Analysis, html, terminal};
+
+use crate::synthetic::primitives::Primitives;
+use crate::synthetic::{HZ, Run, plain};
+
+/// Returns a figure of a row with these labels.
+fn figure(analysis: &Analysis, measure: &str, figure: &str, labels: &str) -> f64 {
+    let name = format!(
+        "primitives/{measure}.{figure}{{{}}}",
+        labels.replace(' ', ",")
+    );
+    let name = name.trim_end_matches("{}");
+    let row = crate::synthetic::row(analysis, name);
+    let row = row.unwrap_or_else(|| panic!("no {name}"));
+    row.over.as_ref().unwrap().estimate
+}
+
+/// Returns the figure that stands for a measure.
+fn figure_of(measure: &str) -> &'static str {
+    match measure {
+        "cost" | "level-latency" => "min",
+        "mean" => "mean",
+        "level-size" | "line-size" | "tlb-reach" => "p50",
+        _ => "value",
+    }
+}
+
+/// One ns in cycles.
+const NS: f64 = HZ / 1e9;
+
+fn analysed(cells: &[Primitives<'_>], blocks: u32) -> Analysis {
+    let mut run = Run::new(1);
+    for block in 1..=blocks {
+        for cell in cells {
+            run.measured(block, *cell);
+        }
+    }
+    run.analyse()
+}
+
+const SYSCALLS: Primitives<'_> = Primitives {
+    target: "process",
+    area: "syscall",
+    values: &[
+        ("cost", "primitive=getppid", 100.0),
+        ("mean", "primitive=getppid", 110.0),
+        ("cost", "primitive=getpid", 90.0),
+        ("cost", "primitive=enosys", 0.0),
+    ],
+    sets: &[("time", "primitive=getppid", &[260, 286, 312])],
+    expected: &[
+        ("cost", "primitive=getppid", 50.0),
+        ("cost", "primitive=getpid", 60.0),
+    ],
+    facts: &[
+        ("absent", "primitive=open", "there is no folder"),
+        ("failed", "primitive=stat", "it was killed by signal 9"),
+    ],
+};
+
+#[test]
+fn costs_are_told_beside_what_was_expected_of_them() {
+    let analysis = analysed(&[SYSCALLS], 1);
+    let of = |measure: &str| figure(&analysis, measure, figure_of(measure), "primitive=getppid");
+    assert_eq!(
+        (of("cost"), of("mean"), of("expected"), of("ratio")),
+        (100.0, 110.0, 50.0, 2.0)
+    );
+    assert_eq!(figure(&analysis, "time", "max", "primitive=getppid"), 120.0);
+    let text = plain(&terminal::render(&analysis, 100, false));
+    for words in [
+        "On process: a system call 100 ns.",
+        "2 of 2 expectations were right within a factor of 2; furthest off is getppid, at 2 times what was expected.",
+        "open on process",
+        "there is no folder",
+        "failed: it was killed by signal 9",
+        "enosys on process cost nothing, which can't be",
+    ] {
+        assert!(text.contains(words), "no '{words}' in {text}");
+    }
+    let page = html::render(&analysis);
+    assert!(page.contains("worked out before") && page.contains("What was expected, and why"));
+}
+
+/// Returns what goes with the first bound that a number does not exceed, or what goes with none.
+fn beside(number: u64, bounds: &[(u64, f64)], beyond: f64) -> f64 {
+    let found = bounds.iter().find(|(bound, _)| number <= *bound);
+    found.map_or(beyond, |(_, value)| *value)
+}
+
+/// Returns a random cycle's latencies for caches of 32 KiB, 512 KiB and 8 MiB that replace the oldest line.
+fn latencies() -> Vec<(String, f64)> {
+    let sizes = (40..=112).map(|quarter| (2_f64.powf(f64::from(quarter) / 4.0) as u64) & !63);
+    let of = |size| {
+        beside(
+            size,
+            &[(32_768, 1.25), (524_288, 3.75), (8_388_608, 12.5)],
+            125.0,
+        )
+    };
+    sizes
+        .map(|size| (format!("primitive=latency pages=2M size={size}"), of(size)))
+        .collect()
+}
+
+#[test]
+fn the_memory_hierarchy_is_read_off_the_curves() {
+    let mut values: Vec<(String, f64)> = latencies();
+    // 64 pages of the first TLB cost nothing more, 2,048 of the second a little, others much.
+    for pages in (6..=30).map(|half| 2_f64.powf(f64::from(half) / 2.0) as u64) {
+        let lines = pages * 64;
+        let cache = beside(lines, &[(32_768, 1.25), (524_288, 3.75)], 12.5);
+        let extra = beside(pages, &[(64, 1.0), (2_048, 2.0)], 6.0);
+        values.push((format!("primitive=tlb pages={pages}"), cache * extra));
+    }
+    for distance in [8, 16, 32, 64, 128, 256] {
+        let ns = if distance < 64 { 60.0 } else { 120.0 };
+        values.push((format!("primitive=line distance={distance}"), ns));
+    }
+    let values: Vec<(&str, &str, f64)> = values
+        .iter()
+        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
+        .collect();
+    let passes = |gb: f64| (65_536_000.0 / gb * NS) as u64;
+    let (small, large) = (passes(40.0), passes(10.0));
+    let cell = Primitives {
+        target: "process",
+        area: "memory",
+        values: &values
+            .into_iter()
+            .chain([
+                ("bytes", "primitive=bandwidth-read size=16384", 65_536_000.0),
+                (
+                    "bytes",
+                    "primitive=bandwidth-read size=67108864",
+                    65_536_000.0,
+                ),
+            ])
+            .collect::<Vec<_>>(),
+        sets: &[
+            (
+                "pass",
+                "primitive=bandwidth-read size=16384",
+                &[small, 2 * small],
+            ),
+            (
+                "pass",
+                "primitive=bandwidth-read size=67108864",
+                &[large, 2 * large],
+            ),
+        ],
+        expected: &[("bandwidth", "primitive=bandwidth-read", 20e9)],
+        ..Primitives::default()
+    };
+    let analysis = analysed(&[cell], 1);
+    let of = |measure: &str, labels: &str| figure(&analysis, measure, figure_of(measure), labels);
+    assert_eq!(of("level-size", "level=1"), 32_768.0);
+    assert_eq!(of("level-size", "level=2"), 524_288.0);
+    assert_eq!(of("level-size", "level=3"), 8_388_608.0);
+    assert!((of("level-latency", "level=4") - 125.0).abs() < 1e-6);
+    assert_eq!(of("line-size", ""), 64.0);
+    assert_eq!(of("tlb-reach", "level=1"), 64.0 * 4_096.0);
+    let best = figure(
+        &analysis,
+        "bandwidth",
+        "max",
+        "primitive=bandwidth-read size=67108864",
+    );
+    assert!((best / 10e9 - 1.0).abs() < 1e-3, "{best}");
+    // Of an array that a cache holds nothing was expected.
+    let ratio = of("ratio", "primitive=bandwidth-read");
+    assert!((ratio - 0.5).abs() < 1e-3, "{ratio}");
+    let page = html::render(&analysis);
+    assert!(page.contains("Latency by working set") && page.contains("The memory hierarchy"));
+}
+
+#[test]
+fn what_cannot_be_is_flagged() {
+    let passes = |gb: f64| (1e9 / gb * NS) as u64;
+    let (slow, fast) = (passes(10.0), passes(20.0));
+    let modes: Vec<u64> = (0..200)
+        .map(|number| if number % 2 == 0 { 260 } else { 780 })
+        .collect();
+    let cell = Primitives {
+        target: "process",
+        area: "memory",
+        values: &[
+            ("bytes", "primitive=bandwidth-read size=16384", 1e9),
+            ("bytes", "primitive=bandwidth-read size=67108864", 1e9),
+            ("clock", "primitive=latency at=begin", 0.3),
+            ("clock", "primitive=latency at=end", 0.4),
+        ],
+        sets: &[
+            ("pass", "primitive=bandwidth-read size=16384", &[slow]),
+            ("pass", "primitive=bandwidth-read size=67108864", &[fast]),
+            ("time", "primitive=getpid", &modes),
+        ],
+        ..Primitives::default()
+    };
+    let analysis = analysed(&[cell], 1);
+    let alarms = &analysis.summary().alarms;
+    for id in ["bandwidth-implausible", "clock-unsteady", "bimodal"] {
+        assert!(
+            alarms.iter().any(|alarm| alarm.id == id),
+            "no {id} in {alarms:#?}"
+        );
+    }
+}
+
+#[test]
+fn claims_of_the_study_are_answered_from_rows() {
+    let calls: Vec<(String, f64)> = (0..8)
+        .map(|arguments| (format!("primitive=call-{arguments}"), 8.0))
+        .collect();
+    let mut values: Vec<(&str, &str, f64)> = calls
+        .iter()
+        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
+        .collect();
+    values.extend([
+        ("cost", "primitive=core-cycle", 1.0 / 3.1),
+        ("cost", "primitive=thread-create", 10_000.0),
+        ("cost", "primitive=fork-exit memory=small", 100_000.0),
+        (
+            "cost",
+            "primitive=switch-thread cpu=same memory=0 ring=10",
+            2_000.0,
+        ),
+        (
+            "cost",
+            "primitive=switch-process cpu=same memory=0 ring=10",
+            3_000.0,
+        ),
+    ]);
+    let mut run = Run::new(1);
+    run.reproduces = Some("cse221-2022");
+    run.measured(
+        1,
+        Primitives {
+            target: "process",
+            area: "processor",
+            values: &values,
+            ..Primitives::default()
+        },
+    );
+    let analysis = run.analyse();
+    let study = catalogue().study("cse221-2022").unwrap();
+    let told = analysis.summary().reproduction.as_ref().unwrap();
+    let answers: Vec<&str> = told
+        .claims
+        .iter()
+        .map(|claim| claim.finding.answer.words())
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            "reproduced",
+            "reproduced",
+            "not reproduced",
+            "cannot be told here"
+        ]
+    );
+    assert_eq!(told.claims.len(), study.claims.len());
+    let process = told
+        .comparisons
+        .iter()
+        .find(|one| one.what == "process-create")
+        .unwrap();
+    assert!(process.here.contains("100 µs"), "{process:?}");
+    let dram = told
+        .comparisons
+        .iter()
+        .find(|one| one.what == "latency-dram")
+        .unwrap();
+    assert_eq!(dram.here, "not measured in this run");
+}

@@ -1,0 +1,467 @@
+//! What measures a primitive: how often it is done, between which stamps, and where the results are kept.
+//!
+//! Two costs are kept apart. The *intrinsic* cost is what the primitive takes if nothing comes in between: the difference of
+//! the least times that `n` and `2n` of them take, divided by `n`. What the stamps and the loop around them cost cancels out,
+//! and so does whatever disturbs less than all rounds. The *experienced* cost is what each single one takes between two stamps:
+//! all of them are kept, with the interruptions and cache misses that some of them meet.
+
+use core::fmt::{self, Write};
+use core::hint::black_box;
+
+use heapless::String;
+use tare_workloads::timing::{Fenced, Timing};
+
+/// How long labels can be.
+const LABELS: usize = 64;
+/// How long a reason can be.
+const WHY: usize = 240;
+/// How many results a primitive can have: those of a grid of sizes and strides, for example.
+pub const MOST_RESULTS: usize = 512;
+/// How many samples a primitive can keep.
+pub const MOST_SAMPLES: usize = 1 << 18;
+/// How many samples of a series are enough: p99.9 needs ten beyond it.
+const ENOUGH: usize = 10_000;
+/// How many are wanted if they take longer than the budget: p99 needs ten beyond it.
+const WANTED: usize = 1_000;
+/// How many budgets a series may take to get them.
+const PATIENCE: u64 = 4;
+/// The least number of rounds of `n` and `2n`.
+const LEAST_ROUNDS: u64 = 5;
+/// The part of a budget that one round of `n` takes at least: short enough to escape interruptions, long enough for the
+/// timer's step not to matter.
+const ROUNDS: u64 = 500;
+
+/// Why a primitive could not be measured: what happened, and what to do.
+pub type Why = String<WHY>;
+
+/// Makes the reason of what it says.
+pub fn why(reason: impl fmt::Display) -> Why {
+    let mut why = Why::new();
+    // A text that is too long stays cut.
+    let _ = write!(why, "{reason}");
+    why
+}
+
+/// What a result is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Of {
+    /// The intrinsic cost of one.
+    #[default]
+    Cost,
+    /// The mean cost of one among many in a row, without stamps in between.
+    Mean,
+    /// The times of single ones.
+    Time,
+    /// The times of passes over a number of bytes.
+    Pass,
+    /// The number of bytes of a pass.
+    Bytes,
+    /// A part of a whole, from 0 to 1.
+    Share,
+    /// How many there were.
+    Number,
+    /// What a core clock's cycle takes, in units of the TSC, by a loop that takes one per iteration.
+    Clock,
+}
+
+impl Of {
+    /// Returns the name of the measure and its unit.
+    #[must_use]
+    pub fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Cost => ("cost", "cycles"),
+            Self::Mean => ("mean", "cycles"),
+            Self::Time => ("time", ""),
+            Self::Pass => ("pass", ""),
+            Self::Bytes => ("bytes", "bytes"),
+            Self::Share => ("share", "1"),
+            Self::Number => ("number", ""),
+            Self::Clock => ("clock", "cycles"),
+        }
+    }
+}
+
+/// What an operation takes that is done many times in a row, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The intrinsic cost, without stamps and loop.
+    pub cost: f64,
+    /// The mean of all.
+    pub mean: f64,
+    /// The mean of the shortest block of them, with its stamps.
+    pub least: f64,
+}
+
+/// One result: a number, or samples.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Found {
+    of: Of,
+    labels: [u8; LABELS],
+    length: u8,
+    /// The number; 0 of samples.
+    pub value: f64,
+    from: u32,
+    samples: u32,
+    /// TSC before the first sample.
+    pub first: u64,
+    /// TSC behind the last one.
+    pub last: u64,
+}
+
+impl Found {
+    const NONE: Self = Self {
+        of: Of::Cost,
+        labels: [0; LABELS],
+        length: 0,
+        value: 0.0,
+        from: 0,
+        samples: 0,
+        first: 0,
+        last: 0,
+    };
+
+    /// Returns what it is of.
+    #[must_use]
+    pub fn of(&self) -> Of {
+        self.of
+    }
+
+    /// Returns what distinguishes it from other results of the primitive: `size=4096 pages=4K`.
+    #[must_use]
+    pub fn labels(&self) -> &str {
+        let bytes = self.labels.get(..usize::from(self.length));
+        core::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+/// The results of one primitive. It holds no pointers, so that another process can fill it in shared memory.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Results {
+    found: [Found; MOST_RESULTS],
+    used: u32,
+    kept: u32,
+    samples: [u64; MOST_SAMPLES],
+}
+
+impl Results {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        (self.used, self.kept) = (0, 0);
+    }
+
+    /// Returns the results.
+    pub fn all(&self) -> &[Found] {
+        &self.found[..MOST_RESULTS.min(self.used as usize)]
+    }
+
+    /// Sorts the samples of a result and returns them.
+    pub fn sorted(&mut self, found: &Found) -> &[u64] {
+        let (from, samples) = (found.from as usize, found.samples as usize);
+        let samples = self.samples.get_mut(from..from.saturating_add(samples));
+        let samples = samples.unwrap_or_default();
+        samples.sort_unstable();
+        samples
+    }
+
+    fn put(&mut self, of: Of, labels: impl fmt::Display) -> Option<&mut Found> {
+        let found = self.found.get_mut(self.used as usize)?;
+        let mut text = String::<LABELS>::new();
+        // Labels are ours, and short.
+        let _ = write!(text, "{labels}");
+        *found = Found::NONE;
+        found.of = of;
+        found.labels[..text.len()].copy_from_slice(text.as_bytes());
+        found.length = text.len() as u8;
+        self.used += 1;
+        Some(found)
+    }
+}
+
+// SAFETY: zero is a valid value of every field: plain numbers, and `Of::Cost`.
+unsafe impl crate::arena::Zeroed for Results {}
+
+/// Measures one primitive, and keeps the results.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    results: &'a mut Results,
+    /// How long a series is measured, in ticks of the TSC.
+    budget: u64,
+    /// What an empty region between fenced stamps reads as, in ticks.
+    region: u64,
+}
+
+/// A text of labels without any.
+pub const PLAIN: &str = "";
+
+impl<'a> Bench<'a> {
+    /// Starts without results.
+    pub fn new(results: &'a mut Results, budget: u64, region: u64) -> Self {
+        results.clear();
+        Self {
+            results,
+            budget: budget.max(ROUNDS),
+            region,
+        }
+    }
+
+    /// Returns how long a series is measured, in ticks of the TSC.
+    #[must_use]
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Keeps a number.
+    pub fn value(&mut self, of: Of, labels: impl fmt::Display, value: f64) {
+        if let Some(found) = self.results.put(of, labels) {
+            found.value = value;
+        }
+    }
+
+    /// Measures the intrinsic cost of an operation, of which `run` does as many units as it is told to and returns the ticks
+    /// that they took. A unit is so many operations.
+    pub fn cost(
+        &mut self,
+        labels: impl fmt::Display + Copy,
+        operations: u64,
+        run: impl FnMut(u64) -> u64,
+    ) {
+        self.cost_in(1, ROUNDS, labels, operations, run);
+    }
+
+    /// Does the same in a part of the budget, in rounds of at least so small a part of that.
+    pub fn cost_in(
+        &mut self,
+        share: u64,
+        rounds: u64,
+        labels: impl fmt::Display + Copy,
+        operations: u64,
+        run: impl FnMut(u64) -> u64,
+    ) {
+        let measured = self.measured(share, rounds, operations, run);
+        self.value(Of::Cost, labels, measured.cost);
+        self.value(Of::Mean, labels, measured.mean);
+    }
+
+    /// Does the same, and returns what was measured instead of keeping it.
+    pub fn measured(
+        &mut self,
+        share: u64,
+        rounds: u64,
+        operations: u64,
+        mut run: impl FnMut(u64) -> u64,
+    ) -> Measured {
+        let budget = self.budget / share;
+        let short = budget / rounds;
+        let mut units = 1;
+        while run(units) < short && units < 1 << 40 {
+            units *= 2;
+        }
+        let (mut one, mut two) = (u64::MAX, u64::MAX);
+        let (mut ticks, mut rounds) = (0_u64, 0_u64);
+        let begin = Fenced::before();
+        while rounds < LEAST_ROUNDS || Fenced::after().wrapping_sub(begin) < budget {
+            let (once, twice) = (run(units), run(2 * units));
+            (one, two) = (one.min(once), two.min(twice));
+            ticks = ticks.saturating_add(once).saturating_add(twice);
+            rounds += 1;
+        }
+        let per_round = (units * operations) as f64;
+        let net = two.saturating_sub(one) as f64;
+        let mean = ticks as f64 / (3 * rounds) as f64;
+        let least = (one as f64).min(two as f64 / 2.0);
+        Measured {
+            cost: net / per_round,
+            mean: mean / per_round,
+            least: least / per_round,
+        }
+    }
+
+    /// Measures the intrinsic and the experienced cost of an operation that can be done any number of times.
+    pub fn each<T>(&mut self, labels: impl fmt::Display + Copy, mut operation: impl FnMut() -> T) {
+        self.cost(labels, 1, |units| {
+            let begin = Fenced::before();
+            for _ in 0..units {
+                black_box(operation());
+            }
+            Fenced::after().wrapping_sub(begin)
+        });
+        let timed = || {
+            let begin = Fenced::before();
+            black_box(operation());
+            Ok(Fenced::after().wrapping_sub(begin))
+        };
+        // It does not fail.
+        let _ = self.timed(labels, timed);
+    }
+
+    /// Keeps what single operations take, each of which tells the ticks between two fenced stamps; what an empty region reads as
+    /// is taken off. Returns the least.
+    ///
+    /// # Errors
+    ///
+    /// Returns why one failed.
+    pub fn timed(
+        &mut self,
+        labels: impl fmt::Display,
+        mut operation: impl FnMut() -> Result<u64, Why>,
+    ) -> Result<u64, Why> {
+        let region = self.region;
+        let net = || Ok(operation()?.saturating_sub(region));
+        self.series(Of::Time, labels, net)
+    }
+
+    /// Does the same, and takes the least for the intrinsic cost: of what can't be done many times in a row.
+    ///
+    /// # Errors
+    ///
+    /// Returns why one failed.
+    pub fn single(
+        &mut self,
+        labels: impl fmt::Display + Copy,
+        operation: impl FnMut() -> Result<u64, Why>,
+    ) -> Result<(), Why> {
+        let least = self.timed(labels, operation)?;
+        self.value(Of::Cost, labels, least as f64);
+        Ok(())
+    }
+
+    /// Measures passes over a number of bytes, each of which tells the ticks it took.
+    ///
+    /// # Errors
+    ///
+    /// Returns why one failed.
+    pub fn passes(
+        &mut self,
+        labels: impl fmt::Display + Copy,
+        bytes: u64,
+        pass: impl FnMut() -> Result<u64, Why>,
+    ) -> Result<(), Why> {
+        self.series(Of::Pass, labels, pass)?;
+        self.value(Of::Bytes, labels, bytes as f64);
+        Ok(())
+    }
+
+    /// Keeps the ticks of single operations as they are told, and returns the least.
+    ///
+    /// # Errors
+    ///
+    /// Returns why one failed.
+    pub fn series(
+        &mut self,
+        of: Of,
+        labels: impl fmt::Display,
+        mut operation: impl FnMut() -> Result<u64, Why>,
+    ) -> Result<u64, Why> {
+        // The first one meets what nobody has touched yet.
+        operation()?;
+        let first = Fenced::before();
+        let (wanted, enough) = (PATIENCE * self.budget, self.budget);
+        let mut samples = 0;
+        let mut failed = None;
+        let least = self.keep(of, labels, || {
+            let spent = Fenced::after().wrapping_sub(first);
+            let budget = if samples < WANTED { wanted } else { enough };
+            let is_done = spent >= budget && samples as u64 >= LEAST_ROUNDS;
+            if is_done || samples == ENOUGH {
+                return None;
+            }
+            samples += 1;
+            operation().map_err(|why| failed = Some(why)).ok()
+        });
+        failed.map_or(Ok(least), Err)
+    }
+
+    /// Keeps samples until there are no more, and returns the least.
+    pub fn keep(
+        &mut self,
+        of: Of,
+        labels: impl fmt::Display,
+        mut next: impl FnMut() -> Option<u64>,
+    ) -> u64 {
+        let from = self.results.kept as usize;
+        let first = Fenced::before();
+        let (mut samples, mut least) = (0, u64::MAX);
+        while let Some(room) = self.results.samples.get_mut(from + samples) {
+            let Some(ticks) = next() else {
+                break;
+            };
+            *room = ticks;
+            least = least.min(ticks);
+            samples += 1;
+        }
+        let last = Fenced::after();
+        self.results.kept += samples as u32;
+        if let Some(found) = self.results.put(of, labels) {
+            (found.from, found.samples) = (from as u32, samples as u32);
+            (found.first, found.last) = (first, last);
+        }
+        least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::boxed::Box;
+
+    use super::*;
+
+    fn results() -> Box<Results> {
+        // SAFETY: zero is a valid value.
+        unsafe { Box::<Results>::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    fn the_cost_is_what_one_more_takes_whatever_stands_around_it() {
+        let mut results = results();
+        let mut bench = Bench::new(&mut results, 100_000, 50);
+        let mut disturbed = 0_u64;
+        bench.cost("a=1", 4, |units| {
+            disturbed += 1;
+            let noise = if disturbed.is_multiple_of(3) {
+                100_000
+            } else {
+                0
+            };
+            1_000 + units * 12 + noise
+        });
+        let found = bench.results.all();
+        assert_eq!((found[0].of(), found[0].value), (Of::Cost, 3.0));
+        assert_eq!(found[0].labels(), "a=1");
+        assert_eq!(found[1].of(), Of::Mean);
+        assert!(found[1].value > 3.0);
+    }
+
+    #[test]
+    fn what_tells_its_own_time_costs_the_least_of_them_without_an_empty_region() {
+        let mut results = results();
+        let mut bench = Bench::new(&mut results, 1_000_000, 50);
+        let mut next = 0;
+        let timed = bench.single(PLAIN, || {
+            next += 1;
+            Ok(100 + next % 7)
+        });
+        assert_eq!(timed, Ok(()));
+        let found: std::vec::Vec<Found> = bench.results.all().to_vec();
+        assert_eq!((found[0].of(), found[1].value), (Of::Time, 50.0));
+        let samples = results.sorted(&found[0]);
+        assert!(samples.len() >= 5 && samples[0] == 50 && samples.is_sorted());
+        let mut bench = Bench::new(&mut results, 1_000_000, 50);
+        let failed = bench.single(PLAIN, || Err(why("no such thing")));
+        assert_eq!(failed.unwrap_err(), "no such thing");
+    }
+
+    #[test]
+    fn results_beyond_what_can_be_kept_are_not_kept() {
+        let mut results = results();
+        let mut bench = Bench::new(&mut results, 1_000, 0);
+        for number in 0..MOST_RESULTS + 10 {
+            bench.value(Of::Number, number, number as f64);
+        }
+        assert_eq!(results.all().len(), MOST_RESULTS);
+    }
+}

@@ -1,0 +1,353 @@
+//! What memory costs: latency by working set, stride, page and line; bandwidth.
+
+use tare_workloads::chase::{LOADS, Order, link, tare_chase};
+use tare_workloads::stream::{
+    tare_stream_copy, tare_stream_read, tare_stream_triad, tare_stream_write,
+};
+use tare_workloads::timing::bare_rdtsc;
+
+use super::bench::{Bench, Of, Why};
+use super::{Area, Pages, Primitive, Surroundings};
+
+/// The bytes of a cache line, as the random chase takes them.
+const LINE: usize = 64;
+/// The least working set, in bytes.
+const LEAST: usize = 1 << 10;
+/// The greatest working set, in bytes, unless a cache is too large for it: larger than those of most machines.
+const MOST: usize = 256 << 20;
+/// The greatest working set of all, in bytes.
+const UTMOST: usize = 8 << 30;
+/// Steps of the grid of working sets in each octave.
+pub const STEPS: u32 = 4;
+/// The greatest number of working sets.
+const MOST_SIZES: usize = 96;
+/// The part of a budget that each place of a curve or map takes.
+const SHARE: u64 = 8;
+/// How long a chase goes round before it is measured, at most, in budgets.
+const WARM: u64 = 3;
+/// The number of blocks into which the time of a place is divided; the least of them counts. A block is long, so that it is no
+/// lucky part of the cycle.
+const BLOCKS: u64 = 8;
+/// The array of cse221-2022's bandwidth, in bytes.
+pub const ARRAY: usize = 64 << 20;
+
+/// Returns the greatest working set, in bytes, where the largest cache is said to have so many: four times that.
+#[must_use]
+pub fn most(cache: Option<u64>) -> usize {
+    beyond(cache, 4).clamp(MOST, UTMOST)
+}
+
+/// Returns the bytes of an array whose bandwidth is memory's, where the largest cache is said to have so many: twice that.
+#[must_use]
+pub fn array(cache: Option<u64>) -> usize {
+    beyond(cache, 2).clamp(ARRAY, UTMOST / 4)
+}
+
+fn beyond(cache: Option<u64>, times: usize) -> usize {
+    let bytes = usize::try_from(cache.unwrap_or(0)).unwrap_or(UTMOST);
+    bytes.min(UTMOST).saturating_mul(times).next_power_of_two()
+}
+
+const MEMORY: Primitive = Primitive {
+    area: Area::Memory,
+    ..Primitive::NEW
+};
+
+/// The primitives.
+pub const TABLE: &[Primitive] = &[
+    Primitive {
+        id: "latency",
+        title: "memory latency by working set",
+        method: "loads that wait for each other, in one random cycle through all lines",
+        tags: &["published", "curve"],
+        measure: |bench, around| {
+            // Either is there without the other.
+            let huge = curve(bench, around, Pages::Huge);
+            curve(bench, around, Pages::Small).or(huge)
+        },
+        ..MEMORY
+    },
+    Primitive {
+        id: "latency-stride",
+        title: "memory latency by working set and stride",
+        method: "loads that wait for each other, one stride apart, over and over from the first to the last",
+        tags: &["published", "map"],
+        measure: |bench, around| map(bench, around),
+        ..MEMORY
+    },
+    Primitive {
+        id: "line",
+        title: "two loads by their distance",
+        method: "pairs of loads in a random order, the second so many bytes from the first: within a line it hits",
+        tags: &["map"],
+        measure: |bench, around| line(bench, around),
+        ..MEMORY
+    },
+    Primitive {
+        id: "tlb",
+        title: "memory latency by number of pages",
+        method: "loads that wait for each other, one line of each page of 4 KiB in a random order",
+        tags: &["curve"],
+        measure: |bench, around| pages(bench, around),
+        ..MEMORY
+    },
+    Primitive {
+        id: "bandwidth-read",
+        title: "read bandwidth of one core",
+        method: "sums of an array in 16 bytes at a time, unrolled 16 times; the label size tells how large each array is",
+        tags: &["published", "bandwidth"],
+        measure: |bench, around| {
+            // SAFETY: the array has as many elements.
+            streams(bench, around, 1, |[a, ..], n| unsafe {
+                tare_stream_read(a, n)
+            })
+        },
+        ..MEMORY
+    },
+    Primitive {
+        id: "bandwidth-write",
+        title: "write bandwidth of one core",
+        method: "stores of 16 bytes at a time, unrolled 16 times; what they fetch is not counted",
+        tags: &["published", "bandwidth"],
+        measure: |bench, around| {
+            // SAFETY: the array has as many elements.
+            streams(bench, around, 1, |[a, ..], n| unsafe {
+                tare_stream_write(a, n, 1)
+            })
+        },
+        ..MEMORY
+    },
+    Primitive {
+        id: "bandwidth-copy",
+        title: "copy bandwidth of one core",
+        method: "STREAM's Copy: what is read and what is written is counted",
+        tags: &["bandwidth", "stream"],
+        measure: |bench, around| {
+            // SAFETY: the arrays have as many elements.
+            streams(bench, around, 2, |[a, b, _], n| unsafe {
+                tare_stream_copy(b.cast(), a.cast(), n)
+            })
+        },
+        ..MEMORY
+    },
+    Primitive {
+        id: "bandwidth-triad",
+        title: "triad bandwidth of one core",
+        method: "STREAM's Triad: what is read and what is written is counted",
+        tags: &["bandwidth", "stream"],
+        measure: |bench, around| {
+            // SAFETY: the arrays have as many elements.
+            streams(bench, around, 3, |[a, b, c], n| unsafe {
+                tare_stream_triad(a.cast(), b.cast(), c.cast(), n, 3.0)
+            })
+        },
+        ..MEMORY
+    },
+];
+
+/// Returns the working sets of a grid in bytes, rising: so many steps in each octave, in whole lines.
+pub fn grid(least: usize, most: usize, steps: u32) -> impl Iterator<Item = usize> {
+    // 2^(1/4) to the power of 0 to 3, as fractions of 1,024.
+    const QUARTERS: [usize; 4] = [1_024, 1_218, 1_448, 1_722];
+    let all = (least.ilog2()..=most.ilog2()).flat_map(move |octave| {
+        let quarters = QUARTERS.iter().step_by((4 / steps) as usize);
+        quarters.map(move |quarter| ((1_usize << octave) * quarter / 1_024) & !(LINE - 1))
+    });
+    all.filter(move |size| (least..=most).contains(size))
+}
+
+/// Takes the greatest memory up to a size that there is.
+fn room<'a>(around: &Surroundings<'a>, most: usize, pages: Pages) -> Result<&'a mut [usize], Why> {
+    let mut bytes = most;
+    loop {
+        match (around.room)(bytes, pages) {
+            Err(_) if bytes > 1 << 20 => bytes /= 2,
+            taken => return taken,
+        }
+    }
+}
+
+/// Takes it in huge pages, or in small ones where there are no others.
+fn large<'a>(around: &Surroundings<'a>, most: usize) -> Result<&'a mut [usize], Why> {
+    room(around, most, Pages::Huge).or_else(|_| room(around, most, Pages::Small))
+}
+
+/// Measures how long a load takes in a cycle that is linked already, and keeps it.
+fn chase(bench: &mut Bench<'_>, labels: core::fmt::Arguments<'_>, first: usize, warm: u64) {
+    let ticks = load(bench, first, warm);
+    bench.value(Of::Cost, labels, ticks);
+}
+
+/// Returns how many ticks a load takes in a cycle that is linked already.
+fn load(bench: &mut Bench<'_>, first: usize, warm: u64) -> f64 {
+    let mut at = first;
+    let begin = bare_rdtsc();
+    let mut gone = 0;
+    while gone < warm && bare_rdtsc().wrapping_sub(begin) < WARM * bench.budget() {
+        // SAFETY: `at` is in a cycle of valid pointers.
+        unsafe { tare_chase(&raw mut at, 64) };
+        gone += 64 * LOADS;
+    }
+    let chased = bench.measured(SHARE, BLOCKS, LOADS, |passes| {
+        // SAFETY: as above.
+        unsafe { tare_chase(&raw mut at, passes) }
+    });
+    // A block is so long that the stamps around it do not matter; a difference of two least times could be less than any load took.
+    chased.least
+}
+
+fn curve(bench: &mut Bench<'_>, around: &Surroundings<'_>, pages: Pages) -> Result<(), Why> {
+    /// The curve is measured twice, so that what disturbs for a moment is not taken for a level.
+    const TIMES: usize = 2;
+    let memory = room(around, most(around.plan.cache), pages)?;
+    let most = size_of_val(memory);
+    let mut least = [f64::INFINITY; MOST_SIZES];
+    for _ in 0..TIMES {
+        let mut linked = 0;
+        for (size, least) in grid(LEAST, most, STEPS).zip(&mut least) {
+            let memory = &mut memory[..size / size_of::<usize>()];
+            let first = link(memory, LINE, Order::Random, linked);
+            linked = size / LINE;
+            *least = least.min(load(bench, first, (size / LINE) as u64));
+        }
+    }
+    for (size, least) in grid(LEAST, most, STEPS).zip(least) {
+        bench.value(Of::Cost, format_args!("pages={pages} size={size}"), least);
+    }
+    Ok(())
+}
+
+fn map(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+    /// The greatest working set of the map: beyond, a column is like the one before.
+    const WIDEST: usize = 32 << 20;
+    let memory = large(around, WIDEST)?;
+    for size in grid(LEAST, size_of_val(memory), 1) {
+        for stride in (3..=12).map(|power| 1_usize << power) {
+            if stride <= size / 2 {
+                let memory = &mut memory[..size / size_of::<usize>()];
+                let first = link(memory, stride, Order::Rising, 0);
+                let labels = format_args!("size={size} stride={stride}");
+                chase(bench, labels, first, 2 * (size / stride) as u64);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn line(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+    /// The lines of the working set: too many for the first level of the caches, and few enough for the second one and for 64 entries of a
+    /// TLB. Further out, prefetchers fetch what lies beside a line along with it.
+    const LINES: usize = 3_072;
+    const WORD: usize = size_of::<usize>();
+    /// How often each distance is measured. The lower quartile counts: the least is now and then one that a prefetcher foresaw.
+    const TIMES: usize = 8;
+    let memory = large(around, ARRAY)?;
+    let (pairs, order) = memory.split_at_mut(LINES * LINE / WORD);
+    let base = pairs.as_ptr().addr();
+    for distance in (3..=9).map(|power| 1_usize << power) {
+        let (apart, number) = match distance / LINE {
+            0 => (1, LINES),
+            lines => (lines, LINES / 2),
+        };
+        // Pairs of lines lie side by side, so that the working set is the same.
+        let word = |pair: usize| match number {
+            LINES => pair * LINE / WORD,
+            _ => (pair / apart * 2 * apart + pair % apart) * LINE / WORD,
+        };
+        let order = &mut order[..number];
+        let start = link(order, WORD, Order::Random, 0);
+        for (pair, next) in order.iter().enumerate() {
+            let (own, next) = (word(pair), word((next - start) / WORD));
+            pairs[own] = base + own * WORD + distance;
+            pairs[own + distance / WORD] = base + next * WORD;
+        }
+        let mut times = [0.0; TIMES];
+        times.fill_with(|| load(bench, base, 2 * LINES as u64));
+        times.sort_unstable_by(f64::total_cmp);
+        let labels = format_args!("distance={distance}");
+        bench.value(Of::Cost, labels, times[TIMES / 4]);
+    }
+    Ok(())
+}
+
+fn pages(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+    const PAGE: usize = 4_096;
+    /// The greatest number of pages.
+    const WIDEST: usize = 1 << 15;
+    let memory = room(around, WIDEST * (PAGE + LINE), Pages::Small)?;
+    let widest = size_of_val(memory) / (PAGE + LINE);
+    for pages in grid(8 * LINE, widest * LINE, 2).map(|size| size / LINE) {
+        // One line further in each page, so that they don't fall into the same sets of a cache.
+        let stride = PAGE + LINE;
+        let memory = &mut memory[..pages * stride / size_of::<usize>()];
+        let first = link(memory, stride, Order::Random, 0);
+        chase(
+            bench,
+            format_args!("pages={pages}"),
+            first,
+            2 * pages as u64,
+        );
+    }
+    Ok(())
+}
+
+/// Measures passes over arrays, that fit into the caches of one level after the other, and that fit into none.
+fn streams(
+    bench: &mut Bench<'_>,
+    around: &Surroundings<'_>,
+    arrays: usize,
+    mut pass: impl FnMut([*mut u64; 3], u64) -> u64,
+) -> Result<(), Why> {
+    let memory = large(around, arrays * array(around.plan.cache))?;
+    let most = size_of_val(memory) / arrays;
+    let apart = most / size_of::<usize>();
+    let start = memory.as_mut_ptr().cast::<u64>();
+    // Apart from each other by a few lines, so that they don't fall into the same sets of a cache.
+    let of = |array: usize| start.wrapping_add(array.min(arrays - 1) * (apart - 3 * LINE));
+    let sizes = [8 << 10, 64 << 10, 1 << 20, most];
+    for size in sizes.into_iter().filter(|size| *size <= most) {
+        let elements = (size / size_of::<u64>()).min(apart - 6 * LINE) as u64 & !31;
+        let bytes = elements * size_of::<u64>() as u64 * arrays as u64;
+        bench.passes(format_args!("size={size}"), bytes, || {
+            Ok(pass([of(0), of(1), of(2)], elements))
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_grid_rises_in_equal_steps_of_whole_lines() {
+        let sizes: Vec<usize> = grid(1 << 10, 8 << 10, 4).collect();
+        assert_eq!(
+            sizes,
+            [
+                1024, 1216, 1408, 1664, 2048, 2432, 2880, 3392, 4096, 4864, 5760, 6848, 8192
+            ]
+        );
+        assert_eq!(
+            grid(512, 4096, 1).collect::<Vec<_>>(),
+            [512, 1024, 2048, 4096]
+        );
+        assert!(grid(LEAST, UTMOST, STEPS).count() <= MOST_SIZES);
+    }
+
+    #[test]
+    fn arrays_and_curves_go_beyond_the_largest_cache() {
+        assert_eq!((most(None), array(None)), (MOST, ARRAY));
+        assert_eq!((most(Some(32 << 20)), array(Some(32 << 20))), (MOST, ARRAY));
+        let large = Some(384 << 20);
+        assert_eq!((most(large), array(large)), (2 << 30, 1 << 30));
+        assert_eq!(
+            (most(Some(u64::MAX)), array(Some(u64::MAX))),
+            (UTMOST, UTMOST / 4)
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! The plan of primitives, as words.
+
+use core::fmt;
+
+use tare_wire::cpus::Cpus;
+use tare_wire::words::PlanError;
+
+use super::{Area, Primitive};
+use crate::words::{self, Slot, Word};
+
+/// The words, for those who type them.
+pub const USAGE: &str = "
+Words of primitives:
+  workload=primitives area=AREA  measure those of an area
+  only=PATTERN,PATTERN      only those with such an id (* and ? stand for any), or tag
+  budget=TIME               how long each series is measured (default 20ms)
+  limit=TIME                when a primitive is ended that hangs (default 25s)
+  dir=FOLDER                where files are written (default /var/tmp)
+  remote=FOLDER             a folder of another machine that is mounted here
+  largest=BYTES             the largest file that is written (default 134217728)
+  peer=ADDRESS:PORT         where 'tare-agent peer' answers on another machine
+  cache=BYTES               the largest cache; arrays and curves go beyond it
+  cpu=LIST                  CPUs: one is measured, others are for the other side
+  place=N                   which of them is measured: 0 is the first (default: the last)
+";
+
+/// How long a series is measured unless said otherwise.
+const BUDGET_NS: u64 = 20_000_000;
+/// When a primitive is ended unless said otherwise.
+const LIMIT_NS: u64 = 25_000_000_000;
+/// Where files are written unless said otherwise: a folder that is kept, and so is on a disk, as a rule.
+pub const FOLDER: &str = "/var/tmp";
+
+/// The largest file unless said otherwise.
+const LARGEST: u64 = 128 << 20;
+
+/// What is to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan<'a> {
+    /// The area.
+    pub area: Area,
+    /// Patterns, separated by commas, of which one means each primitive that is measured; all are if None.
+    pub only: Option<&'a str>,
+    /// How long a series is measured.
+    pub budget_ns: u64,
+    /// When a primitive is ended.
+    pub limit_ns: u64,
+    /// Where files are written.
+    pub dir: &'a str,
+    /// A folder of another machine.
+    pub remote: Option<&'a str>,
+    /// The largest file that is written, in bytes.
+    pub largest: u64,
+    /// Where another machine answers.
+    pub peer: Option<&'a str>,
+    /// The size of the largest cache, in bytes, as far as it is known.
+    pub cache: Option<u64>,
+    /// CPUs: one is measured, others are for the other side; any if None.
+    pub cpus: Option<Cpus>,
+    /// The place of the measured one among them, from 0; the last one's if None.
+    pub place: Option<u64>,
+}
+
+/// What is not a text.
+#[derive(Clone, Copy)]
+struct Numbers {
+    largest: u64,
+    budget_ns: u64,
+    limit_ns: u64,
+    cache: Option<u64>,
+    cpus: Option<Cpus>,
+    place: Option<u64>,
+}
+
+const WORDS: [Word<Numbers>; 6] = [
+    ("budget", |numbers| Slot::Time(&mut numbers.budget_ns)),
+    ("limit", |numbers| Slot::Time(&mut numbers.limit_ns)),
+    ("largest", |numbers| Slot::Number(&mut numbers.largest)),
+    ("cache", |numbers| Slot::AnyNumber(&mut numbers.cache)),
+    ("place", |numbers| Slot::AnyNumber(&mut numbers.place)),
+    ("cpu", |numbers| Slot::Cpus(&mut numbers.cpus)),
+];
+
+/// The keys whose values are texts.
+const TEXTS: [&str; 5] = ["area", "only", "dir", "remote", "peer"];
+
+impl<'a> Plan<'a> {
+    /// Reads a plan from its words.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`PlanError`] for a word that can't be read, or one that is missing.
+    pub fn parse(given: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
+        let mut texts: [Option<&'a str>; TEXTS.len()] = [None; TEXTS.len()];
+        let mut twice = None;
+        let numbers = given.into_iter().filter(|word| {
+            let place = word.split_once('=').and_then(|(key, value)| {
+                Some((TEXTS.iter().position(|text| *text == key)?, value))
+            });
+            match place {
+                Some((place, value)) => {
+                    if texts[place].replace(value).is_some() {
+                        twice = Some(TEXTS[place]);
+                    }
+                    false
+                }
+                None => true,
+            }
+        });
+        let mut plan = Numbers {
+            largest: LARGEST,
+            budget_ns: BUDGET_NS,
+            limit_ns: LIMIT_NS,
+            cache: None,
+            cpus: None,
+            place: None,
+        };
+        words::read(&mut plan, &WORDS, numbers, &[])?;
+        if let Some(key) = twice {
+            return Err(PlanError::Twice(key));
+        }
+        let [area, only, dir, remote, peer] = texts;
+        let value = area.ok_or(PlanError::Missing("area"))?;
+        let area = Area::parse(value).ok_or(PlanError::BadValue {
+            key: "area",
+            value,
+            wanted: "an area of primitives",
+        })?;
+        Ok(Self {
+            area,
+            only,
+            budget_ns: plan.budget_ns,
+            limit_ns: plan.limit_ns,
+            dir: dir.unwrap_or(FOLDER),
+            remote,
+            largest: plan.largest,
+            peer,
+            cache: plan.cache,
+            cpus: plan.cpus,
+            place: plan.place,
+        })
+    }
+
+    /// Says whether a primitive is measured.
+    #[must_use]
+    pub fn has(&self, primitive: &Primitive) -> bool {
+        let mut patterns = self.only.unwrap_or("*").split(',');
+        primitive.area == self.area && patterns.any(|pattern| primitive.is_meant(pattern))
+    }
+
+    /// Returns the CPU that is measured.
+    #[must_use]
+    pub fn cpu(&self) -> Option<u32> {
+        let mut cpus = self.cpus.as_ref()?.iter();
+        match self.place {
+            Some(place) => cpus.nth(usize::try_from(place).ok()?),
+            None => cpus.last(),
+        }
+    }
+
+    /// Lists the CPUs for the other side of what two take part in.
+    pub fn other_cpus(&self) -> impl Iterator<Item = u32> {
+        let measured = self.cpu();
+        let cpus = self.cpus.iter().flat_map(Cpus::iter);
+        cpus.filter(move |cpu| Some(*cpu) != measured)
+    }
+}
+
+impl fmt::Display for Plan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload=primitives area={}", self.area.name())?;
+        let dir = Some(self.dir).filter(|dir| *dir != FOLDER);
+        for (key, text) in [
+            ("only", self.only),
+            ("dir", dir),
+            ("remote", self.remote),
+            ("peer", self.peer),
+        ] {
+            if let Some(text) = text {
+                write!(f, " {key}={text}")?;
+            }
+        }
+        f.write_str(" ")?;
+        let numbers = Numbers {
+            largest: self.largest,
+            budget_ns: self.budget_ns,
+            limit_ns: self.limit_ns,
+            cache: self.cache,
+            cpus: self.cpus,
+            place: self.place,
+        };
+        words::write(numbers, &WORDS, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_written_as_it_is_read() {
+        let text = "workload=primitives area=file only=read*,stat dir=/mnt remote=/net peer=10.0.0.2:7 budget=5000000ns \
+                    limit=1000000000ns largest=4096 cache=33554432 place=1 cpu=0-2";
+        let plan = Plan::parse(text.split_whitespace()).unwrap();
+        assert_eq!(plan.to_string(), text);
+        assert_eq!((plan.cpu(), plan.other_cpus().next()), (Some(1), Some(0)));
+        let last = Plan {
+            place: None,
+            ..plan
+        };
+        assert_eq!((last.cpu(), last.other_cpus().next()), (Some(2), Some(0)));
+        let plain = Plan::parse(["workload=primitives", "area=ipc"]).unwrap();
+        assert_eq!((plain.dir, plain.budget_ns), (FOLDER, BUDGET_NS));
+        assert_eq!((plain.cpu(), plain.other_cpus().count()), (None, 0));
+    }
+
+    #[test]
+    fn words_that_are_wrong_are_named() {
+        for (text, told) in [
+            ("", "plan: 'area=…' is missing"),
+            ("area=cpu", "plan: 'area=cpu': want an area of primitives"),
+            ("area=file area=ipc", "plan: 'area' is given twice"),
+            ("area=file folder=/", "plan: no such key 'folder'"),
+        ] {
+            let words = ["workload=primitives"].into_iter();
+            let error = Plan::parse(words.chain(text.split_whitespace())).unwrap_err();
+            assert_eq!(error.to_string(), told);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What the processor itself does: reading its timer, looping, calling.
+
+use tare_workloads::calibration::{
+    ADDITIONS, UNROLLED_READS, tare_additions, tare_loop, tare_unrolled_timer,
+};
+use tare_workloads::call::{CALLS, FUNCTIONS};
+use tare_workloads::timing::{Fenced, Timing};
+
+use super::Primitive;
+use super::bench::{Of, PLAIN};
+
+const TIMER: &[&str] = &["timer"];
+const IN_A_ROW: &str = "many in a row, by the difference of two numbers of them";
+
+/// The primitives.
+pub const TABLE: &[Primitive] = &[
+    Primitive {
+        id: "rdtsc",
+        title: "timer read: bare rdtsc",
+        method: IN_A_ROW,
+        tags: TIMER,
+        measure: |bench, _| {
+            bench.cost(PLAIN, UNROLLED_READS, |passes| tare_unrolled_timer(passes));
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "rdtscp",
+        title: "timer read: rdtscp; lfence",
+        tags: TIMER,
+        measure: |bench, _| {
+            bench.each(PLAIN, Fenced::after);
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "rdtsc-fenced",
+        title: "timer read: lfence; rdtsc; lfence",
+        tags: TIMER,
+        measure: |bench, _| {
+            bench.each(PLAIN, Fenced::before);
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "timer-read",
+        title: "difference of two timer reads",
+        method: "two fenced reads, one after the other, as the study has them",
+        tags: &["timer", "published"],
+        measure: |bench, _| {
+            let least = bench.series(Of::Time, PLAIN, || {
+                let first = Fenced::before();
+                Ok(Fenced::before().wrapping_sub(first))
+            })?;
+            bench.value(Of::Cost, PLAIN, least as f64);
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "loop",
+        title: "iteration of an empty loop",
+        method: IN_A_ROW,
+        tags: &["published"],
+        measure: |bench, _| {
+            bench.cost(PLAIN, 1, |iterations| tare_loop(iterations));
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    call::<0>("call-0", "procedure call without arguments"),
+    call::<1>("call-1", "procedure call with 1 argument"),
+    call::<2>("call-2", "procedure call with 2 arguments"),
+    call::<3>("call-3", "procedure call with 3 arguments"),
+    call::<4>("call-4", "procedure call with 4 arguments"),
+    call::<5>("call-5", "procedure call with 5 arguments"),
+    call::<6>("call-6", "procedure call with 6 arguments"),
+    call::<7>("call-7", "procedure call with 7 arguments"),
+    Primitive {
+        id: "core-cycle",
+        title: "cycle of the core's clock",
+        method: "additions that wait for each other, by the difference of two numbers of them",
+        measure: |bench, _| {
+            bench.cost(PLAIN, ADDITIONS, |passes| tare_additions(passes));
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+];
+
+const fn call<const ARGUMENTS: usize>(id: &'static str, title: &'static str) -> Primitive {
+    Primitive {
+        id,
+        title,
+        method: IN_A_ROW,
+        tags: &["published", "call"],
+        measure: |bench, _| {
+            bench.cost(PLAIN, CALLS, |passes| FUNCTIONS[ARGUMENTS](passes));
+            Ok(())
+        },
+        ..Primitive::NEW
+    }
+}

@@ -1,0 +1,181 @@
+//! The functions on PCI bus 0: their configuration, the memory of their registers, their interrupts.
+//!
+//! Configuration is reached by the ports that every PC has, or where those are missing (QEMU's microvm
+//! with `pcie=on`) by memory. Firmware gives registers their addresses; where it does not (qboot), this
+//! module does, from the window that QEMU's machines leave to PCI.
+
+use core::ptr::{read_volatile, write_volatile};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::apic;
+use crate::cpu::{in32, out32};
+
+const ADDRESS_PORT: u16 = 0xcf8;
+const DATA_PORT: u16 = 0xcfc;
+const ENABLE: u32 = 1 << 31;
+/// Where QEMU's microvm has the configuration.
+const CONFIGURATION: u64 = 0xe000_0000;
+/// Where addresses are given out: all machine types of QEMU leave this part to PCI.
+const WINDOW: u32 = 0xc800_0000;
+const WINDOW_END: u32 = 0xd000_0000;
+
+const COMMAND: u8 = 4;
+/// Bits of the command: registers in memory, access to memory, no interrupt by line.
+const COMMAND_USE: u32 = 1 << 1 | 1 << 2 | 1 << 10;
+const STATUS_CAPABILITIES: u32 = 1 << 20;
+const BASES: u8 = 0x10;
+const CAPABILITIES: u8 = 0x34;
+/// The capability of interrupts by messages.
+const MSI_X: u8 = 0x11;
+
+/// One function of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    number: u8,
+    by_memory: bool,
+}
+
+/// Lists the functions that are there.
+pub fn functions() -> impl Iterator<Item = Function> {
+    // SAFETY: selects a register of the configuration.
+    let by_memory = unsafe {
+        out32(ADDRESS_PORT, ENABLE);
+        in32(ADDRESS_PORT) != ENABLE
+    };
+    (0..=u8::MAX)
+        .map(move |number| Function { number, by_memory })
+        .filter(|function| !matches!(function.read(0) & 0xffff, 0 | 0xffff))
+}
+
+impl Function {
+    /// Returns the vendor and the device.
+    #[must_use]
+    pub fn id(&self) -> (u16, u16) {
+        let id = self.read(0);
+        (id as u16, (id >> 16) as u16)
+    }
+
+    /// Reads the 32 bits around an offset of the configuration.
+    #[must_use]
+    pub fn read(&self, offset: u8) -> u32 {
+        if self.by_memory {
+            // SAFETY: configuration, mapped uncached.
+            return unsafe { read_volatile(self.memory(offset)) };
+        }
+        // SAFETY: reads the configuration, which has no effect.
+        unsafe {
+            out32(ADDRESS_PORT, self.address(offset));
+            in32(DATA_PORT)
+        }
+    }
+
+    /// Writes 32 bits of the configuration.
+    fn write(&self, offset: u8, value: u32) {
+        if self.by_memory {
+            // SAFETY: configuration, mapped uncached; what is written is said by this module's functions.
+            return unsafe { write_volatile(self.memory(offset), value) };
+        }
+        // SAFETY: as above.
+        unsafe {
+            out32(ADDRESS_PORT, self.address(offset));
+            out32(DATA_PORT, value);
+        }
+    }
+
+    fn memory(&self, offset: u8) -> *mut u32 {
+        (CONFIGURATION + (u64::from(self.number) << 12) + u64::from(offset & !3)) as *mut u32
+    }
+
+    fn address(&self, offset: u8) -> u32 {
+        ENABLE | u32::from(self.number) << 8 | u32::from(offset & !3)
+    }
+
+    /// Lists the capabilities: each one's kind and offset.
+    pub fn capabilities(&self) -> impl Iterator<Item = (u8, u8)> {
+        /// How many fit in the configuration, so that a list that ends nowhere ends here.
+        const MOST: usize = 48;
+        let first = match self.read(COMMAND) & STATUS_CAPABILITIES {
+            0 => 0,
+            _ => self.read(CAPABILITIES) as u8,
+        };
+        let next = |offset: &u8| Some((self.read(*offset) >> 8) as u8);
+        core::iter::successors(Some(first), next)
+            .take_while(|offset| *offset != 0)
+            .take(MOST)
+            .map(|offset| (self.read(offset) as u8, offset))
+    }
+
+    /// Lets the function answer at its registers, and write to memory.
+    pub fn enable(&self) {
+        // The upper half holds flags that a one would clear.
+        self.write(COMMAND, self.read(COMMAND) & 0xffff | COMMAND_USE);
+    }
+
+    /// Returns the address of one of its six ranges of registers, which gets one if it has none that is mapped. None if it
+    /// is no memory, or there is no room.
+    #[must_use]
+    pub fn registers(&self, range: u8) -> Option<u64> {
+        const PORTS: u32 = 1;
+        const WIDE: u32 = 4;
+        let offset = BASES + 4 * range;
+        let low = self.read(offset);
+        if range > 5 || low & PORTS != 0 {
+            return None;
+        }
+        let is_wide = low & WIDE != 0;
+        let is_high = is_wide && self.read(offset + 4) != 0;
+        if low & !0xf != 0 && !is_high {
+            return Some((low & !0xf).into());
+        }
+        // The function must not answer at an address that is only half written.
+        let command = self.read(COMMAND) & 0xffff;
+        self.write(COMMAND, command & !COMMAND_USE);
+        self.write(offset, u32::MAX);
+        let bytes = (!(self.read(offset) & !0xf)).wrapping_add(1);
+        let place = take(bytes)?;
+        self.write(offset, place);
+        if is_wide {
+            self.write(offset + 4, 0);
+        }
+        self.write(COMMAND, command);
+        Some(place.into())
+    }
+
+    /// Lets the first messages of the function raise these vectors on this CPU. None if it has not so
+    /// many.
+    #[must_use]
+    pub fn route(&self, vectors: &[u8]) -> Option<()> {
+        const ON: u32 = 1 << 31;
+        let (_, offset) = self.capabilities().find(|(kind, _)| *kind == MSI_X)?;
+        let control = self.read(offset);
+        let table = self.read(offset + 4);
+        if (control >> 16 & 0x7ff) as usize + 1 < vectors.len() {
+            return None;
+        }
+        let entries = self.registers((table & 7) as u8)? + u64::from(table & !7);
+        for (index, vector) in vectors.iter().enumerate() {
+            let (address, data) = apic::device_message(*vector);
+            let entry = (entries as *mut u32).wrapping_add(4 * index);
+            let words = [address as u32, (address >> 32) as u32, data, 0];
+            for (place, word) in words.into_iter().enumerate() {
+                // SAFETY: the table of messages, of which the function has that many; the vectors have
+                // handlers.
+                unsafe { write_volatile(entry.wrapping_add(place), word) };
+            }
+        }
+        self.write(offset, control | ON);
+        Some(())
+    }
+}
+
+/// Gives out a range of the window, aligned to its size. None if it is not so large.
+fn take(bytes: u32) -> Option<u32> {
+    static NEXT: AtomicU32 = AtomicU32::new(WINDOW);
+    let end = |next: u32| {
+        let end = next.checked_next_multiple_of(bytes)?.checked_add(bytes)?;
+        (end <= WINDOW_END).then_some(end)
+    };
+    NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end)
+        .ok()
+        .and_then(|before| before.checked_next_multiple_of(bytes))
+}
