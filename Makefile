@@ -74,20 +74,23 @@ laboratory:
 measured:
 	cd measured && $(CARGO) build --release -p tare-agent
 	cd measured && $(CARGO) build --release -p tare-images
+	cd measured && $(CARGO) build --release -p tare-service
 
 linted-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
 
 linted-measured: measured
-	cd measured && $(LINTING) $(CARGO) test --workspace --no-run --quiet
-	cd measured && $(LINTING) $(CARGO) test --workspace --bench recording --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test --workspace --exclude tare-service --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test --workspace --exclude tare-service --bench recording --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test -p tare-service --no-run --quiet
 	cd measured && $(CARGO) test -p tare-images --release --no-run --quiet
 
 test-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
 
 test-measured:
-	cd measured && $(LINTING) $(CARGO) test --workspace --quiet
+	cd measured && $(LINTING) $(CARGO) test --workspace --exclude tare-service --quiet
+	cd measured && $(LINTING) $(CARGO) test -p tare-service --quiet
 	cd measured && $(CARGO) test -p tare-images --release --quiet
 
 setup:

@@ -1,0 +1,183 @@
+//! Files, and the figures of the system, for browsers and for Prometheus (HTTP/1.1 and 1.0).
+//!
+//! [`request::read`] and [`answer::Answer`] know no socket; what is left here is a loop over a connection. A client that
+//! sends half a request, never reads, or vanishes loses its connection after [`SILENCE_SECONDS`],
+//! and sooner if it asks for nothing.
+//!
+//! Not there: bodies of requests, ranges, conditional requests, compression, redirects.
+
+pub mod answer;
+mod date;
+pub mod metrics;
+pub mod request;
+pub mod status;
+
+use core::pin::pin;
+
+use edge_nal::{Close, TcpAccept, TcpShutdown};
+use embassy_futures::select::{Either, select};
+use embedded_io_async::{Read, Write};
+
+use self::answer::{Answer, Body, Figures, Packet};
+use self::metrics::Metric;
+use self::request::Request;
+use self::status::Status;
+use crate::{Clock, SILENCE_SECONDS, unless_silent};
+
+/// The port of HTTP.
+pub const PORT: u16 = 80;
+
+/// The longest head of a request. Browsers send less than 2 kB to a site that sets no cookies; each connection has so much.
+const REQUEST_BYTES: usize = 4096;
+
+/// How long a connection may stay without a request, in seconds: others may wait for its place.
+const IDLE_SECONDS: u32 = 5;
+
+/// How long a client may take to close what is closed here, in seconds. One that keeps connections for later does not
+/// close them before it wants something.
+const LINGER_SECONDS: u32 = 2;
+
+/// What is there to be asked for.
+pub trait Site {
+    /// Returns the contents of a file by its name, `a/b.html`.
+    fn file(&self, name: &str) -> Option<&[u8]>;
+
+    /// Returns a figure by its number, from 0 on without a gap, for `/metrics`.
+    fn metric(&self, _number: usize) -> Option<Metric<'_>> {
+        None
+    }
+
+    /// Returns the time in seconds since 1970, where there is a clock.
+    fn now(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The connection is of no use any more.
+struct Lost;
+
+/// Accepts connections one after the other and answers what each one asks, for ever. So many of these at once serve so many
+/// connections.
+pub async fn tcp(listener: impl TcpAccept, site: &impl Site, clock: impl Clock) -> ! {
+    loop {
+        match listener.accept().await {
+            Ok((_, connection)) => serve(connection, site, &clock).await,
+            // There is nothing to accept with: later there is.
+            Err(_) => clock.sleep(1).await,
+        }
+    }
+}
+
+/// Answers all requests of a connection, and closes it.
+pub async fn serve(
+    mut connection: impl Read + Write + TcpShutdown,
+    site: &impl Site,
+    clock: &impl Clock,
+) {
+    let ended = match answer_all(&mut connection, site, clock).await {
+        Ok(()) => select(close(&mut connection), clock.sleep(LINGER_SECONDS)).await,
+        Err(Lost) => Either::Second(()),
+    };
+    if let Either::Second(()) = ended {
+        // It is over, whatever becomes of the reset.
+        let _ = connection.abort().await;
+    }
+}
+
+async fn answer_all(
+    connection: &mut (impl Read + Write),
+    site: &impl Site,
+    clock: &impl Clock,
+) -> Result<(), Lost> {
+    let mut bytes = [0; REQUEST_BYTES];
+    let mut held = 0;
+    loop {
+        let mut patience = pin!(clock.sleep(match held {
+            0 => IDLE_SECONDS,
+            _ => SILENCE_SECONDS,
+        }));
+        let used = loop {
+            let all = held == bytes.len();
+            if let Some((request, used)) = request::read(&bytes[..held], all) {
+                if !answer_one(connection, site, clock, &request).await? {
+                    return Ok(());
+                }
+                break used;
+            }
+            match select(connection.read(&mut bytes[held..]), patience.as_mut()).await {
+                Either::First(Ok(0)) => return Ok(()),
+                Either::First(Ok(got)) => {
+                    // One time for all of the request, lest one byte now and then keep the connection.
+                    if held == 0 {
+                        patience.set(clock.sleep(SILENCE_SECONDS));
+                    }
+                    held += got;
+                }
+                Either::First(Err(_)) => return Err(Lost),
+                Either::Second(()) if held == 0 => return Ok(()),
+                Either::Second(()) => {
+                    let late = Request::refused(Status::RequestTimeout);
+                    return answer_one(connection, site, clock, &late).await.map(drop);
+                }
+            }
+        };
+        bytes.copy_within(used..held, 0);
+        held -= used;
+    }
+}
+
+/// Answers a request, and says whether the connection stays.
+async fn answer_one(
+    connection: &mut impl Write,
+    site: &impl Site,
+    clock: &impl Clock,
+    request: &Request<'_>,
+) -> Result<bool, Lost> {
+    let answer = Answer::to(request, site);
+    let mut packet = Packet::new();
+    match answer.head(site.now(), &mut packet) {
+        Body::Bytes(body) => {
+            // A short one goes into the same packet.
+            let room = packet.capacity() - packet.len();
+            let (first, rest) = body.split_at(room.min(body.len()));
+            packet.extend(first.iter().copied());
+            send(connection, clock, &packet).await?;
+            send(connection, clock, rest).await?;
+        }
+        Body::Figures => {
+            send(connection, clock, &packet).await?;
+            let mut figures = Figures::new(site, request.chunks);
+            while figures.next(&mut packet).map_err(|_| Lost)? {
+                send(connection, clock, &packet).await?;
+            }
+        }
+    }
+    Ok(answer.stays)
+}
+
+/// Sends bytes to a peer that takes some of them from time to time.
+async fn send(
+    connection: &mut impl Write,
+    clock: &impl Clock,
+    mut bytes: &[u8],
+) -> Result<(), Lost> {
+    while !bytes.is_empty() {
+        match unless_silent(clock, connection.write(bytes)).await {
+            Some(Ok(sent)) if sent > 0 => bytes = &bytes[sent..],
+            _ => return Err(Lost),
+        }
+    }
+    // Not flushed: that would wait for the peer to acknowledge it.
+    Ok(())
+}
+
+/// Says that no more comes, and waits for the peer to say so: a reset could overtake the last answer.
+async fn close(connection: &mut (impl Read + TcpShutdown)) {
+    let mut unread = [0; 64];
+    if connection.close(Close::Write).await.is_ok() {
+        while matches!(connection.read(&mut unread).await, Ok(1..)) {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

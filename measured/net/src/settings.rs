@@ -1,0 +1,193 @@
+//! Addresses and routes, as words of a command line: `ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 mtu=1400`.
+//!
+//! Without `ip=`, an IPv4 address is asked for by DHCP, where that is linked; without `ip6=`, an IPv6 address is made of what a
+//! router announces.
+
+use core::fmt;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+
+use embassy_net::{Config, Ipv4Cidr, StaticConfigV4};
+#[cfg(feature = "ipv6")]
+use embassy_net::{ConfigV6, Ipv6Cidr, StaticConfigV6};
+
+/// The longest packet of IP, in bytes, unless said otherwise: Ethernet's.
+const MTU: u16 = 1500;
+/// What IPv6 asks of every link, in bytes (RFC 8200, section 5), and enough for any header here.
+const LEAST_MTU: u16 = 1280;
+
+/// An address with the length of its network's prefix, and the router to other networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<A> {
+    /// The address, and how many of its first bits are the network's.
+    pub address: Option<(A, u8)>,
+    /// The router to other networks.
+    pub gateway: Option<A>,
+}
+
+impl<A> Place<A> {
+    const NOWHERE: Self = Self {
+        address: None,
+        gateway: None,
+    };
+}
+
+/// Where this machine is in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// By IPv4.
+    pub v4: Place<Ipv4Addr>,
+    /// By IPv6.
+    pub v6: Place<Ipv6Addr>,
+    /// The longest packet of IP, in bytes.
+    pub mtu: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            v4: Place::NOWHERE,
+            v6: Place::NOWHERE,
+            mtu: MTU,
+        }
+    }
+}
+
+/// A word whose value is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadWord<'a> {
+    /// The word.
+    pub word: &'a str,
+    /// What is wanted.
+    pub wanted: &'static str,
+}
+
+impl fmt::Display for BadWord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}': want {}", self.word, self.wanted)
+    }
+}
+
+impl core::error::Error for BadWord<'_> {}
+
+impl Settings {
+    /// Reads a word, and says whether it is one of these.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BadWord`] if it is, and its value is none.
+    pub fn read<'a>(&mut self, word: &'a str) -> Result<bool, BadWord<'a>> {
+        let Some((key, value)) = word.split_once('=') else {
+            return Ok(false);
+        };
+        let bad = |wanted| BadWord { word, wanted };
+        match key {
+            "ip" => {
+                let network = network(value, 32);
+                self.v4.address = Some(network.ok_or(bad(
+                    "an address with the length of its prefix, such as 192.0.2.2/24",
+                ))?);
+            }
+            "gateway" => {
+                self.v4.gateway = Some(value.parse().map_err(|_| bad("an IPv4 address"))?);
+            }
+            "ip6" => {
+                let network = network(value, 128);
+                self.v6.address = Some(network.ok_or(bad(
+                    "an address with the length of its prefix, such as 2001:db8::2/64",
+                ))?);
+            }
+            "gateway6" => {
+                self.v6.gateway = Some(value.parse().map_err(|_| bad("an IPv6 address"))?);
+            }
+            "mtu" => {
+                let mtu = value
+                    .parse()
+                    .ok()
+                    .filter(|mtu| (LEAST_MTU..=MTU).contains(mtu));
+                self.mtu = mtu.ok_or(bad("bytes from 1280 to 1500"))?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Returns the configuration of the stack.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        let mut config = Config::default();
+        if let Some((address, prefix)) = self.v4.address {
+            config.ipv4 = embassy_net::ConfigV4::Static(StaticConfigV4 {
+                address: Ipv4Cidr::new(address, prefix),
+                gateway: self.v4.gateway,
+                dns_servers: heapless::Vec::new(),
+            });
+        } else {
+            #[cfg(feature = "dhcp")]
+            {
+                config.ipv4 = embassy_net::ConfigV4::Dhcp(embassy_net::DhcpConfig::default());
+            }
+        }
+        #[cfg(feature = "ipv6")]
+        {
+            config.ipv6 = match self.v6.address {
+                Some((address, prefix)) => ConfigV6::Static(StaticConfigV6 {
+                    address: Ipv6Cidr::new(address, prefix),
+                    gateway: self.v6.gateway,
+                    dns_servers: heapless::Vec::new(),
+                }),
+                None => ConfigV6::Slaac,
+            };
+        }
+        config
+    }
+}
+
+/// Reads an address with the length of its prefix, of so many bits at most.
+fn network<A: FromStr>(text: &str, most: u8) -> Option<(A, u8)> {
+    let (address, prefix) = text.split_once('/')?;
+    let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most)?;
+    Some((address.parse().ok()?, prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_others_are_left_alone() {
+        let mut settings = Settings::default();
+        for word in "ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 gateway6=fe80::1 mtu=1400"
+            .split(' ')
+        {
+            assert_eq!(settings.read(word), Ok(true));
+        }
+        assert_eq!(settings.v4.address, Some((Ipv4Addr::new(192, 0, 2, 2), 24)));
+        assert_eq!(settings.v6.gateway, Some("fe80::1".parse().unwrap()));
+        assert_eq!(settings.mtu, 1400);
+        for word in ["quiet", "virtio_mmio.device=512@0xfeb00e00:12"] {
+            assert_eq!(settings.read(word), Ok(false));
+        }
+    }
+
+    #[test]
+    fn a_bad_value_says_what_is_wanted() {
+        let mut settings = Settings::default();
+        for word in [
+            "ip=192.0.2.2",
+            "ip=192.0.2.2/33",
+            "ip6=::1/129",
+            "gateway=x",
+            "mtu=100",
+            "mtu=9000",
+        ] {
+            let bad = settings.read(word).unwrap_err().to_string();
+            assert!(bad.starts_with(&std::format!("'{word}': want ")), "{bad}");
+        }
+        assert_eq!(settings, Settings::default());
+    }
+}

@@ -1,0 +1,247 @@
+//! What an authoritative name server knows: the records of one zone, sorted by name, in a few contiguous pieces of memory.
+//!
+//! Names are kept as they are on the wire (RFC 1035, section 3.1), in lower case.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+/// The longest name on the wire, in bytes.
+pub const LONGEST_NAME: usize = 255;
+/// The longest label, in bytes.
+pub const LONGEST_LABEL: usize = 63;
+
+/// An IPv4 address.
+pub const A: u16 = 1;
+/// A name server.
+pub const NS: u16 = 2;
+/// Another name for the same.
+pub const CNAME: u16 = 5;
+/// The start of authority.
+pub const SOA: u16 = 6;
+/// An IPv6 address.
+pub const AAAA: u16 = 28;
+
+/// The most hosts of a synthetic zone: as many as there are addresses in its network.
+pub const MOST_HOSTS: u32 = 1 << 24;
+/// How long records may be kept, in seconds.
+const TTL: u32 = 3600;
+
+/// A record of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its type.
+    pub kind: u16,
+    /// How long it may be kept, in seconds.
+    pub ttl: u32,
+    /// Its data, with no compressed names.
+    pub data: &'a [u8],
+}
+
+/// Makes a record of a synthetic zone.
+fn record(kind: u16, data: &[u8]) -> Record<'_> {
+    Record {
+        kind,
+        ttl: TTL,
+        data,
+    }
+}
+
+/// The records of a zone.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    origin: Vec<u8>,
+    /// Of each name: its length, the name, and each record's type, time to live, length and data.
+    bytes: Vec<u8>,
+    /// Where each name begins and where its records end, in the order of names.
+    names: Vec<(u32, u32)>,
+}
+
+impl Zone {
+    /// Makes a zone with no names.
+    fn new(origin: Vec<u8>) -> Self {
+        Self {
+            origin,
+            bytes: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Makes the zone `example` with so many hosts, at most [`MOST_HOSTS`]: `host0.example` has the addresses 10.0.0.0 and 2001:db8::, and each
+    /// further one the next.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are more.
+    #[must_use]
+    pub fn synthetic(hosts: u32) -> Self {
+        assert!(
+            hosts <= MOST_HOSTS,
+            "a synthetic zone has 2^24 hosts at most"
+        );
+        const SERVER: &str = "ns.example";
+        let mut zone = Self::new(wire("example").unwrap_or_default());
+        let server = wire(SERVER).unwrap_or_default();
+        let mut start = server.clone();
+        start.extend(wire("hostmaster.example").unwrap_or_default());
+        // Serial, refresh, retry, expire, and how long an answer of "no such name" may be kept.
+        for number in [1_u32, 3600, 600, 86_400, 60] {
+            start.extend(number.to_be_bytes());
+        }
+        let origin = zone.origin.clone();
+        zone.add(&origin, &[record(SOA, &start), record(NS, &server)]);
+        zone.add(
+            &server,
+            &[record(A, &Ipv4Addr::new(192, 0, 2, 53).octets())],
+        );
+        // As much as is needed, once: a vector that grows needs thrice that meanwhile.
+        zone.bytes.reserve_exact(hosts as usize * HOST_BYTES);
+        zone.names.reserve_exact(hosts as usize);
+        for host in 0..hosts {
+            let name = wire(&format!("host{host}.example")).unwrap_or_default();
+            let v4 = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + host).octets();
+            let first: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
+            let v6 = Ipv6Addr::from(u128::from(first) + u128::from(host)).octets();
+            zone.add(&name, &[record(A, &v4), record(AAAA, &v6)]);
+        }
+        zone.sort();
+        zone
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn origin(&self) -> &[u8] {
+        &self.origin
+    }
+
+    /// Says whether a name is the zone's or below it. It is written in lower case.
+    #[must_use]
+    pub fn has(&self, name: &[u8]) -> bool {
+        let mut rest = name;
+        loop {
+            match rest.split_first() {
+                _ if rest == self.origin => return true,
+                Some((length, after)) if *length > 0 => {
+                    rest = after.get(usize::from(*length)..).unwrap_or_default();
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// Returns the records of a name, written in lower case. `None` if there is no such name.
+    #[must_use]
+    pub fn records(&self, name: &[u8]) -> Option<impl Iterator<Item = Record<'_>> + Clone> {
+        let order = |(start, _): &(u32, u32)| self.name_at(*start).cmp(name);
+        let place = self.names.binary_search_by(order).ok()?;
+        let (start, end) = self.names[place];
+        let first = start as usize + 1 + name.len();
+        let mut rest = &self.bytes[first..end as usize];
+        Some(core::iter::from_fn(move || {
+            let (kind, after) = rest.split_first_chunk()?;
+            let (ttl, after) = after.split_first_chunk()?;
+            let (length, after) = after.split_first_chunk()?;
+            let (data, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
+            rest = after;
+            Some(Record {
+                kind: u16::from_be_bytes(*kind),
+                ttl: u32::from_be_bytes(*ttl),
+                data,
+            })
+        }))
+    }
+
+    /// Adds all records of a name that it has not yet. [`Zone::sort`] comes at the end.
+    fn add(&mut self, name: &[u8], records: &[Record<'_>]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.push(name.len() as u8);
+        self.bytes.extend(name);
+        for record in records {
+            self.bytes.extend(record.kind.to_be_bytes());
+            self.bytes.extend(record.ttl.to_be_bytes());
+            self.bytes.extend((record.data.len() as u16).to_be_bytes());
+            self.bytes.extend(record.data);
+        }
+        self.names.push((start, self.bytes.len() as u32));
+    }
+
+    /// Gives a name so many equal texts.
+    #[cfg(test)]
+    pub(crate) fn extend_for_test(&mut self, name: &[u8], number: usize, text: &[u8]) {
+        self.add(name, &alloc::vec![record(16, text); number]);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        let mut names = core::mem::take(&mut self.names);
+        names.sort_unstable_by(|(one, _), (other, _)| self.name_at(*one).cmp(self.name_at(*other)));
+        self.names = names;
+    }
+
+    fn name_at(&self, start: u32) -> &[u8] {
+        let start = start as usize;
+        let length = usize::from(self.bytes[start]);
+        &self.bytes[start + 1..start + 1 + length]
+    }
+}
+
+/// The bytes of the longest host of a synthetic zone: its name, and two records of 8 bytes each beside their addresses.
+const HOST_BYTES: usize = 1 + 22 + 8 + 4 + 8 + 16;
+
+/// Writes a name as it is on the wire, in lower case. `None` if it is none.
+#[must_use]
+pub fn wire(name: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(name.len() + 2);
+    for label in name.trim_end_matches('.').split('.') {
+        if label.is_empty() || label.len() > LONGEST_LABEL || !label.is_ascii() {
+            return None;
+        }
+        bytes.push(label.len() as u8);
+        bytes.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
+    }
+    bytes.push(0);
+    (bytes.len() <= LONGEST_NAME).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_has_the_next_address() {
+        let zone = Zone::synthetic(10_000);
+        for (host, v4) in [
+            (0, [10, 0, 0, 0]),
+            (256, [10, 0, 1, 0]),
+            (9_999, [10, 0, 39, 15]),
+        ] {
+            let name = wire(&format!("HOST{host}.Example.")).unwrap();
+            let mut records = zone.records(&name).unwrap();
+            let first = records.next().unwrap();
+            assert_eq!((first.kind, first.ttl, first.data), (A, TTL, &v4[..]));
+            let second = records.next().unwrap();
+            assert_eq!((second.kind, second.data.len()), (AAAA, 16));
+            assert!(zone.has(&name) && records.next().is_none());
+        }
+        for name in [
+            "host10000.example",
+            "host01.example",
+            "h.host1.example",
+            "example.org",
+        ] {
+            assert!(zone.records(&wire(name).unwrap()).is_none(), "{name}");
+        }
+        assert!(!zone.has(&wire("example.org").unwrap()) && !zone.has(&wire("anexample").unwrap()));
+        assert_eq!(zone.records(zone.origin()).unwrap().count(), 2);
+        // Each host's bytes fit into what was reserved.
+        assert!(zone.bytes.len() <= zone.bytes.capacity() && zone.bytes.capacity() < 10_000 * 64);
+    }
+
+    #[test]
+    fn what_is_no_name_is_none() {
+        let long = "a".repeat(64);
+        for name in ["", "a..b", "ä.example", &long, &"a.".repeat(128)] {
+            assert_eq!(wire(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What services with tasks need beside the library OS: an executor, its clock, randomness.
+//!
+//! * [`executor`]: runs tasks, and halts when none has anything to do;
+//! * [`time`]: the clock and the timers of the tasks;
+//! * [`entropy`]: random numbers;
+//! * [`network`]: a card with a stack on it.
+//!
+//! All of it is for the first CPU alone.
+#![no_std]
+#![cfg(target_arch = "x86_64")]
+
+extern crate alloc;
+
+pub mod entropy;
+pub mod executor;
+pub mod network;
+pub mod time;
+
+mod section;

@@ -1,0 +1,159 @@
+//! The network of an image: its card, its stack and the tasks that serve on it, from the words of its command line.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::future::Future;
+
+use embassy_executor::raw::{Executor, TaskStorage};
+use embassy_net::{Stack, StackResources};
+use embassy_time::Timer;
+use tare_net::Clock;
+use tare_net::backlog::Backlog;
+use tare_net::settings::Settings;
+use tare_unikernel::local::local;
+use tare_virtio::device::{self, DeviceError, Kind};
+use tare_virtio::net::{self, Net, Port};
+
+use crate::{entropy, executor, time};
+
+/// Why an image has no network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkError {
+    /// There is no card.
+    NoCard,
+    /// The card can't be used.
+    Card(DeviceError),
+    /// Nothing gives random numbers.
+    NoEntropy,
+    /// A word can't be read.
+    Word(String),
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCard => f.write_str("there is no virtio network card (QEMU: -device virtio-net-pci or virtio-net-device)"),
+            Self::Card(error) => write!(f, "the network card can't be used: {error:?}"),
+            Self::NoEntropy => f.write_str("nothing gives random numbers (QEMU: -cpu max, or -device virtio-rng-pci)"),
+            Self::Word(bad) => f.write_str(bad),
+        }
+    }
+}
+
+impl core::error::Error for NetworkError {}
+
+/// The clock of the tasks.
+#[derive(Clone, Copy, Debug)]
+pub struct Timers;
+
+impl Clock for Timers {
+    async fn sleep(&self, seconds: u32) {
+        Timer::after_secs(seconds.into()).await;
+    }
+}
+
+/// A card in use, with a stack on it.
+pub struct Network {
+    /// The stack.
+    pub stack: Stack<'static>,
+    port: &'static Port,
+    tasks: &'static Executor,
+    polls: bool,
+}
+
+impl Network {
+    /// Takes the first card into use, with addresses as the words say, and room for so many sockets. Clients wait for
+    /// connections to the port of a service.
+    ///
+    /// Of the words, `ring=N` are the entries of a queue, and `poll=yes` looks for packets all the time; the others are those of
+    /// [`Settings`]. What is none of these is left alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NetworkError`] if there is no network.
+    pub fn new<const SOCKETS: usize>(
+        command_line: &str,
+        service: u16,
+    ) -> Result<Self, NetworkError> {
+        let (mut addresses, mut card) = (Settings::default(), net::Settings::default());
+        for word in command_line.split_ascii_whitespace() {
+            let bad = |wanted: &str| NetworkError::Word(alloc::format!("'{word}': want {wanted}"));
+            match word.split_once('=') {
+                Some(("ring", value)) => {
+                    let ring = value
+                        .parse()
+                        .ok()
+                        .filter(|ring: &u16| ring.is_power_of_two());
+                    card.ring = ring.ok_or_else(|| bad("a power of two"))?;
+                }
+                Some(("poll", "yes")) => card.polls = true,
+                Some(("poll", _)) => return Err(bad("poll=yes")),
+                _ => {
+                    let read = addresses.read(word);
+                    read.map_err(|bad| NetworkError::Word(bad.to_string()))?;
+                }
+            }
+        }
+        card.mtu = addresses.mtu;
+        let device = device::find(Kind::Net, command_line).ok_or(NetworkError::NoCard)?;
+        time::start();
+        let port = Port::new(device, card).map_err(NetworkError::Card)?;
+        let port: &'static Port = Box::leak(Box::new(port));
+        let seed = entropy::random(command_line).ok_or(NetworkError::NoEntropy)?;
+        let resources = Box::leak(Box::new(StackResources::<SOCKETS>::new()));
+        let (stack, mut runner) = embassy_net::new(
+            Backlog::new(Net(port), service),
+            addresses.config(),
+            resources,
+            seed,
+        );
+        let network = Self {
+            stack,
+            port,
+            tasks: Box::leak(Box::new(Executor::new(core::ptr::null_mut()))),
+            polls: card.polls,
+        };
+        network.spawn(async move { runner.run().await });
+        Ok(network)
+    }
+
+    /// Returns the card.
+    #[must_use]
+    pub fn card(&self) -> &'static Port {
+        self.port
+    }
+
+    /// Adds a task, which runs when it can.
+    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
+        let storage = Box::leak(Box::new(TaskStorage::new()));
+        // It is a new one each time, so it is free.
+        if let Ok(token) = storage.spawn(|| task) {
+            self.tasks.spawner().spawn(token);
+        }
+    }
+
+    /// Runs the tasks, for ever.
+    pub fn run(self) -> ! {
+        executor::run(self.tasks, self.polls, || self.port.attend())
+    }
+}
+
+/// Something that only the first CPU uses, as all tasks do: in a `static`, where it needs no room on a stack on its way.
+#[derive(Debug)]
+pub struct OnFirstCpu<T>(pub T);
+
+// SAFETY: `get` gives it to the first CPU alone, and no interrupt handler is in Rust.
+unsafe impl<T> Sync for OnFirstCpu<T> {}
+
+impl<T> OnFirstCpu<T> {
+    /// Returns it.
+    ///
+    /// # Panics
+    ///
+    /// Panics on any other CPU.
+    pub fn get(&self) -> &T {
+        assert_eq!(local().number(), 0, "only the first CPU runs tasks");
+        &self.0
+    }
+}

@@ -1,0 +1,111 @@
+//! The clock of the tasks: the TSC in µs since it was first looked at, and one interrupt at the time that is due next.
+
+use core::cell::{Cell, RefCell};
+use core::task::Waker;
+
+use embassy_time_driver::{Driver, TICK_HZ};
+use embassy_time_queue_utils::Queue;
+use tare_unikernel::apic::{self, Mode};
+use tare_unikernel::interrupts::TIMER;
+use tare_unikernel::rate::Scale;
+use tare_unikernel::{clock, cpu};
+
+/// The rates of the clocks.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    start: u64,
+    from_tsc: Scale,
+    /// To ticks of the TSC, or to steps of the APIC's timer where it has no deadline mode.
+    to_timer: Scale,
+    has_deadline: bool,
+}
+
+struct Timers {
+    rates: Cell<Option<Rates>>,
+    queue: RefCell<Queue>,
+    /// The time for which the timer is set.
+    set: Cell<u64>,
+}
+
+// SAFETY: only the first CPU runs tasks (`section` refuses others), and no interrupt handler comes here.
+unsafe impl Sync for Timers {}
+// SAFETY: the same.
+unsafe impl Send for Timers {}
+
+embassy_time_driver::time_driver_impl!(static TIMERS: Timers = Timers {
+    rates: Cell::new(None),
+    queue: RefCell::new(Queue::new()),
+    set: Cell::new(u64::MAX),
+});
+
+impl Driver for Timers {
+    fn now(&self) -> u64 {
+        self.rates.get().map_or(0, |rates| {
+            rates.from_tsc.convert(cpu::tsc().wrapping_sub(rates.start))
+        })
+    }
+
+    fn schedule_wake(&self, at: u64, waker: &Waker) {
+        self.queue.borrow_mut().schedule_wake(at, waker);
+    }
+}
+
+/// Starts the clock of the tasks at 0.
+///
+/// # Panics
+///
+/// Panics where nothing tells the frequency of the TSC or of the APIC's timer.
+pub fn start() {
+    let tsc = clock::tsc_frequency().expect("something tells the TSC's frequency");
+    apic::enable();
+    let has_deadline = cpu::has_tsc_deadline();
+    let timer_hz = if has_deadline {
+        apic::set_timer(Mode::Deadline, Some(TIMER));
+        tsc.rate.hz
+    } else {
+        let hz = clock::apic_timer_hz()
+            .or_else(clock::measure_apic_timer_hz)
+            .expect("something tells the timer's frequency");
+        apic::set_timer(Mode::OneShot, Some(TIMER));
+        hz
+    };
+    let scale = |from, to| Scale::new(from, to).expect("clocks run between 1 Hz and 1 THz");
+    TIMERS.rates.set(Some(Rates {
+        start: cpu::tsc(),
+        from_tsc: scale(tsc.rate.hz, TICK_HZ as f64),
+        to_timer: scale(TICK_HZ as f64, timer_hz),
+        has_deadline,
+    }));
+}
+
+/// Wakes all tasks whose time has come, and returns the next time, in ticks.
+pub(crate) fn serve() -> u64 {
+    TIMERS.queue.borrow_mut().next_expiration(TIMERS.now())
+}
+
+/// Sets the timer for a time. Where it can't wait so long, it comes earlier.
+pub(crate) fn interrupt_at(time: u64) {
+    let Some(rates) = TIMERS.rates.get() else {
+        return;
+    };
+    let now = TIMERS.now();
+    let set = TIMERS.set.get();
+    // What is set already comes in time, or no later than something else is to be done.
+    if time == u64::MAX || (now < set && set <= time) {
+        return;
+    }
+    let steps = rates
+        .to_timer
+        .convert(time.saturating_sub(now))
+        .saturating_add(1);
+    if rates.has_deadline {
+        TIMERS.set.set(time);
+        apic::set_deadline(cpu::tsc().saturating_add(steps));
+    } else {
+        let count = u32::try_from(steps).unwrap_or(u32::MAX);
+        let is_whole = u64::from(count) == steps;
+        // The longest count is over four seconds on all machines that are known.
+        TIMERS.set.set(if is_whole { time } else { now + TICK_HZ });
+        apic::set_count(count);
+    }
+}

@@ -1,0 +1,215 @@
+//! A network service of the unikernel as a process of Linux: the same code, on the kernel's sockets or on a TAP device with the unikernel's
+//! own stack.
+
+mod site;
+mod tap;
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use async_executor::LocalExecutor;
+use async_io::Timer;
+use edge_nal::{TcpAccept, TcpBind, UdpBind};
+use edge_nal_embassy::{Tcp, TcpBuffers, Udp, UdpBuffers};
+use embassy_futures::select::{Either, select};
+use embassy_net::StackResources;
+use tare_net::backlog::Backlog;
+use tare_net::settings::Settings;
+use tare_net::zone::{MOST_HOSTS, Zone};
+use tare_net::{Clock, dns, echo, http};
+
+use site::Folder;
+
+const USAGE: &str = "\
+usage: tare-service echo|dns|http [WORD]...
+
+  port=N                   the port; 7, 53 or 80 unless said otherwise
+  records=N                hosts of the zone 'example', for dns; 10000 unless said otherwise
+  files=FOLDER             what can be asked for, for http, beside /metrics
+
+On the sockets of Linux:
+  address=ADDRESS          the address to answer on; any of this machine unless said otherwise
+
+On a TAP device, with the unikernel's own stack:
+  tap=NAME                 the device
+  ip=ADDRESS/PREFIX gateway=ADDRESS ip6=ADDRESS/PREFIX gateway6=ADDRESS mtu=BYTES
+                           without ip= by DHCP, without ip6= by what a router announces
+";
+
+/// How many connections are served at once.
+const CONNECTIONS: usize = 64;
+/// Bytes of a connection's buffer in each direction.
+const WINDOW: usize = 16 << 10;
+/// Datagrams that wait in each direction, more than dnsperf sends before it waits (100), and their bytes.
+const DATAGRAMS: usize = 128;
+const DATAGRAM_BYTES: usize = 16 << 10;
+/// What was asked for is wrong, as everywhere in tare.
+const MISUSED: u8 = 2;
+
+/// The services.
+#[derive(Clone, Copy)]
+enum Service {
+    Echo,
+    Dns,
+    Http,
+}
+
+/// What is asked for.
+struct Wanted {
+    service: Service,
+    port: u16,
+    records: u32,
+    files: Option<PathBuf>,
+    address: IpAddr,
+    tap: Option<String>,
+    settings: Settings,
+}
+
+/// The clock of the process.
+#[derive(Clone, Copy)]
+struct Own;
+
+impl Clock for Own {
+    async fn sleep(&self, seconds: u32) {
+        Timer::after(Duration::from_secs(seconds.into())).await;
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = match wanted(&words) {
+        Ok(wanted) => wanted,
+        Err(why) => {
+            eprintln!("tare-service: {why}\n\n{USAGE}");
+            return ExitCode::from(MISUSED);
+        }
+    };
+    let Err(why) = run(&wanted);
+    eprintln!("tare-service: {why}");
+    ExitCode::FAILURE
+}
+
+fn wanted(words: &[String]) -> Result<Wanted, String> {
+    let (service, port) = match words.first().map(String::as_str) {
+        Some("echo") => (Service::Echo, echo::PORT),
+        Some("dns") => (Service::Dns, dns::PORT),
+        Some("http") => (Service::Http, http::PORT),
+        _ => return Err("want a service".to_owned()),
+    };
+    let mut wanted = Wanted {
+        service,
+        port,
+        records: 10_000,
+        files: None,
+        address: Ipv6Addr::UNSPECIFIED.into(),
+        tap: None,
+        settings: Settings::default(),
+    };
+    for word in &words[1..] {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let bad = |wanted: &str| format!("'{word}': want {wanted}");
+        match key {
+            "port" => wanted.port = value.parse().map_err(|_| bad("a port"))?,
+            "address" => wanted.address = value.parse().map_err(|_| bad("an address"))?,
+            "files" => wanted.files = Some(value.into()),
+            "tap" => wanted.tap = Some(value.to_owned()),
+            "records" => {
+                let records = value.parse().ok().filter(|hosts| *hosts <= MOST_HOSTS);
+                wanted.records = records.ok_or_else(|| bad("a number of at most 2^24"))?;
+            }
+            _ if wanted.settings.read(word).map_err(|bad| bad.to_string())? => {}
+            _ => return Err(format!("'{word}': there is no such word")),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Serves until the process is ended.
+fn run(wanted: &Wanted) -> Result<Infallible, String> {
+    let Some(name) = &wanted.tap else {
+        let sockets = edge_nal_std::Stack::new();
+        let local = SocketAddr::new(wanted.address, wanted.port);
+        return async_io::block_on(serve(wanted, (&sockets, &sockets), local));
+    };
+    let device = tap::Tap::open(name, wanted.settings.mtu)
+        .map_err(|error| format!("the TAP device '{name}' can't be used: {error}"))?;
+    let device = Backlog::new(device, wanted.port);
+    let resources = Box::leak(Box::new(StackResources::<{ CONNECTIONS + 4 }>::new()));
+    let (stack, mut runner) =
+        embassy_net::new(device, wanted.settings.config(), resources, seed()?);
+    let datagrams = UdpBuffers::<2, DATAGRAM_BYTES, DATAGRAM_BYTES, DATAGRAMS>::new();
+    let connections = Box::new(TcpBuffers::<CONNECTIONS, WINDOW, WINDOW>::new());
+    let sockets = (
+        &Udp::new(stack, &datagrams),
+        &Tcp::new(stack, &*connections),
+    );
+    let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), wanted.port);
+    let up = async {
+        stack.wait_config_up().await;
+        serve(wanted, sockets, local).await
+    };
+    match async_io::block_on(select(runner.run(), up)) {
+        Either::Second(ended) => ended,
+    }
+}
+
+/// Answers on sockets.
+async fn serve(
+    wanted: &Wanted,
+    (udp, tcp): (&impl UdpBind, &impl TcpBind),
+    local: SocketAddr,
+) -> Result<Infallible, String> {
+    let failed = |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
+    let listener = tcp.bind(local).await.map_err(|error| failed(&error))?;
+    let zone = Zone::synthetic(match wanted.service {
+        Service::Dns => wanted.records,
+        Service::Echo | Service::Http => 0,
+    });
+    let files = Folder::read(wanted.files.as_deref()).map_err(|error| match &wanted.files {
+        Some(folder) => format!("the folder '{}' can't be read: {error}", folder.display()),
+        None => error.to_string(),
+    })?;
+    let known = (&zone, &files);
+    let datagrams = match wanted.service {
+        Service::Http => None,
+        Service::Echo | Service::Dns => {
+            Some(udp.bind(local).await.map_err(|error| failed(&error))?)
+        }
+    };
+    println!("answering on {local}");
+    let executor = LocalExecutor::new();
+    for _ in 0..CONNECTIONS {
+        executor
+            .spawn(connections(wanted.service, &listener, known))
+            .detach();
+    }
+    let all = async {
+        match (wanted.service, datagrams) {
+            (Service::Echo, Some(datagrams)) => echo::udp(datagrams).await,
+            (Service::Dns, Some(datagrams)) => dns::udp(datagrams, &zone).await,
+            _ => pending().await,
+        }
+    };
+    executor.run(all).await
+}
+
+async fn connections(service: Service, listener: &impl TcpAccept, (zone, files): (&Zone, &Folder)) {
+    match service {
+        Service::Echo => echo::tcp(listener, Own).await,
+        Service::Dns => dns::tcp(listener, zone, Own).await,
+        Service::Http => http::tcp(listener, files, Own).await,
+    }
+}
+
+/// Returns random bits for the stack.
+fn seed() -> Result<u64, String> {
+    let mut seed = [0; 8];
+    let read = std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut seed));
+    read.map_err(|error| format!("/dev/urandom: {error}"))?;
+    Ok(u64::from_ne_bytes(seed))
+}

@@ -1,0 +1,431 @@
+//! Devices: where their registers are, and how one is taken into use.
+
+use core::num::NonZeroU16;
+use core::ptr::{read_volatile, write_volatile};
+
+use tare_unikernel::local::local;
+use tare_unikernel::pci::Function;
+use tare_unikernel::{apic, interrupts, io_apic, pci};
+
+use crate::queue::Rings;
+
+/// Says what a device is; the numbers are those of the standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Kind {
+    /// A network card.
+    Net = 1,
+    /// A disk.
+    Block = 2,
+    /// A console.
+    Console = 3,
+    /// A source of random bytes.
+    Entropy = 4,
+}
+
+/// The feature that version 1 is spoken.
+const VERSION_1: u64 = 1 << 32;
+/// The feature that each side tells from which entry on it wants to hear of more.
+pub(crate) const EVENTS: u64 = 1 << 29;
+
+const ACKNOWLEDGE: u8 = 1;
+const DRIVER: u8 = 2;
+const DRIVER_OK: u8 = 4;
+const FEATURES_OK: u8 = 8;
+
+/// Says why a device can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceError {
+    /// It speaks an older version only.
+    Legacy,
+    /// It does not accept the features that it offered itself.
+    Features,
+    /// It has no queue of this number.
+    NoQueue(u16),
+    /// All vectors are in use, or it can't interrupt by messages.
+    NoInterrupts,
+    /// There is no memory for its queues.
+    Memory,
+}
+
+/// How a device's registers are reached.
+#[derive(Clone, Copy, Debug)]
+enum Registers {
+    /// By the structures that a PCI device tells of.
+    Pci {
+        function: Function,
+        common: u64,
+        notify: u64,
+        multiplier: u32,
+        own: u64,
+    },
+    /// By the registers of the MMIO transport.
+    Mmio { base: u64, line: u32 },
+}
+
+/// A device.
+#[derive(Clone, Copy, Debug)]
+pub struct Device {
+    registers: Registers,
+    features: u64,
+}
+
+/// Interrupts of one vector, and how many of them have been looked at.
+#[derive(Debug)]
+pub struct Interrupts {
+    vector: u8,
+    seen: u64,
+}
+
+impl Interrupts {
+    fn new() -> Result<Self, DeviceError> {
+        let vector = interrupts::take_vector().ok_or(DeviceError::NoInterrupts)?;
+        Ok(Self { vector, seen: 0 })
+    }
+
+    /// Returns how many there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        local().interrupts(self.vector)
+    }
+
+    /// Tells whether there was one since this was asked last.
+    pub fn came(&mut self) -> bool {
+        let before = self.seen;
+        self.seen = self.count();
+        self.seen != before
+    }
+}
+
+/// Returns the first device of a kind: on PCI, or told of on the command line in Linux's way,
+/// `virtio_mmio.device=512@0xfeb00e00:12`.
+#[must_use]
+pub fn find(kind: Kind, command_line: &str) -> Option<Device> {
+    let in_memory = command_line
+        .split_ascii_whitespace()
+        .filter_map(mmio)
+        .find(|device| device.kind() == kind as u32);
+    let on_pci = || pci::functions().find_map(|function| on_pci(function, kind));
+    in_memory.or_else(on_pci)
+}
+
+/// Reads a word that tells of a device.
+fn mmio(word: &str) -> Option<Device> {
+    let (_, place) = word.strip_prefix("virtio_mmio.device=")?.split_once('@')?;
+    let mut parts = place.split(':');
+    let base = parts.next()?.strip_prefix("0x")?;
+    let base = u64::from_str_radix(base, 16).ok()?;
+    let line = parts.next()?.parse().ok()?;
+    // Anything else is not mapped as registers.
+    if !(0xe000_0000..0xffff_f000).contains(&base) || line >= 48 {
+        return None;
+    }
+    let registers = Registers::Mmio { base, line };
+    Some(Device {
+        registers,
+        features: 0,
+    })
+}
+
+/// Returns the device behind a PCI function if it is of that kind and of version 1.
+fn on_pci(function: Function, kind: Kind) -> Option<Device> {
+    const VENDOR: u16 = 0x1af4;
+    const MODERN: u16 = 0x1040;
+    const TRANSITIONAL: [(Kind, u16); 4] = [
+        (Kind::Net, 0x1000),
+        (Kind::Block, 0x1001),
+        (Kind::Console, 0x1003),
+        (Kind::Entropy, 0x1005),
+    ];
+    let (vendor, device) = function.id();
+    let is_kind = device == MODERN + kind as u16 || TRANSITIONAL.contains(&(kind, device));
+    if vendor != VENDOR || !is_kind {
+        return None;
+    }
+    const VENDOR_SPECIFIC: u8 = 9;
+    const COMMON: u8 = 1;
+    const NOTIFY: u8 = 2;
+    const OWN: u8 = 4;
+    let structure = |wanted: u8| {
+        let mut all = function
+            .capabilities()
+            .filter(|(kind, _)| *kind == VENDOR_SPECIFIC);
+        let (_, at) = all.find(|(_, at)| (function.read(*at) >> 24) as u8 == wanted)?;
+        let range = function.read(at + 4) as u8;
+        Some((
+            function.registers(range)? + u64::from(function.read(at + 8)),
+            at,
+        ))
+    };
+    let (common, _) = structure(COMMON)?;
+    let (notify, at) = structure(NOTIFY)?;
+    let registers = Registers::Pci {
+        function,
+        common,
+        notify,
+        multiplier: function.read(at + 16),
+        own: structure(OWN).map_or(0, |(address, _)| address),
+    };
+    function.enable();
+    Some(Device {
+        registers,
+        features: 0,
+    })
+}
+
+/// Places in the common structure of a PCI device.
+mod common {
+    pub const OFFERED_SELECT: u64 = 0;
+    pub const OFFERED: u64 = 4;
+    pub const ACCEPTED_SELECT: u64 = 8;
+    pub const ACCEPTED: u64 = 12;
+    pub const CHANGE_MESSAGE: u64 = 16;
+    pub const STATUS: u64 = 20;
+    pub const QUEUE: u64 = 22;
+    pub const QUEUE_SIZE: u64 = 24;
+    pub const QUEUE_MESSAGE: u64 = 26;
+    pub const QUEUE_ENABLE: u64 = 28;
+    pub const QUEUE_NOTIFY: u64 = 30;
+    pub const QUEUE_ADDRESSES: [u64; 3] = [32, 40, 48];
+}
+
+/// Registers of the MMIO transport.
+mod mmio {
+    pub const MAGIC: u64 = 0;
+    pub const VERSION: u64 = 4;
+    pub const KIND: u64 = 8;
+    pub const OFFERED: u64 = 0x10;
+    pub const OFFERED_SELECT: u64 = 0x14;
+    pub const ACCEPTED: u64 = 0x20;
+    pub const ACCEPTED_SELECT: u64 = 0x24;
+    pub const QUEUE: u64 = 0x30;
+    pub const QUEUE_MOST: u64 = 0x34;
+    pub const QUEUE_SIZE: u64 = 0x38;
+    pub const QUEUE_READY: u64 = 0x44;
+    pub const NOTIFY: u64 = 0x50;
+    pub const CAUSE: u64 = 0x60;
+    pub const ACKNOWLEDGE: u64 = 0x64;
+    pub const STATUS: u64 = 0x70;
+    pub const QUEUE_ADDRESSES: [u64; 3] = [0x80, 0x90, 0xa0];
+    pub const OWN: u64 = 0x100;
+}
+
+/// What can be read of and written to a device's registers.
+trait Word: Copy {}
+impl Word for u8 {}
+impl Word for u16 {}
+impl Word for u32 {}
+
+fn read<W: Word>(address: u64) -> W {
+    // SAFETY: a register of a device that was found; this driver alone uses it, and none has an effect when it is read.
+    unsafe { read_volatile(address as *const W) }
+}
+
+fn write<W: Word>(address: u64, value: W) {
+    // SAFETY: a register of a device that was found. Memory that the device is told of was given out for that alone.
+    unsafe { write_volatile(address as *mut W, value) };
+}
+
+impl Device {
+    fn kind(&self) -> u32 {
+        const MAGIC: u32 = 0x7472_6976;
+        match self.registers {
+            Registers::Mmio { base, .. } if read::<u32>(base + mmio::MAGIC) == MAGIC => {
+                read(base + mmio::KIND)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Resets the device and agrees on those of the features `wanted` that it offers.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeviceError`] if the device speaks no version 1, or accepts nothing.
+    pub fn agree(&mut self, wanted: u64) -> Result<(), DeviceError> {
+        if let Registers::Mmio { base, .. } = self.registers
+            && read::<u32>(base + mmio::VERSION) != 2
+        {
+            return Err(DeviceError::Legacy);
+        }
+        self.set_status(0);
+        while self.status() != 0 {}
+        self.set_status(ACKNOWLEDGE);
+        self.set_status(ACKNOWLEDGE | DRIVER);
+        let offered = self.offered();
+        if offered & VERSION_1 == 0 {
+            return Err(DeviceError::Legacy);
+        }
+        self.features = offered & (wanted | VERSION_1 | EVENTS);
+        self.accept();
+        self.set_status(ACKNOWLEDGE | DRIVER | FEATURES_OK);
+        let is_accepted = self.status() & FEATURES_OK != 0;
+        is_accepted.then_some(()).ok_or(DeviceError::Features)
+    }
+
+    /// Tells whether a feature was agreed on.
+    #[must_use]
+    pub fn has(&self, feature: u64) -> bool {
+        self.features & feature != 0
+    }
+
+    /// Lets the device work.
+    pub fn start(&self) {
+        self.set_status(ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK);
+    }
+
+    /// Gives interrupts to a device: `N` vectors on PCI, where the first is for changes of its
+    /// configuration; one for everything in memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeviceError::NoInterrupts`] if there are none.
+    pub fn interrupts<const N: usize>(&self) -> Result<[Option<Interrupts>; N], DeviceError> {
+        apic::enable();
+        let mut all = [const { None }; N];
+        match self.registers {
+            Registers::Pci {
+                function, common, ..
+            } => {
+                let mut vectors = [0; N];
+                for (one, vector) in all.iter_mut().zip(&mut vectors) {
+                    let interrupts = Interrupts::new()?;
+                    *vector = interrupts.vector;
+                    *one = Some(interrupts);
+                }
+                function.route(&vectors).ok_or(DeviceError::NoInterrupts)?;
+                write(common + common::CHANGE_MESSAGE, 0_u16);
+            }
+            Registers::Mmio { line, .. } => {
+                let interrupts = Interrupts::new()?;
+                io_apic::route(line, interrupts.vector);
+                all[0] = Some(interrupts);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Tells whether interrupts say by a register why they came.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.registers, Registers::Mmio { .. })
+    }
+
+    /// Tells a device in memory that its interrupt was seen, so that it makes another one, and
+    /// returns whether its configuration has changed.
+    pub fn acknowledge(&self) -> bool {
+        const CHANGE: u32 = 2;
+        let Registers::Mmio { base, .. } = self.registers else {
+            return false;
+        };
+        let cause: u32 = read(base + mmio::CAUSE);
+        write(base + mmio::ACKNOWLEDGE, cause);
+        cause & CHANGE != 0
+    }
+
+    /// Reads a byte of what only this kind of device has in its configuration.
+    #[must_use]
+    pub fn own(&self, offset: u64) -> u8 {
+        match self.registers {
+            Registers::Pci { own, .. } => read(own + offset),
+            Registers::Mmio { base, .. } => read(base + mmio::OWN + offset),
+        }
+    }
+
+    /// Returns how many entries a queue has at most.
+    pub(crate) fn queue_most(&self, queue: u16) -> Option<NonZeroU16> {
+        self.select(queue);
+        let most = match self.registers {
+            Registers::Pci { common, .. } => read(common + common::QUEUE_SIZE),
+            Registers::Mmio { base, .. } => read::<u32>(base + mmio::QUEUE_MOST) as u16,
+        };
+        NonZeroU16::new(most)
+    }
+
+    /// Tells the device where a queue is, and the message for its interrupts. Returns where its
+    /// bell is.
+    pub(crate) fn set_up(&self, queue: u16, rings: &Rings, message: u16) -> u64 {
+        self.select(queue);
+        let addresses = rings.addresses();
+        match self.registers {
+            Registers::Pci {
+                common,
+                notify,
+                multiplier,
+                ..
+            } => {
+                write(common + common::QUEUE_SIZE, rings.size());
+                write(common + common::QUEUE_MESSAGE, message);
+                for (register, address) in common::QUEUE_ADDRESSES.into_iter().zip(addresses) {
+                    write(common + register, address as u32);
+                    write(common + register + 4, (address >> 32) as u32);
+                }
+                write(common + common::QUEUE_ENABLE, 1_u16);
+                let offset: u16 = read(common + common::QUEUE_NOTIFY);
+                notify + u64::from(offset) * u64::from(multiplier)
+            }
+            Registers::Mmio { base, .. } => {
+                write(base + mmio::QUEUE_SIZE, u32::from(rings.size()));
+                for (register, address) in mmio::QUEUE_ADDRESSES.into_iter().zip(addresses) {
+                    write(base + register, address as u32);
+                    write(base + register + 4, (address >> 32) as u32);
+                }
+                write(base + mmio::QUEUE_READY, 1_u32);
+                base + mmio::NOTIFY
+            }
+        }
+    }
+
+    fn select(&self, queue: u16) {
+        match self.registers {
+            Registers::Pci { common, .. } => write(common + common::QUEUE, queue),
+            Registers::Mmio { base, .. } => write(base + mmio::QUEUE, u32::from(queue)),
+        }
+    }
+
+    fn offered(&self) -> u64 {
+        let half = |which: u32| -> u32 {
+            match self.registers {
+                Registers::Pci { common, .. } => {
+                    write(common + common::OFFERED_SELECT, which);
+                    read(common + common::OFFERED)
+                }
+                Registers::Mmio { base, .. } => {
+                    write(base + mmio::OFFERED_SELECT, which);
+                    read(base + mmio::OFFERED)
+                }
+            }
+        };
+        u64::from(half(0)) | u64::from(half(1)) << 32
+    }
+
+    fn accept(&self) {
+        for which in [0, 1_u32] {
+            let half = (self.features >> (32 * which)) as u32;
+            match self.registers {
+                Registers::Pci { common, .. } => {
+                    write(common + common::ACCEPTED_SELECT, which);
+                    write(common + common::ACCEPTED, half);
+                }
+                Registers::Mmio { base, .. } => {
+                    write(base + mmio::ACCEPTED_SELECT, which);
+                    write(base + mmio::ACCEPTED, half);
+                }
+            }
+        }
+    }
+
+    fn status(&self) -> u8 {
+        match self.registers {
+            Registers::Pci { common, .. } => read(common + common::STATUS),
+            Registers::Mmio { base, .. } => read::<u32>(base + mmio::STATUS) as u8,
+        }
+    }
+
+    fn set_status(&self, status: u8) {
+        match self.registers {
+            Registers::Pci { common, .. } => write(common + common::STATUS, status),
+            Registers::Mmio { base, .. } => write(base + mmio::STATUS, u32::from(status)),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Drivers for virtio 1 devices, on PCI and in memory (MMIO).
+//!
+//! * [`device`]: finds devices, and agrees with one on features;
+//! * [`queue`]: the rings that driver and device share;
+//! * [`net`]: the network card.
+//!
+//! # Why our own
+//!
+//! Interrupt handlers of the library OS only count, and the event loop looks at the counts. A driver that fits has to say
+//! when it wants interrupts and when not, has to route messages (MSI-X), and must leave checksums to the device where that
+//! can do them. `virtio-drivers` 0.13 has none of the three.
+//!
+//! # What the driver asks of the device
+//!
+//! Version 1 only; no legacy, no transitional layout. All memory lies below 4 GiB and is mapped to its own address, so the
+//! addresses of the driver are those of the device.
+#![no_std]
+#![cfg(target_arch = "x86_64")]
+
+pub mod device;
+pub mod net;
+pub mod queue;
