@@ -15,7 +15,7 @@ use crate::{Result, hog, median, output, run as tare};
 
 /// How often both sides take turns. Bursts of the neighbours' work last longer than a turn, and meet one side or both: the ratios of many short
 /// turns tell more than those of a few long ones.
-const TURNS: usize = 20;
+const TURNS: usize = 30;
 
 /// What one figure of tare is held against.
 struct Peer {
@@ -56,7 +56,7 @@ const PEERS: [Peer; 5] = [
         only: "bandwidth-triad",
         figure: ("bandwidth", "max"),
         labels: &[("size", "67108864")],
-        budget: "500ms",
+        budget: "100ms",
         most: 0.03,
         other: |scratch, cpu| in_c(scratch, cpu, "triad", include_str!("peers/triad.c")),
     },
@@ -65,7 +65,7 @@ const PEERS: [Peer; 5] = [
         only: "switch-process",
         figure: ("cost", "min"),
         labels: &[("cpu", "same"), ("memory", "0"), ("ring", "2")],
-        budget: "200ms",
+        budget: "250ms",
         most: 0.05,
         other: |scratch, cpu| in_c(scratch, cpu, "ring", include_str!("peers/ring.c")),
     },

@@ -43,9 +43,9 @@ pub(crate) const TABLE: &[Primitive] = &[
         method: "a byte through a pipe within one process, with the memory touched that a ring touches",
         measure: |bench, _| {
             for memory in [0, 16 << 10, 64 << 10] {
-                let Measured { cost, mean, .. } = overhead(bench, memory)?;
-                bench.value(Of::Cost, format_args!("memory={memory}"), cost);
-                bench.value(Of::Mean, format_args!("memory={memory}"), mean);
+                let pipe = Pair::pipe()?;
+                let labels = format_args!("memory={memory}");
+                bench.cost_in(1, ROUNDS, labels, 1, token(pipe.0, memory));
             }
             Ok(())
         },
@@ -212,8 +212,7 @@ fn rings(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Resu
             &RINGS[..1]
         };
         for (parties, memory) in rings.iter().copied() {
-            let all = ring(bench, party, (parties, memory), cpu)?;
-            let lost = overhead(bench, memory)?;
+            let [all, lost] = ring(bench, party, (parties, memory), cpu)?;
             let labels = format_args!("cpu={label} memory={memory} ring={parties}");
             bench.value(Of::Cost, labels, (all.cost - lost.cost).max(0.0));
             bench.value(Of::Mean, labels, (all.mean - lost.mean).max(0.0));
@@ -222,13 +221,14 @@ fn rings(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Resu
     Ok(())
 }
 
-/// Returns what a hop costs in a ring, with its pipe and the memory that is touched.
+/// Returns what a hop costs in a ring, with its pipe and the memory that is touched, and what both cost without a switch.
 fn ring(
     bench: &mut Bench<'_>,
     party: Party,
     (parties, memory): (usize, usize),
     cpu: Option<u32>,
-) -> Result<Measured, Why> {
+) -> Result<[Measured; 2], Why> {
+    let alone = Pair::pipe()?;
     let pipes: Result<Vec<Pair>, Why> = (0..parties).map(|_| Pair::pipe()).collect();
     let pipes = pipes?;
     let mut partners = Vec::new();
@@ -243,37 +243,35 @@ fn ring(
         };
         partners.push(party.start(cpu, pass_on)?);
     }
-    let mut touched = vec![0_u64; memory / size_of::<u64>()];
-    let (to, from) = (pipes[0].0[1], pipes[parties - 1].0[0]);
-    let cost = bench.measured(1, ROUNDS, parties as u64, |rounds| {
-        timed(rounds, || {
-            put(to);
-            take(from);
-            touch(&mut touched);
-        })
-    });
+    let (from, to) = (pipes[parties - 1].0[0], pipes[0].0[1]);
+    let costs = bench.in_turns(
+        1,
+        ROUNDS,
+        [
+            (parties as u64, &mut token([from, to], memory)),
+            (1, &mut token(alone.0, memory)),
+        ],
+    );
     // Threads go on reading from the pipes.
     if party == Party::Thread {
         std::mem::forget(pipes);
     }
-    Ok(cost)
+    Ok(costs)
 }
 
-/// The part of a budget that a round takes at least.
-const ROUNDS: u64 = 100;
+/// The part of a budget that a round takes at least: a few hundred microseconds, which some rounds get without interruption.
+const ROUNDS: u64 = 1_000;
 
-/// Returns what a token costs that stays in its process.
-fn overhead(bench: &mut Bench<'_>, memory: usize) -> Result<Measured, Why> {
-    let pipe = Pair::pipe()?;
-    let [from, to] = pipe.0;
+/// Returns what sends a token through a pipe, and takes it where it comes out, so many times.
+fn token([from, to]: [c_int; 2], memory: usize) -> impl FnMut(u64) -> u64 {
     let mut touched = vec![0_u64; memory / size_of::<u64>()];
-    Ok(bench.measured(1, ROUNDS, 1, |rounds| {
-        timed(rounds, || {
+    move |times| {
+        timed(times, || {
             put(to);
             take(from);
             touch(&mut touched);
         })
-    }))
+    }
 }
 
 /// Changes every line.

@@ -1,4 +1,4 @@
-/* STREAM's Triad over three arrays of 64 MiB: the best bandwidth of 200 passes, in bytes per second. */
+/* STREAM's Triad over three arrays of 64 MiB: the best bandwidth of 0.4 s, in bytes per second. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +24,10 @@ int main(void)
     for (long j = 0; j < 3 * BYTES / 8; j++)
         base[j] = 0;
     double best = 1e9;
-    for (int pass = 0; pass < 200; pass++) {
+    double end = now() + 0.4;
+    while (now() < end) {
         double begin = now();
+#pragma GCC unroll 16
         for (long j = 0; j < n; j++)
             a[j] = b[j] + 3.0 * c[j];
         double took = now() - begin;

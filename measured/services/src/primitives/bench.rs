@@ -93,6 +93,54 @@ pub struct Measured {
     pub least: f64,
 }
 
+/// Does as many units as it is told to, and returns the ticks that they took.
+pub type Units<'a> = &'a mut dyn FnMut(u64) -> u64;
+
+/// The turns of an operation: `n` and `2n` units each.
+struct Turns<'a> {
+    run: Units<'a>,
+    units: u64,
+    operations: u64,
+    /// The least times of both, and the sum of all, in ticks.
+    one: u64,
+    two: u64,
+    all: u64,
+}
+
+impl<'a> Turns<'a> {
+    /// Chooses `n` so that it takes at least so many ticks.
+    fn new(operations: u64, run: Units<'a>, short: u64) -> Self {
+        let mut units = 1;
+        while run(units) < short && units < 1 << 40 {
+            units *= 2;
+        }
+        Self {
+            run,
+            units,
+            operations,
+            one: u64::MAX,
+            two: u64::MAX,
+            all: 0,
+        }
+    }
+
+    fn take(&mut self) {
+        let (one, two) = ((self.run)(self.units), (self.run)(2 * self.units));
+        (self.one, self.two) = (self.one.min(one), self.two.min(two));
+        self.all = self.all.saturating_add(one).saturating_add(two);
+    }
+
+    fn measured(self, rounds: u64) -> Measured {
+        let per_turn = (self.units * self.operations) as f64;
+        let (one, two) = (self.one as f64, self.two as f64);
+        Measured {
+            cost: (two - one).max(0.0) / per_turn,
+            mean: self.all as f64 / (3 * rounds) as f64 / per_turn,
+            least: one.min(two / 2.0) / per_turn,
+        }
+    }
+}
+
 /// One result: a number, or samples.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -253,30 +301,28 @@ impl<'a> Bench<'a> {
         operations: u64,
         mut run: impl FnMut(u64) -> u64,
     ) -> Measured {
+        let [measured] = self.in_turns(share, rounds, [(operations, &mut run)]);
+        measured
+    }
+
+    /// Measures several within the same time, in alternation: of costs that are taken off one another, none may meet a faster
+    /// clock than the other. Each tells how many operations a unit of it is.
+    pub fn in_turns<const N: usize>(
+        &mut self,
+        share: u64,
+        rounds: u64,
+        operations: [(u64, Units<'_>); N],
+    ) -> [Measured; N] {
         let budget = self.budget / share;
         let short = budget / rounds;
-        let mut units = 1;
-        while run(units) < short && units < 1 << 40 {
-            units *= 2;
-        }
-        let (mut one, mut two) = (u64::MAX, u64::MAX);
-        let (mut ticks, mut rounds) = (0_u64, 0_u64);
+        let mut turns = operations.map(|(operations, run)| Turns::new(operations, run, short));
+        let mut rounds = 0_u64;
         let begin = Fenced::before();
         while rounds < LEAST_ROUNDS || Fenced::after().wrapping_sub(begin) < budget {
-            let (once, twice) = (run(units), run(2 * units));
-            (one, two) = (one.min(once), two.min(twice));
-            ticks = ticks.saturating_add(once).saturating_add(twice);
+            turns.iter_mut().for_each(Turns::take);
             rounds += 1;
         }
-        let per_round = (units * operations) as f64;
-        let net = two.saturating_sub(one) as f64;
-        let mean = ticks as f64 / (3 * rounds) as f64;
-        let least = (one as f64).min(two as f64 / 2.0);
-        Measured {
-            cost: net / per_round,
-            mean: mean / per_round,
-            least: least / per_round,
-        }
+        turns.map(|turns| turns.measured(rounds))
     }
 
     /// Measures the intrinsic and the experienced cost of an operation that can be done any number of times.
@@ -434,6 +480,27 @@ mod tests {
         assert_eq!(found[0].labels(), "a=1");
         assert_eq!(found[1].of(), Of::Mean);
         assert!(found[1].value > 3.0);
+    }
+
+    #[test]
+    fn a_clock_that_changes_its_speed_meets_all_that_take_turns() {
+        let mut results = results();
+        let mut bench = Bench::new(&mut results, 100_000, 50);
+        let turn = core::cell::Cell::new(0_u64);
+        let slow = |ticks: u64| {
+            turn.set(turn.get() + 1);
+            // Fast for a while only.
+            ticks * if (8..16).contains(&turn.get()) { 1 } else { 2 }
+        };
+        let [more, less] = bench.in_turns(
+            1,
+            1_000,
+            [
+                (1, &mut |units| slow(units * 30)),
+                (2, &mut |units| slow(units * 20)),
+            ],
+        );
+        assert_eq!((more.cost, less.cost), (30.0, 10.0));
     }
 
     #[test]
