@@ -1,0 +1,20 @@
+//! Networks for guests, none of which reaches beyond this machine.
+//!
+//! * [`UserNetwork`]: QEMU's user-mode network. It needs no root: ports of 127.0.0.1 are forwarded to the guest, and whatever the guest sends
+//!   elsewhere ends in QEMU.
+//! * [`TapNetwork`]: a TAP device, a bridge and a pair of virtual Ethernet devices between two network namespaces, one for the hypervisor and one
+//!   for clients. It takes root, and `ip` of iproute2.
+//! * [`NetworkNamespace`]: what the second is made of.
+//!
+//! Nothing of them has to be removed: the kernel ends a namespace, and the devices in it, with the last one who holds it, also after
+//! `kill -9`.
+
+mod error;
+mod namespace;
+mod tap;
+mod user;
+
+pub use error::NetworkError;
+pub use namespace::NetworkNamespace;
+pub use tap::TapNetwork;
+pub use user::UserNetwork;

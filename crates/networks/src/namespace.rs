@@ -1,0 +1,88 @@
+//! A network of its own for some threads and commands.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use crate::NetworkError;
+
+/// A network namespace. It ends with the last one who is in it or holds it.
+#[derive(Debug)]
+pub struct NetworkNamespace {
+    namespace: OwnedFd,
+}
+
+impl NetworkNamespace {
+    /// Makes one that has nothing but its own loopback device, which is down.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::Namespace`] if the kernel refuses: it takes root.
+    pub fn new() -> Result<Self, NetworkError> {
+        let make = || {
+            // SAFETY: the flag changes the network of this thread alone, which does nothing else.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+            File::open("/proc/thread-self/ns/net")
+        };
+        let made = thread::spawn(make).join();
+        let lost = |_| Err(io::Error::other("the thread that makes it has ended"));
+        let file = made.unwrap_or_else(lost);
+        Ok(Self {
+            namespace: file.map_err(NetworkError::Namespace)?.into(),
+        })
+    }
+
+    /// Moves the calling thread into it, for the rest of its life. Sockets that it has already stay where they are.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn enter(&self) -> io::Result<()> {
+        enter(&self.namespace)
+    }
+
+    /// Does something on a thread that is in it.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    ///
+    /// # Panics
+    ///
+    /// If what is done panics.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        thread::scope(|scope| {
+            let inside = || self.enter().map(|()| work());
+            let joined = scope.spawn(inside).join();
+            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Makes a command start in it. A refusal is told when the command is spawned.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many open files.
+    pub fn contain(&self, command: &mut Command) -> io::Result<()> {
+        let namespace = self.namespace.try_clone()?;
+        // SAFETY: between fork and exec the closure makes one system call with a file that it owns.
+        unsafe { command.pre_exec(move || enter(&namespace)) };
+        Ok(())
+    }
+
+    /// Returns the path by which `ip link … netns` knows it, while this process holds it.
+    pub(crate) fn path(&self) -> String {
+        let (process, file) = (std::process::id(), self.namespace.as_raw_fd());
+        format!("/proc/{process}/fd/{file}")
+    }
+}
+
+fn enter(namespace: &OwnedFd) -> io::Result<()> {
+    let kind = Some(LinkNameSpaceType::Network);
+    Ok(move_into_link_name_space(namespace.as_fd(), kind)?)
+}

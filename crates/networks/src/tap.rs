@@ -1,0 +1,98 @@
+//! A guest's card in a network of its own, beside clients in theirs.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::{Command, Stdio};
+
+use crate::{NetworkError, NetworkNamespace};
+
+/// The guest's side: the card's device and the way to the clients, on one bridge. No device of it has an address of its own, or says
+/// something by itself.
+const GUEST_DEVICES: [&str; 9] = [
+    "link set dev lo up",
+    "link add bridge0 type bridge stp_state 0 mcast_snooping 0",
+    "tuntap add dev tap0 mode tap vnet_hdr",
+    "link set dev bridge0 addrgenmode none",
+    "link set dev tap0 addrgenmode none master bridge0",
+    "link set dev uplink addrgenmode none master bridge0",
+    "link set dev bridge0 up",
+    "link set dev tap0 up",
+    "link set dev uplink up",
+];
+
+/// The clients' side, whose addresses are those for documentation (RFC 5737, RFC 3849).
+const CLIENT_DEVICES: [&str; 4] = [
+    "link set dev lo up",
+    "address add 192.0.2.1/24 dev eth0",
+    "address add 2001:db8::1/64 dev eth0 nodad",
+    "link set dev eth0 up",
+];
+
+/// A network of a guest and its clients: the hypervisor runs in one namespace and clients in another, with a bridge and a pair of
+/// virtual Ethernet devices between them.
+#[derive(Debug)]
+pub struct TapNetwork {
+    /// Where the hypervisor runs.
+    pub hypervisor: NetworkNamespace,
+    /// Where clients run.
+    pub clients: NetworkNamespace,
+}
+
+impl TapNetwork {
+    /// The name of the TAP device in the hypervisor's namespace.
+    pub const DEVICE: &str = "tap0";
+    /// The guest's addresses, by [`TapNetwork::WORDS`].
+    pub const GUEST: (Ipv4Addr, Ipv6Addr) = (
+        Ipv4Addr::new(192, 0, 2, 2),
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
+    );
+    /// What tells an image of the unikernel these addresses.
+    pub const WORDS: &str = "ip=192.0.2.2/24 ip6=2001:db8::2/64";
+
+    /// Makes the namespaces and the devices in them.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError`] if this process may not, or the kernel lacks what it takes.
+    pub fn new() -> Result<Self, NetworkError> {
+        let network = Self {
+            hypervisor: NetworkNamespace::new()?,
+            clients: NetworkNamespace::new()?,
+        };
+        let pair = format!(
+            "link add uplink type veth peer name eth0 netns {}",
+            network.clients.path()
+        );
+        ip(&network.hypervisor, &pair)?;
+        for words in GUEST_DEVICES {
+            ip(&network.hypervisor, words)?;
+        }
+        for words in CLIENT_DEVICES {
+            ip(&network.clients, words)?;
+        }
+        Ok(network)
+    }
+
+    /// Returns the value of QEMU's `-netdev`. QEMU has to run in the hypervisor's namespace.
+    #[must_use]
+    pub fn netdev(&self, id: &str) -> String {
+        let device = Self::DEVICE;
+        format!("tap,id={id},ifname={device},script=no,downscript=no")
+    }
+}
+
+/// Sets something up in a namespace.
+fn ip(within: &NetworkNamespace, words: &str) -> Result<(), NetworkError> {
+    let mut command = Command::new("ip");
+    command.args(words.split(' ')).stdin(Stdio::null());
+    within
+        .contain(&mut command)
+        .map_err(NetworkError::Namespace)?;
+    let ran = command.output().map_err(NetworkError::NoIp)?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    Err(NetworkError::Device {
+        words: words.to_owned(),
+        said: String::from_utf8_lossy(&ran.stderr).trim().to_owned(),
+    })
+}

@@ -1,0 +1,51 @@
+//! A TAP network, used by programs that run in its namespaces.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+use tare_networks::{NetworkError, NetworkNamespace, TapNetwork};
+use tare_testkit::skip;
+
+/// Returns what a command prints that runs in a namespace.
+fn output(within: &NetworkNamespace, words: &str) -> String {
+    let (program, words) = words.split_once(' ').unwrap();
+    let mut command = Command::new(program);
+    within.contain(command.args(words.split(' '))).unwrap();
+    let ran = command.output().unwrap();
+    String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr)
+}
+
+/// None, with a message, where it takes what this process may not do.
+fn network() -> Option<TapNetwork> {
+    match TapNetwork::new() {
+        Ok(network) => Some(network),
+        Err(error @ (NetworkError::Namespace(_) | NetworkError::NoIp(_))) => {
+            skip("network namespaces", &error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn clients_reach_the_hypervisors_side_and_nothing_is_left_of_it() {
+    let Some(network) = network() else {
+        return;
+    };
+    // In place of a guest.
+    let (guest, _) = TapNetwork::GUEST;
+    let address = format!("ip address add {guest}/24 dev bridge0");
+    assert_eq!(output(&network.hypervisor, &address), "");
+    let told = output(&network.clients, &format!("ping -q -c 2 -W 5 {guest}"));
+    assert!(told.contains(" 0% packet loss"), "{told}");
+    let tap = output(&network.hypervisor, "ip -details link show tap0");
+    assert!(tap.contains("vnet_hdr on"), "{tap}");
+    let connected = network.hypervisor.within(|| {
+        let listener = TcpListener::bind((guest, 0)).unwrap();
+        let to = listener.local_addr().unwrap();
+        network.clients.within(|| TcpStream::connect(to)).unwrap()
+    });
+    connected.unwrap().unwrap();
+    let outside = TcpStream::connect((guest, 9));
+    assert!(outside.is_err(), "it is reached from elsewhere");
+}
