@@ -17,6 +17,7 @@
 //! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
 //! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
 //! * [`pace`]: how long the commands take that promise a time;
+//! * [`service`]: what a query costs a name server in the unikernel, against the same code in a Debian cloud guest;
 //! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and an instance of `tare start`, and
 //!   what it costs when it idles.
 
@@ -41,6 +42,7 @@ mod pace;
 mod places;
 mod primitives;
 mod qemu;
+mod service;
 mod start;
 mod verdict;
 
@@ -62,7 +64,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// Lists the checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, Check); 15] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("offline", offline::run),
@@ -74,6 +76,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("guests", guests::run),
     ("places", places::run),
     ("primitives", primitives::run),
+    ("service", service::run),
     ("latency", latency::run),
     ("compare", compare::run),
     ("landolfi", landolfi::run),

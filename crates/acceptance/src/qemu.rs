@@ -28,6 +28,11 @@ impl Qemu {
         Ok(Self(Owned(child)))
     }
 
+    /// Returns its process.
+    pub fn id(&self) -> u32 {
+        self.0.0.id()
+    }
+
     /// Reads until the guest has said this.
     pub fn wait_for(&mut self, text: &str) -> Result<()> {
         let output = self
