@@ -1,7 +1,7 @@
-//! Networks for guests, none of which reaches beyond this machine.
+//! Networks for guests, which nobody reaches from beyond this machine.
 //!
-//! * [`UserNetwork`]: QEMU's user-mode network. It needs no root: ports of 127.0.0.1 are forwarded to the guest, and whatever the guest sends
-//!   elsewhere ends in QEMU.
+//! * [`UserNetwork`]: QEMU's user-mode network. It needs no root: ports of 127.0.0.1 are forwarded to the guest, and what the guest sends
+//!   elsewhere is sent on as if QEMU's user had.
 //! * [`TapNetwork`]: a TAP device, a bridge and a pair of virtual Ethernet devices between two network namespaces, one for the hypervisor and one
 //!   for clients. It takes root, and `ip` of iproute2.
 //! * [`NetworkNamespace`]: what the second is made of.

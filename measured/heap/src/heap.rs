@@ -22,6 +22,12 @@ impl Heap {
     pub const fn new() -> Self {
         Self(TalcLock::new(FreeMemory))
     }
+
+    /// Returns how many bytes are allocated from it.
+    #[must_use]
+    pub fn allocated(&self) -> usize {
+        self.0.lock().counters().allocated_bytes
+    }
 }
 
 impl Default for Heap {

@@ -1,6 +1,6 @@
 //! Sends back what comes, by UDP and TCP.
 //!
-//! Words: those of the network (see `tare_runtime::network`).
+//! Words: those of all services (see `service`).
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
@@ -14,20 +14,20 @@ use tare_net::echo;
 use tare_unikernel::boot::Boot;
 use tare_unikernel::exit::Status;
 
+use service::Service;
+
 tare_unikernel::image!(main);
 
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
 fn main(boot: &'static Boot) -> Status {
-    let network = match service::network("echo", echo::PORT, boot) {
-        Ok(network) => network,
+    let service = match Service::new("echo", echo::PORT, boot, &HEAP) {
+        Ok(service) => service,
         Err(status) => return status,
     };
-    service::on_datagrams(&network, echo::PORT, echo::udp);
+    service.on_datagrams(echo::udp);
     #[cfg(feature = "tcp")]
-    service::on_connections(&network, echo::PORT, |listener| {
-        echo::tcp(listener, tare_runtime::network::Timers)
-    });
-    network.run()
+    service.on_connections(|listener| echo::tcp(listener, tare_runtime::network::Timers));
+    service.run()
 }

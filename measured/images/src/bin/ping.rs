@@ -1,6 +1,6 @@
 //! The smallest image on the network: gets an address and answers pings.
 //!
-//! Words: those of the network (see `tare_runtime::network`), and `compute=N`, which computes for N ms again and again and answers nobody
+//! Words: those of all services (see `service`), and `compute=N`, which computes for N ms again and again and answers nobody
 //! meanwhile; with `yield=yes` it lets others run in between.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
@@ -19,35 +19,33 @@ use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
 use tare_unikernel::exit::Status;
 
+use service::Service;
+
 tare_unikernel::image!(main);
 
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
 fn main(boot: &'static Boot) -> Status {
-    let network = match service::network("ping", 0, boot) {
-        Ok(network) => network,
+    let service = match Service::new("ping", 0, boot, &HEAP) {
+        Ok(service) => service,
         Err(status) => return status,
     };
-    let word = |key| {
-        let mut words = boot.command_line.split_ascii_whitespace();
-        words.find_map(|word| word.strip_prefix(key))
-    };
-    if let Some(text) = word("compute=") {
+    if let Some(text) = service::word(boot, "compute=") {
         let Ok(ms) = text.parse() else {
-            Console.texts(&["ping: compute=: want a number of ms\n"]);
-            return Status::Misused;
+            return service::misused("ping", "compute=", "a number of ms");
         };
-        network.spawn(compute(ms, word("yield=") == Some("yes")));
+        let yields = service::word(boot, "yield=") == Some("yes");
+        service.spawn(compute(ms, yields));
     }
-    let stack = network.stack;
-    network.spawn(async move {
+    let stack = service.stack();
+    service.spawn(async move {
         stack.wait_config_up().await;
         if let Some(config) = stack.config_v4() {
             Console.texts(&[&format!("network: up {}\n", config.address)]);
         }
     });
-    network.run()
+    service.run()
 }
 
 /// Computes for so many ms at a time.

@@ -1,9 +1,14 @@
-//! What the images of services have in common: sockets on the network, and tasks that answer on them.
+//! What the images of services have in common: sockets on the network, tasks that answer on them, and figures.
+//!
+//! Words: those of the network (see `tare_runtime::network`), and `figures=PORT`, on which any datagram is answered with all figures.
 
 #![allow(dead_code, reason = "each service uses its part")]
 
+mod figures;
+
 use alloc::boxed::Box;
 use alloc::format;
+use core::fmt::Display;
 use core::future::Future;
 use core::net::{Ipv4Addr, SocketAddr};
 
@@ -14,10 +19,13 @@ use edge_nal::UdpBind;
 use edge_nal_embassy::{Tcp, TcpAccept, TcpBuffers};
 use edge_nal_embassy::{Udp, UdpBuffers, UdpSocket};
 use embassy_net::Stack;
+use tare_heap::Heap;
 use tare_runtime::network::{Network, NetworkError, OnFirstCpu};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
 use tare_unikernel::exit::Status;
+
+pub use figures::Figures;
 
 /// How many connections are served at once.
 #[cfg(feature = "tcp")]
@@ -28,11 +36,11 @@ const WINDOW: usize = 8 << 10;
 /// Datagrams that wait in each direction, more than dnsperf sends before it waits (100), and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
-/// The sockets of services, and what the stack has for itself: DHCP, and one to spare.
+/// The sockets of services, and what the stack has for itself: DHCP, figures, and one to spare.
 #[cfg(feature = "tcp")]
-const SOCKETS: usize = 3 + CONNECTIONS;
+const SOCKETS: usize = 4 + CONNECTIONS;
 #[cfg(not(feature = "tcp"))]
-const SOCKETS: usize = 3;
+const SOCKETS: usize = 4;
 
 static DATAGRAM_BUFFERS: OnFirstCpu<UdpBuffers<1, DATAGRAM_BYTES, DATAGRAM_BYTES, DATAGRAMS>> =
     OnFirstCpu(UdpBuffers::new());
@@ -40,66 +48,125 @@ static DATAGRAM_BUFFERS: OnFirstCpu<UdpBuffers<1, DATAGRAM_BYTES, DATAGRAM_BYTES
 static CONNECTION_BUFFERS: OnFirstCpu<TcpBuffers<CONNECTIONS, WINDOW, WINDOW>> =
     OnFirstCpu(TcpBuffers::new());
 
-/// Takes the network into use as the command line says. Where there is none, it says why.
-pub fn network(name: &str, port: u16, boot: &Boot) -> Result<Network, Status> {
-    Network::new::<SOCKETS>(boot.command_line, port).map_err(|error| {
-        Console.texts(&[&format!("{name}: {error}\n")]);
-        match error {
-            NetworkError::Word(_) => Status::Misused,
-            _ => Status::Failed,
+/// A service on a port.
+pub struct Service {
+    /// What it counts.
+    pub figures: &'static Figures,
+    network: Network,
+    port: u16,
+}
+
+impl Service {
+    /// Takes the network into use as the command line says, and answers who asks for figures. Where there is no network, it says why.
+    pub fn new(
+        name: &str,
+        port: u16,
+        boot: &'static Boot,
+        heap: &'static Heap,
+    ) -> Result<Self, Status> {
+        let until_main = figures::since(boot.entry_tsc);
+        let network = Network::new::<SOCKETS>(boot.command_line, port).map_err(|error| {
+            let status = match error {
+                NetworkError::Word(_) => Status::Misused,
+                _ => Status::Failed,
+            };
+            end(name, &error, status)
+        })?;
+        let figures: &'static Figures = Box::leak(Box::new(Figures {
+            card: network.card(),
+            heap,
+            until_main,
+            until_network: figures::since(boot.entry_tsc),
+        }));
+        if let Some(text) = word(boot, "figures=") {
+            let wanted = text.parse().ok().filter(|wanted| *wanted != port);
+            let wanted = wanted.ok_or_else(|| misused(name, "figures=", "a port of its own"))?;
+            network.spawn(figures.answer(network.stack, wanted));
         }
-    })
-}
+        Ok(Self {
+            figures,
+            network,
+            port,
+        })
+    }
 
-/// Answers datagrams on a port once the network is up, which is said on the console.
-pub fn on_datagrams<T: Future + 'static>(
-    network: &Network,
-    port: u16,
-    answer: impl FnOnce(UdpSocket<'static>) -> T + 'static,
-) where
-    T::Output: 'static,
-{
-    let stack = network.stack;
-    network.spawn(async move {
-        stack.wait_config_up().await;
-        let sockets: &'static Udp<'static> =
-            Box::leak(Box::new(Udp::new(stack, DATAGRAM_BUFFERS.get())));
-        let socket = sockets
-            .bind(any(port))
-            .await
-            .expect("there are buffers for this socket");
-        tell_address(stack, port);
-        answer(socket).await
-    });
-}
+    /// Adds a task.
+    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
+        self.network.spawn(task);
+    }
 
-/// Answers connections on a port, as many at once as there are buffers.
-#[cfg(feature = "tcp")]
-pub fn on_connections<T: Future + 'static>(
-    network: &Network,
-    port: u16,
-    answer: impl Fn(TcpAccept<'static>) -> T,
-) where
-    T::Output: 'static,
-{
-    let sockets = Tcp::new(network.stack, CONNECTION_BUFFERS.get());
-    let sockets: &'static Tcp<'static> = Box::leak(Box::new(sockets));
-    // Binding waits for nothing.
-    let listener =
-        embassy_futures::block_on(sockets.bind(any(port))).expect("a listener takes no buffers");
-    for _ in 0..CONNECTIONS {
-        network.spawn(answer(listener));
+    /// Returns the network's stack.
+    pub fn stack(&self) -> Stack<'static> {
+        self.network.stack
+    }
+
+    /// Answers datagrams once the network is up, which is said on the console.
+    pub fn on_datagrams<T: Future + 'static>(
+        &self,
+        answer: impl FnOnce(UdpSocket<'static>) -> T + 'static,
+    ) where
+        T::Output: 'static,
+    {
+        let (stack, port) = (self.network.stack, self.port);
+        self.spawn(async move {
+            stack.wait_config_up().await;
+            let sockets: &'static Udp<'static> =
+                Box::leak(Box::new(Udp::new(stack, DATAGRAM_BUFFERS.get())));
+            let socket = sockets
+                .bind(any(port))
+                .await
+                .expect("there are buffers for this socket");
+            tell_address(stack, port);
+            answer(socket).await
+        });
+    }
+
+    /// Answers connections, as many at once as there are buffers.
+    #[cfg(feature = "tcp")]
+    pub fn on_connections<T: Future + 'static>(&self, answer: impl Fn(TcpAccept<'static>) -> T)
+    where
+        T::Output: 'static,
+    {
+        let sockets = Tcp::new(self.network.stack, CONNECTION_BUFFERS.get());
+        let sockets: &'static Tcp<'static> = Box::leak(Box::new(sockets));
+        // Binding waits for nothing.
+        let listener = embassy_futures::block_on(sockets.bind(any(self.port)))
+            .expect("a listener takes no buffers");
+        for _ in 0..CONNECTIONS {
+            self.spawn(answer(listener));
+        }
+    }
+
+    /// Says on the console when the network is up.
+    pub fn tell(&self) {
+        let (stack, port) = (self.network.stack, self.port);
+        self.spawn(async move {
+            stack.wait_config_up().await;
+            tell_address(stack, port);
+        });
+    }
+
+    /// Runs all tasks, for ever.
+    pub fn run(self) -> ! {
+        self.network.run()
     }
 }
 
-/// Says on the console when the network is up.
-#[cfg(feature = "tcp")]
-pub fn tell(network: &Network, port: u16) {
-    let stack = network.stack;
-    network.spawn(async move {
-        stack.wait_config_up().await;
-        tell_address(stack, port);
-    });
+/// Returns what follows a key on the command line.
+pub fn word(boot: &'static Boot, key: &str) -> Option<&'static str> {
+    let mut words = boot.command_line.split_ascii_whitespace();
+    words.find_map(|word| word.strip_prefix(key))
+}
+
+/// Says what is wanted of a word, and returns how the image ends.
+pub fn misused(name: &str, key: &str, wanted: &str) -> Status {
+    end(name, &format_args!("{key}: want {wanted}"), Status::Misused)
+}
+
+/// Says why the image ends.
+pub fn end(name: &str, why: &impl Display, status: Status) -> Status {
+    Console.texts(&[&format!("{name}: {why}\n")]);
+    status
 }
 
 fn tell_address(stack: Stack<'static>, port: u16) {

@@ -1,0 +1,101 @@
+//! What an image counts, for who asks: `/metrics` of the page, or a datagram to the port of the word `figures=PORT`.
+
+use alloc::vec;
+use core::fmt::Write;
+
+use embassy_net::Stack;
+use embassy_net::udp::{PacketMetadata, UdpSocket};
+use embassy_time::Instant;
+use tare_heap::Heap;
+use tare_net::http::answer::Packet;
+use tare_net::http::metrics::{Kind, Metric, Value};
+use tare_runtime::executor;
+use tare_unikernel::{clock, cpu, memory};
+use tare_virtio::net::Port;
+
+/// The figures, and where they come from.
+pub struct Figures {
+    pub(super) card: &'static Port,
+    pub(super) heap: &'static Heap,
+    pub(super) until_main: Value,
+    pub(super) until_network: Value,
+}
+
+impl Figures {
+    /// Returns a figure by its number, from 0 on without a gap.
+    pub fn get(&self, number: usize) -> Option<Metric<'_>> {
+        let (card, tasks) = (self.card.counters(), executor::counters());
+        let count = |name, help, value| (name, help, Kind::Counter, None, Value::Count(value));
+        let bytes = |name, help, bytes| {
+            let value = Value::Count(bytes as u64);
+            (name, help, Kind::Gauge, None, value)
+        };
+        let boot = |until, value| {
+            let help = "Time from the first 64-bit instruction.";
+            let label = Some(("until", until));
+            ("boot_seconds", help, Kind::Gauge, label, value)
+        };
+        let up = Value::Nanoseconds(Instant::now().as_micros().saturating_mul(1000));
+        #[rustfmt::skip]
+        let (name, help, kind, label, value) = match number {
+            0 => boot("main", self.until_main),
+            1 => boot("network", self.until_network),
+            2 => ("uptime_seconds", "Time since the clock of tasks was started.", Kind::Counter, None, up),
+            3 => bytes("heap_allocated_bytes", "Memory that is allocated from the heap.", self.heap.allocated()),
+            4 => bytes("memory_free_bytes", "Memory that neither the heap nor anything else has taken.", memory::left()),
+            5 => count("executor_wake_ups_total", "Times that the CPU was woken from its halt.", tasks.wake_ups),
+            6 => count("executor_passes_total", "Times that tasks were run.", tasks.passes),
+            7 => count("executor_spins_total", "Looks for something to do that found nothing.", tasks.spins),
+            8 => count("network_receive_interrupts_total", "Interrupts since packets came.", card.receive_interrupts),
+            9 => count("network_transmit_interrupts_total", "Interrupts since there was room to send.", card.transmit_interrupts),
+            10 => count("network_notifications_total", "Notifications of the device.", card.notifications),
+            11 => count("network_receive_packets_total", "Packets that came.", card.packets_in),
+            12 => count("network_transmit_packets_total", "Packets that were sent.", card.packets_out),
+            13 => count("network_dropped_packets_total", "Packets that were cut short or whose checksum is wrong.", card.drops),
+            14 => count("network_transmit_full_total", "Times that there was no room to send.", card.full),
+            _ => return None,
+        };
+        Some(Metric {
+            name,
+            help,
+            kind,
+            label,
+            value,
+        })
+    }
+
+    /// Answers each datagram to a port with all figures, a line each, for ever.
+    pub async fn answer(&self, stack: Stack<'static>, port: u16) {
+        /// How many questions may wait, whose bytes do not matter.
+        const QUESTIONS: usize = 4;
+        const BYTES: usize = 64;
+        let mut answer = Packet::new();
+        let (mut asked, mut sent) = ([PacketMetadata::EMPTY; QUESTIONS], [PacketMetadata::EMPTY]);
+        let mut room = vec![0; QUESTIONS * BYTES + answer.capacity()];
+        let (questions, answers) = room.split_at_mut(QUESTIONS * BYTES);
+        let mut socket = UdpSocket::new(stack, &mut asked, questions, &mut sent, answers);
+        // Nobody else has it, or `service` says so.
+        if socket.bind(port).is_err() {
+            return;
+        }
+        loop {
+            let Ok((_, from)) = socket.recv_from(&mut [0; BYTES]).await else {
+                continue;
+            };
+            answer.clear();
+            for metric in (0..).map_while(|number| self.get(number)) {
+                // All of them fit.
+                let _ = write!(answer, "{metric}");
+            }
+            // What can't be sent is lost, as datagrams are.
+            let _ = socket.send_to(&answer, from).await;
+        }
+    }
+}
+
+/// Returns the time since a reading of the TSC.
+pub fn since(tsc: u64) -> Value {
+    let ticks = cpu::tsc().saturating_sub(tsc);
+    let hz = clock::tsc_frequency().map_or(f64::INFINITY, |frequency| frequency.rate.hz);
+    Value::Nanoseconds((ticks as f64 / hz * 1e9) as u64)
+}
