@@ -10,20 +10,31 @@
 use core::cell::{Cell, RefCell};
 use core::task::{Context, Waker};
 
-use embassy_net_driver::{Capabilities, Driver, HardwareAddress, LinkState};
+use embassy_net_driver::{Capabilities, Checksum, Driver, HardwareAddress, LinkState};
 use tare_unikernel::memory;
 
+use crate::checksum::Place;
 use crate::device::{Device, DeviceError, Interrupts};
 use crate::queue::{Buffer, Queue};
 
+/// The card completes checksums of what is sent.
+const COMPLETES_CHECKSUMS: u64 = 1 << 0;
+/// The card may leave checksums incomplete of what never was on a cable, and tells which it has checked.
+const TELLS_CHECKSUMS: u64 = 1 << 1;
 const HAS_ADDRESS: u64 = 1 << 5;
 const HAS_STATUS: u64 = 1 << 16;
 
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
 
-/// What stands in front of each packet, in bytes.
+/// What stands in front of each packet, in bytes: flags, five numbers that are 0 here but for where a checksum starts and where it
+/// is, and a number of buffers.
 const HEADER: usize = 12;
+const CHECKSUM_START: usize = 6;
+const CHECKSUM_OFFSET: usize = 8;
+/// Flags: the checksum has still to be completed, or was checked.
+const INCOMPLETE: u8 = 1;
+const CHECKED: u8 = 2;
 /// The Ethernet header, in bytes.
 const ETHERNET: usize = 14;
 
@@ -61,7 +72,7 @@ pub struct Counters {
     pub packets_in: u64,
     /// Packets that were sent.
     pub packets_out: u64,
-    /// Packets that were dropped, since they were shorter than their headers.
+    /// Packets that were dropped, since they were cut short or their checksum is wrong.
     pub drops: u64,
     /// How often the transmit queue was full when something was to be sent.
     pub full: u64,
@@ -144,7 +155,7 @@ impl Port {
     ///
     /// Returns [`DeviceError`] if it can't be used.
     pub fn new(mut device: Device, settings: Settings) -> Result<Self, DeviceError> {
-        device.agree(HAS_ADDRESS | HAS_STATUS)?;
+        device.agree(COMPLETES_CHECKSUMS | TELLS_CHECKSUMS | HAS_ADDRESS | HAS_STATUS)?;
         let mut address = [0; 6];
         for (place, byte) in (0..).zip(&mut address) {
             *byte = device.own(place);
@@ -292,6 +303,15 @@ impl Driver for Net {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.max_transmission_unit = ETHERNET + usize::from(self.0.settings.mtu);
+        // What the stack shall still do itself.
+        let does = |feature| !self.0.device.has(feature);
+        let sums = match (does(TELLS_CHECKSUMS), does(COMPLETES_CHECKSUMS)) {
+            (true, true) => Checksum::Both,
+            (true, false) => Checksum::Rx,
+            (false, true) => Checksum::Tx,
+            (false, false) => Checksum::None,
+        };
+        (capabilities.checksum.udp, capabilities.checksum.tcp) = (sums, sums);
         capabilities.max_burst_size = Some(self.0.transmit.borrow().queue.size().into());
         capabilities
     }
@@ -314,9 +334,14 @@ impl embassy_net_driver::RxToken for Received {
         receive.packets += 1;
         // SAFETY: the device has given it back, and it is put in again behind its use.
         let piece = unsafe { receive.piece(name) };
-        let frame = piece.get_mut(HEADER..bytes as usize).unwrap_or_default();
-        if frame.is_empty() {
+        let (header, room) = piece.split_at_mut(HEADER);
+        let known = !self.0.device.has(TELLS_CHECKSUMS) || header[0] & (INCOMPLETE | CHECKED) != 0;
+        let length = (bytes as usize).saturating_sub(HEADER);
+        let mut frame = room.get_mut(..length).unwrap_or_default();
+        let is_wrong = |frame: &[u8]| Place::find(frame).is_some_and(|sum| !sum.is_right(frame));
+        if frame.is_empty() || !known && is_wrong(frame) {
             self.0.drops.set(self.0.drops.get() + 1);
+            frame = &mut [];
         }
         let result = read(frame);
         receive.queue.release(name);
@@ -339,7 +364,16 @@ impl embassy_net_driver::TxToken for ToSend {
         let piece = unsafe { transmit.piece(name) };
         let (header, frame) = piece.split_at_mut(HEADER);
         header.fill(0);
-        let result = fill(&mut frame[..bytes]);
+        let frame = &mut frame[..bytes];
+        let result = fill(frame);
+        if self.0.device.has(COMPLETES_CHECKSUMS)
+            && let Some(sum) = Place::find(frame)
+        {
+            sum.prepare(frame);
+            header[0] = INCOMPLETE;
+            header[CHECKSUM_START..][..2].copy_from_slice(&sum.start.to_le_bytes());
+            header[CHECKSUM_OFFSET..][..2].copy_from_slice(&sum.offset.to_le_bytes());
+        }
         transmit.put(HEADER + bytes, false);
         result
     }
