@@ -334,6 +334,7 @@ fn an_image_that_vanishes_fails_those_that_come_later() {
 
 #[test]
 fn an_engine_that_dies_costs_its_instances_and_is_there_again() {
+    let _alone = common::alone();
     if !is_root() {
         return skip("a private engine", "it takes root");
     }
@@ -450,6 +451,7 @@ fn saved_image(bench: &Bench) -> Option<PathBuf> {
 
 #[test]
 fn images_of_one_s_own_are_started_by_both_engines() {
+    let _alone = common::alone();
     if !is_root() {
         return skip("containers", "a private engine takes root");
     }

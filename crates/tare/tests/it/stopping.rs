@@ -169,6 +169,7 @@ fn no_helper_that_hangs_outlasts_the_second_interrupt() {
             skip(target, "it takes root");
             continue;
         }
+        let _alone = target.starts_with("docker").then(common::alone);
         let bench = Bench::new();
         let folder = hanging(&bench, helpers);
         let mut command = bench.command(&format!("{NOISE} --target {target}"));
@@ -224,6 +225,7 @@ fn time_in_which_tare_was_stopped_does_not_count() {
 
 #[test]
 fn a_private_engine_that_died_is_started_again_once() {
+    let _alone = common::alone();
     if !is_root() {
         return skip("a private engine", "it takes root");
     }
@@ -340,6 +342,7 @@ fn the_first_interrupt_ends_wakeups_within_its_time_on_each_kind_of_target() {
             skip(target, "it takes root");
             continue;
         }
+        let _alone = target.starts_with("docker").then(common::alone);
         // Beside other tests, unoptimised, and where a hypervisor takes away what it likes, twice the time is granted, and
         // another try.
         let within = |took: &Duration| *took < 2 * Duration::from_secs(seconds);

@@ -251,7 +251,8 @@ fn name_and_parent(pid: u32) -> Option<(String, u32)> {
     Some((name.to_owned(), parent))
 }
 
-/// Lets those tests run one after the other that fill the machine, or must find some of it free.
+/// Lets those tests run one after the other that fill the machine, must find some of it free, or start an engine, which others
+/// would see as a daemon beside them.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
