@@ -8,6 +8,7 @@ use core::cell::UnsafeCell;
 
 use crate::boot_info::{BootInfo, BootInfoError};
 use crate::local::{Area, FIRST, GUARDS, PAGE, STACK_TOP};
+use crate::memory_map::{Kind, Region};
 use crate::{console, cpu, interrupts, local, memory, memory_map, smp};
 
 global_asm!(
@@ -76,12 +77,30 @@ extern "C" fn start(info: u32) -> ! {
     tare_image_main(boot)
 }
 
+/// Returns what the loader told.
+fn info() -> Option<&'static BootInfo<'static>> {
+    // SAFETY: written before the image's main function, then never again.
+    unsafe { &*INFO.0.get() }.as_ref()
+}
+
+/// Returns the archive that the loader was given for the image (QEMU's `-initrd`). Empty if there is none.
+#[must_use]
+pub fn archive() -> &'static [u8] {
+    let module = info().and_then(|info| info.module(&bytes));
+    let archive = module.and_then(|(start, length)| bytes(start, length.try_into().ok()?));
+    archive.unwrap_or_default()
+}
+
 /// Returns the first byte of the memory to use and the first one behind.
 pub(crate) fn free_memory() -> (u64, u64) {
-    // SAFETY: written before the image's main function, then never again.
-    let info = unsafe { &*INFO.0.get() };
-    let regions = info.iter().flat_map(BootInfo::regions);
-    memory_map::usable(regions, memory::image_end())
+    let archive = archive().as_ptr_range();
+    let taken = Region {
+        start: archive.start as u64,
+        end: archive.end as u64,
+        kind: Kind::Taken,
+    };
+    let regions = info().into_iter().flat_map(BootInfo::regions);
+    memory_map::usable(regions.chain([taken]), memory::image_end())
 }
 
 unsafe extern "C" {

@@ -1,4 +1,4 @@
-//! What a PVH loader tells: the command line and the map of the memory.
+//! What a PVH loader tells: the command line, the map of the memory, and where an archive is.
 //!
 //! The layout is Xen's `hvm_start_info` (xen/include/public/arch-x86/hvm/start_info.h), which QEMU,
 //! qboot and Firecracker fill in. Nothing in it is believed beyond what is checked here: the
@@ -14,6 +14,8 @@ const LENGTH: usize = 56;
 const ENTRY: usize = 24;
 /// How many entries of the memory map are read at most.
 const ENTRIES: u32 = 128;
+/// The length of the address and the size that begin an entry of the list of modules, in bytes.
+const MODULE: usize = 16;
 
 /// Gives bytes of the physical memory: `bytes(address, count)`, None where it can't be read.
 pub trait Physical<'a> {
@@ -30,7 +32,7 @@ impl<'a, F: Fn(u64, usize) -> Option<&'a [u8]>> Physical<'a> for F {
 /// What the loader told.
 #[derive(Clone, Copy, Debug)]
 pub struct BootInfo<'a> {
-    command_line: u64,
+    info: &'a [u8; LENGTH],
     map: &'a [u8],
 }
 
@@ -52,6 +54,7 @@ impl<'a> BootInfo<'a> {
     pub fn read(physical: &impl Physical<'a>, address: u64) -> Result<Self, BootInfoError> {
         let info = physical
             .bytes(address, LENGTH)
+            .and_then(|bytes| bytes.first_chunk())
             .ok_or(BootInfoError::NotThere)?;
         if number32(info, 0) != MAGIC {
             return Err(BootInfoError::NotThere);
@@ -61,7 +64,7 @@ impl<'a> BootInfo<'a> {
             return Err(BootInfoError::NoMemoryMap);
         }
         Ok(Self {
-            command_line: number64(info, 24),
+            info,
             map: physical
                 .bytes(map, entries.min(ENTRIES) as usize * ENTRY)
                 .ok_or(BootInfoError::NoMemoryMap)?,
@@ -71,8 +74,9 @@ impl<'a> BootInfo<'a> {
     /// Copies the command line into `room`, cut to what fits; what is not UTF-8 is cut, too.
     pub fn command_line<'r>(&self, physical: &impl Physical<'a>, room: &'r mut [u8]) -> &'r str {
         let mut length = 0;
-        if self.command_line != 0 {
-            for (place, slot) in (self.command_line..).zip(room.iter_mut()) {
+        let line = number64(self.info, 24);
+        if line != 0 {
+            for (place, slot) in (line..).zip(room.iter_mut()) {
                 match physical.bytes(place, 1) {
                     Some([byte]) if *byte != 0 => *slot = *byte,
                     _ => break,
@@ -82,6 +86,13 @@ impl<'a> BootInfo<'a> {
         }
         let text = room.get(..length).unwrap_or_default();
         text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+    }
+
+    /// Returns where the first module lies, QEMU's `-initrd`, and its length in bytes. None if there is none.
+    pub fn module(&self, physical: &impl Physical<'a>) -> Option<(u64, u64)> {
+        let (count, list) = (number32(self.info, 12), number64(self.info, 16));
+        let module = physical.bytes(list, MODULE).filter(|_| count > 0)?;
+        Some((number64(module, 0), number64(module, 8)))
     }
 
     /// Returns the entries of the memory map, as the loader gave them.
@@ -125,6 +136,7 @@ mod tests {
     const INFO: u64 = 0x100;
     const LINE: u64 = 0x200;
     const MAP: u64 = 0x300;
+    const MODULES: u64 = 0x400;
 
     /// A memory of 4 KiB with a start_info like QEMU's.
     fn memory(version: u32, line: &[u8]) -> Vec<u8> {
@@ -134,6 +146,10 @@ mod tests {
         };
         put(INFO, &MAGIC.to_le_bytes());
         put(INFO + 4, &version.to_le_bytes());
+        put(INFO + 12, &1_u32.to_le_bytes());
+        put(INFO + 16, &MODULES.to_le_bytes());
+        put(MODULES, &0x800_u64.to_le_bytes());
+        put(MODULES + 8, &0x10_u64.to_le_bytes());
         put(INFO + 24, &LINE.to_le_bytes());
         put(INFO + 40, &MAP.to_le_bytes());
         put(INFO + 48, &2_u32.to_le_bytes());
@@ -186,6 +202,21 @@ mod tests {
         let info = BootInfo::read(&physical, INFO).unwrap();
         assert_eq!(info.command_line(&physical, &mut [0; 4]), "work");
         assert_eq!(info.command_line(&physical, &mut [0; 64]), "workload");
+    }
+
+    #[test]
+    fn a_module_is_where_the_list_says_if_there_is_one() {
+        let mut memory = memory(1, b"\0");
+        let module = |memory: &[u8]| {
+            let physical = physical(memory);
+            BootInfo::read(&physical, INFO).unwrap().module(&physical)
+        };
+        assert_eq!(module(&memory), Some((0x800, 0x10)));
+        memory[INFO as usize + 12] = 0;
+        assert_eq!(module(&memory), None);
+        memory[INFO as usize + 12] = 1;
+        memory[INFO as usize + 23] = 0x80;
+        assert_eq!(module(&memory), None);
     }
 
     #[test]
