@@ -18,6 +18,9 @@ PAIRED  := $(MAKE) --no-print-directory --jobs=2
 # compilation notes for the next time is work that a first build never uses.
 LINTING := CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
+# Services and images are tested in calls of their own (measured/Cargo.toml).
+APART   := --workspace --exclude tare-service --exclude tare-images
+
 # An exported RUSTFLAGS would replace the flags in measured/.cargo/config.toml, and the agent would
 # silently become a dynamic program.
 unexport RUSTFLAGS
@@ -26,7 +29,7 @@ unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
 .PHONY: help quick test build install uninstall setup setup-test measured laboratory linted-measured \
-	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack screenshot clean
+	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack fuzz screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -41,6 +44,7 @@ help:
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises'
 	@echo 'make acceptance  the checks that take longer: bench, a hog, every load and target, cyclictest, landolfi-2018'
 	@echo 'make attack      damage run folders, kill, stop, move and fill at random for ten minutes'
+	@echo 'make fuzz        feed the name server with queries, guided by coverage, for ten minutes; it takes g++'
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
 	@echo 'make clean       remove what was built'
 
@@ -80,17 +84,19 @@ linted-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
 
 linted-measured: measured
-	cd measured && $(LINTING) $(CARGO) test --workspace --exclude tare-service --no-run --quiet
-	cd measured && $(LINTING) $(CARGO) test --workspace --exclude tare-service --bench recording --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test $(APART) --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test $(APART) --bench recording --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --no-run --quiet
+	cd measured && $(LINTING) $(CARGO) test -p tare-images --no-run --quiet
 	cd measured && $(CARGO) test -p tare-images --release --no-run --quiet
 
 test-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
 
 test-measured:
-	cd measured && $(LINTING) $(CARGO) test --workspace --exclude tare-service --quiet
+	cd measured && $(LINTING) $(CARGO) test $(APART) --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --quiet
+	cd measured && $(LINTING) $(CARGO) test -p tare-images --quiet
 	cd measured && $(CARGO) test -p tare-images --release --quiet
 
 setup:
@@ -107,6 +113,7 @@ kernels: setup-test linted-laboratory
 style: setup-test
 	$(CARGO) fmt --all --check
 	cd measured && $(CARGO) fmt --all --check
+	cd measured/fuzz && $(CARGO) fmt --check
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.
@@ -124,9 +131,19 @@ attack: build
 	$(CARGO) build --release -p tare-acceptance
 	target/release/tare-acceptance attack 600
 
+# Coverage as libFuzzer counts it, without a sanitizer, which stable Rust has not.
+FUZZING := -Cpasses=sancov-module -Ccodegen-units=1 $(patsubst %,-Cllvm-args=-sanitizer-coverage-%,level=4 inline-8bit-counters pc-table)
+
+fuzz:
+	cd measured/fuzz && RUSTFLAGS="$(FUZZING)" $(CARGO) build --release
+	mkdir -p measured/fuzz/target/found
+	measured/fuzz/target/x86_64-unknown-linux-gnu/release/dns -max_total_time=600 -max_len=600 \
+		-artifact_prefix=measured/fuzz/target/ measured/fuzz/target/found measured/net/corpus
+
 screenshot: setup-test build
 	scripts/screenshot
 
 clean:
 	$(CARGO) clean
 	cd measured && $(CARGO) clean
+	cd measured/fuzz && $(CARGO) clean

@@ -15,7 +15,7 @@ pub const PORT: u16 = 53;
 /// The longest message over TCP, in bytes, that is taken or made here.
 pub const LONGEST: usize = 4096;
 
-const HEADER: usize = 12;
+pub(crate) const HEADER: usize = 12;
 /// The longest answer to who tells nothing else (RFC 1035, section 4.2.1).
 const PLAIN: usize = 512;
 /// The longest answer by UDP that is in one packet nearly everywhere (DNS flag day 2020).
@@ -231,7 +231,7 @@ enum Name<'a> {
 }
 
 /// The bytes of the record of EDNS that is sent.
-const OWN_OPT: usize = 11;
+pub(crate) const OWN_OPT: usize = 11;
 
 /// An answer that is being written.
 struct Writer<'a> {

@@ -6,6 +6,12 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
+#[cfg(feature = "zone-file")]
+mod file;
+
+#[cfg(feature = "zone-file")]
+pub use file::BadZone;
+
 /// The longest name on the wire, in bytes.
 pub const LONGEST_NAME: usize = 255;
 /// The longest label, in bytes.
@@ -117,16 +123,7 @@ impl Zone {
     /// Says whether a name is the zone's or below it. It is written in lower case.
     #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {
-        let mut rest = name;
-        loop {
-            match rest.split_first() {
-                _ if rest == self.origin => return true,
-                Some((length, after)) if *length > 0 => {
-                    rest = after.get(usize::from(*length)..).unwrap_or_default();
-                }
-                _ => return false,
-            }
-        }
+        is_within(name, &self.origin)
     }
 
     /// Returns the records of a name, written in lower case. `None` if there is no such name.
@@ -134,35 +131,32 @@ impl Zone {
     pub fn records(&self, name: &[u8]) -> Option<impl Iterator<Item = Record<'_>> + Clone> {
         let order = |(start, _): &(u32, u32)| self.name_at(*start).cmp(name);
         let place = self.names.binary_search_by(order).ok()?;
-        let (start, end) = self.names[place];
-        let first = start as usize + 1 + name.len();
-        let mut rest = &self.bytes[first..end as usize];
-        Some(core::iter::from_fn(move || {
-            let (kind, after) = rest.split_first_chunk()?;
-            let (ttl, after) = after.split_first_chunk()?;
-            let (length, after) = after.split_first_chunk()?;
-            let (data, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
-            rest = after;
-            Some(Record {
-                kind: u16::from_be_bytes(*kind),
-                ttl: u32::from_be_bytes(*ttl),
-                data,
-            })
-        }))
+        Some(self.records_at(self.names[place]))
     }
 
     /// Adds all records of a name that it has not yet. [`Zone::sort`] comes at the end.
     fn add(&mut self, name: &[u8], records: &[Record<'_>]) {
+        self.begin(name);
+        records.iter().for_each(|record| self.push(record));
+    }
+
+    /// Adds a name without records.
+    fn begin(&mut self, name: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.push(name.len() as u8);
         self.bytes.extend(name);
-        for record in records {
-            self.bytes.extend(record.kind.to_be_bytes());
-            self.bytes.extend(record.ttl.to_be_bytes());
-            self.bytes.extend((record.data.len() as u16).to_be_bytes());
-            self.bytes.extend(record.data);
-        }
         self.names.push((start, self.bytes.len() as u32));
+    }
+
+    /// Adds a record to the name that came last.
+    fn push(&mut self, record: &Record<'_>) {
+        self.bytes.extend(record.kind.to_be_bytes());
+        self.bytes.extend(record.ttl.to_be_bytes());
+        self.bytes.extend((record.data.len() as u16).to_be_bytes());
+        self.bytes.extend(record.data);
+        if let Some((_, end)) = self.names.last_mut() {
+            *end = self.bytes.len() as u32;
+        }
     }
 
     /// Gives a name so many equal texts.
@@ -183,6 +177,38 @@ impl Zone {
         let length = usize::from(self.bytes[start]);
         &self.bytes[start + 1..start + 1 + length]
     }
+
+    fn records_at(&self, (start, end): (u32, u32)) -> impl Iterator<Item = Record<'_>> + Clone {
+        let first = start as usize + 1 + self.name_at(start).len();
+        let mut rest = &self.bytes[first..end as usize];
+        core::iter::from_fn(move || {
+            let (kind, after) = rest.split_first_chunk()?;
+            let (ttl, after) = after.split_first_chunk()?;
+            let (length, after) = after.split_first_chunk()?;
+            let (data, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
+            rest = after;
+            Some(Record {
+                kind: u16::from_be_bytes(*kind),
+                ttl: u32::from_be_bytes(*ttl),
+                data,
+            })
+        })
+    }
+}
+
+/// Says whether a name is another one or below it.
+fn is_within(name: &[u8], other: &[u8]) -> bool {
+    let mut rest = name;
+    while !rest.is_empty() && rest != other {
+        rest = parent(rest);
+    }
+    !rest.is_empty()
+}
+
+/// Returns the name above a name: nothing above the root's.
+fn parent(name: &[u8]) -> &[u8] {
+    let length = name.first().copied().unwrap_or_default();
+    name.get(1 + usize::from(length)..).unwrap_or_default()
 }
 
 /// The bytes of the longest host of a synthetic zone: its name, and two records of 8 bytes each beside their addresses.
