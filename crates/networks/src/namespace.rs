@@ -2,12 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
-
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use crate::NetworkError;
 
@@ -26,7 +24,7 @@ impl NetworkNamespace {
     pub fn new() -> Result<Self, NetworkError> {
         let make = || {
             // SAFETY: the flag changes the network of this thread alone, which does nothing else.
-            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+            done(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
             File::open("/proc/thread-self/ns/net")
         };
         let made = thread::spawn(make).join();
@@ -83,6 +81,14 @@ impl NetworkNamespace {
 }
 
 fn enter(namespace: &OwnedFd) -> io::Result<()> {
-    let kind = Some(LinkNameSpaceType::Network);
-    Ok(move_into_link_name_space(namespace.as_fd(), kind)?)
+    // SAFETY: the file is open; it changes the network of this thread alone.
+    done(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// Reads what a system call has returned.
+fn done(returned: libc::c_int) -> io::Result<()> {
+    match returned {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }

@@ -1,6 +1,7 @@
 //! What the tests of several crates share.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "browser")]
 pub mod browser;
 pub mod records;
 pub mod sshd;

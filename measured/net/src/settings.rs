@@ -4,7 +4,7 @@
 //! router announces.
 
 use core::fmt;
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 use embassy_net::{Config, Ipv4Cidr, StaticConfigV4};
@@ -23,12 +23,15 @@ pub struct Place<A> {
     pub address: Option<(A, u8)>,
     /// The router to other networks.
     pub gateway: Option<A>,
+    /// Who is asked for the addresses of names.
+    pub dns: Option<A>,
 }
 
 impl<A> Place<A> {
     const NOWHERE: Self = Self {
         address: None,
         gateway: None,
+        dns: None,
     };
 }
 
@@ -100,6 +103,10 @@ impl Settings {
             "gateway6" => {
                 self.v6.gateway = Some(value.parse().map_err(|_| bad("an IPv6 address"))?);
             }
+            "dns" => match value.parse().map_err(|_| bad("an address"))? {
+                IpAddr::V4(address) => self.v4.dns = Some(address),
+                IpAddr::V6(address) => self.v6.dns = Some(address),
+            },
             "mtu" => {
                 let mtu = value
                     .parse()
@@ -120,7 +127,7 @@ impl Settings {
             config.ipv4 = embassy_net::ConfigV4::Static(StaticConfigV4 {
                 address: Ipv4Cidr::new(address, prefix),
                 gateway: self.v4.gateway,
-                dns_servers: heapless::Vec::new(),
+                dns_servers: self.v4.dns.into_iter().collect(),
             });
         } else {
             #[cfg(feature = "dhcp")]
@@ -134,7 +141,7 @@ impl Settings {
                 Some((address, prefix)) => ConfigV6::Static(StaticConfigV6 {
                     address: Ipv6Cidr::new(address, prefix),
                     gateway: self.v6.gateway,
-                    dns_servers: heapless::Vec::new(),
+                    dns_servers: self.v6.dns.into_iter().collect(),
                 }),
                 None => ConfigV6::Slaac,
             };
@@ -161,14 +168,15 @@ mod tests {
     #[test]
     fn words_are_read_and_others_are_left_alone() {
         let mut settings = Settings::default();
-        for word in "ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 gateway6=fe80::1 mtu=1400"
+        for word in "ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 gateway6=fe80::1 dns=2001:db8::3 mtu=1400"
             .split(' ')
         {
             assert_eq!(settings.read(word), Ok(true));
         }
         assert_eq!(settings.v4.address, Some((Ipv4Addr::new(192, 0, 2, 2), 24)));
         assert_eq!(settings.v6.gateway, Some("fe80::1".parse().unwrap()));
-        assert_eq!(settings.mtu, 1400);
+        assert_eq!(settings.v6.dns, Some("2001:db8::3".parse().unwrap()));
+        assert_eq!((settings.v4.dns, settings.mtu), (None, 1400));
         for word in ["quiet", "virtio_mmio.device=512@0xfeb00e00:12"] {
             assert_eq!(settings.read(word), Ok(false));
         }
@@ -182,6 +190,7 @@ mod tests {
             "ip=192.0.2.2/33",
             "ip6=::1/129",
             "gateway=x",
+            "dns=example",
             "mtu=100",
             "mtu=9000",
         ] {

@@ -25,15 +25,7 @@ fn from_device(command_line: &str) -> Option<u64> {
     // The device may give less than it was asked for.
     loop {
         // SAFETY: memory that was given out for this, and is read when it has come back.
-        unsafe { queue.put(&[buffer])? };
-        queue.tell();
-        let (name, bytes) = loop {
-            match queue.take() {
-                Some(done) => break done,
-                None => core::hint::spin_loop(),
-            }
-        };
-        queue.release(name);
+        let bytes = unsafe { queue.ask(&[buffer])? };
         if bytes >= buffer.bytes {
             // SAFETY: page-aligned memory that the device has given back.
             return Some(unsafe { place.cast::<u64>().read_volatile() });

@@ -2,7 +2,9 @@
 //!
 //! * [`executor`]: runs tasks, and halts when none has anything to do;
 //! * [`time`]: the clock and the timers of the tasks;
+//! * [`console`]: where text goes;
 //! * [`entropy`]: random numbers;
+//! * `files`: what an archive and a disk hold;
 //! * [`network`]: a card with a stack on it.
 //!
 //! All of it is for the first CPU alone.
@@ -11,8 +13,11 @@
 
 extern crate alloc;
 
+pub mod console;
 pub mod entropy;
 pub mod executor;
+#[cfg(feature = "files")]
+pub mod files;
 pub mod network;
 pub mod time;
 

@@ -7,7 +7,7 @@ mod tap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ const USAGE: &str = "\
 usage: tare-service echo|dns|http [WORD]...
 
   port=N                   the port; 7, 53 or 80 unless said otherwise
-  records=N                hosts of the zone 'example', for dns; 10000 unless said otherwise
+  zone=FILE                the zone file, for dns
+  records=N                hosts of the zone 'example' where there is none; 10000 unless said otherwise
   files=FOLDER             what can be asked for, for http, beside /metrics
 
 On the sockets of Linux:
@@ -63,6 +64,7 @@ struct Wanted {
     service: Service,
     port: u16,
     records: u32,
+    zone: Option<PathBuf>,
     files: Option<PathBuf>,
     address: IpAddr,
     tap: Option<String>,
@@ -104,6 +106,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         service,
         port,
         records: 10_000,
+        zone: None,
         files: None,
         address: Ipv6Addr::UNSPECIFIED.into(),
         tap: None,
@@ -115,6 +118,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         match key {
             "port" => wanted.port = value.parse().map_err(|_| bad("a port"))?,
             "address" => wanted.address = value.parse().map_err(|_| bad("an address"))?,
+            "zone" => wanted.zone = Some(value.into()),
             "files" => wanted.files = Some(value.into()),
             "tap" => wanted.tap = Some(value.to_owned()),
             "records" => {
@@ -165,10 +169,14 @@ async fn serve(
 ) -> Result<Infallible, String> {
     let failed = |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
     let listener = tcp.bind(local).await.map_err(|error| failed(&error))?;
-    let zone = Zone::synthetic(match wanted.service {
-        Service::Dns => wanted.records,
-        Service::Echo | Service::Http => 0,
-    });
+    let zone = match (wanted.service, &wanted.zone) {
+        (Service::Dns, Some(path)) => {
+            let text = std::fs::read_to_string(path).map_err(|error| at(path, &error))?;
+            Zone::read(&text).map_err(|bad| at(path, &bad))?
+        }
+        (Service::Dns, None) => Zone::synthetic(wanted.records),
+        (Service::Echo | Service::Http, _) => Zone::synthetic(0),
+    };
     let files = Folder::read(wanted.files.as_deref()).map_err(|error| match &wanted.files {
         Some(folder) => format!("the folder '{}' can't be read: {error}", folder.display()),
         None => error.to_string(),
@@ -195,6 +203,11 @@ async fn serve(
         }
     };
     executor.run(all).await
+}
+
+/// Says what is wrong with a file.
+fn at(path: &Path, what: &dyn std::fmt::Display) -> String {
+    format!("{}: {what}", path.display())
 }
 
 async fn connections(service: Service, listener: &impl TcpAccept, (zone, files): (&Zone, &Folder)) {

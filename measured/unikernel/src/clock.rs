@@ -1,5 +1,5 @@
 //! The frequency of the TSC, where CPUID does not tell it: from the hypervisor's paravirtual clock,
-//! or from at most 2 ms beside a timer of known frequency. Nothing is measured until someone asks.
+//! or from at most 2 ms beside a timer of known frequency; and the time of day. Nothing is measured until someone asks.
 
 use core::arch::x86_64::__cpuid;
 use core::ptr::read_volatile;
@@ -7,6 +7,7 @@ use core::ptr::read_volatile;
 use crate::apic;
 use crate::cpu::{self, in8, out8, tsc};
 use crate::rate::{self, PIT_HZ, Rate, Reading};
+use crate::wall_clock;
 
 /// The TSC's frequency with its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +91,35 @@ pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
     let end = tightest()?;
     apic::set_count(0);
     rate::between(start, end, 1.0)
+}
+
+/// Returns the time of day in seconds since 1970. None where there is no clock, or it shows no time.
+#[must_use]
+pub fn wall_seconds() -> Option<u64> {
+    /// Says whether the time is about to change: once in a second, for 2 ms at most.
+    const STATUS_A: u8 = 10;
+    const CHANGES: u8 = 1 << 7;
+    /// How often the clock is read at most until it reads the same twice. A reading takes 7 µs or more.
+    const READINGS: u32 = 100_000;
+    let read = |register| {
+        // SAFETY: ports of the clock, which touch no memory.
+        unsafe {
+            out8(0x70, register);
+            in8(0x71)
+        }
+    };
+    let mut last = None;
+    for _ in 0..READINGS {
+        if read(STATUS_A) & CHANGES != 0 {
+            continue;
+        }
+        let reading = wall_clock::REGISTERS.map(read);
+        if last == Some(reading) {
+            return wall_clock::since_1970(reading, read(wall_clock::STATUS_B));
+        }
+        last = Some(reading);
+    }
+    None
 }
 
 /// KVM's page for one CPU (Documentation/virt/kvm/x86/msr.rst, `pvclock_vcpu_time_info`).

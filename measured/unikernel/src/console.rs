@@ -1,4 +1,4 @@
-//! The serial line: the first 16550 of a PC, which every machine type of QEMU has.
+//! The console: the first serial line of a PC, a 16550 which every machine type of QEMU has, unless an image has another one.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +36,19 @@ pub fn start() {
     IS_THERE.store(is_there, Ordering::Relaxed);
 }
 
-/// Writes bytes as they are, and waits as long as the other side does not take them. Without a
-/// serial line they are lost.
+unsafe extern "Rust" {
+    /// Takes what is written: [`serial_line`], unless a crate of the image defines another place (`image.ld`).
+    safe fn tare_console_write(bytes: &[u8]);
+}
+
+/// Writes bytes as they are, and waits as long as the other side does not take them.
 pub fn write(bytes: &[u8]) {
+    tare_console_write(bytes);
+}
+
+/// Writes bytes to the serial line. Without one they are lost.
+#[unsafe(export_name = "tare_serial_line_write")]
+pub fn serial_line(bytes: &[u8]) {
     if !IS_THERE.load(Ordering::Relaxed) {
         return;
     }
@@ -67,7 +77,7 @@ pub fn drain() {
     }
 }
 
-/// The serial line as a place for formatted text.
+/// The console as a place for formatted text.
 #[derive(Clone, Copy, Debug)]
 pub struct Console;
 

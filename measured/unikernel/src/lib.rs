@@ -32,7 +32,7 @@
 //! * [`interrupts`], [`apic`], [`timer`]: vectors, the interrupt controller, the tick;
 //! * [`io_apic`], [`pci`]: where interrupts of devices go, and where the registers of devices are;
 //! * [`alarm`]: halts until a time;
-//! * [`clock`]: the frequency of the TSC, [`rate`] the arithmetic behind it and behind the timer;
+//! * [`clock`]: the frequency of the TSC and the time of day, [`rate`] and [`wall_clock`] the arithmetic behind them;
 //! * [`memory`], [`paging`]: memory for buffers, guard pages;
 //! * [`smp`]: all other CPUs, one task each.
 //!
@@ -47,6 +47,7 @@ pub mod boot_info;
 pub mod memory_map;
 pub mod page_fault;
 pub mod rate;
+pub mod wall_clock;
 
 #[cfg(not(test))]
 pub mod alarm;

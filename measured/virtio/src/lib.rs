@@ -2,7 +2,9 @@
 //!
 //! * [`device`]: finds devices, and agrees with one on features;
 //! * [`queue`]: the rings that driver and device share;
-//! * [`net`]: the network card; [`checksum`]: what it leaves to the driver.
+//! * [`net`]: the network card; [`checksum`]: what it leaves to the driver;
+//! * [`block`]: a disk, read before a service starts;
+//! * [`console`]: a console in place of the serial line.
 //!
 //! # Why our own
 //!
@@ -19,6 +21,10 @@
 
 pub mod checksum;
 // The host's tests have no machine to link with.
+#[cfg(not(test))]
+pub mod block;
+#[cfg(not(test))]
+pub mod console;
 #[cfg(not(test))]
 pub mod device;
 #[cfg(not(test))]

@@ -197,6 +197,26 @@ impl Queue {
         Some(head)
     }
 
+    /// Hands buffers to the device as one, waits for them without doing anything else, and returns how many bytes were written.
+    /// None, and nothing is done, if there are not so many descriptors. It is for queues that nothing else is in.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Queue::put`], until this returns.
+    pub unsafe fn ask(&mut self, buffers: &[Buffer]) -> Option<u32> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.put(buffers)? };
+        self.tell();
+        let (name, bytes) = loop {
+            match self.take() {
+                Some(done) => break done,
+                None => core::hint::spin_loop(),
+            }
+        };
+        self.release(name);
+        Some(bytes)
+    }
+
     /// Notifies the device of what was put in, if it wants to hear of that.
     pub fn tell(&mut self) {
         if self.put == self.told {

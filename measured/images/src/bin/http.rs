@@ -1,4 +1,4 @@
-//! A page, and the figures of the system for Prometheus at `/metrics`.
+//! Files, and the figures of the system for Prometheus at `/metrics`. Without files (see `tare_runtime::files`) there is a page.
 //!
 //! Words: those of all services (see `service`).
 #![cfg_attr(not(test), no_std)]
@@ -11,11 +11,15 @@ mod service;
 
 use alloc::boxed::Box;
 
+use embassy_time::Instant;
 use tare_heap::Heap;
 use tare_net::http;
 use tare_net::http::metrics::Metric;
+#[cfg(feature = "files")]
+use tare_runtime::files::Files;
 use tare_runtime::network::Timers;
 use tare_unikernel::boot::Boot;
+use tare_unikernel::clock;
 use tare_unikernel::exit::Status;
 
 use service::{Figures, Service};
@@ -33,21 +37,46 @@ fn main(boot: &'static Boot) -> Status {
         Ok(service) => service,
         Err(status) => return status,
     };
-    let site: &'static Site = Box::leak(Box::new(Site(service.figures)));
+    #[cfg(feature = "files")]
+    let files = match Files::read(boot.command_line) {
+        Ok(files) => files,
+        Err(error) => return service::end("http", &error, Status::Failed),
+    };
+    let up = Instant::now().as_secs();
+    let site: &'static Site = Box::leak(Box::new(Site {
+        figures: service.figures,
+        #[cfg(feature = "files")]
+        files,
+        start: clock::wall_seconds().map(|now| now - up),
+    }));
     service.on_connections(|listener| http::tcp(listener, site, Timers));
     service.tell();
     service.run()
 }
 
 /// What can be asked for.
-struct Site(&'static Figures);
+struct Site {
+    figures: &'static Figures,
+    #[cfg(feature = "files")]
+    files: Files,
+    /// The time of day at which the clock of the tasks was 0, in seconds since 1970.
+    start: Option<u64>,
+}
 
 impl http::Site for Site {
     fn file(&self, name: &str) -> Option<&[u8]> {
+        #[cfg(feature = "files")]
+        if !self.files.is_empty() {
+            return self.files.get(name);
+        }
         (name == "index.html").then_some(PAGE.as_bytes())
     }
 
     fn metric(&self, number: usize) -> Option<Metric<'_>> {
-        self.0.get(number)
+        self.figures.get(number)
+    }
+
+    fn now(&self) -> Option<u64> {
+        Some(self.start? + Instant::now().as_secs())
     }
 }

@@ -1,7 +1,7 @@
 //! The smallest image on the network: gets an address and answers pings.
 //!
 //! Words: those of all services (see `service`), and `compute=N`, which computes for N ms again and again and answers nobody
-//! meanwhile; with `yield=yes` it lets others run in between.
+//! meanwhile; with `yield=yes` it lets others run in between. `resolve=NAME` asks a name server for the addresses of a name.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
@@ -12,6 +12,10 @@ mod service;
 
 use alloc::format;
 
+#[cfg(feature = "resolver")]
+use embassy_net::Stack;
+#[cfg(feature = "resolver")]
+use embassy_net::dns::DnsQueryType;
 use embassy_time::{Duration, Instant, Timer};
 use tare_heap::Heap;
 use tare_runtime::executor;
@@ -38,6 +42,10 @@ fn main(boot: &'static Boot) -> Status {
         let yields = service::word(boot, "yield=") == Some("yes");
         service.spawn(compute(ms, yields));
     }
+    #[cfg(feature = "resolver")]
+    if let Some(name) = service::word(boot, "resolve=") {
+        service.spawn(resolve(service.stack(), name));
+    }
     let stack = service.stack();
     service.spawn(async move {
         stack.wait_config_up().await;
@@ -58,5 +66,23 @@ async fn compute(ms: u64, yields: bool) {
             }
         }
         Timer::after_millis(10).await;
+    }
+}
+
+/// Says which addresses a name has.
+#[cfg(feature = "resolver")]
+async fn resolve(stack: Stack<'static>, name: &str) {
+    stack.wait_config_up().await;
+    let kinds = [
+        DnsQueryType::A,
+        #[cfg(feature = "ipv6")]
+        DnsQueryType::Aaaa,
+    ];
+    for kind in kinds {
+        let told = match stack.dns_query(name, kind).await {
+            Ok(addresses) => format!("{name} has {addresses:?}\n"),
+            Err(error) => format!("{name}: {error:?}\n"),
+        };
+        Console.texts(&[&told]);
     }
 }

@@ -1,6 +1,7 @@
 //! What the images of services have in common: sockets on the network, tasks that answer on them, and figures.
 //!
-//! Words: those of the network (see `tare_runtime::network`), and `figures=PORT`, on which any datagram is answered with all figures.
+//! Words: those of the network (see `tare_runtime::network`) and of the console (see `tare_runtime::console`), and `figures=PORT`, on
+//! which any datagram is answered with all figures.
 
 #![allow(dead_code, reason = "each service uses its part")]
 
@@ -36,11 +37,11 @@ const WINDOW: usize = 8 << 10;
 /// Datagrams that wait in each direction, more than dnsperf sends before it waits (100), and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
-/// The sockets of services, and what the stack has for itself: DHCP, figures, and one to spare.
+/// The sockets of services, and what the stack has for itself: DHCP, the resolver, figures, and one to spare.
 #[cfg(feature = "tcp")]
-const SOCKETS: usize = 4 + CONNECTIONS;
+const SOCKETS: usize = 5 + CONNECTIONS;
 #[cfg(not(feature = "tcp"))]
-const SOCKETS: usize = 4;
+const SOCKETS: usize = 5;
 
 static DATAGRAM_BUFFERS: OnFirstCpu<UdpBuffers<1, DATAGRAM_BYTES, DATAGRAM_BYTES, DATAGRAMS>> =
     OnFirstCpu(UdpBuffers::new());
@@ -65,6 +66,8 @@ impl Service {
         heap: &'static Heap,
     ) -> Result<Self, Status> {
         let until_main = figures::since(boot.entry_tsc);
+        tare_runtime::console::start(boot.command_line)
+            .map_err(|error| end(name, &error, Status::Failed))?;
         let network = Network::new::<SOCKETS>(boot.command_line, port).map_err(|error| {
             let status = match error {
                 NetworkError::Word(_) => Status::Misused,

@@ -1,0 +1,117 @@
+//! A disk, which is read and never written. Who reads waits: that is before a service starts.
+
+use core::cell::RefCell;
+
+use tare_unikernel::memory;
+
+use crate::device::{Device, DeviceError};
+use crate::queue::{Buffer, Queue};
+
+/// The bytes of a sector, by which the device counts whatever its blocks are.
+pub const SECTOR: usize = 512;
+
+/// How many bytes are read at once.
+const PIECE: usize = 32 << 10;
+/// Where the status is behind the request: what is asked for, a reserved number, and the first sector.
+const STATUS: usize = 16;
+/// Where the data is behind both, on a page of its own.
+const DATA: usize = 4096;
+
+/// A disk in use.
+#[derive(Debug)]
+pub struct Disk {
+    device: Device,
+    queue: RefCell<Queue>,
+    memory: u64,
+}
+
+/// The disk did not read a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// The first sector that was asked for.
+    pub sector: u64,
+}
+
+impl core::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "the disk does not read sector {}", self.sector)
+    }
+}
+
+impl core::error::Error for ReadError {}
+
+impl Disk {
+    /// Takes a disk into use.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeviceError`] if it can't be used.
+    pub fn new(mut device: Device) -> Result<Self, DeviceError> {
+        device.agree(0)?;
+        let queue = Queue::new(&device, 0, 4, 0)?;
+        let memory = memory::take(DATA + PIECE).ok_or(DeviceError::Memory)?;
+        device.start();
+        Ok(Self {
+            device,
+            queue: RefCell::new(queue),
+            memory: memory.as_mut_ptr() as u64,
+        })
+    }
+
+    /// Returns how many sectors it has.
+    #[must_use]
+    pub fn sectors(&self) -> u64 {
+        let mut bytes = [0; 8];
+        for (place, byte) in (0..).zip(&mut bytes) {
+            *byte = self.device.own(place);
+        }
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Reads from a sector on, whole sectors.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReadError`] if the disk fails, or ends before.
+    ///
+    /// # Panics
+    ///
+    /// If `to` does not hold whole sectors.
+    pub fn read(&self, first: u64, to: &mut [u8]) -> Result<(), ReadError> {
+        assert!(
+            to.len().is_multiple_of(SECTOR),
+            "sectors are read as a whole"
+        );
+        let pieces = to.chunks_mut(PIECE);
+        for (sector, piece) in (first..).step_by(PIECE / SECTOR).zip(pieces) {
+            self.read_piece(sector, piece).ok_or(ReadError { sector })?;
+        }
+        Ok(())
+    }
+
+    fn read_piece(&self, sector: u64, to: &mut [u8]) -> Option<()> {
+        const READ: u64 = 0;
+        const DONE: u8 = 0;
+        let place = |offset: usize| self.memory + offset as u64;
+        let buffer = |offset, bytes, is_writable| Buffer {
+            address: place(offset),
+            bytes: bytes as u32,
+            is_writable,
+        };
+        let buffers = [
+            buffer(0, STATUS, false),
+            buffer(DATA, to.len(), true),
+            buffer(STATUS, 1, true),
+        ];
+        // SAFETY: memory that was given out for this, of which nobody has anything when the queue has come back.
+        unsafe {
+            (place(0) as *mut [u64; 2]).write_volatile([READ, sector]);
+            (place(STATUS) as *mut u8).write_volatile(!DONE);
+            self.queue.borrow_mut().ask(&buffers)?;
+            let status = (place(STATUS) as *const u8).read_volatile();
+            let data = core::slice::from_raw_parts(place(DATA) as *const u8, to.len());
+            to.copy_from_slice(data);
+            (status == DONE).then_some(())
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A console (Virtio 1.2, 5.3), which is written to and not read. Who writes waits until the other side has taken it.
+
+use core::cell::RefCell;
+
+use tare_unikernel::memory;
+
+use crate::device::{Device, DeviceError};
+use crate::queue::{Buffer, Queue};
+
+/// The queue to the other side of the first port.
+const TRANSMIT: u16 = 1;
+/// How many bytes are sent at once.
+const PIECE: usize = 4096;
+
+/// A console in use.
+#[derive(Debug)]
+pub struct VirtioConsole {
+    queue: RefCell<Queue>,
+    memory: u64,
+}
+
+impl VirtioConsole {
+    /// Takes a console into use.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeviceError`] if it can't be used.
+    pub fn new(mut device: Device) -> Result<Self, DeviceError> {
+        device.agree(0)?;
+        let queue = Queue::new(&device, TRANSMIT, 1, 0)?;
+        let memory = memory::take(PIECE).ok_or(DeviceError::Memory)?;
+        device.start();
+        Ok(Self {
+            queue: RefCell::new(queue),
+            memory: memory.as_mut_ptr() as u64,
+        })
+    }
+
+    /// Writes bytes.
+    pub fn write(&self, bytes: &[u8]) {
+        for piece in bytes.chunks(PIECE) {
+            // A panic may come while something is written: then it is lost.
+            let Ok(mut queue) = self.queue.try_borrow_mut() else {
+                return;
+            };
+            let buffer = Buffer {
+                address: self.memory,
+                bytes: piece.len() as u32,
+                is_writable: false,
+            };
+            // SAFETY: memory that was given out for this, and that the device does not have.
+            unsafe {
+                core::slice::from_raw_parts_mut(self.memory as *mut u8, piece.len())
+                    .copy_from_slice(piece);
+                queue.ask(&[buffer]);
+            }
+        }
+    }
+}
