@@ -28,7 +28,7 @@ unexport CARGO_BUILD_RUSTFLAGS
 unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
-.PHONY: help quick test build install uninstall setup setup-test measured laboratory linted-measured \
+.PHONY: help quick test build install uninstall setup setup-test measured small laboratory linted-measured \
 	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack fuzz screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
@@ -117,11 +117,22 @@ style: setup-test
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.
-bench: build
+# The name server with some of its features, as small as it gets. Places of panics are told without the folders of this machine.
+SMALL   := $(BUILT)/../small
+SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,files,ipv6,tcp console,dhcp,figures,files,ipv6,resolver,tcp
+SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*))
+SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="
+
+small: setup
+	cd measured && for set in "" $(SETS); do $(CARGO) build --profile small -p tare-images --bin dns --quiet \
+		--no-default-features --features "$$set" --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
+		&& strip -o "../$(SMALL)/dns-$$set" ../$(SMALL)/dns || exit; done
+
+bench: setup-test build small
 	$(CARGO) build --release -p tare-acceptance
 	target/release/tare-acceptance bench
 
-acceptance: setup-test build
+acceptance: setup-test build small
 	$(TARE) kernel fetch --if-missing --all
 	$(TARE) kernel fetch --if-missing debian-root
 	$(CARGO) build --release -p tare-acceptance

@@ -5,14 +5,17 @@ use std::time::Instant;
 
 use tare_results::model::Labels;
 
+use crate::service;
 use crate::verdict::Verdicts;
 use crate::{Measurement, Result, each_run, measurements, median, output, run as tare};
 
-/// Measures the three costs against their bounds.
+/// Measures the three costs against their bounds, and what services cost.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     loops(scratch.path(), verdicts)?;
-    hundred_million(scratch.path(), verdicts)
+    hundred_million(scratch.path(), verdicts)?;
+    service::sizes(verdicts)?;
+    service::ways()
 }
 
 /// Compares the measured loops with what they are made of, in the same launch of the agent.

@@ -5,7 +5,7 @@
 //!
 //! * [`attack`]: what happens to run folders that are damaged and to runs that are killed, stopped, moved or out of space;
 //! * [`bench`]: the gap loop against unrolled timer reads, the dead time between samples against
-//!   the empty region, and folding, statistics and report of 100 million samples;
+//!   the empty region, and folding, statistics and report of 100 million samples; services in three ways, and their bytes;
 //! * [`compare`]: how often this machine is said to differ from itself, and whether a planted shift is found;
 //! * [`containers`]: start to exit of containers by `tare start`, against the same done by hand;
 //! * [`start`]: 1,024 processes a second, beside a shell's loop, and what guests keep up;
@@ -17,7 +17,8 @@
 //! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
 //! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
 //! * [`pace`]: how long the commands take that promise a time;
-//! * [`service`]: what a query costs a name server in the unikernel, against the same code in a Debian cloud guest;
+//! * [`service`]: what a query costs a name server in the unikernel, against the same code in a Debian cloud guest, at rest, and
+//!   for ten minutes;
 //! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and an instance of `tare start`, and
 //!   what it costs when it idles.
 

@@ -2,7 +2,7 @@
 //!
 //! * [`executor`]: runs tasks, and halts when none has anything to do;
 //! * [`time`]: the clock and the timers of the tasks;
-//! * [`console`]: where text goes;
+//! * `console`: where text goes, if not to the serial line;
 //! * [`entropy`]: random numbers;
 //! * `files`: what an archive and a disk hold;
 //! * [`network`]: a card with a stack on it.
@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+#[cfg(feature = "console")]
 pub mod console;
 pub mod entropy;
 pub mod executor;

@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each service uses its part")]
 
+#[cfg(feature = "figures")]
 mod figures;
 
 use alloc::boxed::Box;
@@ -26,6 +27,7 @@ use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
 use tare_unikernel::exit::Status;
 
+#[cfg(feature = "figures")]
 pub use figures::Figures;
 
 /// How many connections are served at once.
@@ -52,6 +54,7 @@ static CONNECTION_BUFFERS: OnFirstCpu<TcpBuffers<CONNECTIONS, WINDOW, WINDOW>> =
 /// A service on a port.
 pub struct Service {
     /// What it counts.
+    #[cfg(feature = "figures")]
     pub figures: &'static Figures,
     network: Network,
     port: u16,
@@ -63,9 +66,11 @@ impl Service {
         name: &str,
         port: u16,
         boot: &'static Boot,
-        heap: &'static Heap,
+        #[cfg_attr(not(feature = "figures"), allow(unused_variables))] heap: &'static Heap,
     ) -> Result<Self, Status> {
+        #[cfg(feature = "figures")]
         let until_main = figures::since(boot.entry_tsc);
+        #[cfg(feature = "console")]
         tare_runtime::console::start(boot.command_line)
             .map_err(|error| end(name, &error, Status::Failed))?;
         let network = Network::new::<SOCKETS>(boot.command_line, port).map_err(|error| {
@@ -75,18 +80,21 @@ impl Service {
             };
             end(name, &error, status)
         })?;
+        #[cfg(feature = "figures")]
         let figures: &'static Figures = Box::leak(Box::new(Figures {
             card: network.card(),
             heap,
             until_main,
             until_network: figures::since(boot.entry_tsc),
         }));
+        #[cfg(feature = "figures")]
         if let Some(text) = word(boot, "figures=") {
             let wanted = text.parse().ok().filter(|wanted| *wanted != port);
             let wanted = wanted.ok_or_else(|| misused(name, "figures=", "a port of its own"))?;
             network.spawn(figures.answer(network.stack, wanted));
         }
         Ok(Self {
+            #[cfg(feature = "figures")]
             figures,
             network,
             port,

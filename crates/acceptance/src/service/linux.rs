@@ -1,28 +1,27 @@
-//! What a query costs a name server in the unikernel, against the same code in a Debian cloud guest.
+//! The name server in the unikernel against the same code in a Debian cloud guest.
 //!
-//! Each guest answers in a TAP network of its own: first a client that asks one at a time, then dnsperf. The CPU time is that of
-//! QEMU's threads on the host, the virtual CPU's and all of them.
+//! Each guest answers first a client that asks one at a time, then dnsperf. The CPU time is that of QEMU's threads on the host, the
+//! virtual CPU's and all of them.
 
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
 use tare_networks::TapNetwork;
 
-use crate::qemu::Qemu;
+use super::{Asker, Machine, built, spent};
 use crate::verdict::Verdicts;
-use crate::{Result, median, output};
+use crate::{Result, median};
 
 /// How often each guest takes its turn.
 const TURNS: usize = 6;
 /// How many queries a client asks one at a time, of so many that come first.
 const QUERIES: usize = 3_000;
 const FIRST: usize = 300;
-/// How long dnsperf asks, and what.
-const DNSPERF: &str = "-s 192.0.2.2 -l 5 -c 2 -q 50";
+/// How long dnsperf asks, and how.
+const DNSPERF: &str = "-l 5 -c 2 -q 50";
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The kernel of the other guest.
@@ -30,31 +29,10 @@ const KERNEL: &str = "debian-cloud-6.1";
 /// The drivers of its card.
 const MODULES: [&str; 2] = ["virtio_pci", "virtio_net"];
 
-/// A guest.
-struct Kind {
-    name: &'static str,
-    /// QEMU's arguments that only it has.
-    machine: &'static str,
-    card: &'static str,
-}
-
-const LINUX: Kind = Kind {
+const LINUX: Machine = Machine {
     name: "linux (q35)",
-    machine: "-machine q35,accel=tcg",
-    card: "virtio-net-pci",
+    ..Machine::ALL[0]
 };
-const IMAGES: [Kind; 2] = [
-    Kind {
-        name: "unikernel (q35, PCI)",
-        machine: "-machine q35,accel=tcg",
-        card: "virtio-net-pci",
-    },
-    Kind {
-        name: "unikernel (microvm, MMIO)",
-        machine: "-machine microvm,acpi=off,accel=tcg -bios qboot.rom",
-        card: "virtio-net-device",
-    },
-];
 
 /// What one guest did in one turn: per query, in µs of CPU time of the virtual CPU and of QEMU; then the times of single queries at
 /// the 99th percentile, in µs, or queries per second.
@@ -65,40 +43,33 @@ struct Turn {
 }
 
 /// Lets the guests answer in alternation.
-pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
-    let network = TapNetwork::new()?;
     let kernel = Store::open(&default_store_dir()?)?.find(KERNEL)?;
     let initrd = scratch.path().join("initrd");
     fs::write(&initrd, guest(&kernel)?)?;
-    let image = std::env::current_exe()?
-        .with_file_name("../../measured/target/x86_64-unknown-linux-gnu/release/dns");
-    let queries = scratch.path().join("queries");
-    let names: String = (0..1_000)
-        .map(|host| format!("host{host}.example A\n"))
-        .collect();
-    fs::write(&queries, names)?;
+    let image = built("dns")?;
     let mut turns = [const { Vec::new() }; 3];
     for number in 0..TURNS {
         for place in 0..turns.len() {
             // Each begins as often as the others.
             let place = (place + number) % turns.len();
-            let (kind, boot) = match place.checked_sub(1) {
+            let (machine, boot) = match place.checked_sub(1) {
                 None => (&LINUX, linux(&kernel, &initrd)),
                 Some(place) => (
-                    &IMAGES[place],
+                    &Machine::ALL[place],
                     (image.clone(), TapNetwork::WORDS.to_owned(), String::new()),
                 ),
             };
-            let turn = turn(&network, kind, boot, &queries)?;
-            println!("       {}: {turn:.1?}", kind.name);
+            let turn = turn(network, machine, boot, asker)?;
+            println!("       {}: {turn:.1?}", machine.name);
             turns[place].push(turn);
         }
     }
     let middle =
         |place: usize, figure: &dyn Fn(&Turn) -> f64| median(turns[place].iter().map(figure));
     for place in 1..turns.len() {
-        let name = IMAGES[place - 1].name;
+        let name = Machine::ALL[place - 1].name;
         let mut ratio = |what: &str, figure: &dyn Fn(&Turn) -> f64, most: f64| {
             let ratio = middle(place, figure) / middle(0, figure);
             verdicts.at_most(&format!("{name} / linux, {what}"), ratio, most);
@@ -134,81 +105,24 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 /// Boots a guest, asks it in both ways, and ends it.
 fn turn(
     network: &TapNetwork,
-    kind: &Kind,
+    machine: &Machine,
     (kernel, words, more): (PathBuf, String, String),
-    queries: &Path,
+    asker: &Asker,
 ) -> Result<Turn> {
-    let arguments = format!(
-        "{} -cpu max -smp 1 -m 256 -name tare,debug-threads=on -global virtio-mmio.force-legacy=false \
-         -netdev {} -device {},netdev=net{more}",
-        kind.machine,
-        network.netdev("net"),
-        kind.card
-    );
-    let start = || Qemu::start(&arguments, &kernel, &words).map_err(|error| error.to_string());
-    let mut qemu = network.hypervisor.within(start)??;
-    qemu.wait_for("answering on ")?;
+    let qemu = machine.boot(network, &kernel, &words, &more)?;
     let ask = |times| {
         network
             .clients
             .within(|| one_at_a_time(times).map_err(|error| error.to_string()))
     };
     ask(FIRST)??;
-    let (alone, mut took) = spent(&qemu, || Ok((QUERIES as f64, ask(QUERIES)??)))?;
+    let (alone, mut took) = spent(qemu.id(), || Ok((QUERIES as f64, ask(QUERIES)??)))?;
     took.sort_by(f64::total_cmp);
-    let mut dnsperf = Command::new("dnsperf");
-    dnsperf
-        .args(["-d".as_ref(), queries.as_os_str()])
-        .args(DNSPERF.split(' '));
-    network.clients.contain(&mut dnsperf)?;
-    let (many, rate) = spent(&qemu, || {
-        let told = output(&mut dnsperf)?;
-        let number = |name: &str| -> Result<f64> {
-            let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
-            let word = line.and_then(|line| line.split_whitespace().next());
-            Ok(word
-                .ok_or_else(|| format!("dnsperf has no '{name}': {told}"))?
-                .parse()?)
-        };
-        if number("Queries lost:")? > 0.0 {
-            return Err(format!("{}: answers were lost: {told}", kind.name).into());
-        }
-        Ok((
-            number("Queries completed:")?,
-            number("Queries per second:")?,
-        ))
-    })?;
+    let (many, rate) = spent(qemu.id(), || asker.ask(network, DNSPERF))?;
     Ok(Turn {
         alone: [alone[0], alone[1], took[took.len() * 99 / 100]],
         many: [many[0], many[1], rate],
     })
-}
-
-/// Returns the CPU time per query of the virtual CPU and of all QEMU, in µs, with what the work returns beside the number of its
-/// queries.
-fn spent<T>(qemu: &Qemu, work: impl FnOnce() -> Result<(f64, T)>) -> Result<([f64; 2], T)> {
-    let before = cpu_us(qemu)?;
-    let (queries, done) = work()?;
-    let after = cpu_us(qemu)?;
-    Ok((
-        [0, 1].map(|which| (after[which] - before[which]) / queries),
-        done,
-    ))
-}
-
-/// Returns the CPU time of the virtual CPU's thread and of all threads, in µs.
-fn cpu_us(qemu: &Qemu) -> Result<[f64; 2]> {
-    let (mut of_cpu, mut of_all) = (0.0, 0.0);
-    for task in fs::read_dir(format!("/proc/{}/task", qemu.id()))? {
-        let task = task?.path();
-        let spent = fs::read_to_string(task.join("schedstat"))?;
-        let spent: f64 = spent.split(' ').next().unwrap_or_default().parse()?;
-        of_all += spent / 1e3;
-        if fs::read_to_string(task.join("comm"))?.starts_with("CPU ") {
-            of_cpu += spent / 1e3;
-        }
-    }
-    Ok([of_cpu, of_all])
 }
 
 /// Asks one query at a time, and returns how long each answer took, in µs.
@@ -263,8 +177,7 @@ fn linux(kernel: &Kernel, initrd: &Path) -> (PathBuf, String, String) {
 /// Makes the file system of a guest that does nothing but serve: Debian's shell, `ip` and `insmod`, and the same service as a static
 /// program.
 fn guest(kernel: &Kernel) -> Result<Vec<u8>> {
-    let service = std::env::current_exe()?
-        .with_file_name("../../measured/target/x86_64-unknown-linux-gnu/release/tare-service");
+    let service = built("tare-service")?;
     let mut initramfs = Initramfs::new();
     for folder in ["/dev", "/proc", "/sys"] {
         initramfs.dir(folder, 0o755)?;

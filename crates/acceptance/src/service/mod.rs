@@ -1,0 +1,214 @@
+//! What network services cost in the unikernel: against a Linux guest, against processes, at rest, for a long time, and in bytes.
+//!
+//! Each answers in a TAP network of its own.
+
+mod linux;
+mod ways;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use tare_networks::TapNetwork;
+
+use crate::qemu::Qemu;
+use crate::verdict::Verdicts;
+use crate::{Result, output};
+
+pub use ways::{sizes, ways};
+
+/// How long is waited until a service that has started is at rest, and how long it rests.
+const SETTLING: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(20);
+/// How many seconds dnsperf asks each of the machines for a long time.
+const LONG: [u32; 2] = [600, 60];
+/// The port on which an image tells what it counts.
+const FIGURES: u16 = 9100;
+
+/// A kind of virtual machine.
+struct Machine {
+    name: &'static str,
+    /// QEMU's arguments that only it has.
+    arguments: &'static str,
+    card: &'static str,
+}
+
+impl Machine {
+    /// One with its card on PCI, and one with it in memory.
+    const ALL: [Self; 2] = [
+        Self {
+            name: "unikernel (q35, PCI)",
+            arguments: "-machine q35,accel=tcg",
+            card: "virtio-net-pci",
+        },
+        Self {
+            name: "unikernel (microvm, MMIO)",
+            arguments: "-machine microvm,acpi=off,accel=tcg -bios qboot.rom",
+            card: "virtio-net-device",
+        },
+    ];
+
+    /// Boots a guest in a network, and waits until it answers.
+    fn boot(&self, network: &TapNetwork, kernel: &Path, words: &str, more: &str) -> Result<Qemu> {
+        let arguments = format!(
+            "{} -cpu max -smp 1 -m 256 -name tare,debug-threads=on -global virtio-mmio.force-legacy=false \
+             -netdev {} -device {},netdev=net{more}",
+            self.arguments,
+            network.netdev("net"),
+            self.card
+        );
+        let start = || Qemu::start(&arguments, kernel, words).map_err(|error| error.to_string());
+        let mut qemu = network.hypervisor.within(start)??;
+        qemu.wait_for("answering on ")?;
+        Ok(qemu)
+    }
+}
+
+/// Asks for 1,000 names in turn.
+struct Asker {
+    queries: tempfile::NamedTempFile,
+}
+
+impl Asker {
+    fn new() -> Result<Self> {
+        let queries = tempfile::NamedTempFile::new()?;
+        let names = (0..1_000).map(|host| format!("host{host}.example A\n"));
+        fs::write(queries.path(), names.collect::<String>())?;
+        Ok(Self { queries })
+    }
+
+    /// Runs dnsperf against the guest of a network, and returns how many answers there were and how many in a second. None may be
+    /// lost.
+    fn ask(&self, network: &TapNetwork, words: &str) -> Result<(f64, f64)> {
+        let mut dnsperf = Command::new("dnsperf");
+        dnsperf
+            .args(["-s", &TapNetwork::GUEST.0.to_string()])
+            .args(["-d".as_ref(), self.queries.path().as_os_str()])
+            .args(words.split(' '));
+        network.clients.contain(&mut dnsperf)?;
+        let told = output(&mut dnsperf)?;
+        let number = |name: &str| -> Result<f64> {
+            let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
+            let word = line.and_then(|line| line.split_whitespace().next());
+            Ok(word
+                .ok_or_else(|| format!("dnsperf has no '{name}': {told}"))?
+                .parse()?)
+        };
+        if number("Queries lost:")? > 0.0 {
+            return Err(format!("answers were lost: {told}").into());
+        }
+        Ok((
+            number("Queries completed:")?,
+            number("Queries per second:")?,
+        ))
+    }
+}
+
+/// Measures a name server against Linux, at rest, and for ten minutes.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    let (network, asker) = (TapNetwork::new()?, Asker::new()?);
+    linux::run(&network, &asker, verdicts)?;
+    for (machine, seconds) in Machine::ALL.iter().zip(LONG) {
+        for_long(&network, machine, &asker, seconds, verdicts)?;
+    }
+    Ok(())
+}
+
+/// Lets a guest rest, and then answer for a long time.
+fn for_long(
+    network: &TapNetwork,
+    machine: &Machine,
+    asker: &Asker,
+    seconds: u32,
+    verdicts: &mut Verdicts,
+) -> Result<()> {
+    let words = format!("{} figures={FIGURES}", TapNetwork::WORDS);
+    let qemu = machine.boot(network, &built("dns")?, &words, "")?;
+    thread::sleep(SETTLING);
+    let ([_, idle], ()) = spent(qemu.id(), || {
+        thread::sleep(REST);
+        Ok((REST.as_secs_f64() * 1e6, ()))
+    })?;
+    let name = machine.name;
+    verdicts.at_most(&format!("{name}, at rest, % of a core"), idle * 100.0, 0.3);
+    asker.ask(network, "-l 5 -c 2 -q 50")?;
+    let before = figures(network)?;
+    let (answers, rate) = asker.ask(network, &format!("-l {seconds} -c 2 -q 50"))?;
+    println!("       {name}: {answers} answers, {rate:.0} in a second, none lost");
+    let after = figures(network)?;
+    let grown = |figure: &str| after(figure) - before(figure);
+    verdicts.at_most(
+        &format!("{name}, heap grown by, bytes"),
+        grown("heap_allocated_bytes"),
+        0.0,
+    );
+    verdicts.at_least(
+        &format!("{name}, free memory more by, bytes"),
+        grown("memory_free_bytes"),
+        0.0,
+    );
+    verdicts.at_most(
+        &format!("{name}, looks for something to do that found nothing, per answer"),
+        grown("executor_spins_total") / answers,
+        0.01,
+    );
+    Ok(())
+}
+
+/// Returns what the guest of a network has counted, by name. What is not there is not a number.
+fn figures(network: &TapNetwork) -> Result<impl Fn(&str) -> f64 + use<>> {
+    let ask = || -> std::io::Result<String> {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        socket.set_read_timeout(Some(SETTLING))?;
+        socket.send_to(b"?", (TapNetwork::GUEST.0, FIGURES))?;
+        let mut room = [0; 2048];
+        let bytes = socket.recv(&mut room)?;
+        Ok(String::from_utf8_lossy(&room[..bytes]).into_owned())
+    };
+    let text = network.clients.within(ask)??;
+    Ok(move |name: &str| {
+        let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
+        let value = values.next().map(|value| value.trim().parse());
+        value.and_then(|value| value.ok()).unwrap_or(f64::NAN)
+    })
+}
+
+/// Returns a program that was built for the scale: an image, or `tare-service`.
+fn built(name: &str) -> Result<PathBuf> {
+    let folder = "../../measured/target/x86_64-unknown-linux-gnu/release";
+    let path = std::env::current_exe()?.with_file_name(folder).join(name);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(format!("{} is not built: make build comes first", path.display()).into()),
+    }
+}
+
+/// Returns the CPU time per query of a process, in µs: that of virtual CPUs, and all of it; with what the work returns beside the number of its
+/// queries.
+fn spent<T>(process: u32, work: impl FnOnce() -> Result<(f64, T)>) -> Result<([f64; 2], T)> {
+    let before = cpu_us(process)?;
+    let (queries, done) = work()?;
+    let after = cpu_us(process)?;
+    Ok((
+        [0, 1].map(|which| (after[which] - before[which]) / queries),
+        done,
+    ))
+}
+
+/// Returns the CPU time of the virtual CPU's thread and of all threads, in µs.
+fn cpu_us(process: u32) -> Result<[f64; 2]> {
+    let (mut of_cpu, mut of_all) = (0.0, 0.0);
+    for task in fs::read_dir(format!("/proc/{}/task", process))? {
+        let task = task?.path();
+        let spent = fs::read_to_string(task.join("schedstat"))?;
+        let spent: f64 = spent.split(' ').next().unwrap_or_default().parse()?;
+        of_all += spent / 1e3;
+        if fs::read_to_string(task.join("comm"))?.starts_with("CPU ") {
+            of_cpu += spent / 1e3;
+        }
+    }
+    Ok([of_cpu, of_all])
+}

@@ -1,0 +1,135 @@
+//! One service in three ways, and how many bytes each of its features takes.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tare_networks::TapNetwork;
+
+use super::{Asker, Machine, built, spent};
+use crate::verdict::Verdicts;
+use crate::{Owned, Result, median, output};
+
+/// How often each way takes its turn.
+const TURNS: usize = 5;
+/// How dnsperf asks.
+const DNSPERF: &str = "-l 2 -c 2 -q 50";
+/// How many requests curl sends over 64 connections.
+const REQUESTS: u32 = 10_000;
+
+/// What is served: its name, and how long the stack needs until it answers.
+const SERVICES: [&str; 2] = ["dns", "http"];
+const WAYS: [&str; 3] = ["image in QEMU (TCG)", "Linux's sockets", "own stack on TAP"];
+
+/// The name server with features beside IPv4 and UDP, and how many bytes it may have.
+const FEATURES: [(&str, Option<f64>); 6] = [
+    ("", None),
+    ("dhcp", Some(100_000.0)),
+    ("ipv6,tcp", Some(160_000.0)),
+    ("dhcp,ipv6,tcp", None),
+    ("dhcp,files,ipv6,tcp", None),
+    ("console,dhcp,figures,files,ipv6,resolver,tcp", None),
+];
+
+/// Prints what each feature of the name server takes.
+pub fn sizes(verdicts: &mut Verdicts) -> Result<()> {
+    for (features, most) in FEATURES {
+        let name = format!("dns with IPv4, UDP and '{features}', bytes");
+        let path = built(&format!("../small/dns-{features}"))?;
+        let bytes = path.metadata()?.len() as f64;
+        match most {
+            Some(most) => verdicts.at_most(&name, bytes, most),
+            None => println!("       {name}: {bytes}"),
+        }
+    }
+    Ok(())
+}
+
+/// Prints what an answer costs when the same code gives it in an image, on Linux's sockets, and in a process with the stack of the
+/// image.
+pub fn ways() -> Result<()> {
+    let (network, asker) = (TapNetwork::new()?, Asker::new()?);
+    for service in SERVICES {
+        let mut turns = [const { Vec::new() }; 3];
+        for number in 0..TURNS {
+            for place in 0..turns.len() {
+                let place = (place + number) % turns.len();
+                turns[place].push(cost(&network, &asker, service, place)?);
+            }
+        }
+        for (way, turns) in WAYS.into_iter().zip(turns) {
+            let us = median(turns);
+            println!("       {service}, {way}: {us:.1} µs of CPU time per answer");
+        }
+    }
+    Ok(())
+}
+
+/// Returns what an answer costs in one way, in µs of CPU time of the process.
+fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Result<f64> {
+    let ask = || match service {
+        "dns" => asker.ask(network, DNSPERF),
+        _ => Ok((browse(network)?, 0.0)),
+    };
+    let ([_, all], _) = if way == 0 {
+        let qemu = Machine::ALL[0].boot(network, &built(service)?, TapNetwork::WORDS, "")?;
+        spent(qemu.id(), ask)?
+    } else {
+        let tap = format!("tap={} {}", TapNetwork::DEVICE, TapNetwork::WORDS);
+        let mut command = Command::new(built("tare-service")?);
+        command.arg(service).stdout(Stdio::piped());
+        if way == 1 {
+            ip(network, "add")?;
+        } else {
+            command.args(tap.split(' '));
+        }
+        network.hypervisor.contain(&mut command)?;
+        let mut process = Owned(command.spawn()?);
+        wait_for_line(&mut process)?;
+        let spent = spent(process.0.id(), ask);
+        drop(process);
+        if way == 1 {
+            ip(network, "del")?;
+        }
+        spent?
+    };
+    Ok(all)
+}
+
+/// Gives the hypervisor's side the address of the guest, or takes it away.
+fn ip(network: &TapNetwork, action: &str) -> Result<()> {
+    let mut ip = Command::new("ip");
+    let address = format!("{}/24", TapNetwork::GUEST.0);
+    ip.args(["address", action, &address, "dev", "bridge0"]);
+    network.hypervisor.contain(&mut ip)?;
+    output(&mut ip).map(drop)
+}
+
+fn wait_for_line(process: &mut Owned) -> Result<()> {
+    use std::io::Read;
+    let stdout = process.0.stdout.as_mut();
+    let stdout = stdout.ok_or("standard output is a pipe")?;
+    let mut byte = [0];
+    while byte != *b"\n" {
+        stdout.read_exact(&mut byte)?;
+    }
+    // The other side's card is known to be there a moment later.
+    thread::sleep(Duration::from_millis(500));
+    Ok(())
+}
+
+/// Asks for the figures of the system, which all of them have, many times, and returns how often.
+fn browse(network: &TapNetwork) -> Result<f64> {
+    let url = format!("http://{}/metrics?[1-{REQUESTS}]", TapNetwork::GUEST.0);
+    let mut curl = Command::new("curl");
+    curl.args(
+        "-sS -m 100 -Z --parallel-max 64 --parallel-immediate -o /dev/null -w %{http_code}\\n"
+            .split(' '),
+    );
+    network.clients.contain(curl.arg(&url))?;
+    let told = output(&mut curl)?;
+    match told.lines().filter(|line| *line == "200").count() as u32 {
+        REQUESTS => Ok(REQUESTS.into()),
+        answered => Err(format!("of {REQUESTS} requests {answered} were answered").into()),
+    }
+}
