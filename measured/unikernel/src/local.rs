@@ -25,9 +25,9 @@ pub const PAGE: usize = 4096;
 /// How many interrupt vectors are counted one by one, from vector 32 on.
 pub const COUNTED: usize = 16;
 
-/// The size of the main stack, in bytes: `bench` keeps some 20 KiB on it when built for
-/// debugging.
-const STACK: usize = 64 << 10;
+/// The size of the main stack, in bytes. When built for debugging, the stack of the network is copied there several times on
+/// its way to its place.
+const STACK: usize = if cfg!(debug_assertions) { 512 << 10 } else { 64 << 10 };
 const FAULT_STACK: usize = 16 << 10;
 const LAST_STACK: usize = 8 << 10;
 const INTERRUPT_STACK: usize = 1 << 10;
