@@ -27,7 +27,11 @@ pub const COUNTED: usize = 16;
 
 /// The size of the main stack, in bytes. When built for debugging, the stack of the network is copied there several times on
 /// its way to its place.
-const STACK: usize = if cfg!(debug_assertions) { 512 << 10 } else { 64 << 10 };
+const STACK: usize = if cfg!(debug_assertions) {
+    512 << 10
+} else {
+    64 << 10
+};
 const FAULT_STACK: usize = 16 << 10;
 const LAST_STACK: usize = 8 << 10;
 const INTERRUPT_STACK: usize = 1 << 10;

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tare_networks::TapNetwork;
+use tare_networks::{NetworkNamespace, TapNetwork};
 
 use super::{Asker, Machine, built, spent};
 use crate::verdict::Verdicts;
@@ -54,7 +54,8 @@ pub fn ways() -> Result<()> {
         for number in 0..TURNS {
             for place in 0..turns.len() {
                 let place = (place + number) % turns.len();
-                turns[place].push(cost(&network, &asker, service, place)?);
+                let cost = cost(&network, &asker, service, place);
+                turns[place].push(cost.map_err(|error| format!("{}: {error}", WAYS[place]))?);
             }
         }
         for (way, turns) in WAYS.into_iter().zip(turns) {
@@ -67,6 +68,8 @@ pub fn ways() -> Result<()> {
 
 /// Returns what an answer costs in one way, in µs of CPU time of the process.
 fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Result<f64> {
+    // Who had the address before had another card.
+    ip(&network.clients, "neighbour flush dev eth0")?;
     let ask = || match service {
         "dns" => asker.ask(network, DNSPERF),
         _ => Ok((browse(network)?, 0.0)),
@@ -79,7 +82,7 @@ fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Resul
         let mut command = Command::new(built("tare-service")?);
         command.arg(service).stdout(Stdio::piped());
         if way == 1 {
-            ip(network, "add")?;
+            address(network, "add")?;
         } else {
             command.args(tap.split(' '));
         }
@@ -89,7 +92,7 @@ fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Resul
         let spent = spent(process.0.id(), ask);
         drop(process);
         if way == 1 {
-            ip(network, "del")?;
+            address(network, "del")?;
         }
         spent?
     };
@@ -97,11 +100,15 @@ fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Resul
 }
 
 /// Gives the hypervisor's side the address of the guest, or takes it away.
-fn ip(network: &TapNetwork, action: &str) -> Result<()> {
+fn address(network: &TapNetwork, action: &str) -> Result<()> {
+    let address = TapNetwork::GUEST.0;
+    let words = format!("address {action} {address}/24 dev bridge0");
+    ip(&network.hypervisor, &words)
+}
+
+fn ip(within: &NetworkNamespace, words: &str) -> Result<()> {
     let mut ip = Command::new("ip");
-    let address = format!("{}/24", TapNetwork::GUEST.0);
-    ip.args(["address", action, &address, "dev", "bridge0"]);
-    network.hypervisor.contain(&mut ip)?;
+    within.contain(ip.args(words.split(' ')))?;
     output(&mut ip).map(drop)
 }
 
