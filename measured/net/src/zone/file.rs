@@ -312,6 +312,10 @@ impl<'a> File<'a> {
     }
 
     fn read_data(&mut self, kind: u16) -> Result<(), Wanted> {
+        let is_known = KINDS.iter().any(|(_, known)| *known == kind);
+        if is_known && self.words.clone().next() == Ok(Some("\\#")) {
+            return Err("data in its own form, as \\# is for types that are not known");
+        }
         match kind {
             A => {
                 let address: Ipv4Addr = self.next_parsed("an IPv4 address")?;
@@ -454,6 +458,7 @@ impl<'a> File<'a> {
 }
 
 /// The words of a file. A record ends with its line, unless a parenthesis is open.
+#[derive(Clone)]
 struct Words<'a> {
     rest: &'a str,
     line: usize,

@@ -22,7 +22,7 @@ $TTL 1h30m
         7200    MX      10 Mail
 WWW     5 IN    A       192.0.2.1
         IN 5    AAAA    2001:db8::1
-text            TXT     "a; \"b\" (c)" d\ e\009 ""
+text            TXT     "a; \"b\" (c)" d\ e\009""
 alias           CNAME   www
 other           CNAME   www.example.org.
 $ORIGIN b.c.Example.
@@ -197,6 +197,8 @@ fn what_can_not_be_read_or_served_is_told_with_its_line() {
         ("a TXT b\\", "want \\ with"),
         ("a\\1 A 1.2.3.4", "want \\ with"),
         ("a TXT", "want at least one string"),
+        ("a TXT \\# 1 00", "want data in its own form"),
+        ("a PTR \\#", "want data in its own form"),
         (&long, "want strings of at most 255 bytes"),
         (
             "a TXT \"b\n\"",
@@ -221,6 +223,10 @@ fn what_can_not_be_read_or_served_is_told_with_its_line() {
             "line 5: 'a CNAME c': want no other record",
         ),
         ("@ CNAME b", "want no other record"),
+        (
+            "a A 1.2.3.4\na (\nCNAME\nb )",
+            "line 5: 'a (': want no other record",
+        ),
         (&large, "line 4: 'a TXT (\"0123456789\" \"0123"),
         (
             &many,
