@@ -4,16 +4,20 @@
 //! and 8906 (what must be answered at all). The answers fit into 1,232 bytes where that is possible, so that they are in one packet; else
 //! they are cut (TC), and the client asks again by TCP.
 
-use edge_nal::{Close, TcpAccept, TcpShutdown, UdpReceive, UdpSend};
+use edge_nal::{Close, TcpShutdown, UdpReceive, UdpSend};
+use embassy_futures::select::select;
 use embedded_io_async::{Read, Write};
 
 use crate::zone::{CNAME, LONGEST_LABEL, LONGEST_NAME, Record, SOA, Zone};
-use crate::{Clock, unless_silent};
+use crate::{Accept, Clock, unless_silent};
 
 /// The port of the service.
 pub const PORT: u16 = 53;
 /// The longest message over TCP, in bytes, that is taken or made here.
 pub const LONGEST: usize = 4096;
+
+/// How long a client may take to close what is closed here, in seconds: the last answer may have to be sent again.
+const CLOSING_SECONDS: u32 = 5;
 
 pub(crate) const HEADER: usize = 12;
 /// The longest answer to who tells nothing else (RFC 1035, section 4.2.1).
@@ -359,16 +363,15 @@ pub async fn udp(mut socket: impl UdpReceive + UdpSend, zone: &Zone) -> ! {
 }
 
 /// Accepts connections one after the other and answers each one's queries, for ever. So many of these at once serve so many connections.
-pub async fn tcp(listener: impl TcpAccept, zone: &Zone, clock: impl Clock) -> ! {
+pub async fn tcp(listener: &impl Accept, zone: &Zone, clock: impl Clock) -> ! {
     loop {
         match listener.accept().await {
-            Ok((_, mut connection)) => {
+            Some(mut connection) => {
                 while serve(&mut connection, zone, &clock).await.is_some() {}
                 // Whether the other side is still there, or not.
-                let _ = unless_silent(&clock, connection.close(Close::Both)).await;
+                let _ = select(connection.close(Close::Both), clock.sleep(CLOSING_SECONDS)).await;
             }
-            // There is nothing to accept with: later there is.
-            Err(_) => clock.sleep(1).await,
+            None => clock.sleep(1).await,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Sends back what comes, by UDP and by TCP (RFC 862).
 
-use edge_nal::{Close, TcpAccept, TcpShutdown, UdpReceive, UdpSend};
+use edge_nal::{Close, TcpShutdown, UdpReceive, UdpSend};
 use embedded_io_async::{Read, Write};
 
-use crate::{Clock, unless_silent};
+use crate::{Accept, Clock, abort, unless_silent};
 
 /// The port of RFC 862.
 pub const PORT: u16 = 7;
@@ -20,12 +20,11 @@ pub async fn udp(mut socket: impl UdpReceive + UdpSend) -> ! {
 
 /// Accepts connections one after the other and sends back each one's bytes, for ever. So many of these at once serve so many
 /// connections.
-pub async fn tcp(listener: impl TcpAccept, clock: impl Clock) -> ! {
+pub async fn tcp(listener: &impl Accept, clock: impl Clock) -> ! {
     loop {
         match listener.accept().await {
-            Ok((_, connection)) => serve(connection, &clock).await,
-            // There is nothing to accept with: later there is.
-            Err(_) => clock.sleep(1).await,
+            Some(connection) => serve(connection, &clock).await,
+            None => clock.sleep(1).await,
         }
     }
 }
@@ -38,17 +37,12 @@ async fn serve(mut connection: impl Read + Write + TcpShutdown, clock: &impl Clo
             Some(Ok(got)) => {
                 match unless_silent(clock, connection.write_all(&bytes[..got])).await {
                     Some(Ok(())) => {}
-                    _ => return abort(connection).await,
+                    _ => return abort(clock, connection).await,
                 }
             }
-            _ => return abort(connection).await,
+            _ => return abort(clock, connection).await,
         }
     }
     // What was written is on its way when this returns.
     let _ = unless_silent(clock, connection.close(Close::Both)).await;
-}
-
-async fn abort(mut connection: impl TcpShutdown) {
-    // It is over, whatever becomes of the reset.
-    let _ = connection.abort().await;
 }

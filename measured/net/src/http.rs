@@ -14,7 +14,7 @@ pub mod status;
 
 use core::pin::pin;
 
-use edge_nal::{Close, TcpAccept, TcpShutdown};
+use edge_nal::{Close, TcpShutdown};
 use embassy_futures::select::{Either, select};
 use embedded_io_async::{Read, Write};
 
@@ -22,7 +22,7 @@ use self::answer::{Answer, Body, Figures, Packet};
 use self::metrics::Metric;
 use self::request::Request;
 use self::status::Status;
-use crate::{Clock, SILENCE_SECONDS, unless_silent};
+use crate::{Accept, Clock, SILENCE_SECONDS, abort, unless_silent};
 
 /// The port of HTTP.
 pub const PORT: u16 = 80;
@@ -58,12 +58,11 @@ struct Lost;
 
 /// Accepts connections one after the other and answers what each one asks, for ever. So many of these at once serve so many
 /// connections.
-pub async fn tcp(listener: impl TcpAccept, site: &impl Site, clock: impl Clock) -> ! {
+pub async fn tcp(listener: &impl Accept, site: &impl Site, clock: impl Clock) -> ! {
     loop {
         match listener.accept().await {
-            Ok((_, connection)) => serve(connection, site, &clock).await,
-            // There is nothing to accept with: later there is.
-            Err(_) => clock.sleep(1).await,
+            Some(connection) => serve(connection, site, &clock).await,
+            None => clock.sleep(1).await,
         }
     }
 }
@@ -79,8 +78,7 @@ pub async fn serve(
         Err(Lost) => Either::Second(()),
     };
     if let Either::Second(()) = ended {
-        // It is over, whatever becomes of the reset.
-        let _ = connection.abort().await;
+        abort(clock, connection).await;
     }
 }
 

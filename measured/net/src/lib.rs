@@ -5,6 +5,7 @@
 //!
 //! * [`settings`]: addresses and routes, from words;
 //! * [`backlog`]: clients that wait when all connections are taken;
+//! * [`sockets`]: sockets that outlast their peers;
 //! * [`echo`]: sends back what comes;
 //! * [`dns`]: an authoritative name server; [`zone`]: what it knows;
 //! * `http`: files and figures for browsers and Prometheus.
@@ -20,16 +21,32 @@ pub mod echo;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod settings;
+pub mod sockets;
 pub mod zone;
 
 use core::future::Future;
 
+use edge_nal::{TcpAccept, TcpShutdown};
 use embassy_futures::select::{Either, select};
+use embedded_io_async::{Read, Write};
 
 /// The least that a service asks of a clock.
 pub trait Clock {
     /// Waits so many seconds.
     fn sleep(&self, seconds: u32) -> impl Future<Output = ()>;
+}
+
+/// Who accepts connections.
+pub trait Accept {
+    /// Waits for a connection. `None` if there is nothing to accept it with: later there is.
+    fn accept(&self) -> impl Future<Output = Option<impl Read + Write + TcpShutdown>>;
+}
+
+impl<T: TcpAccept> Accept for T {
+    async fn accept(&self) -> Option<impl Read + Write + TcpShutdown> {
+        let accepted = TcpAccept::accept(self).await;
+        accepted.ok().map(|(_, connection)| connection)
+    }
 }
 
 /// How long a connection may be silent, in seconds: a peer that has vanished does not keep its place for ever.
@@ -41,4 +58,11 @@ pub async fn unless_silent<T>(clock: &impl Clock, something: impl Future<Output 
         Either::First(something) => Some(something),
         Either::Second(()) => None,
     }
+}
+
+/// Ends a connection at once, and tells a peer that is still there.
+pub async fn abort(clock: &impl Clock, mut connection: impl TcpShutdown) {
+    const SECONDS: u32 = 1;
+    // It is over, whatever becomes of the reset.
+    let _ = select(connection.abort(), clock.sleep(SECONDS)).await;
 }

@@ -97,8 +97,9 @@ impl Network {
         }
         card.mtu = addresses.mtu;
         let device = device::find(Kind::Net, command_line).ok_or(NetworkError::NoCard)?;
-        time::start();
         let port = Port::new(device, card).map_err(NetworkError::Card)?;
+        // Behind the card, which turns the interrupt controller on and so masks its timer.
+        time::start();
         let port: &'static Port = Box::leak(Box::new(port));
         let seed = entropy::random(command_line).ok_or(NetworkError::NoEntropy)?;
         let resources = Box::leak(Box::new(StackResources::<SOCKETS>::new()));

@@ -7,6 +7,7 @@ use embassy_time_driver::{Driver, TICK_HZ};
 use embassy_time_queue_utils::Queue;
 use tare_unikernel::apic::{self, Mode};
 use tare_unikernel::interrupts::TIMER;
+use tare_unikernel::local::local;
 use tare_unikernel::rate::Scale;
 use tare_unikernel::{clock, cpu};
 
@@ -23,8 +24,8 @@ struct Rates {
 struct Timers {
     rates: Cell<Option<Rates>>,
     queue: RefCell<Queue>,
-    /// The time for which the timer is set.
-    set: Cell<u64>,
+    /// The time for which the timer is set, and how often it had come before.
+    set: Cell<(u64, u64)>,
 }
 
 // SAFETY: only the first CPU runs tasks (`section` refuses others), and no interrupt handler comes here.
@@ -35,7 +36,7 @@ unsafe impl Send for Timers {}
 embassy_time_driver::time_driver_impl!(static TIMERS: Timers = Timers {
     rates: Cell::new(None),
     queue: RefCell::new(Queue::new()),
-    set: Cell::new(u64::MAX),
+    set: Cell::new((u64::MAX, 0)),
 });
 
 impl Driver for Timers {
@@ -89,9 +90,11 @@ pub(crate) fn interrupt_at(time: u64) {
         return;
     };
     let now = TIMERS.now();
-    let set = TIMERS.set.get();
-    // What is set already comes in time, or no later than something else is to be done.
-    if time == u64::MAX || (now < set && set <= time) {
+    let come = local().interrupts(TIMER);
+    let (set, before) = TIMERS.set.get();
+    // What is set already comes in time, or no later than something else is to be done; unless it has come, which may be a
+    // little early where its clock is another one.
+    if time == u64::MAX || (come == before && now < set && set <= time) {
         return;
     }
     let steps = rates
@@ -99,13 +102,15 @@ pub(crate) fn interrupt_at(time: u64) {
         .convert(time.saturating_sub(now))
         .saturating_add(1);
     if rates.has_deadline {
-        TIMERS.set.set(time);
+        TIMERS.set.set((time, come));
         apic::set_deadline(cpu::tsc().saturating_add(steps));
     } else {
         let count = u32::try_from(steps).unwrap_or(u32::MAX);
         let is_whole = u64::from(count) == steps;
         // The longest count is over four seconds on all machines that are known.
-        TIMERS.set.set(if is_whole { time } else { now + TICK_HZ });
+        TIMERS
+            .set
+            .set((if is_whole { time } else { now + TICK_HZ }, come));
         apic::set_count(count);
     }
 }

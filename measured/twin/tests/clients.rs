@@ -2,12 +2,12 @@
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use std::{fs, process, thread};
+use std::{fs, thread};
 
+use tare_networks::{TapNetwork, UserNetwork};
 use tare_testkit::skip;
 
 /// What is moved each way, in bytes.
@@ -17,21 +17,25 @@ const MOVED: usize = 64 << 20;
 struct Service(Child);
 
 impl Service {
-    fn start(within: &[&str], words: &[&str]) -> Self {
-        let mut all = within.to_vec();
-        all.push(env!("CARGO_BIN_EXE_tare-service"));
-        all.extend(words);
-        let mut child = Command::new(all[0])
-            .args(&all[1..])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tare-service"));
+        command.args(words).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut line).unwrap();
         let service = Self(child);
         assert!(line.starts_with("answering on "), "{line}");
         service
+    }
+
+    /// Starts it on the TAP device of a network.
+    fn on_tap(network: &TapNetwork, words: &[&str]) -> Self {
+        let device = format!("tap={}", TapNetwork::DEVICE);
+        let mut all = [words, &[device.as_str()]].concat();
+        all.extend(TapNetwork::WORDS.split(' '));
+        let start = || Self::start(&all);
+        network.hypervisor.within(start).unwrap()
     }
 }
 
@@ -42,61 +46,23 @@ impl Drop for Service {
     }
 }
 
-/// A network namespace with a TAP device, removed when this is dropped.
-struct Namespace(String);
-
-impl Namespace {
-    /// Makes one. `None` where that can't be.
-    fn new() -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tare-twin-{}-{number}", process::id());
-        let made = output("ip", &["netns", "add", &name]);
-        let namespace = Self(name);
-        for words in [
-            "link set lo up",
-            "tuntap add dev tap0 mode tap",
-            "address add 192.0.2.1/24 dev tap0",
-            "address add 2001:db8::1/64 dev tap0 nodad",
-            "link set tap0 up",
-        ] {
-            let made = made.as_ref().map_err(Clone::clone);
-            let made = made.and_then(|_| {
-                let mut all = vec!["-n", &namespace.0];
-                all.extend(words.split(' '));
-                output("ip", &all)
-            });
-            if let Err(why) = made {
-                skip("network namespaces", &why);
-                return None;
-            }
-        }
-        Some(namespace)
-    }
-
-    fn within(&self) -> [&str; 4] {
-        ["ip", "netns", "exec", &self.0]
-    }
-
-    /// Runs a client in it.
-    fn run(&self, words: &str) -> String {
-        let mut all = self.within().to_vec();
-        all.extend(words.split(' '));
-        output(all[0], &all[1..]).unwrap_or_else(|why| panic!("{words}: {why}"))
-    }
-
-    /// Runs a script of the shell in it.
-    fn run_script(&self, script: &str) -> String {
-        let mut all = self.within().to_vec();
-        all.extend(["sh", "-c", script]);
-        output(all[0], &all[1..]).unwrap_or_else(|why| panic!("{script}: {why}"))
-    }
+/// Makes a network. `None`, with a message, where that can't be.
+fn network() -> Option<TapNetwork> {
+    let made = TapNetwork::new();
+    made.map_err(|error| skip("network namespaces", &error.to_string()))
+        .ok()
 }
 
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = output("ip", &["netns", "delete", &self.0]);
-    }
+/// Runs a client in a network.
+fn run(network: &TapNetwork, words: &[&str]) -> String {
+    let run = || output(words[0], &words[1..]);
+    let ran = network.clients.within(run).unwrap();
+    ran.unwrap_or_else(|why| panic!("{words:?}: {why}"))
+}
+
+/// Runs a client in a network, whose words are apart by spaces.
+fn run_words(network: &TapNetwork, words: &str) -> String {
+    run(network, &words.split(' ').collect::<Vec<_>>())
 }
 
 /// Returns what a program prints, or why it failed.
@@ -121,14 +87,11 @@ fn has(program: &str) -> bool {
     there
 }
 
-/// Returns a port on which nobody answers.
+/// Returns a port of this machine on which nobody answers.
 fn free_port() -> u16 {
-    let both = std::iter::repeat_with(|| {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = socket.local_addr().unwrap().port();
-        TcpListener::bind(("127.0.0.1", port)).ok().map(|_| port)
-    });
-    both.take(100).flatten().next().unwrap()
+    const ANY: u16 = 7;
+    let network = UserNetwork::new(&[ANY]).unwrap();
+    network.address(ANY).unwrap().port()
 }
 
 /// Asks a name server everything that a client may.
@@ -216,7 +179,7 @@ fn names_are_answered_on_the_sockets_of_linux() {
         return;
     }
     let port = free_port().to_string();
-    let _service = Service::start(&[], &["dns", "address=127.0.0.1", &format!("port={port}")]);
+    let _service = Service::start(&["dns", "address=127.0.0.1", &format!("port={port}")]);
     let run = |program: &str, words: String| {
         let words: Vec<&str> = words.split(' ').collect();
         output(program, &words).unwrap()
@@ -232,19 +195,17 @@ fn names_are_answered_on_the_sockets_of_linux() {
 
 #[test]
 fn names_are_answered_by_the_own_stack_over_tap() {
-    let Some(namespace) = Namespace::new().filter(|_| has("dig") && has("dnsperf") && has("ping"))
-    else {
+    let Some(network) = network().filter(|_| has("dig") && has("dnsperf") && has("ping")) else {
         return;
     };
-    let words = ["dns", "tap=tap0", "ip=192.0.2.2/24", "ip6=2001:db8::2/64"];
-    let _service = Service::start(&namespace.within(), &words);
+    let _service = Service::on_tap(&network, &["dns"]);
     for address in ["192.0.2.2", "2001:db8::2"] {
-        namespace.run(&format!("ping -q -c 3 -i 0.2 -W 5 {address}"));
-        ask(|words| namespace.run(&format!("dig @{address} +time=5 {words}")));
+        run_words(&network, &format!("ping -q -c 3 -i 0.2 -W 5 {address}"));
+        ask(|words| run_words(&network, &format!("dig @{address} +time=5 {words}")));
     }
     assert!(
         ask_fast(
-            |words| namespace.run(&format!("dnsperf -s 192.0.2.2 {words}")),
+            |words| run_words(&network, &format!("dnsperf -s 192.0.2.2 {words}")),
             2
         ) > 1_000
     );
@@ -292,30 +253,26 @@ fn files_are_answered_on_the_sockets_of_linux_and_over_tap() {
     let words = |words: &str| format!("curl -sS -m 100 {words}");
     let port = free_port();
     let word = format!("port={port}");
-    let _service = Service::start(&[], &["http", &files, "address=127.0.0.1", &word]);
+    let _service = Service::start(&["http", &files, "address=127.0.0.1", &word]);
     browse(&format!("http://127.0.0.1:{port}"), &large, |asked| {
         let words = words(asked);
         let words: Vec<&str> = words.split(' ').collect();
         output(words[0], &words[1..]).unwrap()
     });
-    let Some(namespace) = Namespace::new() else {
+    let Some(network) = network() else {
         return;
     };
-    let own = [
-        "http",
-        &files,
-        "tap=tap0",
-        "ip=192.0.2.2/24",
-        "ip6=2001:db8::2/64",
-    ];
-    let _service = Service::start(&namespace.within(), &own);
+    let _service = Service::on_tap(&network, &["http", &files]);
     for at in ["http://192.0.2.2", "http://[2001:db8::2]"] {
-        browse(at, &large, |asked| namespace.run(&words(asked)));
+        browse(at, &large, |asked| run_words(&network, &words(asked)));
     }
     // More connections than the service has sockets for wait until one ends.
-    let told = namespace.run(&words(
-        "-Z --parallel-max 128 --parallel-immediate -H Connection:close -o /dev/null -w %{http_code}\\n http://192.0.2.2/?[1-1000]",
-    ));
+    let told = run_words(
+        &network,
+        &words(
+            "-Z --parallel-max 128 --parallel-immediate -H Connection:close -o /dev/null -w %{http_code}\\n http://192.0.2.2/?[1-1000]",
+        ),
+    );
     assert_eq!(told, "200\n".repeat(1_000));
 }
 
@@ -323,7 +280,7 @@ fn files_are_answered_on_the_sockets_of_linux_and_over_tap() {
 fn what_is_sent_comes_back_whole() {
     let port = free_port();
     let word = format!("port={port}");
-    let _service = Service::start(&[], &["echo", "address=127.0.0.1", &word]);
+    let _service = Service::start(&["echo", "address=127.0.0.1", &word]);
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     echoes(to, MOVED);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -333,16 +290,15 @@ fn what_is_sent_comes_back_whole() {
     socket.send_to(b"and back", to).unwrap();
     let mut back = [0; 100];
     assert_eq!(socket.recv(&mut back).unwrap(), 8);
-    let Some(namespace) = Namespace::new().filter(|_| has("nc")) else {
+    let Some(network) = network().filter(|_| has("nc")) else {
         return;
     };
-    let words = ["echo", "tap=tap0", "ip=192.0.2.2/24", "ip6=2001:db8::2/64"];
-    let _service = Service::start(&namespace.within(), &words);
+    let _service = Service::on_tap(&network, &["echo"]);
     for address in ["192.0.2.2", "2001:db8::2"] {
         let script = format!(
             "set -e; f=$(mktemp); trap 'rm -f $f' EXIT; head -c {MOVED} /dev/urandom >$f; sha256sum <$f; nc -N -w 30 {address} 7 <$f | sha256sum"
         );
-        let told = namespace.run_script(&script);
+        let told = run(&network, &["sh", "-c", &script]);
         let sums: Vec<&str> = told.lines().collect();
         assert!(sums.len() == 2 && sums[0] == sums[1], "{told}");
     }

@@ -27,6 +27,9 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
+/// How many connections are served at once.
+const CONNECTIONS: usize = 16;
+
 /// The hosts unless said otherwise.
 const HOSTS: u32 = 10_000;
 

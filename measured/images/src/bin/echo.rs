@@ -21,6 +21,9 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
+/// How many connections are served at once.
+const CONNECTIONS: usize = 16;
+
 fn main(boot: &'static Boot) -> Status {
     let service = match Service::new("echo", echo::PORT, boot, &HEAP) {
         Ok(service) => service,

@@ -29,6 +29,9 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
+/// How many connections are served at once. Browsers keep several for later.
+const CONNECTIONS: usize = 64;
+
 /// What a browser sees.
 const PAGE: &str = "<!doctype html><title>tare</title><p>An image without a kernel beneath. <a href=\"/metrics\">What it counts</a>";
 

@@ -30,6 +30,9 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
+/// No connections are served.
+const CONNECTIONS: usize = 0;
+
 fn main(boot: &'static Boot) -> Status {
     let service = match Service::new("ping", 0, boot, &HEAP) {
         Ok(service) => service,

@@ -1,14 +1,14 @@
 //! What an image counts, for who asks: `/metrics` of the page, or a datagram to the port of the word `figures=PORT`.
 
-use alloc::vec;
 use core::fmt::Write;
 
+use edge_nal::{UdpReceive, UdpSend};
 use embassy_net::Stack;
-use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_time::Instant;
 use tare_heap::Heap;
 use tare_net::http::answer::Packet;
 use tare_net::http::metrics::{Kind, Metric, Value};
+use tare_net::sockets::Datagrams;
 use tare_runtime::executor;
 use tare_unikernel::{clock, cpu, memory};
 use tare_virtio::net::Port;
@@ -66,20 +66,15 @@ impl Figures {
 
     /// Answers each datagram to a port with all figures, a line each, for ever.
     pub async fn answer(&self, stack: Stack<'static>, port: u16) {
-        /// How many questions may wait, whose bytes do not matter.
+        /// How many questions may wait, and answers.
         const QUESTIONS: usize = 4;
-        const BYTES: usize = 64;
         let mut answer = Packet::new();
-        let (mut asked, mut sent) = ([PacketMetadata::EMPTY; QUESTIONS], [PacketMetadata::EMPTY]);
-        let mut room = vec![0; QUESTIONS * BYTES + answer.capacity()];
-        let (questions, answers) = room.split_at_mut(QUESTIONS * BYTES);
-        let mut socket = UdpSocket::new(stack, &mut asked, questions, &mut sent, answers);
         // Nobody else has it, or `service` says so.
-        if socket.bind(port).is_err() {
+        let Some(mut socket) = Datagrams::new(stack, port, QUESTIONS, answer.capacity()) else {
             return;
-        }
+        };
         loop {
-            let Ok((_, from)) = socket.recv_from(&mut [0; BYTES]).await else {
+            let Ok((_, from)) = socket.receive(&mut [0; 64]).await else {
                 continue;
             };
             answer.clear();
@@ -88,7 +83,7 @@ impl Figures {
                 let _ = write!(answer, "{metric}");
             }
             // What can't be sent is lost, as datagrams are.
-            let _ = socket.send_to(&answer, from).await;
+            let _ = socket.send(from, &answer).await;
         }
     }
 }

@@ -8,21 +8,18 @@
 #[cfg(feature = "figures")]
 mod figures;
 
+#[cfg(any(feature = "figures", feature = "tcp"))]
 use alloc::boxed::Box;
 use alloc::format;
 use core::fmt::Display;
 use core::future::Future;
-use core::net::{Ipv4Addr, SocketAddr};
 
-#[cfg(feature = "tcp")]
-use edge_nal::TcpBind;
-use edge_nal::UdpBind;
-#[cfg(feature = "tcp")]
-use edge_nal_embassy::{Tcp, TcpAccept, TcpBuffers};
-use edge_nal_embassy::{Udp, UdpBuffers, UdpSocket};
 use embassy_net::Stack;
 use tare_heap::Heap;
-use tare_runtime::network::{Network, NetworkError, OnFirstCpu};
+#[cfg(feature = "tcp")]
+use tare_net::sockets::Connections;
+use tare_net::sockets::Datagrams;
+use tare_runtime::network::{Network, NetworkError};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
 use tare_unikernel::exit::Status;
@@ -30,26 +27,19 @@ use tare_unikernel::exit::Status;
 #[cfg(feature = "figures")]
 pub use figures::Figures;
 
-/// How many connections are served at once.
-#[cfg(feature = "tcp")]
-const CONNECTIONS: usize = 16;
 /// Bytes of a connection's buffer in each direction.
 #[cfg(feature = "tcp")]
 const WINDOW: usize = 8 << 10;
 /// Datagrams that wait in each direction, more than dnsperf sends before it waits (100), and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
-/// The sockets of services, and what the stack has for itself: DHCP, the resolver, figures, and one to spare.
-#[cfg(feature = "tcp")]
-const SOCKETS: usize = 5 + CONNECTIONS;
-#[cfg(not(feature = "tcp"))]
-const SOCKETS: usize = 5;
-
-static DATAGRAM_BUFFERS: OnFirstCpu<UdpBuffers<1, DATAGRAM_BYTES, DATAGRAM_BYTES, DATAGRAMS>> =
-    OnFirstCpu(UdpBuffers::new());
-#[cfg(feature = "tcp")]
-static CONNECTION_BUFFERS: OnFirstCpu<TcpBuffers<CONNECTIONS, WINDOW, WINDOW>> =
-    OnFirstCpu(TcpBuffers::new());
+/// The sockets of services, as many for connections as the image wants, and what the stack has for itself: DHCP, the resolver,
+/// figures, and one to spare.
+const SOCKETS: usize = 5 + if cfg!(feature = "tcp") {
+    crate::CONNECTIONS
+} else {
+    0
+};
 
 /// A service on a port.
 pub struct Service {
@@ -112,38 +102,30 @@ impl Service {
     }
 
     /// Answers datagrams once the network is up, which is said on the console.
-    pub fn on_datagrams<T: Future + 'static>(
-        &self,
-        answer: impl FnOnce(UdpSocket<'static>) -> T + 'static,
-    ) where
+    pub fn on_datagrams<T: Future + 'static>(&self, answer: impl FnOnce(Datagrams) -> T + 'static)
+    where
         T::Output: 'static,
     {
         let (stack, port) = (self.network.stack, self.port);
         self.spawn(async move {
             stack.wait_config_up().await;
-            let sockets: &'static Udp<'static> =
-                Box::leak(Box::new(Udp::new(stack, DATAGRAM_BUFFERS.get())));
-            let socket = sockets
-                .bind(any(port))
-                .await
-                .expect("there are buffers for this socket");
+            let socket = Datagrams::new(stack, port, DATAGRAMS, DATAGRAM_BYTES);
+            let socket = socket.expect("the port is the service's own");
             tell_address(stack, port);
             answer(socket).await
         });
     }
 
-    /// Answers connections, as many at once as there are buffers.
+    /// Answers connections, as many at once as the image wants.
     #[cfg(feature = "tcp")]
-    pub fn on_connections<T: Future + 'static>(&self, answer: impl Fn(TcpAccept<'static>) -> T)
+    pub fn on_connections<T: Future + 'static>(&self, answer: impl Fn(&'static Connections) -> T)
     where
         T::Output: 'static,
     {
-        let sockets = Tcp::new(self.network.stack, CONNECTION_BUFFERS.get());
-        let sockets: &'static Tcp<'static> = Box::leak(Box::new(sockets));
-        // Binding waits for nothing.
-        let listener = embassy_futures::block_on(sockets.bind(any(self.port)))
-            .expect("a listener takes no buffers");
-        for _ in 0..CONNECTIONS {
+        let stack = self.network.stack;
+        let listener = Connections::new(stack, self.port, crate::CONNECTIONS, WINDOW);
+        let listener: &'static Connections = Box::leak(Box::new(listener));
+        for _ in 0..listener.count() {
             self.spawn(answer(listener));
         }
     }
@@ -188,8 +170,4 @@ fn tell_address(stack: Stack<'static>, port: u16) {
         "answering on port {port} at{}\n",
         address.unwrap_or_default()
     )]);
-}
-
-fn any(port: u16) -> SocketAddr {
-    SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)
 }

@@ -1,0 +1,171 @@
+//! Who means harm, or vanishes.
+
+use std::time::Duration;
+use std::{env, iter};
+
+use crate::packets::{ACK, GUEST, HOST_IP, RESET, Random, SYN, TCP, arp, ipv4, query, tcp};
+use crate::wire::{CARDS, End, LIMIT, Wire};
+use crate::{DNS, ECHO};
+
+/// How many random packets a guest gets unless the environment says otherwise. One built for debugging takes its time.
+const PACKETS: u64 = if cfg!(debug_assertions) {
+    150_000
+} else {
+    1_000_000
+};
+/// The environment variable that says how many.
+const PACKETS_VARIABLE: &str = "TARE_PACKETS";
+/// The same packets each time.
+const SEED: u64 = 0x7a5e;
+
+/// What it must not cost a guest.
+struct Memory([u64; 2]);
+
+impl Memory {
+    fn of(end: &End) -> Self {
+        let figure = end.figures();
+        Self(["heap_allocated_bytes", "memory_free_bytes"].map(figure))
+    }
+
+    fn assert_none_is_lost(&self, end: &End) {
+        let [allocated, free] = self.0;
+        let Self([now_allocated, now_free]) = Self::of(end);
+        assert!(
+            now_allocated <= allocated,
+            "{now_allocated} bytes after {allocated}"
+        );
+        assert!(now_free >= free, "{now_free} free bytes after {free}");
+    }
+}
+
+/// Asks for host 17, by UDP and TCP.
+fn assert_names_are_answered(end: &End) {
+    let question = query(99, "host17");
+    let answer = end.ask(53, &question).expect("an answer by UDP");
+    assert!(answer.ends_with(&[10, 0, 0, 17]), "{answer:?}");
+    let framed = [&(question.len() as u16).to_be_bytes()[..], &question].concat();
+    let answer = end.ask_by_tcp(53, &framed).expect("an answer by TCP");
+    assert!(answer.ends_with(&[10, 0, 0, 17]), "{answer:?}");
+}
+
+#[test]
+fn random_packets_harm_nothing() {
+    let count = env::var(PACKETS_VARIABLE).map_or(PACKETS, |text| text.parse().unwrap());
+    let Some(wire) = Wire::up(DNS, CARDS[2], "", "ip6=2001:db8::2/64") else {
+        return;
+    };
+    let end = &wire.end;
+    assert_names_are_answered(end);
+    let before = Memory::of(end);
+    let came = "network_receive_packets_total";
+    let [received, spins] = [came, "executor_spins_total"].map(end.figures());
+    // Seen only if it fails.
+    println!("{count} packets of the seed {SEED:#x}");
+    let mut random = Random(SEED);
+    end.flood((0..count).map(|_| random.frame()));
+    assert_names_are_answered(end);
+    before.assert_none_is_lost(end);
+    let now = end.figures();
+    assert!(
+        now(came) >= received + count,
+        "{} of {count}",
+        now(came) - received
+    );
+    let spins = now("executor_spins_total") - spins;
+    assert!(spins <= count / 100, "{spins} spins");
+}
+
+#[test]
+fn floods_and_half_open_connections_cost_no_memory_and_names_are_answered_after_them() {
+    const FLOOD: u32 = 100_000;
+    const HALF_OPEN: u32 = 10_000;
+    let Some(wire) = Wire::up(DNS, CARDS[2], "", "gateway=192.0.2.1") else {
+        return;
+    };
+    let end = &wire.end;
+    assert_names_are_answered(end);
+    let before = Memory::of(end);
+    let mut random = Random(SEED);
+    let mut begin = |from: [u8; 4]| {
+        let ports = (random.next() as u16 | 1, 53);
+        ipv4(from, TCP, &tcp(ports, (random.next() as u32, 0), SYN, b""))
+    };
+    // From anywhere, behind the router, which knows all of them.
+    end.flood((0..FLOOD).map(|number| begin((0x0a00_0000 + number).to_be_bytes())));
+    assert_names_are_answered(end);
+    // From neighbours that are not there.
+    end.flood((0..HALF_OPEN).map(|number| begin([192, 0, 2, 3 + (number % 250) as u8])));
+    assert_names_are_answered(end);
+    // From one that is there, and says nothing behind the handshake.
+    let opened = (0..100).filter(|number| {
+        let ports = (10_000 + number, 53);
+        end.connect(HOST_IP, ports, Duration::from_millis(50))
+            .is_some()
+    });
+    assert!(opened.count() > 0);
+    assert_names_are_answered(end);
+    before.assert_none_is_lost(end);
+}
+
+#[test]
+fn peers_that_vanish_in_the_middle_of_a_connection_free_their_places() {
+    /// As many as the image has places.
+    const PEERS: u8 = 16;
+    let Some(wire) = Wire::up(ECHO, CARDS[2], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    assert!(end.ask_by_tcp(7, b"first").is_some());
+    let before = Memory::of(end);
+    for number in 0..PEERS {
+        let address = [192, 0, 2, 10 + number];
+        end.send(&arp(GUEST, 1, address));
+        let mut peer = end
+            .connect(address, (1_234, 7), LIMIT)
+            .expect("there is a place");
+        // What comes back is acknowledged by nobody.
+        if number % 2 == 0 {
+            end.send(&peer.packet(ACK, b"and back"));
+        }
+    }
+    assert!(
+        end.connect(HOST_IP, (999, 7), Duration::from_secs(1))
+            .is_none()
+    );
+    assert_eq!(
+        end.ask(7, b"a datagram").as_deref(),
+        Some(&b"a datagram"[..])
+    );
+    for _ in 0..PEERS {
+        let answer = end.ask_by_tcp(7, b"and back");
+        assert_eq!(answer.as_deref(), Some(&b"and back"[..]));
+    }
+    before.assert_none_is_lost(end);
+}
+
+#[test]
+fn a_connection_that_ends_as_it_begins_leaves_its_place() {
+    let Some(wire) = Wire::up(ECHO, CARDS[2], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    end.announce();
+    let mut answers = 0;
+    for number in 0..200 {
+        let ports = (2_000 + number, 7);
+        let part = |numbers, flags| ipv4(HOST_IP, TCP, &tcp(ports, numbers, flags, b""));
+        end.send(&part((1_000, 0), SYN));
+        let is_own = |frame: &[u8]| frame.len() >= 54 && frame[36..38] == ports.0.to_be_bytes();
+        let Some(frame) = end.receive(Duration::from_secs(1), is_own) else {
+            continue;
+        };
+        answers += 1;
+        let got = u32::from_be_bytes(frame[38..42].try_into().unwrap()).wrapping_add(1);
+        // Behind a packet that keeps the guest busy for a moment, so that both are found at once.
+        let rest = [part((1_001, got), ACK), part((1_001, got), RESET | ACK)];
+        end.send_hastily(iter::repeat_n(arp([0xff; 6], 1, HOST_IP), 4).chain(rest));
+    }
+    assert!(answers > 100, "{answers}");
+    let answer = end.ask_by_tcp(7, b"still there");
+    assert_eq!(answer.as_deref(), Some(&b"still there"[..]));
+}

@@ -1,0 +1,289 @@
+//! Links that lose packets, and servers of DHCP that say nothing, or nonsense.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tare_networks::TapNetwork;
+
+use crate::clients::{echoes, has, network, run};
+use crate::packets::{ETHERNET, GUEST, GUEST_IP, HOST_IP, Random, UDP, ipv4_to, udp};
+use crate::wire::{CARDS, End, LIMIT, Wire};
+use crate::{DNS, ECHO, HTTP, PING};
+
+/// How many packets of a thousand are lost, come twice, or come late.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    pub lost: usize,
+    pub twice: usize,
+    pub late: usize,
+}
+
+/// Carries packets between a guest's wire and the TAP device of a network, whose clients so reach the guest.
+pub struct Cable {
+    is_cut: Arc<AtomicBool>,
+    carrier: Option<JoinHandle<()>>,
+}
+
+impl Cable {
+    pub fn new(network: &TapNetwork, end: &End, faults: Faults) -> Self {
+        let tap = network.hypervisor.within(open_tap).unwrap().unwrap();
+        let socket = end.socket();
+        let is_cut = Arc::<AtomicBool>::default();
+        let until = Arc::clone(&is_cut);
+        let carrier = thread::spawn(move || carry(&tap, &socket, faults, &until));
+        Self {
+            is_cut,
+            carrier: Some(carrier),
+        }
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+        if let Some(carrier) = self.carrier.take() {
+            let _ = carrier.join();
+        }
+    }
+}
+
+/// Attaches to the TAP device, for whole Ethernet packets with nothing in front of them.
+fn open_tap() -> io::Result<File> {
+    const FLAGS: i16 = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
+    let device = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = [0_u8; 40];
+    let name = TapNetwork::DEVICE;
+    request[..name.len()].copy_from_slice(name.as_bytes());
+    request[16..18].copy_from_slice(&FLAGS.to_ne_bytes());
+    // SAFETY: the request is as long as the kernel's `ifreq`.
+    match unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, request.as_mut_ptr()) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(device),
+    }
+}
+
+fn carry(mut tap: &File, socket: &UnixDatagram, faults: Faults, is_cut: &AtomicBool) {
+    /// How much later than others a packet may come.
+    const LATE: Duration = Duration::from_millis(5);
+    let mut random = Random(5);
+    let mut late: Vec<(Instant, bool, Vec<u8>)> = Vec::new();
+    let mut room = [0; 2048];
+    // What the other side has no room for is lost, as on any cable.
+    let send = |to_guest: bool, packet: &[u8]| match to_guest {
+        true => socket.send(packet).is_ok(),
+        false => (&*tap).write(packet).is_ok(),
+    };
+    while !is_cut.load(Ordering::Relaxed) {
+        let mut wait = [tap.as_raw_fd(), socket.as_raw_fd()].map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        // SAFETY: there are two of them.
+        unsafe { libc::poll(wait.as_mut_ptr(), 2, 5) };
+        for to_guest in [true, false] {
+            if wait[usize::from(!to_guest)].revents == 0 {
+                continue;
+            }
+            let read = match to_guest {
+                true => tap.read(&mut room),
+                false => socket.recv(&mut room),
+            };
+            let Ok(bytes) = read else {
+                continue;
+            };
+            let packet = &room[..bytes];
+            let mut fate = random.below(1_000);
+            let mut falls_to = |share: usize| {
+                let does = fate < share;
+                fate = fate.wrapping_sub(share);
+                does
+            };
+            if falls_to(faults.lost) {
+                continue;
+            }
+            let is_late = falls_to(faults.late);
+            if is_late || falls_to(faults.twice) {
+                late.push((Instant::now() + LATE, to_guest, packet.to_vec()));
+            }
+            if !is_late {
+                send(to_guest, packet);
+            }
+        }
+        late.retain(|(due, to_guest, packet)| {
+            let is_due = *due <= Instant::now();
+            if is_due {
+                send(*to_guest, packet);
+            }
+            !is_due
+        });
+    }
+}
+
+#[test]
+fn what_goes_over_a_bad_link_comes_whole() {
+    const BAD: Faults = Faults {
+        lost: 10,
+        twice: 10,
+        late: 20,
+    };
+    if !has("dig") || !has("curl") {
+        return;
+    }
+    let Some(network) = network() else {
+        return;
+    };
+    for image in [DNS, HTTP, ECHO] {
+        let Some(wire) = Wire::up(image, CARDS[2], "", "ip6=2001:db8::2/64") else {
+            return;
+        };
+        let _cable = Cable::new(&network, &wire.end, BAD);
+        let run = |script: &str| run(Some(&network.clients), script);
+        if image == DNS {
+            for host in 0..100 {
+                let told = run(&format!(
+                    "dig @192.0.2.2 +short +tries=10 +time=1 host{host}.example A"
+                ));
+                assert!(told.ends_with(&format!("10.0.0.{host}\n")), "{told}");
+            }
+        } else if image == HTTP {
+            let told = run("curl -sS -m 60 --retry 3 'http://192.0.2.2/metrics?[1-100]'");
+            assert_eq!(told.matches("\nheap_allocated_bytes ").count(), 100);
+        } else {
+            let at = SocketAddr::from((GUEST_IP, 7));
+            network.clients.within(|| echoes(at, 1 << 20)).unwrap();
+        }
+    }
+}
+
+const DISCOVER: u8 = 1;
+const OFFER: u8 = 2;
+const REQUEST: u8 = 3;
+const AGREED: u8 = 5;
+const REFUSED: u8 = 6;
+
+/// Waits for a message of a client of DHCP, and returns it.
+fn asked(end: &End, kinds: &[u8]) -> Vec<u8> {
+    let asks = |frame: &[u8]| {
+        frame.len() > 285
+            && frame[12..14] == [8, 0]
+            && frame[36..38] == [0, 67]
+            && frame[282..284] == [53, 1]
+            && kinds.contains(&frame[284])
+    };
+    let frame = end.receive(LIMIT, asks);
+    frame.unwrap_or_else(|| panic!("none of {kinds:?}"))[ETHERNET + 28..].to_vec()
+}
+
+/// Offers an address for so many seconds until it is asked for.
+fn requested(end: &End, lease: u32) -> Vec<u8> {
+    loop {
+        let message = asked(end, &[DISCOVER, REQUEST]);
+        if message[242] == REQUEST {
+            return message;
+        }
+        send(end, &answer(&message, OFFER, lease, b""));
+    }
+}
+
+/// Makes an answer to a client of DHCP.
+fn answer(to: &[u8], kind: u8, lease: u32, more: &[u8]) -> Vec<u8> {
+    let mut message = vec![2, 1, 6, 0];
+    message.extend(&to[4..8]);
+    message.extend([0; 8]);
+    message.extend(GUEST_IP);
+    message.extend([0; 8]);
+    message.extend(GUEST);
+    message.extend([0; 10 + 64 + 128]);
+    message.extend([99, 130, 83, 99, 53, 1, kind, 54, 4]);
+    message.extend(HOST_IP);
+    message.extend([1, 4, 255, 255, 255, 0, 51, 4]);
+    message.extend(lease.to_be_bytes());
+    message.extend(more);
+    message.push(255);
+    message
+}
+
+fn send(end: &End, message: &[u8]) {
+    let datagram = udp((67, 68), message);
+    end.send(&ipv4_to(GUEST, (HOST_IP, GUEST_IP), UDP, &datagram));
+}
+
+#[test]
+fn an_address_is_asked_for_until_a_server_gives_it_and_nonsense_is_passed_over() {
+    let Some(wire) = Wire::new(PING, CARDS[0], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    // Nobody answers the first two, which come as the link is found to be up.
+    asked(end, &[DISCOVER]);
+    asked(end, &[DISCOVER]);
+    let again = asked(end, &[DISCOVER]);
+    let mut random = Random(7);
+    let mut other = again.clone();
+    other[4] ^= 1;
+    send(end, &answer(&other, OFFER, 3600, b""));
+    send(end, &answer(&again, OFFER, 3600, &[3, 255]));
+    send(end, &answer(&again, REFUSED, 0, b""));
+    send(
+        end,
+        &answer(
+            &again,
+            OFFER,
+            3600,
+            &[[3_u8, 250].as_slice(), &[1; 250]].concat().repeat(4),
+        ),
+    );
+    for _ in 0..500 {
+        let mut message = answer(&again, OFFER, random.next() as u32, b"");
+        // Another one's, so that none of them is good.
+        message[4] ^= 1;
+        for _ in 0..8 {
+            let place = 8 + random.below(message.len() - 8);
+            message[place] = random.next() as u8;
+        }
+        message.truncate(1 + random.below(message.len()));
+        send(end, &message);
+    }
+    // It takes the good one. What it is refused then, it asks for again.
+    let request = requested(end, 3600);
+    send(end, &answer(&request, REFUSED, 0, b""));
+    let request = requested(end, 3600);
+    let mut other = request.clone();
+    other[4] ^= 1;
+    send(end, &answer(&other, AGREED, 3600, b""));
+    send(end, &answer(&other, REFUSED, 3600, b""));
+    send(end, &answer(&request, AGREED, 3600, b""));
+    wire.lines.find("network: up 192.0.2.2/24").unwrap();
+    end.announce();
+    assert!(end.ping(1, 56, LIMIT).is_some());
+}
+
+#[test]
+fn a_lease_of_no_time_does_not_keep_the_guest_busy() {
+    let Some(wire) = Wire::new(PING, CARDS[0], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    send(end, &answer(&requested(end, 0), AGREED, 0, b""));
+    let before = wire.ticks();
+    end.receive(Duration::from_secs(2), |_| false);
+    let busy = wire.ticks() - before;
+    assert!(busy <= 100, "{busy} ticks of 10 ms in 2 s");
+    // A good one is still welcome.
+    send(end, &answer(&requested(end, 3600), AGREED, 3600, b""));
+    assert_eq!(end.arp(), Some(GUEST));
+    assert!(end.ping(1, 56, LIMIT).is_some());
+}
