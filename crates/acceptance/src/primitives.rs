@@ -9,6 +9,7 @@ use tare_experiments::catalogue;
 use tare_report::analysis::analyse;
 use tare_report::claims::Comparison;
 use tare_results::RunFolder;
+use tare_services::primitives::memory;
 
 use crate::verdict::Verdicts;
 use crate::{Result, hog, median, output, run as tare};
@@ -29,8 +30,11 @@ struct Peer {
     /// By how much they may differ.
     most: f64,
     /// Returns the same figure of the other program, in ns or bytes per second.
-    other: fn(&Path, usize) -> Result<f64>,
+    other: fn(&Path, usize, &str) -> Result<f64>,
 }
+
+/// Stands in labels for the size of an array that is larger than the caches claim to be.
+const ARRAY: &str = "array";
 
 const PEERS: [Peer; 5] = [
     Peer {
@@ -40,7 +44,7 @@ const PEERS: [Peer; 5] = [
         labels: &[],
         budget: "100ms",
         most: 0.05,
-        other: |_, cpu| perf(cpu, &["syscall", "basic", "-l", "500000"], 5e5),
+        other: |_, cpu, _| perf(cpu, &["syscall", "basic", "-l", "500000"], 5e5),
     },
     Peer {
         name: "perf bench sched pipe",
@@ -49,16 +53,23 @@ const PEERS: [Peer; 5] = [
         labels: &[("cpu", "same")],
         budget: "100ms",
         most: 0.05,
-        other: |_, cpu| perf(cpu, &["sched", "pipe", "-l", "20000"], 2e4),
+        other: |_, cpu, _| perf(cpu, &["sched", "pipe", "-l", "20000"], 2e4),
     },
     Peer {
         name: "a triad in C, best",
         only: "bandwidth-triad",
         figure: ("bandwidth", "max"),
-        labels: &[("size", "67108864")],
+        labels: &[("size", ARRAY)],
         budget: "100ms",
         most: 0.03,
-        other: |scratch, cpu| in_c(scratch, cpu, "triad", include_str!("peers/triad.c")),
+        other: |scratch, cpu, array| {
+            in_c(
+                scratch,
+                (cpu, array),
+                "triad",
+                include_str!("peers/triad.c"),
+            )
+        },
     },
     Peer {
         name: "a ring of two in C, least",
@@ -67,7 +78,9 @@ const PEERS: [Peer; 5] = [
         labels: &[("cpu", "same"), ("memory", "0"), ("ring", "2")],
         budget: "250ms",
         most: 0.05,
-        other: |scratch, cpu| in_c(scratch, cpu, "ring", include_str!("peers/ring.c")),
+        other: |scratch, cpu, array| {
+            in_c(scratch, (cpu, array), "ring", include_str!("peers/ring.c"))
+        },
     },
     Peer {
         name: "a random chase through 64 MiB in C, least",
@@ -76,7 +89,14 @@ const PEERS: [Peer; 5] = [
         labels: &[("pages", "2M"), ("size", "67108864")],
         budget: "20ms",
         most: 0.05,
-        other: |scratch, cpu| in_c(scratch, cpu, "chase", include_str!("peers/chase.c")),
+        other: |scratch, cpu, array| {
+            in_c(
+                scratch,
+                (cpu, array),
+                "chase",
+                include_str!("peers/chase.c"),
+            )
+        },
     },
 ];
 
@@ -84,7 +104,14 @@ const PEERS: [Peer; 5] = [
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let cpu = hog::last_cpu()?;
+    let array = memory::array(largest_cache()).to_string();
     for peer in PEERS {
+        let is_array = |value| if value == ARRAY { &*array } else { value };
+        let labels: Vec<_> = peer
+            .labels
+            .iter()
+            .map(|(key, value)| (*key, is_array(*value)))
+            .collect();
         let own = |turn: usize| {
             let words = format!(
                 "primitives --only {} --cpu {cpu} --runs 1 --budget {}",
@@ -94,7 +121,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
             figure(
                 &tare(scratch.path(), &name, &words, &[])?,
                 peer.figure,
-                peer.labels,
+                &labels,
             )
         };
         let [mut ours, mut others, mut ratios] = [const { Vec::new() }; 3];
@@ -103,7 +130,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
             if turn % 2 == 0 {
                 ours.push(own(turn)?);
             }
-            others.push((peer.other)(scratch.path(), cpu)?);
+            others.push((peer.other)(scratch.path(), cpu, &array)?);
             if turn % 2 == 1 {
                 ours.push(own(turn)?);
             }
@@ -190,8 +217,18 @@ fn perf(cpu: usize, words: &[&str], times: f64) -> Result<f64> {
     Ok(seconds / times * 1e9)
 }
 
-/// Returns what a program in C prints, run on one CPU.
-fn in_c(scratch: &Path, cpu: usize, name: &str, text: &str) -> Result<f64> {
+/// Returns how many bytes the largest cache claims to have.
+fn largest_cache() -> Option<u64> {
+    let kib = |index| -> Option<u64> {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        let claimed = std::fs::read_to_string(path).ok()?;
+        claimed.trim().strip_suffix('K')?.parse().ok()
+    };
+    (0..8).filter_map(kib).max().map(|kib| kib << 10)
+}
+
+/// Returns what a program in C prints that is told the size of an array, run on one CPU.
+fn in_c(scratch: &Path, (cpu, array): (usize, &str), name: &str, text: &str) -> Result<f64> {
     let program: PathBuf = scratch.join(name);
     if !program.exists() {
         let source = scratch.join(format!("{name}.c"));
@@ -203,6 +240,9 @@ fn in_c(scratch: &Path, cpu: usize, name: &str, text: &str) -> Result<f64> {
         )?;
     }
     let mut command = Command::new("taskset");
-    command.args(["-c", &cpu.to_string()]).arg(&program);
+    command
+        .args(["-c", &cpu.to_string()])
+        .arg(&program)
+        .arg(array);
     Ok(output(&mut command)?.trim().parse()?)
 }
