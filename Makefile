@@ -116,7 +116,6 @@ style: setup-test
 	cd measured/fuzz && $(CARGO) fmt --check
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
 
-# Not by `cargo run`: what the compiler used would count as memory of the checks' children.
 # The name server with some of its features, as small as it gets. Places of panics are told without the folders of this machine.
 SMALL   := $(BUILT)/../small
 SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,files,ipv6,tcp console,dhcp,figures,files,ipv6,resolver,tcp
@@ -128,6 +127,7 @@ small: setup
 		--no-default-features --features "$$set" --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
 		&& strip -o "../$(SMALL)/dns-$$set" ../$(SMALL)/dns || exit; done
 
+# Not by `cargo run`: what the compiler used would count as memory of the checks' children.
 bench: setup-test build small
 	$(CARGO) build --release -p tare-acceptance
 	target/release/tare-acceptance bench
