@@ -361,6 +361,11 @@ impl Started {
         }
     }
 
+    /// Leaves the process to the kernel: one that can't be killed would be waited for without end.
+    pub fn leave(mut self) {
+        self.is_reaped = true;
+    }
+
     /// Kills the process and its group, and reaps it.
     ///
     /// # Errors

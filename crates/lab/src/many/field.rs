@@ -34,8 +34,10 @@ pub(super) struct Field<'a> {
     /// Whether an arrival was refused.
     pub(super) has_refused: AtomicBool,
     queue: Mutex<VecDeque<Arrival>>,
-    /// Signalled when something comes into the queue, when an instance ends, and at the end.
+    /// Signalled when something comes into the queue, and at the end.
     news: Condvar,
+    /// Signalled when none is alive any more.
+    quiet: Condvar,
     rows: Mutex<Rows>,
     /// How long the first instance took until its end, in ns; 0 as long as none has ended.
     pub(super) first_ns: AtomicU64,
@@ -88,12 +90,13 @@ struct Rows {
 impl<'a> Field<'a> {
     pub(super) fn new(
         arrivals: &'a Arrivals,
+        most_live: u32,
         starter: &'a Starter,
         children: &'a OwnedChildren,
         hz: Option<f64>,
     ) -> Result<Self, String> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        let slots = 0..arrivals.most_live;
+        let slots = 0..most_live;
         Ok(Self {
             arrivals,
             starter,
@@ -107,6 +110,7 @@ impl<'a> Field<'a> {
             has_refused: AtomicBool::new(false),
             queue: Mutex::default(),
             news: Condvar::new(),
+            quiet: Condvar::new(),
             rows: Mutex::default(),
             first_ns: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
@@ -159,7 +163,7 @@ impl<'a> Field<'a> {
             planned_ns,
             counts,
         });
-        self.news.notify_all();
+        self.news.notify_one();
     }
 
     /// Waits for the next arrival; None when there will be no more.
@@ -180,8 +184,8 @@ impl<'a> Field<'a> {
     /// Waits until none is alive any more, or no more are to be started.
     pub(super) fn wait_for_none(&self) {
         let mut queue = lock(&self.queue);
-        while self.live() > 0 && !self.is_over.load(Ordering::Relaxed) {
-            let waited = self.news.wait_timeout(queue, LOOK);
+        while self.live() > 0 && !self.is_enough.load(Ordering::Relaxed) {
+            let waited = self.quiet.wait_timeout(queue, LOOK);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -210,9 +214,11 @@ impl<'a> Field<'a> {
             .fetch_max(instance.peak_bytes, Ordering::Relaxed);
         lock(&self.free).push(slot);
         let queue = lock(&self.queue);
-        self.live.fetch_sub(1, Ordering::Relaxed);
+        let was_last = self.live.fetch_sub(1, Ordering::Relaxed) == 1;
         drop(queue);
-        self.news.notify_all();
+        if was_last {
+            self.quiet.notify_one();
+        }
     }
 
     /// Lets the calling thread come before others, as far as the kernel allows it.
@@ -241,7 +247,6 @@ impl<'a> Field<'a> {
     pub(super) fn end(&self) {
         self.is_enough.store(true, Ordering::Relaxed);
         self.is_over.store(true, Ordering::Relaxed);
-        // What is still in the queue is started and ended at once.
         self.is_ended.store(true, Ordering::Relaxed);
         self.news.notify_all();
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use tare_docker::Stream;
@@ -22,9 +23,13 @@ pub(super) fn serve(field: &Field<'_>, namespace: Option<&MountNamespace>) {
         let mut instance = Instance {
             planned_ns: arrival.planned_ns,
             counts: arrival.counts.into(),
-            started_ns: now_ns(),
             ..Instance::default()
         };
+        if field.is_over.load(Ordering::Relaxed) {
+            field.ended(arrival.slot, instance, Err("it was not started".to_owned()));
+            continue;
+        }
+        instance.started_ns = now_ns();
         match (&entered, &field.starter.start) {
             (Err(error), _) => {
                 let why = format!("mounts of its own can't be had: {error}");

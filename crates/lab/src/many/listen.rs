@@ -72,8 +72,7 @@ pub(super) fn listen(field: &Field<'_>) {
     while !field.is_ended() || field.live() > 0 {
         let given_up = |since: &mut Instant| since.elapsed() > KILL_LIMIT;
         if patience.as_mut().is_some_and(given_up) {
-            return field
-                .remark("instances can't be killed, and were left to the kernel".to_owned());
+            return leave_all(field);
         }
         let came = match epoll::wait(&field.epoll, &mut events, look.as_ref()) {
             Ok(came) => came,
@@ -91,6 +90,19 @@ pub(super) fn listen(field: &Field<'_>) {
                     patience.get_or_insert_with(Instant::now);
                 }
             }
+        }
+    }
+}
+
+/// Leaves those that can't be killed to the kernel.
+fn leave_all(field: &Field<'_>) {
+    field.remark("instances can't be killed, and were left to the kernel".to_owned());
+    for (number, place) in (0..).zip(&field.slots) {
+        let alive = lock(place).take();
+        if let Some(alive) = alive {
+            alive.leave(field);
+            alive.started.leave();
+            field.ended(number, alive.instance, Err("it can't be killed".to_owned()));
         }
     }
 }

@@ -15,6 +15,7 @@
 
 mod ears;
 mod field;
+mod files;
 mod launch;
 mod listen;
 mod pace;
@@ -30,11 +31,12 @@ use tare_targets::Starter;
 use tare_targets::starter::Start;
 
 use self::field::Field;
+use self::files::Files;
 
-/// How many threads start programs. Each stands still while one is executed.
-const LAUNCHERS: u32 = 4;
+/// How many threads start programs. Each stands still until its program is executed, and so waits for a CPU with it.
+const LAUNCHERS: u32 = 16;
 
-/// The most threads that call an engine.
+/// The most threads that call an engine, and so the most of its instances that may be alive.
 const MOST_CALLERS: u32 = 512;
 
 /// What came of a cell's arrivals.
@@ -74,11 +76,13 @@ pub(crate) fn run(
             Some(made.map_err(|error| format!("mounts of its own can't be made: {error}"))?)
         }
     };
-    let field = Field::new(arrivals, starter, &children, hz)?;
-    let launchers = match starter.start {
-        Start::Program(_) => LAUNCHERS,
-        Start::Calls(_) => arrivals.most_live.min(MOST_CALLERS),
+    let (launchers, most_live) = match starter.start {
+        Start::Program(_) => (LAUNCHERS, arrivals.most_live),
+        // Each is called as long as its instance lives.
+        Start::Calls(_) => [arrivals.most_live.min(MOST_CALLERS); 2].into(),
     };
+    let _files = Files::for_instances(most_live);
+    let field = Field::new(arrivals, most_live, starter, &children, hz)?;
     let watched = thread::scope(|scope| {
         let field = &field;
         let namespace = namespace.as_ref();

@@ -55,22 +55,18 @@ fn at_times(field: &Field<'_>, interval_ns: u64) {
 
 /// Lets one arrive when the one before has ended.
 fn one_by_one(field: &Field<'_>) {
-    let begin = now_ns();
-    let warm = Warm::new(field, begin);
+    let warm = Warm::new(field, now_ns());
     let mut until = u64::MAX;
-    loop {
+    for number in 0.. {
         let planned = now_ns();
         // One at least was there before, and one at least is measured.
-        if until == u64::MAX && planned > begin && planned >= warm.earliest {
+        if until == u64::MAX && number > 0 && planned >= warm.earliest {
             until = warm.measures_from(field, planned);
         } else if planned >= until || field.is_enough.load(Ordering::Relaxed) {
             break;
         }
         field.arrive(planned, until < u64::MAX);
         field.wait_for_none();
-        if field.is_over.load(Ordering::Relaxed) {
-            break;
-        }
     }
     if until < u64::MAX {
         finish(field, now_ns().max(until));

@@ -135,6 +135,49 @@ fn reasons_of_failures_are_told_once_with_their_number() {
 }
 
 #[test]
+fn an_instance_that_hangs_ends_with_the_request_to_end() {
+    let interrupt = Interrupt::detached().unwrap();
+    let endless = Arrivals {
+        warmup_ns: 0,
+        ..arrivals(None, 600_000)
+    };
+    // The first is not measured; the second hangs.
+    let state = tempfile::tempdir().unwrap();
+    let there = state.path().join("there");
+    let script = format!(
+        "echo hello; test -e {0} && exec sleep 1000; touch {0}",
+        there.display()
+    );
+    let mut ticks = 0;
+    let mut tick = || {
+        ticks += 1;
+        if ticks > 50 {
+            interrupt.request_finish();
+        }
+        None
+    };
+    let ran = ran_until(&endless, &script, &interrupt, &mut tick).unwrap();
+    assert!(ran.cut_short.is_some());
+    let [first, second] = &ran.instances[..] else {
+        panic!("{ran:?}");
+    };
+    assert_eq!((first.counts, first.fate()), (0, Fate::Done));
+    assert_eq!((second.counts, second.fate()), (1, Fate::Unfinished));
+}
+
+#[test]
+fn many_may_be_alive_whatever_the_limit_of_open_files_was() {
+    use rustix::process::{Resource, getrlimit};
+    let before = getrlimit(Resource::Nofile).current;
+    let files = super::Files::for_instances(1_000);
+    let raised = getrlimit(Resource::Nofile);
+    let most = raised.maximum.unwrap_or(u64::MAX);
+    assert!(raised.current.is_none_or(|now| now >= most.min(4_000)));
+    drop(files);
+    assert_eq!(getrlimit(Resource::Nofile).current, before);
+}
+
+#[test]
 fn what_does_not_end_is_ended_and_counted() {
     let few = Arrivals {
         most_live: 4,

@@ -8,6 +8,9 @@
 //!   latency then grows as long as arrivals go on (Little's law). The window begins when twice the time has passed that
 //!   the first instance took, so that a target that keeps up has its number of live instances by then.
 //!
+//! Where instances are started one by one, there is no rate to keep up: only if none ended as it should, the target is not
+//! tried at any.
+//!
 //! It is **not an open loop** if more than 1 % of the arrivals were started later than one interval after their time, for
 //! then they came at other times than planned. Latencies count from the planned time all the same.
 
@@ -43,7 +46,11 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
         (of(Fate::Unfinished), "not ended"),
     ];
     let mut reasons: Vec<String> = Vec::new();
-    if share(lost.iter().map(|(number, _)| number).sum()) > LOST {
+    let most_lost = match loads.arrivals.interval_ns {
+        Some(_) => LOST,
+        None => 1.0 - f64::EPSILON,
+    };
+    if share(lost.iter().map(|(number, _)| number).sum()) > most_lost {
         let told = lost.iter().filter(|(number, _)| *number > 0);
         let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
         reasons.push(format!("of {n} arrivals: {}", told.join(", ")));
@@ -160,6 +167,23 @@ mod tests {
         let told = "live instances grew from 4 to 15 during 100 arrivals";
         assert_eq!(judged([4, 15], &all).0.as_deref(), Some(told));
         assert_eq!(judged([90, 91], &all).0, None);
+    }
+
+    #[test]
+    fn one_at_a_time_is_saturated_only_if_none_ends_as_it_should() {
+        let loads = Loads {
+            arrivals: &arrivals(None),
+            live_at: [0, 0],
+            first_ns: 0,
+        };
+        for (done, told) in [(1, None), (0, Some("of 100 arrivals: 100 failed"))] {
+            let failed = instances(|at, one| {
+                if at >= done {
+                    one.fate = Fate::Failed.number();
+                }
+            });
+            assert_eq!(judge(&loads, &failed).0.as_deref(), told);
+        }
     }
 
     #[test]
