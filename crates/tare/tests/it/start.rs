@@ -254,6 +254,19 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
     command(&Bench::new(), "/nowhere/at/all").expect(1, &["there is no program"]);
 }
 
+#[test]
+fn instances_do_the_work_that_is_asked_for() {
+    for work in ["thumbnail", "prime:1000"] {
+        let bench = Bench::new();
+        let words = "start --interval 1/20s --warmup 0 --measure 0.5 --runs 1 --output run --work";
+        bench.run(&format!("{words} {work}")).expect(0, &["Ready"]);
+        let cells = cells(&bench);
+        let all = instances(&bench, &cells[0]);
+        let is_done = |one: &Instance| one.fate() == Fate::Done;
+        assert!(all.len() >= 10 && all.iter().all(is_done), "{all:?}");
+    }
+}
+
 /// Copies an image into the working folder, and returns it as a guest that is ready by a line. None if it is not built.
 fn guest(bench: &Bench, ready: &str) -> Option<String> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR"))

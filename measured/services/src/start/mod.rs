@@ -14,7 +14,7 @@ use tare_workloads::prime::tare_prime_fenced;
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 
 use crate::output::Output;
-use crate::platform::{MemoryError, Platform, WriteError};
+use crate::platform::{Platform, WriteError};
 use crate::session::{self, Stop, Wanted};
 
 pub use plan::{Job, Plan, USAGE};
@@ -73,8 +73,8 @@ fn report(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     })
 }
 
-/// Does the work, and returns a sum by which its result can be told from a wrong one.
-fn work(job: Job, platform: &mut impl Platform) -> Result<u32, MemoryError> {
+/// Does the work, and returns what came out.
+fn work(job: Job, platform: &mut impl Platform) -> Result<u32, Stop> {
     Ok(match job {
         Job::Hello => 0,
         Job::Prime { limit } => {
@@ -82,7 +82,10 @@ fn work(job: Job, platform: &mut impl Platform) -> Result<u32, MemoryError> {
             // SAFETY: there is room for one stamp.
             unsafe { tare_prime_fenced(limit, 1, &raw mut stamp) }
         }
-        Job::Thumbnail => thumbnail::checksum(platform.room(thumbnail::ROOM)?),
+        Job::Thumbnail => match thumbnail::checksum(platform.room(thumbnail::ROOM)?) {
+            thumbnail::KNOWN => thumbnail::KNOWN,
+            _ => return Err(Stop::Place("the thumbnail came out wrong")),
+        },
     })
 }
 

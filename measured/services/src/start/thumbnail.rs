@@ -18,6 +18,9 @@ const COLOURS: usize = 3;
 /// How much room decoding takes: the lines of the picture, each with a byte for its filter.
 pub(super) const ROOM: usize = SIDE * (SIDE * COLOURS + 1);
 
+/// What [`checksum`] returns of the picture, computed from the same file by another program.
+pub(super) const KNOWN: u32 = 0x75e0_cf66;
+
 /// Decodes the picture, scales it down, and returns the CRC-32 of the thumbnail's pixels; 0 if the room does not suffice.
 pub(super) fn checksum(room: &mut [u8]) -> u32 {
     let Ok(picture) = decode_png(PICTURE, room) else {
@@ -59,9 +62,6 @@ mod tests {
     use std::vec;
 
     use super::*;
-
-    /// Computed from the same file by another program.
-    const KNOWN: u32 = 0x75e0_cf66;
 
     #[test]
     fn the_sum_is_the_known_one() {
