@@ -81,6 +81,16 @@ fn task_of(process: u32, name: &str) -> u32 {
     })
 }
 
+/// Waits until a task of the agent has pinned itself and has had time to begin.
+fn measures_on(task: u32, cpu: usize) {
+    let pinned = format!("Cpus_allowed_list:\t{cpu}");
+    wait_for("a pinned task", || {
+        let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
+        status.lines().any(|line| line == pinned).then_some(())
+    });
+    thread::sleep(Duration::from_millis(600));
+}
+
 fn cell(run: &Path) -> Value {
     json(&run.join("cells/0001/cell.json"))
 }
@@ -284,7 +294,7 @@ fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
     let words = "noise --workload gap --repetitions 80000000 --runs 1 --output run";
     let started = bench.start(&format!("{words} --cpu {cpu}"));
     let agent = started.agent();
-    thread::sleep(Duration::from_millis(600));
+    measures_on(agent, cpu);
     fs::write(cpuset.0.join("tasks"), agent.to_string()).unwrap();
     let moved = format!("moved from CPU {cpu} to CPU {other}");
     started
@@ -306,8 +316,7 @@ fn a_cell_whose_code_was_moved_fails_with_the_reason() {
         let started = bench.start(&words);
         // The wake-ups' thread is there once it can measure.
         let tid = task_of(started.agent(), task);
-        // Until its batch runs, or its first wake-up is due.
-        thread::sleep(Duration::from_millis(600));
+        measures_on(tid, cpu);
         pin(tid, other);
         let moved = format!("moved from CPU {cpu} to CPU {other}");
         started
