@@ -34,7 +34,7 @@ use self::field::Field;
 use self::files::Files;
 
 /// How many threads start programs. Each stands still until its program is executed, and so waits for a CPU with it.
-const LAUNCHERS: u32 = 16;
+const LAUNCHERS: u32 = 64;
 
 /// The most threads that call an engine, and so the most of its instances that may be alive.
 const MOST_CALLERS: u32 = 512;
