@@ -6,8 +6,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use tare_experiments::catalogue;
+use tare_host::{Machine, Source};
 use tare_report::analysis::analyse;
 use tare_report::claims::Comparison;
+use tare_report::terminal;
 use tare_results::RunFolder;
 use tare_services::primitives::memory;
 
@@ -160,7 +162,11 @@ fn study(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let analysis = analyse(&folder, catalogue())?;
     let study = analysis.summary().reproduction.as_ref();
     let rows = &study.ok_or("the study has no comparison")?.comparisons;
-    let is_empty = |row: &&Comparison| row.here.is_empty();
+    // A figure has a target; all others have the reason in its place.
+    let reasons = ["no figure: ", "no such level"];
+    let is_empty = |row: &&Comparison| {
+        row.target.is_none() && !reasons.iter().any(|reason| row.here.starts_with(reason))
+    };
     let empty = rows.iter().filter(is_empty).count();
     verdicts.at_least("rows of the study's table", rows.len() as f64, 24.0);
     verdicts.at_most("of them without figure or reason", empty as f64, 0.0);
@@ -188,6 +194,21 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
             1.0,
         );
     }
+    // How much the last one holds depends on the neighbours, but it is told.
+    let analysis = analyse(&folder, catalogue())?;
+    let text = terminal::render(&analysis, 100, false);
+    let last = text
+        .lines()
+        .map(str::trim)
+        .rfind(|line| line.starts_with('L') && line.contains("unified"));
+    let last = last.ok_or("no cache is told with what is effective of it")?;
+    println!("       {last}");
+    let is_told = !last.contains("not told apart");
+    verdicts.at_least(
+        "last levels with an effective size",
+        f64::from(is_told),
+        1.0,
+    );
     Ok(())
 }
 
@@ -217,14 +238,17 @@ fn perf(cpu: usize, words: &[&str], times: f64) -> Result<f64> {
     Ok(seconds / times * 1e9)
 }
 
-/// Returns how many bytes the largest cache claims to have.
+/// Returns how many bytes the largest cache claims to have, at most a part of the memory, as `tare primitives` takes it.
 fn largest_cache() -> Option<u64> {
     let kib = |index| -> Option<u64> {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
         let claimed = std::fs::read_to_string(path).ok()?;
         claimed.trim().strip_suffix('K')?.parse().ok()
     };
-    (0..8).filter_map(kib).max().map(|kib| kib << 10)
+    let memory = Machine::collect(&Source::system()).memory;
+    let most = memory.total_bytes.known()? / 64;
+    let largest = (0..8).filter_map(kib).max()?;
+    Some((largest << 10).min(most))
 }
 
 /// Returns what a program in C prints that is told the size of an array, run on one CPU.

@@ -111,13 +111,9 @@ fn peer(words: &[String]) -> ExitCode {
     let [address] = words else {
         return misused("peer: want an address with a port, such as 0.0.0.0:7000");
     };
-    match tare_primitives::peer::run(address) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("tare-agent: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    let Err(why) = tare_primitives::peer::run(address);
+    eprintln!("tare-agent: {why}");
+    ExitCode::FAILURE
 }
 
 /// Drives a load: background work that disturbs.

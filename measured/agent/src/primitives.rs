@@ -1,7 +1,7 @@
 //! The primitives of Linux, one after the other, each in a process of its own.
 
 use tare_primitives::child::{Nursery, room};
-use tare_primitives::sweep;
+use tare_primitives::{keep_given_cpus, sweep};
 use tare_services::primitives::bench::why;
 use tare_services::primitives::{Ending, Need, Plan, Primitive, Surroundings, tell};
 use tare_services::session::{self, Resources, Stop, Wanted};
@@ -11,6 +11,7 @@ use crate::threads::ThreadsError;
 
 /// Measures the primitives of a plan, and writes the records of everything that happened.
 pub fn run(plan: &Plan<'_>, linux: &mut Linux) -> Result<(), ThreadsError> {
+    keep_given_cpus();
     let wanted = Wanted {
         plan,
         allowed: Ok(()),

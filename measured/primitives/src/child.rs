@@ -64,7 +64,10 @@ impl Nursery {
     pub fn measure(&mut self, primitive: &Primitive, around: &Surroundings<'_>) -> Ending {
         let told = self.told.get();
         // SAFETY: no other process has it yet.
-        unsafe { (*told).ending = NOTHING };
+        unsafe {
+            (*told).ending = NOTHING;
+            (*told).results.clear();
+        }
         let block = kernel::block_sigchld();
         // SAFETY: this program has one thread, so that its copy is whole.
         let pid = match unsafe { libc::fork() } {
@@ -89,10 +92,18 @@ impl Nursery {
         // SAFETY: as in the child: whoever comes first makes the group.
         unsafe { libc::setpgid(pid, pid) };
         let status = kernel::wait_until(pid, around.plan.limit_ns);
+        // What one had measured that took too long is kept, if it is of its CPU.
+        let is_kept = match status {
+            None => kernel::is_pinned(pid, around.plan.cpu()),
+            status => status == Some(0),
+        };
         kernel::end_group(pid);
         drop(block);
         if status != Some(0) {
             kernel::sweep([around.plan.dir].into_iter().chain(around.plan.remote));
+        }
+        if !is_kept {
+            self.results().clear();
         }
         // SAFETY: the process has ended.
         let told = unsafe { &*told };
@@ -102,8 +113,12 @@ impl Nursery {
             (Some(0), MEASURED) => Ending::Measured,
             (Some(0), ABSENT) => Ending::Absent(text),
             (None, _) => Ending::Failed(why(format_args!(
-                "it had not ended after {} s, and was ended",
-                around.plan.limit_ns / 1_000_000_000
+                "it had not ended after {} s (--primitive-limit), and was ended{}",
+                around.plan.limit_ns / 1_000_000_000,
+                match told.results.all() {
+                    [] => "",
+                    _ => "; what it had measured is kept",
+                }
             ))),
             (Some(status), _) if libc::WIFSIGNALED(status) => Ending::Failed(why(format_args!(
                 "it was killed by signal {}",
@@ -242,7 +257,20 @@ mod tests {
         let Ending::Failed(why) = measured(&hangs).0 else {
             panic!("it hung");
         };
-        assert_eq!(why, "it had not ended after 1 s, and was ended");
+        let told = "it had not ended after 1 s (--primitive-limit), and was ended";
+        assert_eq!(why, told);
+        let late = Primitive {
+            measure: |bench, _| {
+                bench.value(Of::Cost, PLAIN, 7.0);
+                loop {
+                    std::hint::spin_loop();
+                }
+            },
+            ..NOTHING_YET
+        };
+        let (ending, costs) = measured(&late);
+        let kept = why_of(&format!("{told}; what it had measured is kept"));
+        assert_eq!((ending, costs), (Ending::Failed(kept), vec![7.0]));
         let cannot = Primitive {
             measure: |_, _| Err(why_of("no such device")),
             ..NOTHING_YET
@@ -255,6 +283,42 @@ mod tests {
 
     fn why_of(text: &str) -> Why {
         tare_services::primitives::bench::why(text)
+    }
+
+    #[test]
+    fn small_pages_are_not_taken_for_huge_ones() {
+        let (ending, costs) = measured(&Primitive {
+            measure: |bench, around| {
+                // SAFETY: no memory is involved. It is of this process alone.
+                unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+                for bytes in [1 << 20, 2 << 20, 64 << 20] {
+                    let huge = (around.room)(bytes, primitives::Pages::Huge);
+                    let small = (around.room)(bytes, primitives::Pages::Small);
+                    let both = f64::from(huge.is_ok()) * 10.0 + f64::from(small.is_ok());
+                    bench.value(Of::Cost, PLAIN, both);
+                }
+                Ok(())
+            },
+            ..NOTHING_YET
+        });
+        assert_eq!((ending, costs), (Ending::Measured, vec![1.0; 3]));
+    }
+
+    #[test]
+    fn cpus_that_this_program_was_not_given_are_left_alone() {
+        let (ending, costs) = measured(&Primitive {
+            measure: |bench, around| {
+                // As taskset does it.
+                // SAFETY: no memory is involved.
+                kernel::pin(unsafe { libc::sched_getcpu() }.cast_unsigned());
+                kernel::keep_given_cpus();
+                let cpus = kernel::allowed_cpus(around.plan).len();
+                bench.value(Of::Cost, PLAIN, cpus as f64);
+                Ok(())
+            },
+            ..NOTHING_YET
+        });
+        assert_eq!((ending, costs), (Ending::Measured, vec![1.0]));
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub(crate) const TABLE: &[Primitive] = &[
         tags: &["published", "bandwidth"],
         needs: &[Need::Kernel, Need::RemoteFolder],
         measure: |bench, around| {
-            let (file, _folder) = remote(around)?;
+            let (_folder, file) = remote(around)?;
             bench.passes("at=remote", DIRECT as u64, || {
                 drop_from_cache(file.descriptor, file.size)?;
                 file.whole()
@@ -182,7 +182,7 @@ pub(crate) const TABLE: &[Primitive] = &[
         tags: &["published"],
         needs: &[Need::Kernel, Need::RemoteFolder],
         measure: |bench, around| {
-            let (file, _folder) = remote(around)?;
+            let (_folder, file) = remote(around)?;
             bench.single("at=remote", || {
                 drop_from_cache(file.descriptor, file.size)?;
                 file.once()
@@ -192,12 +192,14 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// Writes a file in the folder of another machine.
-fn remote(around: &Surroundings<'_>) -> Result<(Read, Folder), Why> {
+/// Writes a file in the folder of another machine. It comes second, so that it is closed first: NFS keeps a file that is open and removed
+/// under another name, with which the folder is not empty.
+fn remote(around: &Surroundings<'_>) -> Result<(Folder, Read), Why> {
     let dir = around.plan.remote;
     let dir = dir.ok_or_else(|| why("no folder of another machine was named (--remote-dir)"))?;
     let folder = Folder::in_folder(dir)?;
-    Ok((Read::new(&folder, DIRECT, 0)?, folder))
+    let file = Read::new(&folder, DIRECT, 0)?;
+    Ok((folder, file))
 }
 
 fn open(path: &CStr, how: c_int) -> Result<c_int, Why> {
@@ -312,7 +314,7 @@ fn contention(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Wh
     let mut others = Vec::new();
     let mut processes = 1;
     let going = SharedWord::new()?;
-    let cpus = crate::kernel::allowed_cpus(around.plan.cpu());
+    let cpus = crate::kernel::allowed_cpus(around.plan);
     while processes <= MOST_PROCESSES {
         while others.len() + 1 < processes as usize {
             let number = others.len() + 1;

@@ -113,13 +113,14 @@ pub(crate) fn round_trip(
     if !(put(to) && take(from)) {
         return Err(why("the other side does not answer"));
     }
-    let mut answers = true;
-    bench.each(labels, || answers &= put(to) && take(from));
-    match answers {
-        true => Ok(()),
-        // A call that fails is fast: none of it is a figure.
-        false => Err(why("the other side no longer answers")),
-    }
+    bench.whole(|bench| {
+        let mut answers = true;
+        bench.each(labels, || answers &= put(to) && take(from));
+        match answers {
+            true => Ok(()),
+            false => Err(why("the other side no longer answers")),
+        }
+    })
 }
 
 fn bandwidth(

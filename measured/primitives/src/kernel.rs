@@ -5,14 +5,16 @@ use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{c_int, c_long, pid_t};
 use tare_services::primitives::bench::{Bench, Why, why};
 use tare_services::primitives::memory::{ARRAY, array as array_bytes};
 use tare_services::primitives::{Area, FOLDER, Need, Pages, Plan, Primitive, Surroundings};
+use tare_wire::cpus::Cpus;
 use tare_workloads::stream::{tare_stream_copy, tare_stream_read, tare_stream_write};
 use tare_workloads::timing::{Fenced, Timing};
 
@@ -65,7 +67,7 @@ fn everywhere(
     around: &Surroundings<'_>,
     pass: impl Fn(*mut u64, u64) -> u64 + Copy,
 ) -> Result<(), Why> {
-    let cpus = allowed_cpus(around.plan.cpu());
+    let cpus = allowed_cpus(around.plan);
     let each = ARRAY.max(array_bytes(around.plan.cache) / cpus.len().max(1));
     available(cpus.len() * each)?;
     let round = SharedWord::new()?;
@@ -283,9 +285,10 @@ pub(crate) fn map_pages(bytes: usize, pages: Pages) -> Result<*mut usize, Why> {
         // SAFETY: within the mapping. Volatile, since nobody reads it.
         unsafe { start.add(page).write_volatile(0) };
     }
-    // A kernel may say yes to huge pages and give small ones: 'never' is set, or memory is in pieces.
+    // A kernel may say yes to huge pages and give small ones: 'never' is set, or memory is in pieces. One block of 2 MiB in 64 may be of
+    // small ones, which cause 512 faults.
     let seen = faults().0.saturating_sub(before);
-    if pages == Pages::Huge && seen > (bytes >> 20) as u64 + 512 {
+    if pages == Pages::Huge && seen > (bytes >> 21) as u64 * 9 + 16 {
         // SAFETY: a mapping of our own that nobody else has seen.
         unsafe { libc::munmap(start.cast(), bytes) };
         return Err(why(format_args!(
@@ -460,34 +463,62 @@ fn pin_to(pid: pid_t, cpu: u32) -> bool {
     }
 }
 
-/// Checks that this thread is where it was pinned to, and can be nowhere else.
-pub(crate) fn stayed(cpu: Option<u32>) -> Result<(), Why> {
+/// Returns the CPUs that a process may run on, 0 for this thread; none where nothing tells.
+fn cpus_of(pid: pid_t) -> Cpus {
     // SAFETY: zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: the set is our own.
-    let (here, cpus) = unsafe {
-        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
-        (libc::sched_getcpu().cast_unsigned(), libc::CPU_COUNT(&set))
-    };
+    unsafe { libc::sched_getaffinity(pid, size_of_val(&set), &raw mut set) };
+    let all = 0..libc::CPU_SETSIZE.cast_unsigned();
+    // SAFETY: the set has so many.
+    all.filter(|cpu| unsafe { libc::CPU_ISSET(*cpu as usize, &set) })
+        .collect()
+}
+
+/// Says whether a process can be nowhere but where it was pinned to.
+pub(crate) fn is_pinned(pid: pid_t, cpu: Option<u32>) -> bool {
+    cpu.is_none_or(|cpu| cpus_of(pid) == Cpus::one(cpu))
+}
+
+/// Checks that this thread is where it was pinned to, and can be nowhere else.
+pub(crate) fn stayed(cpu: Option<u32>) -> Result<(), Why> {
+    // SAFETY: no memory is involved.
+    let here = unsafe { libc::sched_getcpu() }.cast_unsigned();
     match cpu {
-        Some(cpu) if cpu != here || cpus != 1 => Err(why(format_args!(
-            "somebody moved it from CPU {cpu} to CPU {here}: its times are of no one CPU"
+        Some(own) if own != here || !is_pinned(0, cpu) => Err(why(format_args!(
+            "somebody moved it from CPU {own} to CPU {here}: its times are of no one CPU"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Returns the CPUs that this process could be pinned to; it goes back to its own.
-pub(crate) fn allowed_cpus(own: Option<u32>) -> Vec<u32> {
-    // The one that has pinned this process may have had more.
-    let status = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let online = tare_wire::cpus::Cpus::parse(status.trim()).unwrap_or_default();
+/// The CPUs that this program was given before anybody pinned it.
+static GIVEN: OnceLock<Cpus> = OnceLock::new();
+
+/// Keeps the CPUs that this thread may run on, before it is pinned: no others are taken later, whatever `taskset` left out.
+pub fn keep_given_cpus() {
+    given_cpus();
+}
+
+fn given_cpus() -> Cpus {
+    *GIVEN.get_or_init(|| cpus_of(0))
+}
+
+/// Returns the CPUs that this program was given and those of the plan, which whoever started it may have left free; it goes back to the
+/// measured one.
+pub(crate) fn allowed_cpus(plan: &Plan<'_>) -> Vec<u32> {
+    let given = given_cpus();
+    let all: Cpus = given
+        .iter()
+        .chain(plan.cpu())
+        .chain(plan.other_cpus())
+        .collect();
     let can = |cpu: &u32| {
         // SAFETY: no memory is involved.
         pin(*cpu) && unsafe { libc::sched_getcpu() }.cast_unsigned() == *cpu
     };
-    let allowed = online.iter().filter(can).collect();
-    if let Some(own) = own {
+    let allowed = all.iter().filter(can).collect();
+    if let Some(own) = plan.cpu() {
         pin(own);
     }
     allowed
@@ -589,7 +620,11 @@ const FOLDERS: &str = "tare-primitives-";
 
 /// Opens a folder and locks it, if nobody else has: its owner does as long as it lives, on whichever machine and in whichever namespace.
 fn lock(path: &std::path::Path) -> Option<std::fs::File> {
-    let folder = std::fs::File::open(path).ok()?;
+    let mut options = std::fs::File::options();
+    options
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
+    let folder = options.open(path).ok()?;
     // SAFETY: a descriptor of our own.
     let locked = unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     (locked == 0).then_some(folder)
@@ -600,14 +635,25 @@ pub fn sweep<'a>(dirs: impl IntoIterator<Item = &'a str>) {
     for dir in dirs {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         for entry in entries {
-            let name = entry.file_name();
-            let is_ours = name.to_str().is_some_and(|name| name.starts_with(FOLDERS));
-            if is_ours && lock(&entry.path()).is_some() {
-                // What is another user's stays.
+            if is_ours(&entry) && lock(&entry.path()).is_some() {
+                // What can't be removed is left: nothing else can be done.
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
     }
+}
+
+/// Says whether a folder is named after a process, and this user's: users' own folders begin with any word, and are not.
+fn is_ours(entry: &std::fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    let number = name.to_str().and_then(|name| name.strip_prefix(FOLDERS));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // SAFETY: no memory is involved.
+    let user = unsafe { libc::geteuid() };
+    // A link is not followed.
+    let metadata = entry.metadata();
+    number.is_some_and(is_number)
+        && metadata.is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
 }
 
 /// A folder for the files of one primitive, removed with everything in it when it is dropped.
@@ -653,5 +699,36 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // What can't be removed is left: nothing else can be done.
         let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_processes_left_is_swept_never_what_a_user_named_alike() {
+        let own = std::env::temp_dir().join(format!("tare-sweep-{}", std::process::id()));
+        let path = |name: &str| own.join(name);
+        for name in ["1", "monday", "2/kept", ""] {
+            std::fs::create_dir_all(path(&format!("{FOLDERS}{name}"))).unwrap();
+        }
+        std::fs::create_dir_all(path("linked")).unwrap();
+        std::os::unix::fs::symlink(path("linked"), path(&format!("{FOLDERS}3"))).unwrap();
+        std::fs::write(path(&format!("{FOLDERS}4")), "a file").unwrap();
+        // One whose owner lives.
+        let held = lock(&path(&format!("{FOLDERS}2")));
+        sweep(own.to_str());
+        let mut left: Vec<String> = std::fs::read_dir(&own)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        drop(held);
+        std::fs::remove_dir_all(&own).unwrap();
+        let named = |name: &str| format!("{FOLDERS}{name}");
+        let kept = ["", "2", "3", "4", "monday"].map(named);
+        assert_eq!(left[0], "linked");
+        assert_eq!(left[1..], kept);
     }
 }

@@ -20,7 +20,7 @@ mod syscall;
 
 use tare_services::primitives::{Primitive, memory, processor};
 
-pub use kernel::sweep;
+pub use kernel::{keep_given_cpus, sweep};
 pub use process::stamp;
 
 /// The primitives, in the order of reports.

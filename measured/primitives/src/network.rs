@@ -1,6 +1,6 @@
 //! The network: round trips, bandwidth, connections; over the loopback device, and to another machine that the user names.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ use tare_workloads::timing::{Fenced, Timing};
 
 use crate::ipc::{pour, round_trip};
 use crate::kernel::{checked, close, error, placements, put, take};
-use crate::peer::{ECHO, Peer, SINK, connect};
+use crate::peer::{ANSWER, COUNT, ECHO, Peer, SINK, connect};
 
 const NETWORK: Primitive = Primitive {
     area: Area::Network,
@@ -32,6 +32,10 @@ pub(crate) const TABLE: &[Primitive] = &[
         measure: |bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 let connection = connect(address, ECHO)?;
+                if !labels.contains("at=peer") {
+                    // Each wait with an end sets a timer. This machine's own side answers, or ends.
+                    let _ = connection.set_read_timeout(None);
+                }
                 let socket = connection.as_raw_fd();
                 round_trip(bench, labels, (socket, socket))
             })
@@ -57,7 +61,10 @@ pub(crate) const TABLE: &[Primitive] = &[
         tags: &["published"],
         measure: |bench, around| {
             everywhere(bench, around, |bench, labels, address| {
-                if labels.contains("cpu=other") {
+                if ["cpu=other", "cpu=socket"]
+                    .iter()
+                    .any(|at| labels.contains(at))
+                {
                     // The kernel answers where the request is sent.
                     return Ok(());
                 }
@@ -76,6 +83,18 @@ pub(crate) const TABLE: &[Primitive] = &[
                 let connection = connect(address, SINK)?;
                 let socket = connection.as_raw_fd();
                 pour(bench, labels, socket, socket)
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "udp-bandwidth",
+        title: "bandwidth of UDP",
+        method: "datagrams of 1,472 bytes, the most that Ethernet carries in one; of each 32, the last is answered when all have come",
+        tags: &["bandwidth"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                datagrams(bench, labels, &udp(address)?)
             })
         },
         ..NETWORK
@@ -184,7 +203,57 @@ fn udp(address: SocketAddr) -> Result<UdpSocket, Why> {
     made.map_err(|error| why(format_args!("no UDP socket to {address}: {error}")))
 }
 
-/// A TCP socket, closed when it is dropped.
+/// Sends datagrams, never more at a time than the other side's socket holds.
+fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<(), Why> {
+    /// What an Ethernet frame carries, less the headers of IP and UDP.
+    const BYTES: usize = 1_472;
+    const AT_A_TIME: u32 = 32;
+    const TIMES: u32 = 64;
+    let (sunk, counted) = ([SINK; BYTES], [COUNT; BYTES]);
+    let ask = || {
+        let mut answer = [0; 4];
+        socket.send(&counted)?;
+        socket.recv(&mut answer)?;
+        Ok(u32::from_ne_bytes(answer))
+    };
+    let send = || {
+        for _ in 1..AT_A_TIME {
+            socket.send(&sunk)?;
+        }
+        ask()
+    };
+    // What somebody else has left is not counted.
+    ask().map_err(|error| no_answer(&error))?;
+    let bytes = BYTES as u64 * u64::from(AT_A_TIME * TIMES);
+    bench.whole(|bench| {
+        bench.passes(labels, bytes, || {
+            let begin = Fenced::before();
+            for _ in 0..TIMES {
+                match send() {
+                    Ok(AT_A_TIME) => {}
+                    Ok(came) => {
+                        return Err(why(format_args!(
+                            "{came} of {AT_A_TIME} datagrams have come: the rest is lost, and no bandwidth"
+                        )));
+                    }
+                    Err(error) => return Err(no_answer(&error)),
+                }
+            }
+            Ok(Fenced::after().wrapping_sub(begin))
+        })
+    })
+}
+
+/// Says that the other side does not answer; the kernel's words for a wait that came to its end are of no help.
+fn no_answer(error: &io::Error) -> Why {
+    let waited = [Some(libc::EAGAIN), Some(libc::EINPROGRESS)].contains(&error.raw_os_error());
+    match waited {
+        true => why("the other side does not answer in time"),
+        false => why(format_args!("the other side does not answer: {error}")),
+    }
+}
+
+/// A TCP socket, closed when it is dropped. Neither a connect nor an answer is waited for for ever.
 struct Socket(c_int);
 
 impl Socket {
@@ -196,7 +265,14 @@ impl Socket {
         };
         // SAFETY: no memory is involved.
         let socket = unsafe { libc::socket(family, libc::SOCK_STREAM, 0) };
-        Ok(Self(checked(socket, "no TCP socket")?))
+        let socket = Self(checked(socket, "no TCP socket")?);
+        let wait = libc::timeval {
+            tv_sec: ANSWER.as_secs().cast_signed(),
+            tv_usec: 0,
+        };
+        set(socket.0, libc::SO_RCVTIMEO, &wait);
+        set(socket.0, libc::SO_SNDTIMEO, &wait);
+        Ok(socket)
     }
 
     /// Connects, and returns the ticks that took.
@@ -206,8 +282,10 @@ impl Socket {
         // SAFETY: a name of that length.
         let connected = unsafe { libc::connect(self.0, (&raw const name).cast(), length) };
         let ticks = Fenced::after().wrapping_sub(begin);
-        checked(connected, "the other side does not accept (connect)")?;
-        Ok(ticks)
+        match connected {
+            -1 => Err(no_answer(&io::Error::last_os_error())),
+            _ => Ok(ticks),
+        }
     }
 
     /// Waits until the other side has accepted and answers.
@@ -217,7 +295,7 @@ impl Socket {
         let sent = unsafe { libc::write(self.0, (&raw const wanted).cast(), 1) == 1 };
         match sent && take(self.0) && put(self.0) && take(self.0) {
             true => Ok(()),
-            false => Err(error("the other side does not answer")),
+            false => Err(no_answer(&io::Error::last_os_error())),
         }
     }
 }
@@ -347,7 +425,64 @@ fn request(id: [u8; 2], number: u16) -> [u8; 8] {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
+    use tare_services::primitives::bench::Results;
+
     use super::*;
+
+    /// Returns a socket that listens for so many connections, and accepts none.
+    fn mute(queue: c_int) -> TcpListener {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // SAFETY: no memory is involved. It changes how many wait.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), queue) }, 0);
+        listener
+    }
+
+    #[test]
+    fn nobody_is_waited_for_for_ever() {
+        let begin = Instant::now();
+        let mute = [mute(16), mute(0)];
+        let [accepts, full] = mute.each_ref().map(|one| one.local_addr().unwrap());
+        let own: Vec<Socket> = (0..2).map(|_| Socket::new(&full).unwrap()).collect();
+        // One waits in a queue for none. The next one's first packet is dropped, as in a black hole.
+        assert!(own[0].connect(&full).is_ok());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let why = own[1].connect(&full).unwrap_err();
+                assert_eq!(why, "the other side does not answer in time");
+            });
+            scope.spawn(|| assert!(connect(full, ECHO).is_err()));
+            scope.spawn(|| assert!(connect(accepts, ECHO).is_err()));
+            scope.spawn(|| {
+                let socket = Socket::new(&accepts).unwrap();
+                socket.connect(&accepts).unwrap();
+                let why = socket.asks().unwrap_err();
+                assert_eq!(why, "the other side does not answer in time");
+            });
+        });
+        assert!(begin.elapsed() < 4 * ANSWER);
+    }
+
+    #[test]
+    fn datagrams_that_do_not_come_are_no_bandwidth() {
+        // SAFETY: zero is a valid value.
+        let mut results = unsafe { Box::<Results>::new_zeroed().assume_init() };
+        let mut bench = Bench::new(&mut results, 1_000, 0);
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = udp(other.local_addr().unwrap()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in [1_u32, 31] {
+                    let (_, from) = other.recv_from(&mut [0; 2_048]).unwrap();
+                    other.send_to(&number.to_ne_bytes(), from).unwrap();
+                }
+            });
+            let why = datagrams(&mut bench, "at=peer", &socket).unwrap_err();
+            assert!(why.starts_with("31 of 32 datagrams"), "{why}");
+        });
+        assert!(results.all().is_empty());
+    }
 
     #[test]
     fn an_echo_request_has_the_checksum_of_rfc_1071() {

@@ -1,11 +1,14 @@
 //! The other side of the network primitives: it answers on one port, TCP and UDP.
 //!
 //! The first byte of a connection says what is wanted: [`ECHO`] that each byte is sent back, [`SINK`] that blocks are read
-//! and each of them acknowledged by a byte. Connections are served one after the other. A datagram is sent back.
+//! and each of them acknowledged by a byte. Connections are served one after the other. A datagram is sent back, unless its first byte is
+//! [`SINK`]: those are counted, and one with [`COUNT`] is answered by how many of both have come.
 
+use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::thread;
 use std::time::Duration;
 
 use tare_services::primitives::bench::{Why, why};
@@ -15,10 +18,16 @@ use crate::kernel::{Partner, put};
 
 /// Asks for each byte to be sent back.
 pub(crate) const ECHO: u8 = b'e';
-/// How long one that says nothing is waited for.
-const SILENCE: Duration = Duration::from_secs(10);
-/// Asks for blocks to be read.
+/// Asks for blocks to be read, or for datagrams to be counted.
 pub(crate) const SINK: u8 = b's';
+/// Asks how many datagrams have been counted.
+pub(crate) const COUNT: u8 = b'c';
+/// How long the other side is waited for.
+pub(crate) const ANSWER: Duration = Duration::from_secs(5);
+/// How long it waits for one that says nothing: less, since another one may be waiting.
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long it waits after an error, which is of one connection, or goes by.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Processes that answer, until this is dropped.
 #[derive(Debug)]
@@ -49,14 +58,13 @@ impl Peer {
 /// # Errors
 ///
 /// Returns why it can't.
-pub fn run(address: &str) -> Result<(), String> {
+pub fn run(address: &str) -> Result<Infallible, String> {
     let failed = |error: io::Error| format!("can't answer on '{address}': {error}");
     let (tcp, udp) = bind(address).map_err(failed)?;
     let own = tcp.local_addr().map_err(failed)?;
     let _udp = Partner::start(None, || answer(&udp)).map_err(|why| why.as_str().to_owned())?;
     println!("answering on {own}");
-    serve(&tcp);
-    Ok(())
+    serve(&tcp)
 }
 
 fn bind(address: &str) -> io::Result<(TcpListener, UdpSocket)> {
@@ -65,8 +73,12 @@ fn bind(address: &str) -> io::Result<(TcpListener, UdpSocket)> {
     Ok((tcp, udp))
 }
 
-fn serve(listener: &TcpListener) {
-    while let Ok((mut connection, _)) = listener.accept() {
+fn serve(listener: &TcpListener) -> ! {
+    loop {
+        let Ok((mut connection, _)) = listener.accept() else {
+            thread::sleep(PAUSE);
+            continue;
+        };
         let mut wanted = [0];
         let socket = connection.as_raw_fd();
         // What can't be sent has nobody who waits for it.
@@ -87,26 +99,46 @@ fn serve(listener: &TcpListener) {
     }
 }
 
-fn answer(socket: &UdpSocket) {
+fn answer(socket: &UdpSocket) -> ! {
     let mut datagram = [0; 2_048];
-    while let Ok((bytes, from)) = socket.recv_from(&mut datagram) {
+    let mut counted = 0_u32;
+    loop {
+        let Ok((bytes, from)) = socket.recv_from(&mut datagram) else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let counting = [SINK, COUNT].contains(&datagram[0]) && bytes > 1;
+        counted = counted.wrapping_add(u32::from(counting));
         // Likewise.
-        let _ = socket.send_to(&datagram[..bytes], from);
+        let _ = match datagram[0] {
+            SINK if counting => continue,
+            COUNT if counting => {
+                let number = std::mem::take(&mut counted);
+                socket.send_to(&number.to_ne_bytes(), from)
+            }
+            _ => socket.send_to(&datagram[..bytes], from),
+        };
     }
 }
 
-/// Connects to a peer, which does what is wanted.
+/// Connects to a peer, which does what is wanted. One that no longer answers is not waited for for ever.
 pub(crate) fn connect(address: SocketAddr, wanted: u8) -> Result<TcpStream, Why> {
     let connected = || {
-        let mut connection = TcpStream::connect(address)?;
+        let mut connection = TcpStream::connect_timeout(&address, ANSWER)?;
         connection.set_nodelay(true)?;
+        connection.set_read_timeout(Some(ANSWER))?;
+        connection.set_write_timeout(Some(ANSWER))?;
         connection.write_all(&[wanted])?;
         connection.read_exact(&mut [0])?;
         Ok(connection)
     };
     connected().map_err(|error: io::Error| {
+        let told = match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer in time".to_owned(),
+            _ => error.to_string(),
+        };
         why(format_args!(
-            "no connection to {address}: {error}; is 'tare-agent peer' running there?"
+            "no connection to {address}: {told}; is 'tare-agent peer' running there?"
         ))
     })
 }

@@ -1,6 +1,6 @@
 //! Processes and threads: making them, running another program, and ending.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +21,8 @@ const PROCESS: Primitive = Primitive {
 const PUBLISHED: &[&str] = &["published"];
 /// What a big process has touched beside itself, in bytes.
 const BIG: usize = 64 << 20;
-/// The word by which the agent is told to stamp the time and end.
-const STAMP: &CStr = c"stamp";
-/// The descriptor to which it writes the stamp.
-const STAMP_DESCRIPTOR: c_int = 3;
+/// The word by which the agent is told to end; with `=` and a descriptor behind it, to write there first when it began.
+const STAMP: &str = "stamp";
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
@@ -282,7 +280,7 @@ impl Program {
         let path = CString::new(path.into_os_string().into_encoded_bytes());
         Ok(Self {
             path: path.unwrap_or_default(),
-            argument: Some(STAMP.to_owned()),
+            argument: CString::new(STAMP).ok(),
         })
     }
 
@@ -370,20 +368,20 @@ fn is_dynamic(path: &str) -> bool {
 }
 
 fn exec(bench: &mut Bench<'_>) -> Result<(), Why> {
-    let program = Program::own()?;
+    let mut program = Program::own()?;
     // SAFETY: a number.
     let stamped = unsafe { Shared::<AtomicU64>::new()? };
     // SAFETY: mapped as long as `stamped`.
     let stamp = unsafe { &*stamped.get() };
     let answer = kernel::Pair::pipe()?;
+    // The new program has them, too.
     let [read, write] = answer.0;
+    program.argument = CString::new(format!("{STAMP}={write}")).ok();
     bench.single(PLAIN, || {
         // SAFETY: this program has one thread.
         match unsafe { libc::fork() } {
             -1 => return Err(error("no process can be started (fork)")),
             0 => {
-                // SAFETY: descriptors of our own; the new one is not closed by exec.
-                unsafe { libc::dup2(write, STAMP_DESCRIPTOR) };
                 stamp.store(Fenced::before(), Ordering::Release);
                 kernel::exit(program.exec())
             }
@@ -398,13 +396,22 @@ fn exec(bench: &mut Bench<'_>) -> Result<(), Why> {
     })
 }
 
-/// Ends the program if its one argument asks for it, after it has written when it began to whoever wants to know.
+/// Ends the program if its one argument asks for it, after it has written when it began to the descriptor that this names.
 pub fn stamp(argument: &[u8], main_tsc: Option<u64>) {
-    if argument == STAMP.to_bytes() {
-        let bytes = main_tsc.unwrap_or_else(bare_rdtsc).to_ne_bytes();
-        // SAFETY: eight bytes. Most who run this have not opened the descriptor.
-        unsafe { libc::write(STAMP_DESCRIPTOR, bytes.as_ptr().cast(), bytes.len()) };
-        kernel::exit(0)
+    let Some(to) = argument.strip_prefix(STAMP.as_bytes()) else {
+        return;
+    };
+    let to = std::str::from_utf8(to).unwrap_or("=");
+    match to.strip_prefix('=').map(str::parse) {
+        None if to.is_empty() => kernel::exit(0),
+        Some(Ok(descriptor)) => {
+            let bytes = main_tsc.unwrap_or_else(bare_rdtsc).to_ne_bytes();
+            // SAFETY: eight bytes, to a descriptor that who runs this has opened for them.
+            unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
+            kernel::exit(0)
+        }
+        // Another word.
+        _ => {}
     }
 }
 

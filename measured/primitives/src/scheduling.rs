@@ -46,19 +46,20 @@ pub(crate) const TABLE: &[Primitive] = &[
         id: "fairness",
         title: "share of the CPU among four processes",
         method: "four processes that spin on one CPU for 0.4 s; the least and the greatest share, where a quarter is fair",
+        tags: &["share"],
         measure: |bench, around| fairness(bench, around),
         ..SCHEDULING
     },
     Primitive {
         id: "runnable",
-        title: "context switch by number of runnable processes",
-        method: "processes on one CPU that do nothing but yield; the time divided by the switches that they saw. runnable=each is what one \
+        title: "context switch by number of runnable threads",
+        method: "threads on one CPU that do nothing but yield; the time divided by the switches that they saw. runnable=each is what one \
                  more adds",
         measure: |bench, around| {
             let (fewest, most) = (2, 32);
             let mut ends = [0.0; 2];
             for runnable in [fewest, 4, 8, 16, most] {
-                let cost = yields(bench, around, Party::Process, runnable - 1)?;
+                let cost = yields(bench, around, Party::Thread, runnable - 1)?;
                 bench.value(Of::Cost, format_args!("runnable={runnable}"), cost);
                 ends[usize::from(runnable > fewest)] = cost;
             }

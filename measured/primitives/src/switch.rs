@@ -351,7 +351,7 @@ pub(crate) fn yields(
     match least.is_finite() {
         true => Ok(least),
         false => Err(why(
-            "this scheduler let the process that yielded go on more than one time of ten: a yield was not a switch",
+            "this scheduler let who yielded go on more than one time of ten: a yield was not a switch",
         )),
     }
 }

@@ -79,7 +79,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             with_file(bench, c"/dev/zero", libc::O_RDONLY, |file| {
                 let mut byte = 0_u8;
                 // SAFETY: room for a byte.
-                unsafe { libc::read(file, (&raw mut byte).cast(), 1) };
+                unsafe { libc::read(file, (&raw mut byte).cast(), 1) == 1 }
             })
         },
         ..SYSCALL
@@ -91,7 +91,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             with_file(bench, c"/dev/null", libc::O_WRONLY, |file| {
                 let byte = 0_u8;
                 // SAFETY: a byte.
-                unsafe { libc::write(file, (&raw const byte).cast(), 1) };
+                unsafe { libc::write(file, (&raw const byte).cast(), 1) == 1 }
             })
         },
         ..SYSCALL
@@ -116,11 +116,12 @@ pub(crate) const TABLE: &[Primitive] = &[
             let folder = Folder::new(around)?;
             let path = folder.path("file");
             close(create(&path)?);
-            bench.each(PLAIN, || {
+            working(bench, || {
                 // SAFETY: a path that ends.
-                close(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY) });
-            });
-            Ok(())
+                let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY) };
+                close(file);
+                file != -1
+            })
         },
         ..FILE
     },
@@ -131,12 +132,11 @@ pub(crate) const TABLE: &[Primitive] = &[
             let folder = Folder::new(around)?;
             let path = folder.path("file");
             close(create(&path)?);
-            bench.each(PLAIN, || {
+            working(bench, || {
                 let mut told = MaybeUninit::<libc::stat>::uninit();
                 // SAFETY: a path that ends, and room for what is told.
-                unsafe { libc::stat(path.as_ptr(), told.as_mut_ptr()) }
-            });
-            Ok(())
+                unsafe { libc::stat(path.as_ptr(), told.as_mut_ptr()) == 0 }
+            })
         },
         ..FILE
     },
@@ -146,13 +146,13 @@ pub(crate) const TABLE: &[Primitive] = &[
         measure: |bench, around| {
             let folder = Folder::new(around)?;
             let file = create(&folder.path("file"))?;
-            bench.each(PLAIN, || {
+            let measured = working(bench, || {
                 let mut told = MaybeUninit::<libc::stat>::uninit();
                 // SAFETY: room for what is told.
-                unsafe { libc::syscall(libc::SYS_fstat, file, told.as_mut_ptr()) }
+                unsafe { libc::syscall(libc::SYS_fstat, file, told.as_mut_ptr()) == 0 }
             });
             close(file);
-            Ok(())
+            measured
         },
         ..FILE
     },
@@ -163,8 +163,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             // SAFETY: no memory is involved.
             let own = unsafe { libc::getpid() };
             // SAFETY: signal 0 is none.
-            bench.each(PLAIN, || unsafe { libc::kill(own, 0) });
-            Ok(())
+            working(bench, || unsafe { libc::kill(own, 0) == 0 })
         },
         ..SYSCALL
     },
@@ -174,6 +173,9 @@ pub(crate) const TABLE: &[Primitive] = &[
     }),
     by_vdso!("clock-monotonic", "CLOCK_MONOTONIC by the vDSO", || {
         clock(libc::CLOCK_MONOTONIC)
+    }),
+    by_vdso!("clock-boottime", "CLOCK_BOOTTIME by the vDSO", || {
+        clock(libc::CLOCK_BOOTTIME)
     }),
     by_vdso!("clock-realtime", "CLOCK_REALTIME by the vDSO", || {
         clock(libc::CLOCK_REALTIME)
@@ -262,20 +264,22 @@ fn opened(bench: &mut Bench<'_>, around: &Surroundings<'_>, is_open: bool) -> Re
         }
     };
     timed(MOST)?;
-    let mut failed = None;
-    bench.cost(PLAIN, 1, |units| {
-        let whole = (0..units / MOST).map(|_| MOST);
-        let batches = whole.chain([units % MOST]).filter(|number| *number > 0);
-        let ticks = batches.map(|number| {
-            timed(number).unwrap_or_else(|why| {
-                failed = Some(why);
-                0
-            })
+    bench.whole(|bench| {
+        let mut failed = None;
+        bench.cost(PLAIN, 1, |units| {
+            let whole = (0..units / MOST).map(|_| MOST);
+            let batches = whole.chain([units % MOST]).filter(|number| *number > 0);
+            let ticks = batches.map(|number| {
+                timed(number).unwrap_or_else(|why| {
+                    failed = Some(why);
+                    0
+                })
+            });
+            ticks.sum()
         });
-        ticks.sum()
-    });
-    failed.map_or(Ok(()), Err)?;
-    bench.timed(PLAIN, || timed(1)).map(drop)
+        failed.map_or(Ok(()), Err)?;
+        bench.timed(PLAIN, || timed(1)).map(drop)
+    })
 }
 
 fn clock(clock: clockid_t) {
@@ -295,12 +299,25 @@ fn with_file(
     bench: &mut Bench<'_>,
     path: &std::ffi::CStr,
     how: c_int,
-    operation: impl Fn(c_int),
+    operation: impl Fn(c_int) -> bool,
 ) -> Result<(), Why> {
     // SAFETY: a path that ends.
     let file = unsafe { libc::open(path.as_ptr(), how) };
     checked(file, "the device can't be opened")?;
-    bench.each(PLAIN, || operation(file));
+    let measured = working(bench, || operation(file));
     close(file);
-    Ok(())
+    measured
+}
+
+/// Measures a call that tells whether it did its work, before and behind the measurement: in between, looking would be timed, too.
+fn working(bench: &mut Bench<'_>, operation: impl Fn() -> bool) -> Result<(), Why> {
+    let works = || match operation() {
+        true => Ok(()),
+        false => Err(error("the call fails")),
+    };
+    bench.whole(|bench| {
+        works()?;
+        bench.each(PLAIN, &operation);
+        works()
+    })
 }

@@ -30,8 +30,9 @@ pub const NAME: &str = "primitives";
 const PRIMITIVE: &str = "primitive";
 /// The label of what it belongs to.
 const AREA: &str = "area";
-/// The tag of primitives that move bytes.
+/// The figures of primitives that have no costs: they are tags of theirs.
 const BANDWIDTH: &str = "bandwidth";
+const SHARE: &str = "share";
 
 /// The experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
@@ -112,9 +113,9 @@ fn combinations(
             // The unikernel has no second process.
             let others = others.iter().filter(|_| target.group != Group::Unikernel);
             let cpus: Cpus = std::iter::once(measured).chain(others.copied()).collect();
-            for area in own {
-                let mut words = words(*area, values);
-                let is_here = target.group != Group::Remote && *area == Area::Memory;
+            for area in own.copied() {
+                let mut words = words(area, values);
+                let is_here = target.group != Group::Remote && area == Area::Memory;
                 let cache = cache.filter(|_| is_here);
                 if let Some(bytes) = cache {
                     words.push_str(&format!(" cache={bytes}"));
@@ -127,15 +128,21 @@ fn combinations(
                 let work = Work {
                     threads: cpus.count(),
                     cpus: Some(cpus),
-                    ..work(*area, &words, cache)
+                    ..work(area, &words, cache)
                 };
                 let cell = CellPlan {
                     labels: Labels::default().with(AREA, area.name()),
-                    expected: expected(&predictions, target, *area, &wanted),
+                    expected: expected(&predictions, target, area, &wanted),
                     ..CellPlan::new(NAME, target.clone(), area.name(), work)
                 };
-                let seconds = seconds(*area, values);
-                cells.push(conditions.under(load, cell, seconds)?);
+                let seconds = seconds(area, values);
+                let mut cell = conditions.under(load, cell, seconds)?;
+                if conditions.cell_limit.is_none() {
+                    // Each may hang until it is ended, and the others still have their time.
+                    let own = wanted.iter().filter(|primitive| primitive.area == area);
+                    cell.limit_seconds += own.count() as f64 * LIMIT.number(values) as f64 / 1e9;
+                }
+                cells.push(cell);
             }
         }
     }
@@ -243,13 +250,15 @@ fn expected(
     // Without an operating system, only what the processor does is as it is with one.
     let own =
         own.filter(|primitive| target.group != Group::Unikernel || primitive.needs.is_empty());
-    own.flat_map(|primitive| predictions.of(primitive.id, moves_bytes(primitive)))
+    own.flat_map(|primitive| predictions.of(primitive.id, figure_of(primitive)))
         .collect()
 }
 
-/// Says whether the figure of a primitive is a bandwidth.
-fn moves_bytes(primitive: &Primitive) -> bool {
-    primitive.tags.contains(&BANDWIDTH)
+/// Returns the measure of a primitive's figure.
+fn figure_of(primitive: &Primitive) -> &'static str {
+    let others = [BANDWIDTH, SHARE].into_iter();
+    let mut own = others.filter(|tag| primitive.tags.contains(tag));
+    own.next().unwrap_or("cost")
 }
 
 /// Estimates how long an area takes, in seconds, without what its target needs to start.
@@ -288,20 +297,20 @@ fn listing() -> String {
             area = Some(primitive.area);
             text.push_str(&format!("{}\n", primitive.area.name()));
         }
-        text.push_str(&format!("  {:<24}{}\n", primitive.id, primitive.title));
-        text.push_str(&format!("  {:<24}  {}\n", "", primitive.method));
+        text.push_str(&format!("  {:<26}{}\n", primitive.id, primitive.title));
+        text.push_str(&format!("  {:<26}  {}\n", "", primitive.method));
         let needs: Vec<String> = primitive.needs.iter().map(ToString::to_string).collect();
-        let unit = if moves_bytes(primitive) {
-            "bytes/s"
-        } else {
-            "ns"
+        let unit = match figure_of(primitive) {
+            BANDWIDTH => "bytes/s",
+            SHARE => "share of 1",
+            _ => "ns",
         };
         let mut about = vec![unit.to_owned()];
         about.extend(
             (!primitive.tags.is_empty()).then(|| format!("tags: {}", primitive.tags.join(", "))),
         );
         about.extend((!needs.is_empty()).then(|| format!("needs {}", needs.join(", "))));
-        text.push_str(&format!("  {:<24}  {}\n", "", about.join("; ")));
+        text.push_str(&format!("  {:<26}  {}\n", "", about.join("; ")));
     }
     text
 }

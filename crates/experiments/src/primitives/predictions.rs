@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tare_host::Machine;
+use tare_host::machine::Cache;
 use tare_results::model::{Expected, Labels};
+
+use super::BANDWIDTH;
 
 /// The predictions that come with tare.
 pub(super) const SHIPPED: &str = include_str!("predictions.toml");
@@ -24,6 +27,13 @@ const UNITS: [(&str, f64); 8] = [
     // Bytes in each ns.
     ("GB_per_s", 1.0),
     ("percent", 0.01),
+];
+/// The quantities that are loads of working sets, with the bytes of those.
+const LOADS: [(&str, u64); 4] = [
+    ("load_16K", 16 << 10),
+    ("load_256K", 256 << 10),
+    ("load_4M", 4 << 20),
+    ("load_256M", 256 << 20),
 ];
 /// How deep quantities may be made of others.
 const DEEPEST: usize = 16;
@@ -101,16 +111,20 @@ impl Predictions {
         Ok(read)
     }
 
-    /// Returns what is expected of a primitive: of its cost, or of its bandwidth if it moves bytes.
-    pub(super) fn of(&self, id: &str, is_bandwidth: bool) -> Vec<Expected> {
+    /// Returns what is expected of a primitive's figure, which is of this measure.
+    pub(super) fn of(&self, id: &str, measure: &str) -> Vec<Expected> {
         let own = self.predictions.iter().filter_map(|(name, prediction)| {
             let labels = labels(name).ok()?;
             let value = self.value(&prediction.is, 0).ok()?;
             (labels.get("primitive") == Some(id)).then(|| Expected {
-                measure: if is_bandwidth { "bandwidth" } else { "cost" }.to_owned(),
+                measure: measure.to_owned(),
                 labels,
                 // Bytes in a second, not in a ns.
-                value: if is_bandwidth { value * 1e9 } else { value },
+                value: if measure == BANDWIDTH {
+                    value * 1e9
+                } else {
+                    value
+                },
                 why: prediction.why.clone(),
             })
         });
@@ -170,8 +184,32 @@ fn told(machine: &Machine) -> Vec<(&'static str, String)> {
     let first = modules.and_then(|modules| modules.first());
     if let Some(rate) = first.and_then(|module| module.mega_transfers) {
         told.push(("memory_transfer", format!("{} * ns", 1e3 / f64::from(rate))));
+        let modules = modules.map_or(0, Vec::len);
+        told.push(("memory_modules", modules.to_string()));
+    }
+    let caches = machine.topology.caches.iter();
+    let caches = caches.filter(|cache| !cache.kind.eq_ignore_ascii_case("instruction"));
+    let caches: Vec<&Cache> = caches.collect();
+    if !caches.is_empty() {
+        told.extend(LOADS.map(|(name, bytes)| (name, load(&caches, bytes).to_owned())));
+    }
+    let rates = machine.devices.interfaces.iter();
+    let rates = rates.filter_map(|interface| interface.megabits.known().copied());
+    if let Some(megabits) = rates.max().filter(|rate| *rate > 0) {
+        told.push(("wire", format!("{} * GB_per_s", megabits as f64 / 8e3)));
     }
     told
+}
+
+/// Returns what a load takes of a working set: from the first of the caches that claims to hold it.
+fn load(caches: &[&Cache], bytes: u64) -> &'static str {
+    let holding = caches.iter().filter(|cache| cache.size_bytes >= bytes);
+    match holding.map(|cache| cache.level).min() {
+        Some(1) => "l1_load",
+        Some(2) => "l2_load",
+        Some(_) => "l3_load",
+        None => "memory_load",
+    }
 }
 
 /// Returns the frequency of the core's clock that the machine claims, in kHz: the highest one it can have, else the one it had when
@@ -262,13 +300,36 @@ mod tests {
     }
 
     #[test]
-    fn every_prediction_that_is_shipped_is_of_a_primitive_that_exists() {
+    fn every_primitive_has_a_prediction_with_its_reasoning() {
         let shipped = read("").unwrap();
         for id in shipped.ids() {
             assert!(tare_primitives::find(&id).is_some(), "{id}");
-            for expected in shipped.of(&id, false) {
-                assert!(expected.value > 0.0 && !expected.why.is_empty(), "{id}");
+        }
+        for primitive in tare_primitives::all() {
+            let all = shipped.of(primitive.id, "cost");
+            assert!(!all.is_empty(), "{}", primitive.id);
+            for expected in all {
+                assert!(expected.value > 0.0 && !expected.why.is_empty());
             }
+        }
+    }
+
+    #[test]
+    fn the_claimed_caches_decide_what_a_load_takes() {
+        let cache = |level, size_bytes| Cache {
+            level,
+            kind: "Unified".to_owned(),
+            size_bytes,
+            line_bytes: None,
+            shared_by: Vec::new(),
+        };
+        let all = [cache(1, 48 << 10), cache(2, 4 << 20), cache(3, 384 << 20)];
+        let all: Vec<&Cache> = all.iter().collect();
+        let of = |caches: &[&Cache]| LOADS.map(|(_, bytes)| load(caches, bytes));
+        assert_eq!(of(&all), ["l1_load", "l2_load", "l2_load", "l3_load"]);
+        assert_eq!(of(&all[..2])[3], "memory_load");
+        for (name, _) in LOADS {
+            assert!(read("").unwrap().named(name, 0).unwrap() > 0.0);
         }
     }
 
@@ -278,16 +339,17 @@ mod tests {
                    [predictions]\nloop = { is = '4 * cycle + 1 * ns / 2', why = 'slow' }\n\
                    'fork memory=64M' = { is = '3 * ms', why = 'copied' }\n";
         let own = read(own).unwrap();
-        let expected = own.of("loop", false);
+        let expected = own.of("loop", "cost");
         assert_eq!((expected.len(), expected[0].value), (1, 2.5));
         assert_eq!(expected[0].why, "slow");
-        let big = own.of("fork", false);
+        let big = own.of("fork", "cost");
         let big = big
             .iter()
             .find(|one| one.labels.get("memory") == Some("64M"));
         assert_eq!(big.unwrap().value, 3e6);
-        assert!(!own.of("getppid", false).is_empty());
-        assert_eq!(own.of("bandwidth-read", true)[0].measure, "bandwidth");
+        assert!(!own.of("getppid", "cost").is_empty());
+        let read = own.of("bandwidth-read", BANDWIDTH);
+        assert!(read[0].measure == BANDWIDTH && read[0].value > 1e9);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What a run of primitives tells.
 
 use tare_experiments::catalogue;
+use tare_host::machine::Cache;
+use tare_host::{Machine, Source};
 use tare_report::{Analysis, html, terminal};
+use tare_results::MachineRecord;
 
 use crate::synthetic::primitives::Primitives;
-use crate::synthetic::{HZ, Run, plain};
+use crate::synthetic::{HZ, Run, analyse, plain};
 
 /// Returns a figure of a row with these labels.
 fn figure(analysis: &Analysis, measure: &str, figure: &str, labels: &str) -> f64 {
@@ -91,9 +94,10 @@ fn beside(number: u64, bounds: &[(u64, f64)], beyond: f64) -> f64 {
     found.map_or(beyond, |(_, value)| *value)
 }
 
-/// Returns a random cycle's latencies for caches of 32 KiB, 512 KiB and 8 MiB that replace the oldest line.
-fn latencies() -> Vec<(String, f64)> {
-    let sizes = (40..=112).map(|quarter| (2_f64.powf(f64::from(quarter) / 4.0) as u64) & !63);
+/// Returns a random cycle's latencies for caches of 32 KiB, 512 KiB and 8 MiB that replace the oldest line, up to a power of two.
+fn latencies(pages: &str, most: u32) -> Vec<(String, f64)> {
+    let sizes = 40..=4 * most;
+    let sizes = sizes.map(|quarter| (2_f64.powf(f64::from(quarter) / 4.0) as u64) & !63);
     let of = |size| {
         beside(
             size,
@@ -102,13 +106,98 @@ fn latencies() -> Vec<(String, f64)> {
         )
     };
     sizes
-        .map(|size| (format!("primitive=latency pages=2M size={size}"), of(size)))
+        .map(|size| {
+            (
+                format!("primitive=latency pages={pages} size={size}"),
+                of(size),
+            )
+        })
         .collect()
+}
+
+/// Analyses a run of curves of latencies alone.
+fn analysed_curves(curves: &[(&str, u32)]) -> Analysis {
+    let curves = curves.iter();
+    let values: Vec<(String, f64)> = curves
+        .flat_map(|(pages, most)| latencies(pages, *most))
+        .collect();
+    let values: Vec<(&str, &str, f64)> = values
+        .iter()
+        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
+        .collect();
+    let cell = Primitives {
+        target: "process",
+        area: "memory",
+        values: &values,
+        ..Primitives::default()
+    };
+    let mut run = Run::new(1);
+    run.measured(1, cell);
+    let mut data = run.data();
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut machine = Machine::collect(&Source::at(nowhere.path()));
+    machine.topology.caches = vec![Cache {
+        level: 3,
+        kind: "Unified".to_owned(),
+        size_bytes: 32 << 20,
+        line_bytes: None,
+        shared_by: Vec::new(),
+    }];
+    data.machine = Some(MachineRecord::new(machine, Vec::new()));
+    analyse(data)
+}
+
+#[test]
+fn a_curve_that_ends_within_the_caches_tells_nothing_of_memory() {
+    let memory = |analysis: &Analysis| {
+        plain(&terminal::render(analysis, 100, false)).contains("a load from memory")
+    };
+    let sizes = |analysis: &Analysis| {
+        let levels = ["level=1", "level=2", "level=3"];
+        levels.map(|level| figure(analysis, "level-size", "p50", level))
+    };
+    let all = [32_768.0, 524_288.0, 8_388_608.0];
+    // The machine claims 32 MiB. A few huge pages do not hide as many small ones as there is memory for.
+    let few = analysed_curves(&[("2M", 21), ("4K", 28)]);
+    assert_eq!((sizes(&few), memory(&few)), (all, true));
+    let short = analysed_curves(&[("4K", 24)]);
+    assert_eq!((sizes(&short), memory(&short)), (all, false));
+}
+
+#[test]
+fn what_is_expected_without_placement_is_of_the_nearest_other_side() {
+    let (slow, fast) = ((1e9 / 5.0 * NS) as u64, (1e9 / 20.0 * NS) as u64);
+    let cell = Primitives {
+        target: "process",
+        area: "ipc",
+        values: &[
+            ("bytes", "primitive=pipe-bandwidth cpu=same", 1e9),
+            ("bytes", "primitive=pipe-bandwidth cpu=other", 1e9),
+            ("share", "primitive=fairness of=least", 0.2),
+        ],
+        sets: &[
+            ("pass", "primitive=pipe-bandwidth cpu=same", &[slow]),
+            ("pass", "primitive=pipe-bandwidth cpu=other", &[fast]),
+            ("time", "primitive=time-slice", &[(4e6 * NS) as u64; 40]),
+        ],
+        expected: &[
+            ("bandwidth", "primitive=pipe-bandwidth", 5e9),
+            ("share", "primitive=fairness of=least", 0.25),
+            ("cost", "primitive=time-slice", 2e6),
+        ],
+        ..Primitives::default()
+    };
+    let analysis = analysed(&[cell], 1);
+    let of = |labels: &str| figure(&analysis, "ratio", "value", labels);
+    let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 1e-3;
+    assert!(near(of("primitive=pipe-bandwidth cpu=same"), 1.0));
+    assert!(near(of("primitive=fairness of=least"), 0.8));
+    assert!(near(of("primitive=time-slice"), 2.0));
 }
 
 #[test]
 fn the_memory_hierarchy_is_read_off_the_curves() {
-    let mut values: Vec<(String, f64)> = latencies();
+    let mut values: Vec<(String, f64)> = latencies("2M", 28);
     // 64 pages of the first TLB cost nothing more, 2,048 of the second a little, others much.
     for pages in (6..=30).map(|half| 2_f64.powf(f64::from(half) / 2.0) as u64) {
         let lines = pages * 64;

@@ -377,13 +377,16 @@ fn order(a: &Row, b: &Row) -> Ordering {
         .then_with(|| labels(&a.labels, &b.labels))
 }
 
-/// Orders labels by key and then by value, numbers by their size.
+/// Orders labels by key and then by value: numbers by their size, then other words.
 fn labels(a: &Labels, b: &Labels) -> Ordering {
     let by_value = |(ak, av): (&str, &str), (bk, bv): (&str, &str)| {
         ak.cmp(bk)
             .then_with(|| match (av.parse::<f64>(), bv.parse::<f64>()) {
                 (Ok(a), Ok(b)) => a.total_cmp(&b),
-                _ => av.cmp(bv),
+                // A number among words would be in no order with other numbers: 32 < 4K < 8.
+                (Ok(_), Err(_)) => Ordering::Less,
+                (Err(_), Ok(_)) => Ordering::Greater,
+                (Err(_), Err(_)) => av.cmp(bv),
             })
     };
     let mut pairs = a.iter().zip(b.iter());
@@ -396,5 +399,18 @@ impl Sample {
     #[must_use]
     pub fn ratio(part: u64, whole: u64) -> Self {
         Self::Ratio(part as f64, whole as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_before_words_and_by_their_size() {
+        let of = |value: &str| Labels::default().with("pages", value);
+        let mut all = ["4K", "32", "2M", "8"].map(of);
+        all.sort_by(labels);
+        assert_eq!(all, ["8", "32", "2M", "4K"].map(of));
     }
 }

@@ -1,5 +1,6 @@
 //! The primitives of this machine, of a container, of a guest and of the unikernel.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -77,9 +78,25 @@ fn every_published_row_is_filled_or_has_its_reason() {
     // What a fault costs is divided by what the kernel counted, and a major one was one.
     let faults = [("primitive", "fault-anonymous"), ("of", "faults")];
     assert!(value(&rows, "number", &faults) > 1_000.0);
-    for row in find(&rows, "number", &[("primitive", "fault-major")]) {
+    let major = find(&rows, "number", &[("primitive", "fault-major")]);
+    assert!(!major.is_empty() || ran.out.contains("its folder is no disk"));
+    for row in major {
         assert_eq!(row.over.as_ref().unwrap().estimate, 256.0);
     }
+    // Every primitive that there is.
+    let list = bench.run("primitives --list").out;
+    let ids = list.lines().filter_map(|line| line.strip_prefix("  "));
+    let ids = ids.filter(|line| !line.starts_with(' '));
+    let ids: Vec<&str> = ids.filter_map(|line| line.split(' ').next()).collect();
+    assert!(ids.len() > 100, "{ids:?}");
+    for id in ids {
+        let has_figure = ["cost", "time", "latency", "bandwidth", "share"]
+            .iter()
+            .any(|measure| !find(&rows, measure, &[("primitive", id)]).is_empty());
+        let has_reason = ran.out.contains(&format!("{id} on process"));
+        assert!(has_figure || has_reason, "{id}");
+    }
+    assert_no_connect_waits(&rows);
     // A system call takes longer than a call, and a process longer than a thread.
     let cost = |id| value(&rows, "cost", &[("primitive", id)]);
     assert!(cost("getppid") > 2.0 * cost("call-0"));
@@ -281,17 +298,88 @@ fn another_machine_is_reached_and_a_queue_that_is_full_is_no_connect() {
         .len(),
         2
     );
-    // One that waited for a queue would take a second.
-    let connect = find(
-        &rows,
-        "time",
-        &[("primitive", "tcp-connect"), ("at", "peer")],
+    let udp = [("primitive", "udp-bandwidth"), ("at", "peer")];
+    assert_eq!(find(&rows, "bandwidth", &udp).len(), 2);
+    assert_no_connect_waits(&rows);
+}
+
+/// Asserts that no connection waited for a place in a queue, which takes a second.
+#[track_caller]
+fn assert_no_connect_waits(rows: &Rows) {
+    let mut longest = find(rows, "time", &[("primitive", "tcp-connect")]);
+    longest.retain(|row| row.figure == Figure::Max);
+    assert!(!longest.is_empty());
+    for row in longest {
+        let ns = row.over.as_ref().unwrap().highest;
+        assert!(ns < 900e6, "{} ns at {:?}", ns, row.labels);
+    }
+}
+
+#[test]
+fn a_peer_that_says_nothing_costs_its_own_figures_only() {
+    let bench = Bench::new();
+    // The kernel accepts for it.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = mute.local_addr().unwrap();
+    let ran = bench.run(&format!(
+        "primitives --only tcp-round-trip --only udp-round-trip --only tcp-connect --peer {peer} --runs 1 --budget 1ms --output run"
+    ));
+    ran.expect(
+        0,
+        &[
+            "no answer in time",
+            "the other side does not answer in time",
+        ],
     );
-    let median = connect
-        .iter()
-        .find(|row| row.figure == Figure::MEDIAN)
-        .unwrap();
-    assert!(median.over.as_ref().unwrap().estimate < 100e6);
+    let rows = rows(&bench);
+    for id in ["tcp-round-trip", "udp-round-trip", "tcp-connect"] {
+        let loopback = [("primitive", id), ("at", "loopback"), ("cpu", "same")];
+        assert!(value(&rows, "cost", &loopback) > 0.0, "{id}");
+        let peer = [("primitive", id), ("at", "peer")];
+        assert!(find(&rows, "cost", &peer).is_empty(), "{id}");
+    }
+    // Also if each of them took as long as it may, the cell would end.
+    let plan = common::json(&run_of(&bench).join("plan.json"));
+    let limit = plan["cells"][0]["limit_seconds"].as_f64().unwrap();
+    assert!(limit > 3.0 * 25.0, "{limit}");
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn a_file_is_read_from_the_folder_of_another_machine_that_is_named() {
+    let _alone = common::alone();
+    let bench = Bench::new();
+    // A disk of this machine in its place: what is read from it is in no cache, either.
+    let remote = tempfile::tempdir_in("/var/tmp").unwrap();
+    let ran = bench.run(&format!(
+        "primitives --only remote-* --remote-dir {} --runs 1 --budget 5ms --output run",
+        remote.path().display()
+    ));
+    if ran.out.contains("its folder is no disk") {
+        return skip("a disk", "/var/tmp is in memory");
+    }
+    ran.expect(0, &["remote-read-sequential", "remote-read-random"]);
+    let rows = rows(&bench);
+    let of = |id| [("primitive", id), ("at", "remote")];
+    assert!(value(&rows, "cost", &of("remote-read-random")) > 0.0);
+    let passes = find(&rows, "bandwidth", &of("remote-read-sequential"));
+    assert_eq!(passes.len(), 2);
+    assert_eq!(files(remote.path()), Vec::<String>::new());
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn a_program_that_is_only_started_writes_to_no_descriptor_that_it_finds() {
+    let bench = Bench::new();
+    let agent = tare_targets::measured::MeasuredFile::agent();
+    let ran = Command::new("sh")
+        .args(["-c", "exec \"$0\" stamp 3>found"])
+        .arg(agent.path().unwrap())
+        .current_dir(bench.work())
+        .status();
+    assert!(ran.unwrap().success());
+    let found = std::fs::read(bench.work().join("found")).unwrap();
+    assert_eq!(found, b"");
 }
 
 /// Two network namespaces with a cable between them, removed when this is dropped.

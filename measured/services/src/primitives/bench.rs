@@ -176,6 +176,11 @@ impl Found {
         self.of
     }
 
+    /// Says whether it has no samples.
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
     /// Returns what distinguishes it from other results of the primitive: `size=4096 pages=4K`.
     #[must_use]
     pub fn labels(&self) -> &str {
@@ -259,6 +264,26 @@ impl<'a> Bench<'a> {
     #[must_use]
     pub fn budget(&self) -> u64 {
         self.budget
+    }
+
+    /// Returns what an empty region between fenced stamps reads as, in ticks.
+    #[must_use]
+    pub fn region(&self) -> u64 {
+        self.region
+    }
+
+    /// Keeps what is measured if it succeeds, and nothing of it if it fails: a call that fails is fast, and no figure.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it failed.
+    pub fn whole(&mut self, measure: impl FnOnce(&mut Self) -> Result<(), Why>) -> Result<(), Why> {
+        let before = (self.results.used, self.results.kept);
+        let measured = measure(self);
+        if measured.is_err() {
+            (self.results.used, self.results.kept) = before;
+        }
+        measured
     }
 
     /// Keeps a number.
@@ -520,6 +545,26 @@ mod tests {
         let mut bench = Bench::new(&mut results, 1_000_000, 50);
         let failed = bench.single(PLAIN, || Err(why("no such thing")));
         assert_eq!(failed.unwrap_err(), "no such thing");
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_fails() {
+        let mut results = results();
+        let mut bench = Bench::new(&mut results, 100_000, 0);
+        bench.value(Of::Number, "before", 1.0);
+        let failed = bench.whole(|bench| {
+            bench.cost(PLAIN, 1, |units| units * 10);
+            bench.timed(PLAIN, || Ok(10))?;
+            Err(why("it no longer answers"))
+        });
+        assert_eq!(failed.unwrap_err(), "it no longer answers");
+        assert_eq!(bench.whole(|bench| bench.single(PLAIN, || Ok(10))), Ok(()));
+        let labels: std::vec::Vec<(Of, u32)> = results
+            .all()
+            .iter()
+            .map(|found| (found.of(), found.from))
+            .collect();
+        assert_eq!(labels, [(Of::Number, 0), (Of::Time, 0), (Of::Cost, 0)]);
     }
 
     #[test]

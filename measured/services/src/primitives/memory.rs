@@ -156,20 +156,26 @@ pub fn grid(least: usize, most: usize, steps: u32) -> impl Iterator<Item = usize
     all.filter(move |size| (least..=most).contains(size))
 }
 
-/// Takes the greatest memory up to a size that there is.
+/// Takes the greatest memory up to a size that there is. Of huge pages, few are none: a curve of them would end within the caches.
 fn room<'a>(around: &Surroundings<'a>, most: usize, pages: Pages) -> Result<&'a mut [usize], Why> {
+    let least = match pages {
+        Pages::Small => 1 << 20,
+        Pages::Huge => 16 << 20,
+    };
     let mut bytes = most;
     loop {
         match (around.room)(bytes, pages) {
-            Err(_) if bytes > 1 << 20 => bytes /= 2,
+            Err(_) if bytes > least => bytes /= 2,
             taken => return taken,
         }
     }
 }
 
-/// Takes it in huge pages, or in small ones where there are no others.
+/// Takes all of it in huge pages, else in small ones where there are not so many, else what there is.
 fn large<'a>(around: &Surroundings<'a>, most: usize) -> Result<&'a mut [usize], Why> {
-    room(around, most, Pages::Huge).or_else(|_| room(around, most, Pages::Small))
+    (around.room)(most, Pages::Huge)
+        .or_else(|_| room(around, most, Pages::Small))
+        .or_else(|_| room(around, most, Pages::Huge))
 }
 
 /// Measures how long a load takes in a cycle that is linked already, and keeps it.
@@ -321,6 +327,8 @@ mod tests {
 
     use std::vec::Vec;
 
+    use super::super::Plan;
+    use super::super::bench::why;
     use super::*;
 
     #[test]
@@ -337,6 +345,23 @@ mod tests {
             [512, 1024, 2048, 4096]
         );
         assert!(grid(LEAST, UTMOST, STEPS).count() <= MOST_SIZES);
+    }
+
+    #[test]
+    fn a_few_huge_pages_are_none() {
+        let plan = Plan::parse(["workload=primitives", "area=memory"]).unwrap();
+        let give = |bytes: usize, pages: Pages| match pages {
+            Pages::Huge if bytes > 8 << 20 => Err(why("there are few")),
+            _ => Ok(std::vec![0; bytes / size_of::<usize>()].leak()),
+        };
+        let around = Surroundings {
+            plan: &plan,
+            hz: 1e9,
+            room: &give,
+        };
+        assert!(room(&around, MOST, Pages::Huge).is_err());
+        let arrays = large(&around, 3 * ARRAY).unwrap();
+        assert_eq!(size_of_val(arrays), 3 * ARRAY);
     }
 
     #[test]

@@ -214,7 +214,7 @@ pub enum Ending {
     Measured,
     /// It can't be measured here; where only a part of it can't, the results are of the others.
     Absent(Why),
-    /// It was begun, and failed or had to be ended.
+    /// It was begun, and failed or had to be ended; the results are what it had measured by then.
     Failed(Why),
 }
 
@@ -260,12 +260,10 @@ pub fn tell<P: Platform>(
     results: &mut Results,
 ) -> Result<(), WriteError> {
     let id = primitive.id;
+    tell_results(output, number, id, results)?;
     let (name, why) = match ending {
-        Ending::Measured => return tell_results(output, number, id, results),
-        Ending::Absent(why) => {
-            tell_results(output, number, id, results)?;
-            (ABSENT, why)
-        }
+        Ending::Measured => return Ok(()),
+        Ending::Absent(why) => (ABSENT, why),
         Ending::Failed(why) => (FAILED, why),
     };
     let labels = output::text(&format_args!("primitive={id}"));
@@ -285,6 +283,10 @@ fn tell_results<P: Platform>(
         let labels = output::text(&format_args!("primitive={id}{between}{}", found.labels()));
         let (measure, unit) = found.of().named();
         if matches!(found.of(), Of::Time | Of::Pass) {
+            // One that was ended while it kept them.
+            if found.is_empty() {
+                continue;
+            }
             let set = Set {
                 number: *number,
                 measure,

@@ -1,5 +1,7 @@
 //! What the processor itself does: reading its timer, looping, calling.
 
+use core::arch::x86_64::__rdtscp;
+
 use tare_workloads::calibration::{
     ADDITIONS, UNROLLED_READS, tare_additions, tare_loop, tare_unrolled_timer,
 };
@@ -21,6 +23,18 @@ pub const TABLE: &[Primitive] = &[
         tags: TIMER,
         measure: |bench, _| {
             bench.cost(PLAIN, UNROLLED_READS, |passes| tare_unrolled_timer(passes));
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "rdtscp-bare",
+        title: "timer read: bare rdtscp",
+        tags: TIMER,
+        measure: |bench, _| {
+            let mut cpu = 0;
+            // SAFETY: processors with a TSC that can be measured by have it; the number is our own.
+            bench.each(PLAIN, || unsafe { __rdtscp(&raw mut cpu) });
             Ok(())
         },
         ..Primitive::NEW

@@ -178,7 +178,7 @@ fn failed(run: &Run) -> Option<Alarm> {
         Alarm::warning(
             "primitives-failed",
             format!(
-                "{} failed, with no figures: {}.",
+                "{} failed: {}.",
                 tare_report::words::counted(N, failed.len() as u64, "primitive", "primitives"),
                 name_some(&each)
             ),

@@ -305,15 +305,14 @@ fn found<'a>(run: &'a Run, name: &str) -> Result<(&'a Row, f64), String> {
     let Some(target) = rows.first().map(|(row, _)| row.target.clone()) else {
         return Err(without(run, "latency"));
     };
-    // As the levels are found: in huge pages, where there are some.
-    let pages = |pages| move |(row, _): &(&Row, f64)| row.has("pages", pages);
-    let huge = rows.iter().any(pages("2M"));
-    rows.retain(|row| row.0.target == target && pages(if huge { "2M" } else { "4K" })(row));
+    let points = machine::least(run, &target);
+    let pages = points.pages();
+    rows.retain(|(row, _)| row.target == target && row.has("pages", pages));
     let size = |row: &Row| row.labels.number("size").unwrap_or_default();
-    let levels = machine::least(run, &target).levels();
+    let levels = points.levels();
     let within = match level.trim_start_matches('l').parse::<usize>() {
         Ok(number) => levels.get(number - 1).and_then(|level| level.capacity),
-        Err(_) => Some(f64::INFINITY),
+        Err(_) => machine::slowest(run, &target).map(|_| f64::INFINITY),
     };
     // A working set that is well within a level.
     let held = within.map(|bytes| bytes / 2.0);

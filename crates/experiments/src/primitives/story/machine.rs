@@ -33,12 +33,17 @@ pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
     Points(least.collect())
 }
 
-/// Returns the latency of a load that no cache holds, on a target.
+/// Returns the latency of a load that no cache holds, on a target. A single level is no hierarchy, and the last level of a curve that ends
+/// within the claimed caches is one of these.
 pub(super) fn slowest(run: &Run, target: &str) -> Option<f64> {
-    let levels = least(run, target).levels();
-    // A single level is no hierarchy.
-    let slowest = levels.last().filter(|_| levels.len() > 1);
-    slowest.map(|level| level.latency)
+    let points = least(run, target);
+    let levels = points.levels();
+    let claimed = caches(run).last().map_or(0, |cache| cache.size_bytes);
+    let is_beyond = levels.len() > 1 && points.largest() > claimed as f64;
+    levels
+        .last()
+        .filter(|_| is_beyond)
+        .map(|level| level.latency)
 }
 
 /// Returns the caches of the measured CPU that hold data, from the first level on: those of others may be larger.

@@ -1,5 +1,7 @@
 //! What `primitives` measures: costs, times, latencies and bandwidths, what was expected of them, and what the machine turns out to be.
 
+use std::cmp::Reverse;
+
 use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 use tare_results::model::{Labels, SetHead};
 use tare_services::primitives::memory;
@@ -68,6 +70,14 @@ pub(super) const MEASURES: &[Measure] = &[
         unit: "bytes/s",
         better: Better::Neither,
         from: |data| Ok(expected(data, "bandwidth")),
+        ..NS
+    },
+    Measure {
+        id: "expected-share",
+        title: "expected share of a CPU",
+        unit: "1",
+        better: Better::Neither,
+        from: |data| Ok(expected(data, "share")),
         ..NS
     },
     Measure {
@@ -193,6 +203,8 @@ fn bandwidths(data: &CellData<'_>) -> Samples {
 pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
     /// By how much memory may seem faster than the first cache before it is called implausible.
     const FASTER: f64 = 1.1;
+    /// The largest of the arrays that caches are to hold, in bytes.
+    const WITHIN: u64 = 1 << 20;
     let rates = all.iter().filter_map(|(labels, sample)| {
         let rate = sample.figure(Figure::Max)?.value()?;
         Some((labels, labels.number("size")?, rate))
@@ -205,7 +217,7 @@ pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
     let is_memory = |id: &str| memory::TABLE.iter().any(|primitive| primitive.id == id);
     let too_fast = rates.iter().filter(|(labels, size, rate)| {
         is_memory(id_of(labels))
-            && *size >= memory::ARRAY as u64
+            && *size > WITHIN
             && first(labels).is_some_and(|first| *rate > first * FASTER)
     });
     too_fast.map(|(labels, ..)| (*labels).clone()).collect()
@@ -255,7 +267,8 @@ fn expected(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
         .collect()
 }
 
-/// Returns the labels that an expectation is told of: of an array's largest size, if it names none.
+/// Returns the labels that an expectation is told of: of an array's largest size, if it names none, and of the nearest other side, which is
+/// measured first.
 fn full(data: &CellData<'_>, expected: &tare_results::model::Expected) -> Labels {
     let id = id_of(&expected.labels);
     let sets = data.record.sets_of("pass").map(|(_, head)| &head.labels);
@@ -264,18 +277,25 @@ fn full(data: &CellData<'_>, expected: &tare_results::model::Expected) -> Labels
         id_of(labels) == id && all.all(|(key, value)| labels.get(key) == Some(value))
     };
     let own = sets.filter(|labels| is_of(labels));
-    let largest = own.max_by_key(|labels| labels.number("size"));
+    let largest = own.min_by_key(|labels| Reverse(labels.number("size")));
     largest.unwrap_or(&expected.labels).clone()
 }
 
 /// Divides what was measured by what was expected of it.
 fn ratios(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
     let costs: Vec<(&Labels, f64)> = times(data, "cost").collect();
+    let singles = data.sampled("time").unwrap_or_default();
     let of_costs = expected(data, "cost")
         .into_iter()
         .filter_map(|(labels, sample)| {
-            let (_, ns) = costs.iter().find(|(own, _)| **own == labels)?;
-            Some((labels, *ns, sample))
+            let cost = costs.iter().find(|(own, _)| **own == labels);
+            // Slices of time have no cost.
+            let single = || {
+                let (_, own) = singles.iter().find(|(own, _)| *own == labels)?;
+                own.figure(Figure::MEDIAN)?.value()
+            };
+            let ns = cost.map(|(_, ns)| *ns).or_else(single)?;
+            Some((labels, ns, sample))
         });
     let bandwidths = bandwidths(data).unwrap_or_default();
     let of_bandwidths = expected(data, "bandwidth")
@@ -284,8 +304,15 @@ fn ratios(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
             let (_, own) = bandwidths.iter().find(|(own, _)| *own == labels)?;
             Some((labels, own.figure(Figure::Max)?.value()?, sample))
         });
-    let both = of_costs.chain(of_bandwidths);
-    both.filter_map(|(labels, measured, expected)| {
+    let shares = data.valued("share").unwrap_or_default();
+    let of_shares = expected(data, "share")
+        .into_iter()
+        .filter_map(|(labels, sample)| {
+            let (_, own) = shares.iter().find(|(own, _)| *own == labels)?;
+            Some((labels, own.figure(Figure::Value)?.value()?, sample))
+        });
+    let all = of_costs.chain(of_bandwidths).chain(of_shares);
+    all.filter_map(|(labels, measured, expected)| {
         let expected = expected.figure(Figure::Value)?.value()?;
         Some((labels, Sample::Number(measured / expected)))
     })
@@ -316,11 +343,31 @@ impl<'a> Points<'a> {
         points
     }
 
-    /// Returns the levels of the memory hierarchy, in huge pages where there were some, since they show caches and not the TLB.
+    /// Returns the largest working set of the curve in such pages, in bytes; 0 without any.
+    fn largest_in(&self, pages: &str) -> f64 {
+        let curve = self.curve("latency", &[("pages", pages)], "size");
+        curve.last().map_or(0.0, |(size, _)| *size)
+    }
+
+    /// Returns the pages whose curve shows the levels: huge ones, since they show caches and not the TLB, unless there were so few that the
+    /// curve ends early.
+    pub(super) fn pages(&self) -> &'static str {
+        let (huge, small) = (self.largest_in("2M"), self.largest_in("4K"));
+        if huge > 0.0 && 2.0 * huge >= small {
+            "2M"
+        } else {
+            "4K"
+        }
+    }
+
+    /// Returns the largest working set of that curve, in bytes.
+    pub(super) fn largest(&self) -> f64 {
+        self.largest_in(self.pages())
+    }
+
+    /// Returns the levels of the memory hierarchy.
     pub(super) fn levels(&self) -> Vec<MemoryLevel> {
-        let of = |pages| memory_levels(&self.curve("latency", &[("pages", pages)], "size"));
-        let huge = of("2M");
-        if huge.is_empty() { of("4K") } else { huge }
+        memory_levels(&self.curve("latency", &[("pages", self.pages())], "size"))
     }
 
     /// Returns the size of a line: the least distance at which the second load of a pair no longer comes with the first.

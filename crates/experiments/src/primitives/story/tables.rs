@@ -8,7 +8,7 @@ use tare_report::rows::{Figure, Row};
 use tare_report::tables::{Column, Line, Tabled};
 use tare_results::model::Labels;
 
-use super::super::{AREA, PRIMITIVE};
+use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};
 use super::checks;
 use super::measures::id_of;
 
@@ -39,7 +39,11 @@ const BANDWIDTHS: &[Column] = &[
     Column::new("p50", "bandwidth", Figure::MEDIAN),
 ];
 
-const SHARES: &[Column] = &[Column::new("share", "share", Figure::Value)];
+const SHARES: &[Column] = &[
+    Column::new("expected", "expected-share", Figure::Value).beside(),
+    Column::new("share", "share", Figure::Value),
+    Column::new("times the\nexpected", "ratio", Figure::Value).beside(),
+];
 
 /// Returns the tables.
 pub(super) fn tables() -> Vec<Tabled> {
@@ -126,10 +130,10 @@ pub(super) fn reasoning(run: &Run) -> Option<Markup> {
             continue;
         }
         seen.push(&expected.labels);
-        let unit = if expected.measure == "cost" {
-            "ns"
-        } else {
-            "bytes/s"
+        let unit = match expected.measure.as_str() {
+            BANDWIDTH => "bytes/s",
+            SHARE => "1",
+            _ => "ns",
         };
         let value = tare_report::rows::written(expected.value, unit);
         table.row([named(&expected.labels), value, expected.why.clone()]);
