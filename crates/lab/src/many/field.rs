@@ -173,7 +173,8 @@ impl<'a> Field<'a> {
             if let Some(arrival) = queue.pop_front() {
                 return Some(arrival);
             }
-            if self.is_ended.load(Ordering::Relaxed) {
+            // What arrives last must find somebody.
+            if self.is_ended() && self.is_paced.load(Ordering::Acquire) {
                 return None;
             }
             let waited = self.news.wait_timeout(queue, LOOK);

@@ -62,11 +62,14 @@ fn one_by_one(field: &Field<'_>) {
         // One at least was there before, and one at least is measured.
         if until == u64::MAX && number > 0 && planned >= warm.earliest {
             until = warm.measures_from(field, planned);
-        } else if planned >= until || field.is_enough.load(Ordering::Relaxed) {
+        } else if planned >= until {
             break;
         }
         field.arrive(planned, until < u64::MAX);
         field.wait_for_none();
+        if field.is_enough.load(Ordering::Relaxed) {
+            break;
+        }
     }
     if until < u64::MAX {
         finish(field, now_ns().max(until));

@@ -166,6 +166,36 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
 }
 
 #[test]
+fn an_instance_that_hangs_ends_at_the_limit() {
+    let interrupt = Interrupt::detached().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let guard = Guard::open(state.path()).unwrap();
+    let words = ["/bin/sleep", "1000"].map(str::to_owned);
+    let order = Order {
+        work: &Work::default(),
+        command: Some(&words),
+        most_live: 4,
+    };
+    let process = Process::new(MeasuredFile::agent());
+    let starter = process.starter(&order, &guard).unwrap();
+    let limit = Duration::from_secs(1);
+    let alone = arrivals(None, 100);
+    let ran = super::run(
+        &alone,
+        &starter,
+        None,
+        limit,
+        &guard,
+        &interrupt,
+        &mut || None,
+    );
+    let ran = ran.unwrap().unwrap();
+    assert_eq!(ran.instances.len(), 1, "{ran:?}");
+    assert_eq!(ran.instances[0].fate(), Fate::Unfinished);
+    assert!(ran.notices[0].contains("timed out"), "{:?}", ran.notices);
+}
+
+#[test]
 fn many_may_be_alive_whatever_the_limit_of_open_files_was() {
     use rustix::process::{Resource, getrlimit};
     let before = getrlimit(Resource::Nofile).current;

@@ -36,24 +36,21 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     let counted: Vec<&Instance> = instances.iter().filter(|one| one.counts > 0).collect();
     let n = counted.len();
     if n == 0 {
-        return (Some("no arrival was measured".to_owned()), None);
+        let (_, before) = lost(&instances.iter().collect::<Vec<_>>());
+        return (
+            Some(format!("no arrival was measured; before, {before}")),
+            None,
+        );
     }
     let share = |number: usize| number as f64 / n as f64;
-    let of = |fate: Fate| counted.iter().filter(|one| one.fate() == fate).count();
-    let lost = [
-        (of(Fate::Failed), "failed"),
-        (of(Fate::Refused), "refused"),
-        (of(Fate::Unfinished), "not ended"),
-    ];
     let mut reasons: Vec<String> = Vec::new();
     let most_lost = match loads.arrivals.interval_ns {
         Some(_) => LOST,
         None => 1.0 - f64::EPSILON,
     };
-    if share(lost.iter().map(|(number, _)| number).sum()) > most_lost {
-        let told = lost.iter().filter(|(number, _)| *number > 0);
-        let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
-        reasons.push(format!("of {n} arrivals: {}", told.join(", ")));
+    let (lost, told) = lost(&counted);
+    if share(lost) > most_lost {
+        reasons.push(told);
     }
     let Some(interval_ns) = loads.arrivals.interval_ns else {
         return ((!reasons.is_empty()).then(|| reasons.join("; ")), None);
@@ -79,6 +76,23 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     (
         (!reasons.is_empty()).then(|| reasons.join("; ")),
         not_open_loop,
+    )
+}
+
+/// Returns how many did not end as they should, and what became of them.
+fn lost(all: &[&Instance]) -> (usize, String) {
+    let fates = [
+        (Fate::Failed, "failed"),
+        (Fate::Refused, "refused"),
+        (Fate::Unfinished, "not ended"),
+    ];
+    let of = |fate: Fate| all.iter().filter(|one| one.fate() == fate).count();
+    let lost = fates.map(|(fate, what)| (of(fate), what));
+    let told = lost.iter().filter(|(number, _)| *number > 0);
+    let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
+    (
+        lost.iter().map(|(number, _)| number).sum(),
+        format!("of {} arrivals: {}", all.len(), told.join(", ")),
     )
 }
 
@@ -195,7 +209,11 @@ mod tests {
         };
         let late = instances(|_, one| one.started_ns += 1_000_000_000);
         assert_eq!(judge(&loads, &late), (None, None));
-        let none = judge(&loads, &[]);
-        assert_eq!(none.0.as_deref(), Some("no arrival was measured"));
+        let hangs = Instance {
+            fate: Fate::Unfinished.number(),
+            ..Instance::default()
+        };
+        let told = "no arrival was measured; before, of 1 arrivals: 1 not ended";
+        assert_eq!(judge(&loads, &[hangs]).0.as_deref(), Some(told));
     }
 }
