@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "the test uses all of it")]
-#[expect(dead_code, reason = "the test uses more of it")]
 #[path = "../net/tests/oracle/mod.rs"]
 mod oracle;
 

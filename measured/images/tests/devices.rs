@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{FAILED, Guest, Running};
+use common::{FAILED, Guest, MISUSED, Running};
 use tare_networks::UserNetwork;
 
 /// A machine with devices on PCI, one with devices in memory, and how the latter are called.
@@ -252,6 +252,50 @@ fn a_zone_file_is_served_or_what_is_wrong_in_it_is_told() {
     dig.args(["@127.0.0.1", "-p", &port, "+short", "www.example.org"]);
     let ran = dig.output().expect("scripts/setup installs dig");
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "192.0.2.80\n");
+}
+
+#[test]
+fn random_numbers_come_from_a_device_where_the_cpu_has_none() {
+    for (machine, bus) in MACHINES {
+        let card = format!("-netdev user,id=net -device virtio-net-{bus},netdev=net");
+        let without = Guest {
+            cpu: "qemu64",
+            ..guest(
+                env!("CARGO_BIN_EXE_ping"),
+                machine,
+                "ip=10.0.2.15/24",
+                &card,
+            )
+        };
+        let Some(ended) = without.boot() else {
+            return;
+        };
+        let told = "ping: nothing gives random numbers";
+        assert!(ended.text.contains(told), "{}", ended.text);
+        assert_eq!(ended.status, FAILED);
+        let device = format!("{card} -device virtio-rng-{bus}");
+        let mut with = Guest {
+            arguments: guest("", machine, "", &device).arguments,
+            ..without
+        }
+        .start()
+        .unwrap();
+        let mut lines = BufReader::new(with.console()).lines();
+        assert!(lines.any(|line| line.unwrap() == "network: up 10.0.2.15/24"));
+    }
+}
+
+#[test]
+fn an_address_that_no_host_has_is_misuse() {
+    for word in ["ip=255.255.255.255/24", "gateway6=ff02::2"] {
+        let image = env!("CARGO_BIN_EXE_ping");
+        let Some(ended) = Guest::new(image, word).boot() else {
+            return;
+        };
+        let told = format!("ping: '{word}': want a host's ");
+        assert!(ended.text.contains(&told), "{}", ended.text);
+        assert_eq!(ended.status, MISUSED);
+    }
 }
 
 #[test]

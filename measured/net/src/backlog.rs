@@ -3,11 +3,13 @@
 //! A kernel holds connections back until a service accepts them. The stack here has no such queue: when no socket listens on a
 //! port, it refuses. So the refusals of a port on which a service does listen, only not just now, are not sent: for the client
 //! its packet is lost, and it sends another one after a second or so (RFC 6298). Nothing is stored for it, so a flood takes no
-//! memory.
+//! memory; but who has the sockets is told ([`TurnedAway`]).
 
 use core::task::Context;
 
 use embassy_net::driver::{Capabilities, Driver, HardwareAddress, LinkState, TxToken};
+use embassy_sync::blocking_mutex::raw::NoopRawMutex;
+use embassy_sync::signal::Signal;
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;
@@ -22,17 +24,24 @@ const TCP_NUMBER: u8 = 6;
 /// The flags RST and ACK.
 const REFUSED: u8 = 0x14;
 
+/// Tells that a client found no place.
+pub type TurnedAway = Signal<NoopRawMutex, ()>;
+
 /// A device that does not send the refusals of one port.
-#[derive(Debug)]
 pub struct Backlog<D> {
     device: D,
     port: u16,
+    turned_away: &'static TurnedAway,
 }
 
 impl<D> Backlog<D> {
     /// Lets clients wait for the service on a port.
-    pub const fn new(device: D, port: u16) -> Self {
-        Self { device, port }
+    pub const fn new(device: D, port: u16, turned_away: &'static TurnedAway) -> Self {
+        Self {
+            device,
+            port,
+            turned_away,
+        }
     }
 }
 
@@ -50,15 +59,24 @@ impl<D: Driver> Driver for Backlog<D> {
         &mut self,
         context: &mut Context<'_>,
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
-        let port = self.port;
+        let (port, turned_away) = (self.port, self.turned_away);
         let (received, token) = self.device.receive(context)?;
-        Some((received, ToSend { token, port }))
+        let token = ToSend {
+            token,
+            port,
+            turned_away,
+        };
+        Some((received, token))
     }
 
     fn transmit(&mut self, context: &mut Context<'_>) -> Option<Self::TxToken<'_>> {
-        let port = self.port;
+        let (port, turned_away) = (self.port, self.turned_away);
         let token = self.device.transmit(context)?;
-        Some(ToSend { token, port })
+        Some(ToSend {
+            token,
+            port,
+            turned_away,
+        })
     }
 
     fn link_state(&mut self, context: &mut Context<'_>) -> LinkState {
@@ -75,10 +93,10 @@ impl<D: Driver> Driver for Backlog<D> {
 }
 
 /// A packet to be sent, unless it refuses.
-#[derive(Debug)]
 pub struct ToSend<T> {
     token: T,
     port: u16,
+    turned_away: &'static TurnedAway,
 }
 
 impl<T: TxToken> TxToken for ToSend<T> {
@@ -89,7 +107,9 @@ impl<T: TxToken> TxToken for ToSend<T> {
             return self.token.consume(bytes, fill);
         };
         let filled = fill(packet);
-        if !refuses(packet, self.port) {
+        if refuses(packet, self.port) {
+            self.turned_away.signal(());
+        } else {
             self.token.consume(bytes, |to| to.copy_from_slice(packet));
         }
         filled
@@ -116,6 +136,7 @@ fn refuses(packet: &[u8], port: u16) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
     use alloc::vec::Vec;
 
     use super::*;
@@ -144,8 +165,17 @@ mod tests {
     /// Returns what becomes of a packet.
     fn sent(packet: &[u8], port: u16) -> Vec<u8> {
         let mut wire = Vec::new();
-        let token = Wire(&mut wire);
-        ToSend { token, port }.consume(packet.len(), |to| to.copy_from_slice(packet));
+        let turned_away: &TurnedAway = Box::leak(Box::new(TurnedAway::new()));
+        let token = ToSend {
+            token: Wire(&mut wire),
+            port,
+            turned_away,
+        };
+        token.consume(packet.len(), |to| to.copy_from_slice(packet));
+        assert_eq!(
+            turned_away.signaled(),
+            wire.is_empty() && !packet.is_empty()
+        );
         wire
     }
 

@@ -13,7 +13,7 @@ use crate::{Accept, Clock, unless_silent};
 
 /// The port of the service.
 pub const PORT: u16 = 53;
-/// The longest message over TCP, in bytes, that is taken or made here.
+/// The longest message, in bytes, that is taken or made here; by UDP what is made is shorter.
 pub const LONGEST: usize = 4096;
 
 /// How long a client may take to close what is closed here, in seconds: the last answer may have to be sent again.
@@ -34,6 +34,8 @@ const IS_CUT: u16 = 1 << 9;
 const WANTS_RECURSION: u16 = 1 << 8;
 
 const OPT: u16 = 41;
+/// The bit DO among its flags.
+const WANTS_DNSSEC: u16 = 1 << 15;
 /// Types that are asked for, and that no record has: transfers of zones.
 const TRANSFERS: [u16; 2] = [251, 252];
 const ANY: u16 = 255;
@@ -72,6 +74,8 @@ struct Question<'a> {
 struct Edns {
     bytes: u16,
     version: u8,
+    /// Whether it understands DNSSEC, in the bit DO.
+    wants_dnssec: bool,
 }
 
 /// Answers a query, and returns the length of the answer. `None` for what must not be answered: answers, and what is shorter than a
@@ -84,14 +88,14 @@ pub fn answer(query: &[u8], zone: &Zone, transport: Transport, reply: &mut [u8])
     }
     let mut writer = Writer::new(reply, PLAIN, id, flags & (OPCODE | WANTS_RECURSION));
     if flags & OPCODE != 0 {
-        return Some(writer.finish(Code::NotImplemented, None));
+        return Some(writer.finish(Code::NotImplemented, find_edns(query)));
     }
     let read = match (questions, answers, authorities) {
         (1, 0, 0) => rest.question().zip(rest.edns(additional)),
         _ => None,
     };
     let Some((question, edns)) = read.filter(|_| rest.0.is_empty()) else {
-        return Some(writer.finish(Code::Malformed, None));
+        return Some(writer.finish(Code::Malformed, find_edns(query)));
     };
     writer.most = match (transport, edns) {
         (Transport::Tcp, _) => usize::MAX,
@@ -105,6 +109,24 @@ pub fn answer(query: &[u8], zone: &Zone, transport: Transport, reply: &mut [u8])
         _ => find(&question, zone, &mut writer),
     };
     Some(writer.finish(code, edns))
+}
+
+/// Finds what a client tells of itself in a query that can't be answered, as far as it can be read (RFC 6891, section 6.1.1).
+fn find_edns(query: &[u8]) -> Option<Edns> {
+    let mut rest = Reader(query);
+    let [_, _, questions, answers, authorities, additional] = rest.header()?;
+    for _ in 0..questions {
+        rest.skip_name()?;
+        rest.take(4)?;
+    }
+    let before = u32::from(answers) + u32::from(authorities);
+    for number in 0..before + u32::from(additional) {
+        match rest.record()? {
+            (true, edns) if number >= before && edns.is_some() => return edns,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Writes the records that answer a question.
@@ -197,16 +219,28 @@ impl<'a> Reader<'a> {
     fn edns(&mut self, records: u16) -> Option<Option<Edns>> {
         let mut edns = None;
         for _ in 0..records {
-            let is_root = self.skip_name()?;
-            let (kind, bytes) = (self.number()?, self.number()?);
-            let (version, _flags) = (self.number()? as u8, self.number()?);
-            let length = self.number()?;
-            self.take(length.into())?;
-            if kind == OPT && (!is_root || edns.replace(Edns { bytes, version }).is_some()) {
-                return None;
+            match self.record()? {
+                (_, None) => {}
+                (true, found) if edns.is_none() => edns = found,
+                _ => return None,
             }
         }
         Some(edns)
+    }
+
+    /// Reads a record, and returns whether its name is the root's, and what it says if it is one of EDNS.
+    fn record(&mut self) -> Option<(bool, Option<Edns>)> {
+        let is_root = self.skip_name()?;
+        let (kind, bytes) = (self.number()?, self.number()?);
+        let (version, flags) = (self.number()? as u8, self.number()?);
+        let length = self.number()?;
+        self.take(length.into())?;
+        let edns = Edns {
+            bytes,
+            version,
+            wants_dnssec: flags & WANTS_DNSSEC != 0,
+        };
+        Some((is_root, (kind == OPT).then_some(edns)))
     }
 
     /// Passes over a name, and says whether it is the root's.
@@ -328,10 +362,12 @@ impl<'a> Writer<'a> {
     /// Completes the answer, and returns its length.
     fn finish(mut self, code: Code, edns: Option<Edns>) -> usize {
         let code = code as u16;
-        if edns.is_some() {
-            // The root's name, the type, how long a query may be, the upper bits of the code, version 0, no flags, no options.
+        if let Some(edns) = edns {
+            // DO comes back as it was (RFC 3225, section 3).
+            let flags = if edns.wants_dnssec { WANTS_DNSSEC } else { 0 };
+            // The root's name, the type, how long a query may be, the upper bits of the code, version 0, flags, no options.
             self.put(&[0]);
-            for number in [OPT, UNFRAGMENTED as u16, code >> 4 << 8, 0, 0] {
+            for number in [OPT, UNFRAGMENTED as u16, code >> 4 << 8, flags, 0] {
                 self.put(&number.to_be_bytes());
             }
         }
@@ -351,7 +387,8 @@ impl<'a> Writer<'a> {
 
 /// Answers datagrams, for ever. What can't be sent is lost, as datagrams are.
 pub async fn udp(mut socket: impl UdpReceive + UdpSend, zone: &Zone) -> ! {
-    let (mut query, mut reply) = ([0; UNFRAGMENTED], [0; UNFRAGMENTED]);
+    // A query may be longer than any answer.
+    let (mut query, mut reply) = ([0; LONGEST], [0; UNFRAGMENTED]);
     loop {
         let Ok((bytes, from)) = socket.receive(&mut query).await else {
             continue;
@@ -512,6 +549,36 @@ mod tests {
     }
 
     #[test]
+    fn dnssec_is_wanted_in_the_answer_as_in_the_query() {
+        let mut asked = query("host1.example", A, &edns(1232, 0));
+        let flags = asked.len() - 4;
+        asked[flags] = 0x80;
+        let reply = ask(&asked, Transport::Udp).unwrap();
+        assert_eq!(reply[reply.len() - 4..], [0x80, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_understood_has_edns_if_the_query_had() {
+        let good = query("host1.example", A, &edns(1232, 0));
+        let mut update = good.clone();
+        update[2] |= 5 << 3;
+        let mut longer = good.clone();
+        longer.push(0);
+        let mut two_questions = good.clone();
+        two_questions[5] = 2;
+        two_questions.splice(12..12, [0, 0, 1, 0, 1]);
+        for (asked, code) in [(update, 4), (longer, 1), (two_questions, 1)] {
+            let reply = ask(&asked, Transport::Udp).unwrap();
+            assert_eq!(head(&reply).1, code);
+            assert_eq!(head(&reply).2, [0, 0, 0, 1]);
+            assert_eq!(reply[HEADER..], [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
+        }
+        let mut update = query("host1.example", A, &[]);
+        update[2] |= 5 << 3;
+        assert_eq!(head(&ask(&update, Transport::Udp).unwrap()).2, [0; 4]);
+    }
+
+    #[test]
     fn what_does_not_fit_is_cut_by_udp_and_whole_by_tcp() {
         let mut zone = Zone::synthetic(0);
         let (name, texts) = (wire("large.example").unwrap(), [b'x'; 100]);
@@ -551,10 +618,9 @@ mod tests {
         let mut none = good.clone();
         none[5] = 0;
         for wrong in [both, longer, elsewhere, none] {
-            assert_eq!(
-                head(&ask(&wrong, Transport::Udp).unwrap()),
-                (IS_ANSWER | WANTS_RECURSION, 1, [0; 4])
-            );
+            let (flags, code, counts) = head(&ask(&wrong, Transport::Udp).unwrap());
+            assert_eq!((flags, code), (IS_ANSWER | WANTS_RECURSION, 1));
+            assert_eq!(counts[..3], [0; 3]);
         }
         let mut update = good.clone();
         update[2] |= 5 << 3;

@@ -2,7 +2,7 @@
 //!
 //! [`request::read`] and [`answer::Answer`] know no socket; what is left here is a loop over a connection. A client that
 //! sends half a request, never reads, or vanishes loses its connection after [`SILENCE_SECONDS`],
-//! and sooner if it asks for nothing.
+//! and sooner if it asks for nothing; one that reads slowly has longer for a long answer, but not for ever.
 //!
 //! Not there: bodies of requests, ranges, conditional requests, compression, redirects.
 
@@ -22,7 +22,7 @@ use self::answer::{Answer, Body, Figures, Packet};
 use self::metrics::Metric;
 use self::request::Request;
 use self::status::Status;
-use crate::{Accept, Clock, SILENCE_SECONDS, abort, unless_silent};
+use crate::{Accept, Clock, SILENCE_SECONDS, abort};
 
 /// The port of HTTP.
 pub const PORT: u16 = 80;
@@ -36,6 +36,9 @@ const IDLE_SECONDS: u32 = 5;
 /// How long a client may take to close what is closed here, in seconds. One that keeps connections for later does not
 /// close them before it wants something.
 const LINGER_SECONDS: u32 = 2;
+
+/// How many bytes of an answer a client takes in a second at least, behind the first [`SILENCE_SECONDS`].
+const SLOWEST: usize = 16 << 10;
 
 /// What is there to be asked for.
 pub trait Site {
@@ -124,7 +127,8 @@ async fn answer_all(
     }
 }
 
-/// Answers a request, and says whether the connection stays.
+/// Answers a request, and says whether the connection stays. There is one time for all of the answer, lest a client that takes a byte now
+/// and then keeps the connection.
 async fn answer_one(
     connection: &mut impl Write,
     site: &impl Site,
@@ -133,35 +137,53 @@ async fn answer_one(
 ) -> Result<bool, Lost> {
     let answer = Answer::to(request, site);
     let mut packet = Packet::new();
-    match answer.head(site.now(), &mut packet) {
+    let body = answer.head(site.now(), &mut packet);
+    let bytes = match &body {
+        Body::Bytes(body) => body.len(),
+        Body::Figures => 0,
+    };
+    let more = u32::try_from(bytes / SLOWEST).unwrap_or(u32::MAX);
+    let late = clock.sleep(SILENCE_SECONDS.saturating_add(more));
+    let sent = send_all(connection, site, request, body, packet);
+    match select(sent, late).await {
+        Either::First(sent) => sent.map(|()| answer.stays),
+        Either::Second(()) => Err(Lost),
+    }
+}
+
+/// Sends an answer, whose head is in a packet.
+async fn send_all(
+    connection: &mut impl Write,
+    site: &impl Site,
+    request: &Request<'_>,
+    body: Body<'_>,
+    mut packet: Packet,
+) -> Result<(), Lost> {
+    match body {
         Body::Bytes(body) => {
             // A short one goes into the same packet.
             let room = packet.capacity() - packet.len();
             let (first, rest) = body.split_at(room.min(body.len()));
             packet.extend(first.iter().copied());
-            send(connection, clock, &packet).await?;
-            send(connection, clock, rest).await?;
+            send(connection, &packet).await?;
+            send(connection, rest).await
         }
         Body::Figures => {
-            send(connection, clock, &packet).await?;
+            send(connection, &packet).await?;
             let mut figures = Figures::new(site, request.chunks);
             while figures.next(&mut packet).map_err(|_| Lost)? {
-                send(connection, clock, &packet).await?;
+                send(connection, &packet).await?;
             }
+            Ok(())
         }
     }
-    Ok(answer.stays)
 }
 
 /// Sends bytes to a peer that takes some of them from time to time.
-async fn send(
-    connection: &mut impl Write,
-    clock: &impl Clock,
-    mut bytes: &[u8],
-) -> Result<(), Lost> {
+async fn send(connection: &mut impl Write, mut bytes: &[u8]) -> Result<(), Lost> {
     while !bytes.is_empty() {
-        match unless_silent(clock, connection.write(bytes)).await {
-            Some(Ok(sent)) if sent > 0 => bytes = &bytes[sent..],
+        match connection.write(bytes).await {
+            Ok(sent) if sent > 0 => bytes = &bytes[sent..],
             _ => return Err(Lost),
         }
     }

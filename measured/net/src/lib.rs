@@ -4,6 +4,7 @@
 //! in a process of Linux over a TAP device with the unikernel's stack.
 //!
 //! * [`settings`]: addresses and routes, from words;
+//! * [`filter`]: what the stack gets to see of the network;
 //! * [`backlog`]: clients that wait when all connections are taken;
 //! * [`sockets`]: sockets that outlast their peers;
 //! * [`echo`]: sends back what comes;
@@ -18,6 +19,7 @@ extern crate alloc;
 pub mod backlog;
 pub mod dns;
 pub mod echo;
+pub mod filter;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod settings;

@@ -86,26 +86,29 @@ impl Settings {
         let bad = |wanted| BadWord { word, wanted };
         match key {
             "ip" => {
-                let network = network(value, 32);
+                let network = network(value, 32, is_host_v4);
                 self.v4.address = Some(network.ok_or(bad(
-                    "an address with the length of its prefix, such as 192.0.2.2/24",
+                    "a host's address with the length of its prefix, such as 192.0.2.2/24",
                 ))?);
             }
             "gateway" => {
-                self.v4.gateway = Some(value.parse().map_err(|_| bad("an IPv4 address"))?);
+                let gateway = value.parse().ok().filter(is_host_v4);
+                self.v4.gateway = Some(gateway.ok_or(bad("a host's IPv4 address"))?);
             }
             "ip6" => {
-                let network = network(value, 128);
+                let network = network(value, 128, is_host_v6);
                 self.v6.address = Some(network.ok_or(bad(
-                    "an address with the length of its prefix, such as 2001:db8::2/64",
+                    "a host's address with the length of its prefix, such as 2001:db8::2/64",
                 ))?);
             }
             "gateway6" => {
-                self.v6.gateway = Some(value.parse().map_err(|_| bad("an IPv6 address"))?);
+                let gateway = value.parse().ok().filter(is_host_v6);
+                self.v6.gateway = Some(gateway.ok_or(bad("a host's IPv6 address"))?);
             }
-            "dns" => match value.parse().map_err(|_| bad("an address"))? {
-                IpAddr::V4(address) => self.v4.dns = Some(address),
-                IpAddr::V6(address) => self.v6.dns = Some(address),
+            "dns" => match value.parse() {
+                Ok(IpAddr::V4(address)) if is_host_v4(&address) => self.v4.dns = Some(address),
+                Ok(IpAddr::V6(address)) if is_host_v6(&address) => self.v6.dns = Some(address),
+                _ => return Err(bad("a host's address")),
             },
             "mtu" => {
                 let mtu = value
@@ -150,11 +153,21 @@ impl Settings {
     }
 }
 
-/// Reads an address with the length of its prefix, of so many bits at most.
-fn network<A: FromStr>(text: &str, most: u8) -> Option<(A, u8)> {
+/// Reads the address of a host with the length of its prefix, of so many bits at most.
+fn network<A: FromStr>(text: &str, most: u8, is_host: impl Fn(&A) -> bool) -> Option<(A, u8)> {
     let (address, prefix) = text.split_once('/')?;
     let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most)?;
-    Some((address.parse().ok()?, prefix))
+    let address = address.parse().ok().filter(is_host)?;
+    Some((address, prefix))
+}
+
+/// Whether an address may be that of one host. The stack ends on others.
+pub(crate) fn is_host_v4(address: &Ipv4Addr) -> bool {
+    !(address.is_unspecified() || address.is_broadcast() || address.is_multicast())
+}
+
+fn is_host_v6(address: &Ipv6Addr) -> bool {
+    !(address.is_unspecified() || address.is_multicast())
 }
 
 #[cfg(test)]
@@ -193,6 +206,18 @@ mod tests {
             "dns=example",
             "mtu=100",
             "mtu=9000",
+            "ip=0.0.0.0/0",
+            "ip=224.0.0.1/24",
+            "ip=255.255.255.255/24",
+            "gateway=0.0.0.0",
+            "gateway=239.1.2.3",
+            "gateway=255.255.255.255",
+            "ip6=::/64",
+            "ip6=ff02::1/64",
+            "gateway6=::",
+            "gateway6=ff02::2",
+            "dns=255.255.255.255",
+            "dns=ff02::fb",
         ] {
             let bad = settings.read(word).unwrap_err().to_string();
             assert!(bad.starts_with(&std::format!("'{word}': want ")), "{bad}");

@@ -1,16 +1,23 @@
 //! Sockets of the unikernel's own stack, which outlast their peers.
 //!
-//! * Who begins a connection and then says nothing loses its place, and one that is over before a service has seen it is none.
-//! * Datagrams to someone who is not there, or to whom there is no route, wait in front of all others: the stack keeps them for
-//!   ever, so they are thrown away here.
+//! * Who begins a connection and then says nothing loses its place, sooner if others need it; and one that is over before a service has seen
+//!   it is none.
+//! * Datagrams to someone who is not there wait in front of all others: the stack keeps them for ever, so they are thrown away here. Those
+//!   that can't be answered at all, since they came to a group or from where no route leads, are passed over.
 
 use alloc::boxed::Box;
 use alloc::vec;
 #[cfg(feature = "tcp")]
 use alloc::vec::Vec;
 #[cfg(feature = "tcp")]
-use core::cell::{RefCell, RefMut};
+use core::cell::{Cell, RefCell, RefMut};
+#[cfg(feature = "tcp")]
+use core::future::{Future, poll_fn};
 use core::net::SocketAddr;
+#[cfg(feature = "tcp")]
+use core::pin::pin;
+#[cfg(feature = "tcp")]
+use core::task::{Context, Poll};
 
 #[cfg(feature = "tcp")]
 use edge_nal::{Close, TcpShutdown};
@@ -18,8 +25,8 @@ use edge_nal::{UdpReceive, UdpSend};
 use embassy_futures::poll_once;
 #[cfg(feature = "tcp")]
 use embassy_net::tcp::{self, State, TcpSocket};
-use embassy_net::udp::{PacketMetadata, UdpSocket};
-use embassy_net::{IpEndpoint, Stack};
+use embassy_net::udp::{PacketMetadata, UdpMetadata, UdpSocket};
+use embassy_net::{IpAddress, IpEndpoint, Stack};
 use embassy_time::{Duration, Instant, with_timeout};
 use embedded_io_async::{ErrorKind, ErrorType};
 #[cfg(feature = "tcp")]
@@ -27,10 +34,15 @@ use embedded_io_async::{Read, Write};
 
 #[cfg(feature = "tcp")]
 use crate::Accept;
+#[cfg(feature = "tcp")]
+use crate::backlog::TurnedAway;
 
-/// How long a peer may take to answer when a connection begins: it is asked three times.
+/// How long a peer may take to answer when a connection begins, if nobody else needs the place: it is asked three times.
 #[cfg(feature = "tcp")]
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long it may take even if somebody does.
+#[cfg(feature = "tcp")]
+const ROUND_TRIP: Duration = Duration::from_millis(100);
 /// How long a datagram may wait. A neighbour's address is asked for once in a second, whoever needs one.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -38,52 +50,141 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[cfg(feature = "tcp")]
 pub struct Connections {
     port: u16,
-    sockets: Vec<RefCell<TcpSocket<'static>>>,
+    places: Vec<Place>,
+    turned_away: &'static TurnedAway,
+}
+
+/// A place for a connection.
+#[cfg(feature = "tcp")]
+struct Place {
+    socket: RefCell<TcpSocket<'static>>,
+    is_taken: Cell<bool>,
+    /// When a connection began that is not complete.
+    begun: Cell<Option<Instant>>,
 }
 
 #[cfg(feature = "tcp")]
 impl Connections {
     /// Makes so many sockets, with so many bytes for each direction.
     #[must_use]
-    pub fn new(stack: Stack<'static>, port: u16, count: usize, window: usize) -> Self {
+    pub fn new(
+        stack: Stack<'static>,
+        port: u16,
+        count: usize,
+        window: usize,
+        turned_away: &'static TurnedAway,
+    ) -> Self {
         let buffer = || Box::leak(vec![0; window].into_boxed_slice());
-        let socket = |_| RefCell::new(TcpSocket::new(stack, buffer(), buffer()));
-        let sockets = (0..count).map(socket).collect();
-        Self { port, sockets }
+        let place = |_| Place {
+            socket: RefCell::new(TcpSocket::new(stack, buffer(), buffer())),
+            is_taken: Cell::new(false),
+            begun: Cell::new(None),
+        };
+        Self {
+            port,
+            places: (0..count).map(place).collect(),
+            turned_away,
+        }
     }
 
     /// Returns how many connections there may be at once.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.sockets.len()
+        self.places.len()
+    }
+
+    /// Takes the place from the connection that began first and is not complete, whenever a client found none free, for ever.
+    pub async fn make_room(&self) -> ! {
+        loop {
+            self.turned_away.wait().await;
+            let is_free = |place: &Place| {
+                let socket = place.socket.try_borrow();
+                socket.is_ok_and(|socket| socket.state() == State::Listen)
+            };
+            if self.places.iter().any(is_free) {
+                continue;
+            }
+            let begun = self.places.iter().filter(|place| {
+                let may_take_long = place.begun.get().is_none_or(|at| at.elapsed() < ROUND_TRIP);
+                !may_take_long && place.socket.borrow().state() == State::SynReceived
+            });
+            if let Some(place) = begun.min_by_key(|place| place.begun.get()) {
+                // A listener that was bound before is again.
+                let _ = self.listen(place);
+            }
+        }
+    }
+
+    /// Starts to listen at a place, whatever is left of the last connection.
+    fn listen(&self, place: &Place) -> Result<(), tcp::AcceptError> {
+        let mut socket = place.socket.borrow_mut();
+        socket.abort();
+        socket.set_timeout(Some(HANDSHAKE));
+        place.begun.set(None);
+        match poll_once(socket.accept(self.port)) {
+            Poll::Ready(failed) => failed,
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Waits until a connection at a place is complete, or over.
+    fn poll_complete(place: &Place, context: &mut Context<'_>) -> Poll<()> {
+        let socket = place.socket.borrow();
+        // Only to be woken by changes: nothing can be written before.
+        let _ = pin!(socket.wait_write_ready()).poll(context);
+        match socket.state() {
+            State::Listen => Poll::Pending,
+            State::SynReceived => {
+                if place.begun.get().is_none() {
+                    place.begun.set(Some(Instant::now()));
+                }
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
     }
 }
 
 #[cfg(feature = "tcp")]
 impl Accept for Connections {
     async fn accept(&self) -> Option<impl Read + Write + TcpShutdown> {
-        let mut free = self
-            .sockets
+        let place = self
+            .places
             .iter()
-            .filter_map(|one| one.try_borrow_mut().ok());
-        let mut connection = free.next().map(Connection)?;
-        let socket = &mut connection.0;
+            .find(|place| !place.is_taken.replace(true))?;
+        let taken = Taken(place);
         loop {
-            // What is left of the last connection.
-            socket.abort();
-            socket.set_timeout(Some(HANDSHAKE));
-            socket.accept(self.port).await.ok()?;
+            self.listen(place).ok()?;
+            poll_fn(|context| Self::poll_complete(place, context)).await;
+            place.begun.set(None);
+            let mut socket = place.socket.borrow_mut();
             socket.set_timeout(None);
             if socket.state() != State::Closed {
-                return Some(connection);
+                let _taken = taken;
+                return Some(Connection { socket, _taken });
             }
         }
     }
 }
 
-/// A connection, whose socket is free again when this is dropped.
+/// A place that is taken until this is dropped.
 #[cfg(feature = "tcp")]
-struct Connection<'a>(RefMut<'a, TcpSocket<'static>>);
+struct Taken<'a>(&'a Place);
+
+#[cfg(feature = "tcp")]
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.is_taken.set(false);
+    }
+}
+
+/// A connection, whose place is free again when this is dropped.
+#[cfg(feature = "tcp")]
+struct Connection<'a> {
+    // Given back before the place.
+    socket: RefMut<'a, TcpSocket<'static>>,
+    _taken: Taken<'a>,
+}
 
 #[cfg(feature = "tcp")]
 impl ErrorType for Connection<'_> {
@@ -93,18 +194,18 @@ impl ErrorType for Connection<'_> {
 #[cfg(feature = "tcp")]
 impl Read for Connection<'_> {
     async fn read(&mut self, to: &mut [u8]) -> Result<usize, tcp::Error> {
-        self.0.read(to).await
+        self.socket.read(to).await
     }
 }
 
 #[cfg(feature = "tcp")]
 impl Write for Connection<'_> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, tcp::Error> {
-        self.0.write(bytes).await
+        self.socket.write(bytes).await
     }
 
     async fn flush(&mut self) -> Result<(), tcp::Error> {
-        self.0.flush().await
+        self.socket.flush().await
     }
 }
 
@@ -112,23 +213,24 @@ impl Write for Connection<'_> {
 impl TcpShutdown for Connection<'_> {
     async fn close(&mut self, what: Close) -> Result<(), tcp::Error> {
         if matches!(what, Close::Write | Close::Both) {
-            self.0.close();
-            self.0.flush().await?;
+            self.socket.close();
+            self.socket.flush().await?;
         }
         if matches!(what, Close::Read | Close::Both) {
-            while self.0.read(&mut [0; 64]).await? > 0 {}
+            while self.socket.read(&mut [0; 64]).await? > 0 {}
         }
         Ok(())
     }
 
     async fn abort(&mut self) -> Result<(), tcp::Error> {
-        self.0.abort();
-        self.0.flush().await
+        self.socket.abort();
+        self.socket.flush().await
     }
 }
 
 /// A socket for datagrams.
 pub struct Datagrams {
+    stack: Stack<'static>,
     socket: UdpSocket<'static>,
     port: u16,
     /// When nothing waited to be sent.
@@ -144,7 +246,33 @@ impl Datagrams {
         let mut socket = UdpSocket::new(stack, packets(), buffer(), packets(), buffer());
         socket.bind(port).ok()?;
         let sent = Instant::now();
-        Some(Self { socket, port, sent })
+        Some(Self {
+            stack,
+            socket,
+            port,
+            sent,
+        })
+    }
+
+    /// Tells whether a datagram came to this machine alone, and from where a route leads.
+    fn can_be_answered(&self, about: &UdpMetadata) -> bool {
+        match (about.endpoint.addr, about.local_address) {
+            (IpAddress::Ipv4(from), Some(IpAddress::Ipv4(to))) => {
+                self.stack.config_v4().is_some_and(|config| {
+                    config.address.address() == to
+                        && (config.gateway.is_some() || config.address.contains_addr(&from))
+                })
+            }
+            #[cfg(feature = "ipv6")]
+            (IpAddress::Ipv6(from), Some(IpAddress::Ipv6(to))) => {
+                let leads_there = from.is_unicast_link_local()
+                    || self.stack.config_v6().is_some_and(|config| {
+                        config.gateway.is_some() || config.address.contains_addr(&from)
+                    });
+                leads_there && !to.is_multicast()
+            }
+            _ => false,
+        }
     }
 
     /// Throws away what waits.
@@ -161,10 +289,14 @@ impl ErrorType for Datagrams {
 
 impl UdpReceive for Datagrams {
     async fn receive(&mut self, to: &mut [u8]) -> Result<(usize, SocketAddr), ErrorKind> {
-        let received = self.socket.recv_from(to).await;
-        let (bytes, about) = received.map_err(|_| ErrorKind::InvalidData)?;
-        let from = about.endpoint;
-        Ok((bytes, SocketAddr::new(from.addr.into(), from.port)))
+        loop {
+            let received = self.socket.recv_from(to).await;
+            let (bytes, about) = received.map_err(|_| ErrorKind::InvalidData)?;
+            if self.can_be_answered(&about) {
+                let from = about.endpoint;
+                return Ok((bytes, SocketAddr::new(from.addr.into(), from.port)));
+            }
+        }
     }
 }
 

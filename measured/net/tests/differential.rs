@@ -87,7 +87,7 @@ fn make(chance: &mut Chance, names: &[&[u8]]) -> Vec<u8> {
             chance.byte(),
             0,
             u8::from(chance.below(8) == 0),
-            0,
+            (chance.below(2) << 7) as u8,
             0,
             0,
             0,

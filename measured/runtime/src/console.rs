@@ -9,7 +9,7 @@ use tare_virtio::device::{self, DeviceError, Kind};
 use crate::network::OnFirstCpu;
 
 /// The device, once it is used.
-static DEVICE: OnFirstCpu<OnceCell<VirtioConsole>> = OnFirstCpu(OnceCell::new());
+static DEVICE: OnFirstCpu<OnceCell<VirtioConsole>> = OnFirstCpu::new(OnceCell::new());
 
 /// Why there is no such console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use tare_unikernel::{cpu, memory};
 use tare_virtio::device::{self, Kind};
-use tare_virtio::queue::{Buffer, Queue};
+use tare_virtio::queue::{Buffer, PATIENCE_TICKS, Queue};
 
 /// Returns 64 random bits. None where nothing gives any.
 #[must_use]
@@ -10,25 +10,28 @@ pub fn random(command_line: &str) -> Option<u64> {
     cpu::random().or_else(|| from_device(command_line))
 }
 
-/// Asks a virtio device, and waits for its answer.
+/// Asks a virtio device, and waits for its answers. None if it gives nothing for long.
 fn from_device(command_line: &str) -> Option<u64> {
     let mut device = device::find(Kind::Entropy, command_line)?;
     device.agree(0).ok()?;
     let mut queue = Queue::new(&device, 0, 1, 0).ok()?;
     let place = memory::take(size_of::<u64>())?.as_mut_ptr();
     device.start();
-    let buffer = Buffer {
-        address: place as u64,
-        bytes: size_of::<u64>() as u32,
-        is_writable: true,
-    };
-    // The device may give less than it was asked for.
-    loop {
+    // The device may give less than it was asked for, but at least a byte (Virtio 1.2, 5.4.6.2).
+    let mut got = 0;
+    while got < size_of::<u64>() as u32 {
+        let buffer = Buffer {
+            address: place as u64 + u64::from(got),
+            bytes: size_of::<u64>() as u32 - got,
+            is_writable: true,
+        };
         // SAFETY: memory that was given out for this, and is read when it has come back.
-        let bytes = unsafe { queue.ask(&[buffer])? };
-        if bytes >= buffer.bytes {
-            // SAFETY: page-aligned memory that the device has given back.
-            return Some(unsafe { place.cast::<u64>().read_volatile() });
+        let bytes = unsafe { queue.ask(&[buffer], PATIENCE_TICKS)? };
+        if bytes == 0 {
+            return None;
         }
+        got += bytes.min(buffer.bytes);
     }
+    // SAFETY: page-aligned memory that the device has given back.
+    Some(unsafe { place.cast::<u64>().read_volatile() })
 }

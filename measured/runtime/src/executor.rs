@@ -19,6 +19,9 @@ use tare_unikernel::cpu;
 
 use crate::time;
 
+/// How often tasks may wake each other before something comes from outside: a packet takes a few tasks.
+const OWN_PASSES: u32 = 32;
+
 static IS_WOKEN: AtomicBool = AtomicBool::new(false);
 static WAKE_UPS: AtomicU64 = AtomicU64::new(0);
 static PASSES: AtomicU64 = AtomicU64::new(0);
@@ -31,7 +34,8 @@ pub struct Counters {
     pub wake_ups: u64,
     /// How often tasks were run.
     pub passes: u64,
-    /// How often it was looked for something to do, and there was nothing.
+    /// How often it was looked for something to do, and there was nothing; and how often tasks were run that only tasks had woken, for too
+    /// long.
     pub spins: u64,
 }
 
@@ -51,17 +55,23 @@ fn wake(_context: *mut ()) {
     IS_WOKEN.store(true, Ordering::Relaxed);
 }
 
-/// Runs the tasks of an executor, for ever. `attend` looks at devices and wakes tasks. With `polls` the CPU never
-/// halts.
-pub fn run(executor: &'static Executor, polls: bool, attend: impl Fn()) -> ! {
+/// Runs the tasks of an executor, for ever. `attend` looks at devices, wakes tasks, and says whether something has come. With `polls` the CPU
+/// never halts.
+pub fn run(executor: &'static Executor, polls: bool, attend: impl Fn() -> bool) -> ! {
     cpu::disable_interrupts();
-    let mut is_idle = false;
+    let (mut is_idle, mut own) = (false, 0_u32);
     loop {
-        attend();
+        if attend() {
+            own = 0;
+        }
         let next = time::serve();
         if IS_WOKEN.swap(false, Ordering::Relaxed) {
             is_idle = false;
+            own = own.saturating_add(1);
             count(&PASSES);
+            if own > OWN_PASSES {
+                count(&SPINS);
+            }
             // SAFETY: not called by a task, and by this CPU alone.
             unsafe { executor.poll() };
             // Tasks that wake each other again and again must not keep packets from being seen.
@@ -71,7 +81,7 @@ pub fn run(executor: &'static Executor, polls: bool, attend: impl Fn()) -> ! {
         if is_idle {
             count(&SPINS);
         }
-        is_idle = true;
+        (is_idle, own) = (true, 0);
         if polls {
             cpu::let_interrupts_in();
         } else {

@@ -9,7 +9,8 @@ use embassy_executor::raw::{Executor, TaskStorage};
 use embassy_net::{Stack, StackResources};
 use embassy_time::Timer;
 use tare_net::Clock;
-use tare_net::backlog::Backlog;
+use tare_net::backlog::{Backlog, TurnedAway};
+use tare_net::filter::{Filter, Routers, use_routers};
 use tare_net::settings::Settings;
 use tare_unikernel::local::local;
 use tare_virtio::device::{self, DeviceError, Kind};
@@ -57,6 +58,8 @@ impl Clock for Timers {
 pub struct Network {
     /// The stack.
     pub stack: Stack<'static>,
+    /// Tells that a client of the service found no place.
+    pub turned_away: &'static TurnedAway,
     port: &'static Port,
     tasks: &'static Executor,
     polls: bool,
@@ -103,19 +106,29 @@ impl Network {
         let port: &'static Port = Box::leak(Box::new(port));
         let seed = entropy::random(command_line).ok_or(NetworkError::NoEntropy)?;
         let resources = Box::leak(Box::new(StackResources::<SOCKETS>::new()));
+        let turned_away = Box::leak(Box::new(TurnedAway::new()));
+        let routers: &'static Routers = Box::leak(Box::new(Routers::new()));
         let (stack, mut runner) = embassy_net::new(
-            Backlog::new(Net(port), service),
+            Backlog::new(
+                Filter::new(Net(port), service, routers),
+                service,
+                turned_away,
+            ),
             addresses.config(),
             resources,
             seed,
         );
         let network = Self {
             stack,
+            turned_away,
             port,
             tasks: Box::leak(Box::new(Executor::new(core::ptr::null_mut()))),
             polls: card.polls,
         };
         network.spawn(async move { runner.run().await });
+        if addresses.v6.address.is_none() {
+            network.spawn(use_routers(stack, routers));
+        }
         Ok(network)
     }
 
@@ -142,12 +155,18 @@ impl Network {
 
 /// Something that only the first CPU uses, as all tasks do: in a `static`, where it needs no room on a stack on its way.
 #[derive(Debug)]
-pub struct OnFirstCpu<T>(pub T);
+pub struct OnFirstCpu<T>(T);
 
 // SAFETY: `get` gives it to the first CPU alone, and no interrupt handler is in Rust.
 unsafe impl<T> Sync for OnFirstCpu<T> {}
 
 impl<T> OnFirstCpu<T> {
+    /// Keeps something for the first CPU.
+    #[must_use]
+    pub const fn new(it: T) -> Self {
+        Self(it)
+    }
+
     /// Returns it.
     ///
     /// # Panics

@@ -13,14 +13,15 @@ use std::time::Duration;
 
 use async_executor::LocalExecutor;
 use async_io::Timer;
-use edge_nal::{TcpAccept, TcpBind, UdpBind};
-use edge_nal_embassy::{Tcp, TcpBuffers, Udp, UdpBuffers};
-use embassy_futures::select::{Either, select};
+use edge_nal::{TcpBind, UdpBind, UdpReceive, UdpSend};
+use embassy_futures::select::{Either, select, select3};
 use embassy_net::StackResources;
-use tare_net::backlog::Backlog;
+use tare_net::backlog::{Backlog, TurnedAway};
+use tare_net::filter::{Filter, Routers, use_routers};
 use tare_net::settings::Settings;
+use tare_net::sockets::{Connections, Datagrams};
 use tare_net::zone::{MOST_HOSTS, Zone};
-use tare_net::{Clock, dns, echo, http};
+use tare_net::{Accept, Clock, dns, echo, http};
 
 use site::Folder;
 
@@ -135,28 +136,52 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
 /// Serves until the process is ended.
 fn run(wanted: &Wanted) -> Result<Infallible, String> {
     let Some(name) = &wanted.tap else {
-        let sockets = edge_nal_std::Stack::new();
         let local = SocketAddr::new(wanted.address, wanted.port);
-        return async_io::block_on(serve(wanted, (&sockets, &sockets), local));
+        return async_io::block_on(async {
+            let failed =
+                |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
+            let sockets = edge_nal_std::Stack::new();
+            let listener = TcpBind::bind(&sockets, local).await;
+            let listener = listener.map_err(|error| failed(&error))?;
+            let datagrams = match wanted.service {
+                Service::Http => None,
+                Service::Echo | Service::Dns => {
+                    let bound = UdpBind::bind(&sockets, local).await;
+                    Some(bound.map_err(|error| failed(&error))?)
+                }
+            };
+            serve(wanted, &listener, datagrams, local).await
+        });
     };
     let device = tap::Tap::open(name, wanted.settings.mtu)
         .map_err(|error| format!("the TAP device '{name}' can't be used: {error}"))?;
-    let device = Backlog::new(device, wanted.port);
+    let turned_away = Box::leak(Box::new(TurnedAway::new()));
+    let routers = Box::leak(Box::new(Routers::new()));
+    let device = Filter::new(device, wanted.port, routers);
+    let device = Backlog::new(device, wanted.port, turned_away);
     let resources = Box::leak(Box::new(StackResources::<{ CONNECTIONS + 4 }>::new()));
     let (stack, mut runner) =
         embassy_net::new(device, wanted.settings.config(), resources, seed()?);
-    let datagrams = UdpBuffers::<2, DATAGRAM_BYTES, DATAGRAM_BYTES, DATAGRAMS>::new();
-    let connections = Box::new(TcpBuffers::<CONNECTIONS, WINDOW, WINDOW>::new());
-    let sockets = (
-        &Udp::new(stack, &datagrams),
-        &Tcp::new(stack, &*connections),
-    );
-    let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), wanted.port);
+    let listener = Connections::new(stack, wanted.port, CONNECTIONS, WINDOW, turned_away);
     let up = async {
         stack.wait_config_up().await;
-        serve(wanted, sockets, local).await
+        let datagrams = match wanted.service {
+            Service::Http => None,
+            Service::Echo | Service::Dns => {
+                Datagrams::new(stack, wanted.port, DATAGRAMS, DATAGRAM_BYTES)
+            }
+        };
+        let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), wanted.port);
+        serve(wanted, &listener, datagrams, local).await
     };
-    match async_io::block_on(select(runner.run(), up)) {
+    let announced = async {
+        match wanted.settings.v6.address {
+            Some(_) => pending().await,
+            None => use_routers(stack, routers).await,
+        }
+    };
+    let stack = select3(runner.run(), announced, listener.make_room());
+    match async_io::block_on(select(stack, up)) {
         Either::Second(ended) => ended,
     }
 }
@@ -164,11 +189,10 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
 /// Answers on sockets.
 async fn serve(
     wanted: &Wanted,
-    (udp, tcp): (&impl UdpBind, &impl TcpBind),
+    listener: &impl Accept,
+    datagrams: Option<impl UdpReceive + UdpSend>,
     local: SocketAddr,
 ) -> Result<Infallible, String> {
-    let failed = |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
-    let listener = tcp.bind(local).await.map_err(|error| failed(&error))?;
     let zone = match (wanted.service, &wanted.zone) {
         (Service::Dns, Some(path)) => {
             let text = std::fs::read_to_string(path).map_err(|error| at(path, &error))?;
@@ -182,17 +206,11 @@ async fn serve(
         None => error.to_string(),
     })?;
     let known = (&zone, &files);
-    let datagrams = match wanted.service {
-        Service::Http => None,
-        Service::Echo | Service::Dns => {
-            Some(udp.bind(local).await.map_err(|error| failed(&error))?)
-        }
-    };
     println!("answering on {local}");
     let executor = LocalExecutor::new();
     for _ in 0..CONNECTIONS {
         executor
-            .spawn(connections(wanted.service, &listener, known))
+            .spawn(connections(wanted.service, listener, known))
             .detach();
     }
     let all = async {
@@ -210,7 +228,7 @@ fn at(path: &Path, what: &dyn std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-async fn connections(service: Service, listener: &impl TcpAccept, (zone, files): (&Zone, &Folder)) {
+async fn connections(service: Service, listener: &impl Accept, (zone, files): (&Zone, &Folder)) {
     match service {
         Service::Echo => echo::tcp(listener, Own).await,
         Service::Dns => dns::tcp(listener, zone, Own).await,

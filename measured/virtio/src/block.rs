@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use tare_unikernel::memory;
 
 use crate::device::{Device, DeviceError};
-use crate::queue::{Buffer, Queue};
+use crate::queue::{Buffer, PATIENCE_TICKS, Queue};
 
 /// The bytes of a sector, by which the device counts whatever its blocks are.
 pub const SECTOR: usize = 512;
@@ -107,7 +107,7 @@ impl Disk {
         unsafe {
             (place(0) as *mut [u64; 2]).write_volatile([READ, sector]);
             (place(STATUS) as *mut u8).write_volatile(!DONE);
-            self.queue.borrow_mut().ask(&buffers)?;
+            self.queue.borrow_mut().ask(&buffers, PATIENCE_TICKS)?;
             let status = (place(STATUS) as *const u8).read_volatile();
             let data = core::slice::from_raw_parts(place(DATA) as *const u8, to.len());
             to.copy_from_slice(data);

@@ -1,4 +1,5 @@
-//! A console (Virtio 1.2, 5.3), which is written to and not read. Who writes waits until the other side has taken it.
+//! A console (Virtio 1.2, 5.3), which is written to and not read. Who writes waits until the other side has taken it; if that does not take
+//! anything for a second, what is written is lost until it does.
 
 use core::cell::RefCell;
 
@@ -9,6 +10,8 @@ use crate::queue::{Buffer, Queue};
 
 /// The queue to the other side of the first port.
 const TRANSMIT: u16 = 1;
+/// How long the other side may take, in ticks of the TSC: about a second.
+const PATIENCE_TICKS: u64 = 1 << 32;
 /// How many bytes are sent at once.
 const PIECE: usize = 4096;
 
@@ -43,6 +46,10 @@ impl VirtioConsole {
             let Ok(mut queue) = self.queue.try_borrow_mut() else {
                 return;
             };
+            // What was not taken last time still is the device's.
+            if queue.in_flight() > 0 && queue.take_back().is_none() {
+                return;
+            }
             let buffer = Buffer {
                 address: self.memory,
                 bytes: piece.len() as u32,
@@ -52,7 +59,7 @@ impl VirtioConsole {
             unsafe {
                 core::slice::from_raw_parts_mut(self.memory as *mut u8, piece.len())
                     .copy_from_slice(piece);
-                queue.ask(&[buffer]);
+                queue.ask(&[buffer], PATIENCE_TICKS);
             }
         }
     }

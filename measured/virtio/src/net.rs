@@ -191,8 +191,8 @@ impl Port {
         Ok(port)
     }
 
-    /// Tells the device what was put into its queues, and wakes the stack if there may be something to do.
-    pub fn attend(&self) {
+    /// Tells the device what was put into its queues, wakes the stack if there may be something to do, and says whether there may.
+    pub fn attend(&self) -> bool {
         let mut receive = self.receive.borrow_mut();
         let mut transmit = self.transmit.borrow_mut();
         receive.queue.tell();
@@ -208,11 +208,11 @@ impl Port {
         if has_changed {
             self.read_link();
         }
-        if (has_come || has_changed)
-            && let Some(waker) = &*self.waker.borrow()
-        {
+        let has_any = has_come || has_changed;
+        if has_any && let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
+        has_any
     }
 
     /// Returns what was counted.

@@ -6,7 +6,7 @@
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{Ordering, fence};
 
-use tare_unikernel::memory;
+use tare_unikernel::{cpu, memory};
 
 use crate::device::{Device, DeviceError, EVENTS};
 
@@ -23,6 +23,9 @@ const NEXT: u16 = 1;
 const WRITABLE: u16 = 2;
 /// Asks the other side in its ring's flags to keep quiet.
 const QUIET: u16 = 1;
+
+/// How long a device may take that something depends on before a service starts, in ticks of the TSC: some 20 s.
+pub const PATIENCE_TICKS: u64 = 1 << 36;
 
 /// The memory that driver and device share: one block, in which the three parts lie one behind the other.
 #[derive(Debug)]
@@ -198,21 +201,29 @@ impl Queue {
     }
 
     /// Hands buffers to the device as one, waits for them without doing anything else, and returns how many bytes were written.
-    /// None, and nothing is done, if there are not so many descriptors. It is for queues that nothing else is in.
+    /// None, and nothing is done, if there are not so many descriptors; None, too, if the device keeps them for so many ticks of the TSC, and
+    /// then it has them still. It is for queues that nothing else is in.
     ///
     /// # Safety
     ///
-    /// As for [`Queue::put`], until this returns.
-    pub unsafe fn ask(&mut self, buffers: &[Buffer]) -> Option<u32> {
+    /// As for [`Queue::put`].
+    pub unsafe fn ask(&mut self, buffers: &[Buffer], patience_ticks: u64) -> Option<u32> {
         // SAFETY: passed on to the caller.
         unsafe { self.put(buffers)? };
         self.tell();
-        let (name, bytes) = loop {
-            match self.take() {
-                Some(done) => break done,
-                None => core::hint::spin_loop(),
+        let start = cpu::tsc();
+        while cpu::tsc().wrapping_sub(start) < patience_ticks {
+            if let Some(bytes) = self.take_back() {
+                return Some(bytes);
             }
-        };
+            core::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Frees what came back first, and returns how many bytes were written to it.
+    pub fn take_back(&mut self) -> Option<u32> {
+        let (name, bytes) = self.take()?;
         self.release(name);
         Some(bytes)
     }

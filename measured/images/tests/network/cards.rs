@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::PING;
-use crate::packets::{GUEST, HOST_IP, ICMP, echo_request, ipv4};
-use crate::wire::{CARDS, LIMIT, Wire};
+use crate::packets::{ACK, GUEST, HOST_IP, ICMP, SYN, TCP, echo_request, ipv4, tcp};
+use crate::wire::{CARDS, LIMIT, Wire, from_guest};
+use crate::{ECHO, PING};
 
 #[test]
 fn pings_of_all_sizes_are_answered_on_all_machines_and_an_idle_guest_costs_nothing() {
@@ -89,4 +89,45 @@ fn a_link_that_was_down_carries_packets_again() {
         }
         assert!(wire.end.ping(10, 56, LIMIT).is_some(), "{card:?}");
     }
+}
+
+#[test]
+fn a_card_that_is_polled_does_not_interrupt() {
+    for card in CARDS {
+        let Some(wire) = Wire::up(PING, card, "", "poll=yes") else {
+            return;
+        };
+        let end = &wire.end;
+        assert_eq!(end.arp(), Some(GUEST), "{card:?}");
+        end.announce();
+        let all_answered = (0..100).all(|sequence| end.ping(sequence, 56, LIMIT).is_some());
+        assert!(all_answered, "{card:?}");
+        let figure = end.figures();
+        let names = ["receive", "transmit"];
+        let interrupts = names.map(|name| figure(&format!("network_{name}_interrupts_total")));
+        // QEMU interrupts for the first packet of each queue, whatever is asked for.
+        assert!(
+            interrupts[0] + interrupts[1] <= 2,
+            "{card:?}: {interrupts:?}"
+        );
+        assert_eq!(figure("executor_wake_ups_total"), 0, "{card:?}");
+    }
+}
+
+#[test]
+fn no_packet_is_longer_than_the_mtu() {
+    let Some(wire) = Wire::up(ECHO, CARDS[2], "", "mtu=1280") else {
+        return;
+    };
+    let end = &wire.end;
+    end.announce();
+    assert!(end.ping(1, 1_280 - 28, LIMIT).is_some());
+    let longer = end.ping(2, 1_280 - 28 + 4, Duration::from_millis(300));
+    assert_eq!(longer, None);
+    // Peers are told to send no longer ones, by the first option of the answer.
+    end.send(&ipv4(HOST_IP, TCP, &tcp((999, 7), (1, 0), SYN, b"")));
+    let answers = |frame: &[u8]| from_guest(frame, TCP).is_some() && frame[47] == SYN | ACK;
+    let answer = end.receive(LIMIT, answers).expect("an answer");
+    let longest = (1_280 - 40_u16).to_be_bytes();
+    assert_eq!(answer[54..58], [2, 4, longest[0], longest[1]]);
 }

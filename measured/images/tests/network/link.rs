@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 use tare_networks::TapNetwork;
 
 use crate::clients::{echoes, has, network, run};
-use crate::packets::{ETHERNET, GUEST, GUEST_IP, HOST_IP, Random, UDP, ipv4_to, udp};
-use crate::wire::{CARDS, End, LIMIT, Wire};
+use crate::packets::{
+    ETHERNET, GUEST, GUEST_IP, HOST_IP, ICMP, Random, UDP, echo_request, ipv4, ipv4_to, udp,
+};
+use crate::wire::{CARDS, End, LIMIT, Wire, from_guest};
 use crate::{DNS, ECHO, HTTP, PING};
 
 /// How many packets of a thousand are lost, come twice, or come late.
@@ -217,8 +219,67 @@ fn answer(to: &[u8], kind: u8, lease: u32, more: &[u8]) -> Vec<u8> {
 }
 
 fn send(end: &End, message: &[u8]) {
+    send_from(end, HOST_IP, message);
+}
+
+fn send_from(end: &End, from: [u8; 4], message: &[u8]) {
     let datagram = udp((67, 68), message);
-    end.send(&ipv4_to(GUEST, (HOST_IP, GUEST_IP), UDP, &datagram));
+    end.send(&ipv4_to(GUEST, (from, GUEST_IP), UDP, &datagram));
+}
+
+/// Gives the guest its address for an hour, with more options, and waits until it has it.
+pub fn give_address(end: &End, more: &[u8]) {
+    let request = requested(end, 3_600);
+    send(end, &answer(&request, AGREED, 3_600, more));
+    assert_eq!(end.arp(), Some(GUEST));
+    end.announce();
+}
+
+#[test]
+fn routers_and_servers_of_dhcp_that_are_no_hosts_are_passed_over() {
+    let Some(wire) = Wire::new(PING, CARDS[0], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    let discover = asked(end, &[DISCOVER]);
+    send_from(end, [0; 4], &answer(&discover, OFFER, 3_600, b""));
+    let request = requested(end, 3_600);
+    for router in [[0; 4], [255; 4], [224, 0, 0, 1]] {
+        let option = [&[3, 4][..], &router].concat();
+        send(end, &answer(&request, AGREED, 3_600, &option));
+    }
+    let was_taken = end.receive(Duration::from_secs(1), |frame| {
+        from_guest(frame, UDP).is_some()
+    });
+    assert_eq!(was_taken, None);
+    give_address(end, &[3, 4, 192, 0, 2, 1]);
+    // From behind the router, to which the answer goes.
+    let pings = (0..60).any(|number| {
+        end.announce();
+        end.send(&ipv4([10, 0, 0, 9], ICMP, &echo_request(8, number, 56)));
+        let answers = |frame: &[u8]| from_guest(frame, ICMP).is_some();
+        end.receive(Duration::from_secs(1), answers).is_some()
+    });
+    assert!(pings);
+}
+
+#[test]
+fn an_address_is_asked_for_again_when_the_link_comes_back() {
+    for card in [CARDS[0], CARDS[2]] {
+        let Some(wire) = Wire::new(PING, card, "", "") else {
+            return;
+        };
+        let end = &wire.end;
+        give_address(end, b"");
+        for round in 0..2 {
+            wire.plug(false);
+            thread::sleep(Duration::from_millis(300));
+            wire.plug(true);
+            give_address(end, b"");
+            let answer = end.ping(round, 56, LIMIT);
+            assert!(answer.is_some(), "{card:?}");
+        }
+    }
 }
 
 #[test]

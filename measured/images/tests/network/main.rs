@@ -6,7 +6,9 @@ mod clients;
 mod common;
 mod hostile;
 mod link;
+mod neighbors;
 mod packets;
+mod routers;
 mod wire;
 
 const DNS: &str = env!("CARGO_BIN_EXE_dns");

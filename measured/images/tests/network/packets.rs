@@ -6,13 +6,15 @@ pub const HOST_IP: [u8; 4] = [192, 0, 2, 1];
 pub const GUEST: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 pub const GUEST_IP: [u8; 4] = [192, 0, 2, 2];
 pub const GUEST_IP6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-const HOST_IP6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+pub const HOST_IP6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+/// All hosts of a link.
+pub const ALL_IP6: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 pub const ETHERNET: usize = 14;
 pub const ICMP: u8 = 1;
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
-const ICMP6: u8 = 58;
+pub const ICMP6: u8 = 58;
 
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
@@ -56,13 +58,38 @@ pub fn ipv4_to(
 
 /// Makes a packet of IPv6 from the host to an address, with its checksum.
 pub fn ipv6(to: [u8; 16], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    ipv6_from((HOST_IP6, to), protocol, payload)
+}
+
+/// Makes a packet of IPv6 in a frame of the host, with its checksum.
+pub fn ipv6_from((from, to): ([u8; 16], [u8; 16]), protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = frame(GUEST, 0x86dd);
     packet.extend([0x60, 0, 0, 0]);
     packet.extend((payload.len() as u16).to_be_bytes());
     packet.extend([protocol, 255]);
-    packet.extend(HOST_IP6.iter().chain(&to).chain(payload));
+    packet.extend(from.iter().chain(&to).chain(payload));
     repair(&mut packet);
     packet
+}
+
+/// Says of an address of IPv6 that the host has it.
+pub fn neighbor(address: [u8; 16]) -> Vec<u8> {
+    let mut icmp = vec![136, 0, 0, 0, 0x20, 0, 0, 0];
+    icmp.extend(address);
+    icmp.extend([2, 1]);
+    icmp.extend(HOST);
+    ipv6_from((address, ALL_IP6), ICMP6, &icmp)
+}
+
+/// Announces a router for so many seconds, with a prefix of 64 bits for an hour.
+pub fn router(address: [u8; 16], lifetime: u16, prefix: [u8; 8]) -> Vec<u8> {
+    let mut icmp = vec![134, 0, 0, 0, 64, 0];
+    icmp.extend(lifetime.to_be_bytes());
+    icmp.extend([0; 8]);
+    icmp.extend([3, 4, 64, 0xc0, 0, 0, 14, 16, 0, 0, 14, 16, 0, 0, 0, 0]);
+    icmp.extend(prefix);
+    icmp.extend([0; 8]);
+    ipv6_from((address, ALL_IP6), ICMP6, &icmp)
 }
 
 pub fn echo_request(kind: u8, sequence: u16, bytes: usize) -> Vec<u8> {
@@ -232,7 +259,7 @@ impl Random {
         };
         if protocol == ICMP6 || protocol != ICMP && self.below(2) == 0 {
             let to = match self.below(3) {
-                0 => [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+                0 => ALL_IP6,
                 _ => GUEST_IP6,
             };
             return ipv6(to, protocol, &payload);

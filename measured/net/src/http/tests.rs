@@ -6,7 +6,7 @@ use core::cell::Cell;
 use core::convert::Infallible;
 use core::future::pending;
 
-use embassy_futures::block_on;
+use embassy_futures::{block_on, yield_now};
 use embedded_io_async::ErrorType;
 use proptest::prelude::*;
 
@@ -230,4 +230,64 @@ proptest! {
         prop_assert!(seen.text.matches("HTTP/1.1 ").count() <= 2);
         prop_assert!(!seen.aborted);
     }
+}
+
+/// A clock, in seconds, on which each write takes one.
+struct Slow<'a>(&'a Cell<u32>);
+
+impl Clock for Slow<'_> {
+    async fn sleep(&self, seconds: u32) {
+        let end = self.0.get() + seconds;
+        while self.0.get() < end {
+            yield_now().await;
+        }
+    }
+}
+
+/// A connection that takes so many bytes in a second.
+struct SlowReader<'a> {
+    bytes: usize,
+    taken: usize,
+    seconds: &'a Cell<u32>,
+}
+
+impl ErrorType for SlowReader<'_> {
+    type Error = Infallible;
+}
+
+impl Write for SlowReader<'_> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
+        self.seconds.set(self.seconds.get() + 1);
+        yield_now().await;
+        let taken = self.bytes.min(bytes.len());
+        self.taken += taken;
+        Ok(taken)
+    }
+
+    async fn flush(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_reads_slowly_has_a_time_for_each_answer_by_its_length() {
+    let takes = |name: &[u8], bytes| {
+        let seconds = Cell::new(0);
+        let mut reader = SlowReader {
+            bytes,
+            taken: 0,
+            seconds: &seconds,
+        };
+        let request = [b"GET /", name, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
+        let (request, _) = request::read(&request, true).unwrap();
+        let clock = Slow(&seconds);
+        let answer = answer_one(&mut reader, &Large, &clock, &request);
+        (block_on(answer).is_ok(), seconds.get(), reader.taken)
+    };
+    let (is_done, seconds, taken) = takes(b"small", 1);
+    assert!(!is_done && (30..=32).contains(&seconds) && taken < 40);
+    let (is_done, seconds, _) = takes(b"large", 1_000);
+    assert!(!is_done && (36..=38).contains(&seconds), "{seconds}");
+    let (is_done, _, taken) = takes(b"large", 4_000);
+    assert!(is_done && taken > 100_000);
 }

@@ -45,7 +45,7 @@ impl Figures {
             4 => bytes("memory_free_bytes", "Memory that neither the heap nor anything else has taken.", memory::left()),
             5 => count("executor_wake_ups_total", "Times that the CPU was woken from its halt.", tasks.wake_ups),
             6 => count("executor_passes_total", "Times that tasks were run.", tasks.passes),
-            7 => count("executor_spins_total", "Looks for something to do that found nothing.", tasks.spins),
+            7 => count("executor_spins_total", "Looks for something to do that found nothing, and runs of tasks that only tasks had woken.", tasks.spins),
             8 => count("network_receive_interrupts_total", "Interrupts since packets came.", card.receive_interrupts),
             9 => count("network_transmit_interrupts_total", "Interrupts since there was room to send.", card.transmit_interrupts),
             10 => count("network_notifications_total", "Notifications of the device.", card.notifications),

@@ -122,9 +122,12 @@ impl Service {
     where
         T::Output: 'static,
     {
-        let stack = self.network.stack;
-        let listener = Connections::new(stack, self.port, crate::CONNECTIONS, WINDOW);
+        let Network {
+            stack, turned_away, ..
+        } = self.network;
+        let listener = Connections::new(stack, self.port, crate::CONNECTIONS, WINDOW, turned_away);
         let listener: &'static Connections = Box::leak(Box::new(listener));
+        self.spawn(listener.make_room());
         for _ in 0..listener.count() {
             self.spawn(answer(listener));
         }

@@ -1,0 +1,88 @@
+//! Neighbours: many of them, and some that are not there.
+
+use std::time::{Duration, Instant};
+
+use crate::packets::{
+    GUEST, GUEST_IP6, HOST_IP, HOST_IP6, ICMP, UDP, arp, echo_request, ipv4, ipv6_from, query, udp,
+};
+use crate::wire::{CARDS, LIMIT, Wire, from_guest};
+use crate::{DNS, PING};
+
+#[test]
+fn twenty_clients_in_turn_are_known_to_the_guest() {
+    let Some(wire) = Wire::up(PING, CARDS[2], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    let clients = (0..20).map(|number| [192, 0, 2, 100 + number]);
+    for client in clients.clone() {
+        end.send(&arp([0xff; 6], 1, client));
+        let told = |frame: &[u8]| frame[12..14] == [8, 6] && frame[38..42] == client;
+        assert!(end.receive(LIMIT, told).is_some());
+    }
+    // An answer to somebody unknown would be lost.
+    for number in 0..3 {
+        for client in clients.clone() {
+            end.send(&ipv4(client, ICMP, &echo_request(8, number, 56)));
+            let answers =
+                |frame: &[u8]| from_guest(frame, ICMP).is_some() && frame[30..34] == client;
+            assert!(end.receive(LIMIT, answers).is_some(), "{client:?}");
+        }
+    }
+}
+
+#[test]
+fn who_forges_his_address_keeps_nobody_waiting() {
+    const QUERIES: u16 = 200;
+    for words in ["", "gateway=192.0.2.1"] {
+        let words = format!("ip6=2001:db8::2/64 {words}");
+        let Some(wire) = Wire::up(DNS, CARDS[2], "", &words) else {
+            return;
+        };
+        let end = &wire.end;
+        end.announce();
+        let forge = |number: u8| {
+            let query = udp((1_111, 53), &query(number.into(), "host1"));
+            match number % 4 {
+                0 => ipv4([192, 0, 2, 100 + number], UDP, &query),
+                1 => ipv4([10, 0, 2, number], UDP, &query),
+                kind => {
+                    let mut from = HOST_IP6;
+                    from[15] = 100 + number;
+                    from[7] = kind & 1;
+                    ipv6_from((from, GUEST_IP6), UDP, &query)
+                }
+            }
+        };
+        let mut answered = 0;
+        let (mut forged, mut next) = (0, Instant::now());
+        for number in 0..QUERIES {
+            if next <= Instant::now() || number % 20 == 0 {
+                end.send(&forge(forged % 100));
+                forged += 1;
+                next = Instant::now() + Duration::from_millis(200);
+            }
+            let question = udp((2_222, 53), &query(number, "host17"));
+            end.send(&ipv4(HOST_IP, UDP, &question));
+            let answers = |frame: &[u8]| {
+                from_guest(frame, UDP).is_some_and(|udp| {
+                    udp[2..4] == 2_222_u16.to_be_bytes() && udp[8..10] == number.to_be_bytes()
+                })
+            };
+            let answer = end.receive(Duration::from_millis(500), answers);
+            answered += u16::from(answer.is_some());
+        }
+        assert!(answered >= QUERIES - 5, "{words}: {answered} of {QUERIES}");
+        // A group is not answered, and it keeps nobody waiting either.
+        let mut to_all = ipv4(HOST_IP, UDP, &udp((3_333, 53), &query(1, "host1")));
+        to_all[..6].copy_from_slice(&GUEST);
+        to_all[33] = 255;
+        crate::packets::repair(&mut to_all);
+        end.send(&to_all);
+        let answers = |frame: &[u8]| {
+            from_guest(frame, UDP).is_some_and(|udp| udp[2..4] == 3_333_u16.to_be_bytes())
+        };
+        let answer = end.receive(Duration::from_millis(300), answers);
+        assert_eq!(answer, None);
+    }
+}

@@ -1,0 +1,135 @@
+//! What passes, and what is put in.
+
+use alloc::vec::Vec;
+
+use super::*;
+
+const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const OWN: [u8; 6] = [2, 0, 0, 0, 0, 2];
+#[cfg(feature = "ipv6")]
+const LINK_LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+
+fn at(seconds: u64) -> impl Fn() -> Instant {
+    move || Instant::from_secs(seconds)
+}
+
+fn ipv4(from: [u8; 4], port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut packet = [&OWN[..], &HARDWARE, &IS_IPV4, &[0x45]].concat();
+    packet.extend([0, 0, 0, 0, 0, 0, 0, 64, UDP_NUMBER, 0, 0]);
+    packet.extend([from, [192, 0, 2, 2]].concat());
+    packet.extend([0, 67]);
+    packet.extend(port.to_be_bytes());
+    packet.extend([0; 4]);
+    packet.extend(payload);
+    packet
+}
+
+#[cfg(feature = "ipv6")]
+fn ipv6(from: [u8; 16], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = [&OWN[..], &HARDWARE, &IS_IPV6].concat();
+    packet.extend([0x60, 0, 0, 0, 0, payload.len() as u8, protocol, 255]);
+    packet.extend([from, LINK_LOCAL].concat());
+    packet.extend(payload);
+    packet
+}
+
+#[test]
+fn what_comes_from_nobody_is_dropped() {
+    let mut state = State::new(53);
+    assert!(!state.passes(&ipv4([0; 4], 9, b""), at(0)));
+    assert!(state.passes(&ipv4([192, 0, 2, 1], 9, b""), at(0)));
+}
+
+#[test]
+fn whatever_is_cut_short_passes() {
+    let mut state = State::new(53);
+    let whole = ipv4([192, 0, 2, 1], 53, b"a query");
+    assert!((0..whole.len()).all(|length| state.passes(&whole[..length], at(0))));
+}
+
+#[cfg(feature = "dhcp")]
+#[test]
+fn only_routers_that_are_hosts_are_taken_from_dhcp() {
+    const HOST: [u8; 4] = [192, 0, 2, 1];
+    let mut state = State::new(53);
+    let mut passes = |from, options: &[u8]| {
+        let message = [&[0; 240][..], options].concat();
+        state.passes(&ipv4(from, DHCP_CLIENT, &message), at(0))
+    };
+    for options in [
+        &[3, 4, 192, 0, 2, 1, 255][..],
+        &[0, 0, 53, 1, 5, 255, 3, 4, 0, 0, 0, 0],
+        &[1, 4, 255, 255, 255, 0],
+        &[3, 200, 0],
+    ] {
+        assert!(passes(HOST, options), "{options:?}");
+        assert!(!passes([255; 4], options), "{options:?}");
+    }
+    for options in [
+        &[3, 4, 0, 0, 0, 0, 255][..],
+        &[53, 1, 5, 3, 4, 224, 0, 0, 1],
+        &[0, 3, 4, 255, 255, 255, 255],
+        &[3, 4, 192, 0, 2, 1, 3, 4, 0, 0, 0, 0],
+        &[3, 2, 192, 0, 255],
+    ] {
+        assert!(!passes(HOST, options), "{options:?}");
+    }
+}
+
+#[test]
+fn who_asks_the_service_is_told_to_the_stack_once_in_a_while() {
+    let mut state = State::new(53);
+    let query = ipv4([192, 0, 2, 9], 53, b"");
+    assert!(state.passes(&query, at(10)));
+    let told = state.own.take().unwrap();
+    assert_eq!(told.bytes[6..14], [2, 0, 0, 0, 0, 1, 8, 6]);
+    assert_eq!(told.bytes[22..32], [2, 0, 0, 0, 0, 1, 192, 0, 2, 9]);
+    assert_eq!(told.bytes[32..42], [2, 0, 0, 0, 0, 2, 192, 0, 2, 2]);
+    assert!(state.passes(&query, at(10)) && state.own.is_none());
+    assert!(state.passes(&query, at(12)) && state.own.take().is_some());
+    // Neither who asks somebody else, nor a group.
+    assert!(state.passes(&ipv4([192, 0, 2, 8], 54, b""), at(12)) && state.own.is_none());
+    let mut group = ipv4([192, 0, 2, 8], 53, b"");
+    group[6] |= 1;
+    assert!(state.passes(&group, at(12)) && state.own.is_none());
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn who_asks_by_ipv6_is_told_if_near() {
+    let mut state = State::new(53);
+    let udp = [0, 9, 0, 53, 0, 8, 0, 0];
+    assert!(state.passes(&ipv6(LINK_LOCAL, UDP_NUMBER, &udp), at(0)));
+    let told = state.own.take().unwrap();
+    assert_eq!(told.length, LONGEST);
+    assert_eq!(told.bytes[62..78], LINK_LOCAL);
+    assert_eq!(told.bytes[78..86], [2, 1, 2, 0, 0, 0, 0, 1]);
+    let far = [0x20; 16];
+    assert!(state.passes(&ipv6(far, UDP_NUMBER, &udp), at(0)) && state.own.is_none());
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn as_many_routers_are_known_as_have_room_and_groups_are_no_prefixes() {
+    let mut state = State::new(53);
+    let mut passes = |router: u8, lifetime: u8, prefix: u8, second| {
+        let mut message = Vec::from([ROUTER_ADVERTISEMENT, 0, 0, 0, 64, 0, 0, lifetime]);
+        message.extend([0; 8]);
+        message.extend([1, 1, 0, 0, 0, 0, 0, 0, 3, 4, 64, 0xc0]);
+        message.extend([0; 12]);
+        message.extend([prefix; 16]);
+        let mut from = LINK_LOCAL;
+        from[15] = router;
+        // Options for all hops change nothing.
+        let behind = [&[ICMPV6_NUMBER, 0, 1, 4, 0, 0, 0, 0], &message[..]].concat();
+        let plain = state.passes(&ipv6(from, ICMPV6_NUMBER, &message), at(second));
+        assert_eq!(state.passes(&ipv6(from, 0, &behind), at(second)), plain);
+        plain
+    };
+    assert!(!passes(1, 100, 0xff, 0));
+    assert!((1..=4).all(|router| passes(router, 100, 0x20, 0)));
+    assert!(!passes(5, 100, 0x20, 50));
+    // What is said to leave keeps its room until its time is over.
+    assert!(passes(1, 0, 0x20, 50) && !passes(5, 100, 0x20, 60));
+    assert!(passes(5, 100, 0x20, 101));
+}
