@@ -118,7 +118,7 @@ style: setup-test
 
 # The name server with some of its features, as small as it gets. Places of panics are told without the folders of this machine.
 SMALL   := $(BUILT)/../small
-SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,files,ipv6,tcp console,dhcp,figures,files,ipv6,resolver,tcp
+SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,slaac,tcp dhcp,files,slaac,tcp console,dhcp,figures,files,resolver,slaac,tcp
 SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*))
 SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="
 

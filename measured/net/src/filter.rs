@@ -17,11 +17,11 @@ use core::task::Context;
 
 use embassy_net::Stack;
 use embassy_net::driver::{Capabilities, Driver, HardwareAddress, LinkState, RxToken, TxToken};
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 use embassy_net::{ConfigV6, StaticConfigV6};
 use embassy_sync::blocking_mutex::raw::NoopRawMutex;
 use embassy_sync::signal::Signal;
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 use embassy_time::Timer;
 use embassy_time::{Duration, Instant};
 
@@ -49,19 +49,19 @@ const UDP_NUMBER: u8 = 17;
 #[cfg(feature = "ipv6")]
 const ICMPV6_NUMBER: u8 = 58;
 /// Kinds of messages of ICMPv6 (RFC 4861, section 4).
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 const ROUTER_SOLICITATION: u8 = 133;
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 const ROUTER_ADVERTISEMENT: u8 = 134;
 #[cfg(feature = "ipv6")]
 const NEIGHBOR_ADVERTISEMENT: u8 = 136;
 /// How many solicitations go out (RFC 4861, section 10).
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 const SOLICITATIONS: u8 = 3;
 
 /// How many routers there may be at once: less than half of what the stack's table holds, since one that is forgotten here may be in there
 /// for a moment.
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 const ROUTERS: usize = 4;
 
 /// How many neighbours are remembered, and for how many seconds: so long they are not told again.
@@ -76,13 +76,13 @@ pub type Routers = Signal<NoopRawMutex, Ipv6Addr>;
 
 /// Has the stack use each router that announces itself, for ever. It is for stacks that make their address of what a router announces.
 pub async fn use_routers(stack: Stack<'_>, routers: &Routers) -> ! {
-    #[cfg(feature = "ipv6")]
+    #[cfg(feature = "slaac")]
     let mut is_ours = false;
     loop {
         let router = routers.wait().await;
-        #[cfg(not(feature = "ipv6"))]
+        #[cfg(not(feature = "slaac"))]
         let _ = (stack, router);
-        #[cfg(feature = "ipv6")]
+        #[cfg(feature = "slaac")]
         for _ in 0..10 {
             // The stack makes its address in its next turn.
             Timer::after_millis(10).await;
@@ -106,7 +106,7 @@ pub struct Filter<D> {
     state: State,
     solicitations: Cell<u8>,
     #[cfg_attr(
-        not(feature = "ipv6"),
+        not(feature = "slaac"),
         expect(dead_code, reason = "there are none of IPv4")
     )]
     routers: &'static Routers,
@@ -139,12 +139,12 @@ impl<D: Driver> Driver for Filter<D> {
         context: &mut Context<'_>,
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
         let solicitations = &self.solicitations;
-        #[cfg(feature = "ipv6")]
+        #[cfg(feature = "slaac")]
         if solicitations.get() == SOLICITATIONS {
             solicitations.set(SOLICITATIONS + 1);
             self.state.own = Some(no_router(self.device.hardware_address()));
         }
-        #[cfg(feature = "ipv6")]
+        #[cfg(feature = "slaac")]
         if let Some(router) = self.state.router.take() {
             self.routers.signal(router.into());
             // The stack looks at what it was told at the beginning of its next turn, whenever that is.
@@ -216,7 +216,7 @@ impl<T: RxToken> RxToken for Received<'_, T> {
 pub struct ToSend<'a, T> {
     token: T,
     #[cfg_attr(
-        not(feature = "ipv6"),
+        not(feature = "slaac"),
         expect(dead_code, reason = "no router is asked for")
     )]
     solicitations: &'a Cell<u8>,
@@ -226,7 +226,7 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
         self.token.consume(bytes, |packet| {
             let filled = fill(packet);
-            #[cfg(feature = "ipv6")]
+            #[cfg(feature = "slaac")]
             if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
                 && packet[12..ETHERNET] == IS_IPV6
                 && packet[ETHERNET + 6] == ICMPV6_NUMBER
@@ -280,7 +280,7 @@ impl Packet {
 }
 
 /// Says that there is no router. It comes from an address that none has.
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 fn no_router(own: HardwareAddress) -> Packet {
     const FROM: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     const ALL: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -308,10 +308,10 @@ pub struct State {
     own: Option<Packet>,
     neighbors: [Neighbor; NEIGHBORS],
     /// Routers, and when they are forgotten.
-    #[cfg(feature = "ipv6")]
+    #[cfg(feature = "slaac")]
     routers: heapless::Vec<([u8; 16], Instant), ROUTERS>,
     /// The last new one, of which nobody was told.
-    #[cfg(feature = "ipv6")]
+    #[cfg(feature = "slaac")]
     router: Option<[u8; 16]>,
 }
 
@@ -326,9 +326,9 @@ impl State {
             port,
             own: None,
             neighbors: [NOBODY; NEIGHBORS],
-            #[cfg(feature = "ipv6")]
+            #[cfg(feature = "slaac")]
             routers: heapless::Vec::new(),
-            #[cfg(feature = "ipv6")]
+            #[cfg(feature = "slaac")]
             router: None,
         }
     }
@@ -398,6 +398,7 @@ impl State {
             payload = payload.get(8 * (1 + usize::from(*payload.get(1)?))..)?;
         }
         match protocol {
+            #[cfg(feature = "slaac")]
             ICMPV6_NUMBER if payload.first() == Some(&ROUTER_ADVERTISEMENT) => {
                 let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
                 let is_good = makes_addresses(payload.get(16..)?);
@@ -444,7 +445,7 @@ impl State {
     }
 
     /// Tells whether the stack has room for a router, which announces itself for so many seconds.
-    #[cfg(feature = "ipv6")]
+    #[cfg(feature = "slaac")]
     fn has_room(&mut self, router: [u8; 16], lifetime: u16, now: Instant) -> bool {
         let until = now + Duration::from_secs(lifetime.into());
         self.routers.retain(|(_, until)| *until > now);
@@ -497,7 +498,7 @@ fn leads_to_hosts(message: &[u8]) -> bool {
 }
 
 /// Whether the prefixes among a router's options are no groups' (RFC 4861, section 4.6).
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 fn makes_addresses(mut options: &[u8]) -> bool {
     const PREFIX: u8 = 3;
     while let [kind, length, ..] = *options {

@@ -146,7 +146,10 @@ impl Settings {
                     gateway: self.v6.gateway,
                     dns_servers: self.v6.dns.into_iter().collect(),
                 }),
+                #[cfg(feature = "slaac")]
                 None => ConfigV6::Slaac,
+                #[cfg(not(feature = "slaac"))]
+                None => ConfigV6::None,
             };
         }
         config

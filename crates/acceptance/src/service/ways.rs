@@ -22,13 +22,14 @@ const SERVICES: [&str; 2] = ["dns", "http"];
 const WAYS: [&str; 3] = ["image in QEMU (TCG)", "Linux's sockets", "own stack on TAP"];
 
 /// The name server with features beside IPv4 and UDP, and how many bytes it may have.
-const FEATURES: [(&str, Option<f64>); 6] = [
+const FEATURES: [(&str, Option<f64>); 7] = [
     ("", None),
     ("dhcp", Some(100_000.0)),
     ("ipv6,tcp", None),
     ("dhcp,ipv6,tcp", Some(160_000.0)),
-    ("dhcp,files,ipv6,tcp", None),
-    ("console,dhcp,figures,files,ipv6,resolver,tcp", None),
+    ("dhcp,slaac,tcp", None),
+    ("dhcp,files,slaac,tcp", None),
+    ("console,dhcp,figures,files,resolver,slaac,tcp", None),
 ];
 
 /// Prints what each feature of the name server takes.

@@ -108,7 +108,7 @@ fn who_asks_by_ipv6_is_told_if_near() {
     assert!(state.passes(&ipv6(far, UDP_NUMBER, &udp), at(0)) && state.own.is_none());
 }
 
-#[cfg(feature = "ipv6")]
+#[cfg(feature = "slaac")]
 #[test]
 fn as_many_routers_are_known_as_have_room_and_groups_are_no_prefixes() {
     let mut state = State::new(53);
