@@ -9,6 +9,7 @@ BUILT   := measured/target/x86_64-unknown-linux-gnu/release
 PREFIX  ?= /usr/local
 INTO     = $(DESTDIR)$(PREFIX)
 IMAGES  := bench hello
+SERVICES := dns echo http ping
 
 # Two at a time: a build ends with a chain of crates. Tests run in turn: the loads of the one workspace starve the guests of
 # the other.
@@ -18,8 +19,9 @@ PAIRED  := $(MAKE) --no-print-directory --jobs=2
 # compilation notes for the next time is work that a first build never uses.
 LINTING := CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
-# Services and images are tested in calls of their own (measured/Cargo.toml).
+# Services and images are tested in calls of their own (measured/Cargo.toml), and each image in the profile in which it is used.
 APART   := --workspace --exclude tare-service --exclude tare-images
+ALONE   := $(patsubst measured/images/tests/%.rs,--test %,$(wildcard measured/images/tests/*.rs))
 
 # An exported RUSTFLAGS would replace the flags in measured/.cargo/config.toml, and the agent would
 # silently become a dynamic program.
@@ -78,7 +80,8 @@ laboratory:
 measured:
 	cd measured && $(CARGO) build --release -p tare-agent
 	cd measured && $(CARGO) build --release -p tare-images
-	cd measured && $(CARGO) build --release -p tare-service
+	cd measured && $(CARGO) build --profile service -p tare-images $(SERVICES:%=--bin %)
+	cd measured && CARGO_PROFILE_SERVICE_OPT_LEVEL=3 $(CARGO) build --profile service -p tare-service
 
 linted-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
@@ -88,7 +91,8 @@ linted-measured: measured
 	cd measured && $(LINTING) $(CARGO) test $(APART) --bench recording --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-images --no-run --quiet
-	cd measured && $(CARGO) test -p tare-images --release --no-run --quiet
+	cd measured && $(CARGO) test -p tare-images --release $(ALONE) --no-run --quiet
+	cd measured && $(CARGO) test -p tare-images --profile service --test network --no-run --quiet
 
 test-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
@@ -97,7 +101,8 @@ test-measured:
 	cd measured && $(LINTING) $(CARGO) test $(APART) --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-images --quiet
-	cd measured && $(CARGO) test -p tare-images --release --quiet
+	cd measured && $(CARGO) test -p tare-images --release $(ALONE) --quiet
+	cd measured && $(CARGO) test -p tare-images --profile service --test network --quiet
 
 setup:
 	@scripts/setup build
@@ -125,7 +130,7 @@ SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap
 small: setup
 	cd measured && for set in "" $(SETS); do $(CARGO) build --profile small -p tare-images --bin dns --quiet \
 		--no-default-features --features "$$set" --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
-		&& strip -o "../$(SMALL)/dns-$$set" ../$(SMALL)/dns || exit; done
+		&& cp ../$(SMALL)/dns "../$(SMALL)/dns-$$set" || exit; done
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.
 bench: setup-test build small

@@ -176,9 +176,9 @@ fn figures(network: &TapNetwork) -> Result<impl Fn(&str) -> f64 + use<>> {
     })
 }
 
-/// Returns a program that was built for the scale: an image, or `tare-service`.
+/// Returns the image of a service, or `tare-service`.
 fn built(name: &str) -> Result<PathBuf> {
-    let folder = "../../measured/target/x86_64-unknown-linux-gnu/release";
+    let folder = "../../measured/target/x86_64-unknown-linux-gnu/service";
     let path = std::env::current_exe()?.with_file_name(folder).join(name);
     match path.is_file() {
         true => Ok(path),

@@ -11,7 +11,7 @@ use tare_testkit::skip;
 
 use crate::common::{Guest, Running};
 use crate::packets::Random;
-use crate::wire::{CARDS, LIMIT, Lines};
+use crate::wire::{CARDS, FIGURES, LIMIT, Lines};
 use crate::{DNS, ECHO, HTTP};
 
 /// What is sent to an echo, in bytes.
@@ -91,10 +91,11 @@ fn start(
 }
 
 /// Boots a service on a TAP device.
-fn on_tap(image: &'static str) -> Option<(TapNetwork, Running)> {
+pub fn on_tap(image: &'static str) -> Option<(TapNetwork, Running)> {
     let network = network()?;
     let netdev = network.netdev("net");
-    let within = || start(image, CARDS[2], 64, &netdev, TapNetwork::WORDS);
+    let words = format!("{} figures={FIGURES}", TapNetwork::WORDS);
+    let within = || start(image, CARDS[2], 64, &netdev, &words);
     let guest = network.hypervisor.within(within).unwrap()?;
     Some((network, guest.unwrap()))
 }

@@ -198,14 +198,14 @@ impl Random {
 
     /// Makes a packet that a guest may get: random, or one of its kind with changes.
     pub fn frame(&mut self) -> Vec<u8> {
-        // An empty one would end QEMU's socket.
-        let length = 1 + self.below(1514);
+        // The kernel sends none without Ethernet's header, and QEMU takes none that is longer than any packet may be.
+        let length = ETHERNET + self.below(1515 - ETHERNET);
         let mut frame = match self.below(16) {
             0 => return self.bytes(length),
             1 => {
                 let kind = [0x0806, 0x0800, 0x86dd, 0x8100][self.below(4)];
                 let mut frame = frame(GUEST, kind);
-                frame.extend(self.bytes(length.max(ETHERNET) - ETHERNET));
+                frame.extend(self.bytes(length - ETHERNET));
                 return frame;
             }
             2 => arp([0xff; 6], 1 + self.below(2) as u8, HOST_IP),
@@ -216,11 +216,10 @@ impl Random {
             frame[place] = self.next() as u8;
         }
         match self.below(8) {
-            0 => frame.truncate(1 + self.below(frame.len())),
+            0 => frame.truncate(ETHERNET + self.below(frame.len() - ETHERNET + 1)),
             1 => {
                 let more = self.below(200);
                 frame.extend(self.bytes(more));
-                // QEMU drops what is longer than any packet may be.
                 frame.truncate(1514);
             }
             _ => {}

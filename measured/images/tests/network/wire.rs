@@ -25,7 +25,7 @@ pub const CARDS: [(&str, &str); 4] = [
 /// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
 /// After what time one asks again, as packets may be lost.
-const AGAIN: Duration = Duration::from_secs(1);
+pub const AGAIN: Duration = Duration::from_secs(1);
 /// The port on which images tell what they count.
 pub const FIGURES: u16 = 9100;
 
@@ -177,17 +177,7 @@ impl End {
 
     /// Returns what the guest has counted, by name.
     pub fn figures(&self) -> impl Fn(&str) -> u64 + use<> {
-        let text = self.ask(FIGURES, b"?").expect("figures are told");
-        let text = String::from_utf8(text).unwrap();
-        move |name| {
-            let value = text
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            value
-                .unwrap_or_else(|| panic!("{name}: {text}"))
-                .parse()
-                .unwrap()
-        }
+        figures(self.ask(FIGURES, b"?").expect("figures are told"))
     }
 
     /// Opens a connection, as soon as there is a place for it.
@@ -226,6 +216,20 @@ impl End {
         let answer = self.receive(LIMIT, |frame| peer.is_own(frame) && frame.len() > 54);
         self.send(&peer.packet(RESET | ACK, b""));
         Some(answer?[54..].to_vec())
+    }
+}
+
+/// Reads what a guest tells that it has counted, and returns it by name.
+pub fn figures(told: Vec<u8>) -> impl Fn(&str) -> u64 {
+    let text = String::from_utf8(told).unwrap();
+    move |name| {
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value
+            .unwrap_or_else(|| panic!("{name}: {text}"))
+            .parse()
+            .unwrap()
     }
 }
 
