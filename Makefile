@@ -121,16 +121,15 @@ style: setup-test
 	cd measured/fuzz && $(CARGO) fmt --check
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
 
-# The name server with some of its features, as small as it gets. Places of panics are told without the folders of this machine.
-SMALL   := $(BUILT)/../small
+# The name server with some of its features, for its size. Places of panics are told without the folders of this machine.
 SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,slaac,tcp dhcp,files,slaac,tcp console,dhcp,figures,files,resolver,slaac,tcp
 SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*))
 SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="
 
-small: setup
-	cd measured && for set in "" $(SETS); do $(CARGO) build --profile small -p tare-images --bin dns --quiet \
+small: setup measured
+	cd measured/target && for set in "" $(SETS); do $(CARGO) build --profile service -p tare-images --bin dns --quiet --target-dir small \
 		--no-default-features --features "$$set" --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
-		&& cp ../$(SMALL)/dns "../$(SMALL)/dns-$$set" || exit; done
+		&& strip -o "x86_64-unknown-linux-gnu/service/dns-$$set" small/x86_64-unknown-linux-gnu/service/dns || exit; done
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.
 bench: setup-test build small

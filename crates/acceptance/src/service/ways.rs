@@ -36,7 +36,7 @@ const FEATURES: [(&str, Option<f64>); 7] = [
 pub fn sizes(verdicts: &mut Verdicts) -> Result<()> {
     println!("       {:>7}  features of dns beside IPv4 and UDP", "bytes");
     for (features, most) in FEATURES {
-        let path = built(&format!("../small/dns-{features}"))?;
+        let path = built(&format!("dns-{features}"))?;
         let bytes = path.metadata()?.len();
         println!("       {bytes:>7}  {features}");
         if let Some(most) = most {

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use super::*;
+#[cfg(feature = "ipv6")]
+use crate::filter::LONGEST;
 
 const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 2];
