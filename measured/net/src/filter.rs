@@ -10,6 +10,8 @@
 //! * told: routers, which smoltcp 0.13 passes over as long as there is a route of IPv4 ([`use_routers`]);
 //! * put in: that there is no router, when all three solicitations went out (RFC 4861, section 6.3.7). smoltcp 0.13 looks again and again
 //!   whether the time for a fourth has come.
+//!
+//! Of what it sends, refusals of connections are held back ([`backlog`]).
 
 mod rules;
 
@@ -28,6 +30,8 @@ use embassy_time::Instant;
 use embassy_time::Timer;
 
 pub use rules::State;
+
+use crate::backlog::{self, TurnedAway};
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;
@@ -138,7 +142,7 @@ fn no_router(own: HardwareAddress) -> Packet {
 pub struct Filter<D> {
     device: D,
     state: State,
-    solicitations: Cell<u8>,
+    sent: Sent,
     #[cfg_attr(
         not(feature = "slaac"),
         expect(dead_code, reason = "there are none of IPv4")
@@ -148,11 +152,20 @@ pub struct Filter<D> {
 
 impl<D> Filter<D> {
     /// Puts a filter between a device and the stack, for a service on a port.
-    pub const fn new(device: D, port: u16, routers: &'static Routers) -> Self {
+    pub const fn new(
+        device: D,
+        port: u16,
+        routers: &'static Routers,
+        turned_away: &'static TurnedAway,
+    ) -> Self {
         Self {
             device,
             state: State::new(port),
-            solicitations: Cell::new(0),
+            sent: Sent {
+                port,
+                turned_away,
+                solicitations: Cell::new(0),
+            },
             routers,
         }
     }
@@ -172,10 +185,10 @@ impl<D: Driver> Driver for Filter<D> {
         &mut self,
         context: &mut Context<'_>,
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
-        let solicitations = &self.solicitations;
+        let sent = &self.sent;
         #[cfg(feature = "slaac")]
-        if solicitations.get() == SOLICITATIONS {
-            solicitations.set(SOLICITATIONS + 1);
+        if sent.solicitations.get() == SOLICITATIONS {
+            sent.solicitations.set(SOLICITATIONS + 1);
             self.state.own = Some(no_router(self.device.hardware_address()));
         }
         #[cfg(feature = "slaac")]
@@ -187,27 +200,17 @@ impl<D: Driver> Driver for Filter<D> {
         if let Some(own) = self.state.own {
             let token = self.device.transmit(context)?;
             self.state.own = None;
-            let token = ToSend {
-                token,
-                solicitations,
-            };
-            return Some((Received::Own(own), token));
+            return Some((Received::Own(own), ToSend { token, sent }));
         }
         let (received, token) = self.device.receive(context)?;
-        let token = ToSend {
-            token,
-            solicitations,
-        };
-        Some((Received::Device(received, &mut self.state), token))
+        let received = Received::Device(received, &mut self.state);
+        Some((received, ToSend { token, sent }))
     }
 
     fn transmit(&mut self, context: &mut Context<'_>) -> Option<Self::TxToken<'_>> {
         let token = self.device.transmit(context)?;
-        let solicitations = &self.solicitations;
-        Some(ToSend {
-            token,
-            solicitations,
-        })
+        let sent = &self.sent;
+        Some(ToSend { token, sent })
     }
 
     fn link_state(&mut self, context: &mut Context<'_>) -> LinkState {
@@ -245,30 +248,87 @@ impl<T: RxToken> RxToken for Received<'_, T> {
     }
 }
 
-/// A packet to be sent.
-#[derive(Debug)]
-pub struct ToSend<'a, T> {
-    token: T,
+/// What is looked for in what is sent.
+struct Sent {
+    /// The service's.
+    port: u16,
+    turned_away: &'static TurnedAway,
     #[cfg_attr(
         not(feature = "slaac"),
         expect(dead_code, reason = "no router is asked for")
     )]
-    solicitations: &'a Cell<u8>,
+    solicitations: Cell<u8>,
+}
+
+/// A packet to be sent, unless it refuses a client of the service.
+pub struct ToSend<'a, T> {
+    token: T,
+    sent: &'a Sent,
 }
 
 impl<T: TxToken> TxToken for ToSend<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
-        self.token.consume(bytes, |packet| {
-            let filled = fill(packet);
-            #[cfg(feature = "slaac")]
-            if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
-                && packet[12..ETHERNET] == IS_IPV6
-                && packet[ETHERNET + 6] == ICMPV6_NUMBER
-            {
-                let count = self.solicitations.get().saturating_add(1);
-                self.solicitations.set(count);
-            }
-            filled
-        })
+        let mut longest = [0; backlog::LONGEST];
+        // What is longer is nothing that is looked for, and is filled where it is sent from.
+        let Some(packet) = longest.get_mut(..bytes) else {
+            return self.token.consume(bytes, fill);
+        };
+        let filled = fill(packet);
+        if backlog::refuses(packet, self.sent.port) {
+            self.sent.turned_away.signal(());
+            return filled;
+        }
+        #[cfg(feature = "slaac")]
+        if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
+            && packet[12..ETHERNET] == IS_IPV6
+            && packet[ETHERNET + 6] == ICMPV6_NUMBER
+        {
+            let count = self.sent.solicitations.get().saturating_add(1);
+            self.sent.solicitations.set(count);
+        }
+        self.token.consume(bytes, |to| to.copy_from_slice(packet));
+        filled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    struct Wire<'a>(&'a mut Vec<u8>);
+
+    impl TxToken for Wire<'_> {
+        fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
+            self.0.resize(bytes, 0);
+            fill(self.0)
+        }
+    }
+
+    #[test]
+    fn all_is_sent_but_refusals_which_are_told() {
+        let turned_away: &TurnedAway = Box::leak(Box::new(TurnedAway::new()));
+        let sent = Sent {
+            port: 80,
+            turned_away,
+            solicitations: Cell::new(0),
+        };
+        let wire_behind = |packet: &[u8]| {
+            let mut wire = Vec::new();
+            let token = ToSend {
+                token: Wire(&mut wire),
+                sent: &sent,
+            };
+            token.consume(packet.len(), |to| to.copy_from_slice(packet));
+            wire
+        };
+        for bytes in 0..200 {
+            let packet = alloc::vec![7; bytes];
+            assert_eq!(wire_behind(&packet), packet);
+        }
+        assert!(!turned_away.signaled());
+        assert!(wire_behind(&backlog::refusal(80)).is_empty() && turned_away.signaled());
     }
 }

@@ -9,7 +9,7 @@ use embassy_executor::raw::{Executor, TaskStorage};
 use embassy_net::{Stack, StackResources};
 use embassy_time::Timer;
 use tare_net::Clock;
-use tare_net::backlog::{Backlog, TurnedAway};
+use tare_net::backlog::TurnedAway;
 use tare_net::filter::{Filter, Routers, use_routers};
 use tare_net::settings::Settings;
 use tare_unikernel::local::local;
@@ -109,11 +109,7 @@ impl Network {
         let turned_away = Box::leak(Box::new(TurnedAway::new()));
         let routers: &'static Routers = Box::leak(Box::new(Routers::new()));
         let (stack, mut runner) = embassy_net::new(
-            Backlog::new(
-                Filter::new(Net(port), service, routers),
-                service,
-                turned_away,
-            ),
+            Filter::new(Net(port), service, routers, turned_away),
             addresses.config(),
             resources,
             seed,

@@ -16,7 +16,7 @@ use async_io::Timer;
 use edge_nal::{TcpBind, UdpBind, UdpReceive, UdpSend};
 use embassy_futures::select::{Either, select, select3};
 use embassy_net::StackResources;
-use tare_net::backlog::{Backlog, TurnedAway};
+use tare_net::backlog::TurnedAway;
 use tare_net::filter::{Filter, Routers, use_routers};
 use tare_net::settings::Settings;
 use tare_net::sockets::{Connections, Datagrams};
@@ -157,8 +157,7 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
         .map_err(|error| format!("the TAP device '{name}' can't be used: {error}"))?;
     let turned_away = Box::leak(Box::new(TurnedAway::new()));
     let routers = Box::leak(Box::new(Routers::new()));
-    let device = Filter::new(device, wanted.port, routers);
-    let device = Backlog::new(device, wanted.port, turned_away);
+    let device = Filter::new(device, wanted.port, routers, turned_away);
     let resources = Box::leak(Box::new(StackResources::<{ CONNECTIONS + 4 }>::new()));
     let (stack, mut runner) =
         embassy_net::new(device, wanted.settings.config(), resources, seed()?);

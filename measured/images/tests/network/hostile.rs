@@ -76,73 +76,66 @@ struct Tap {
 }
 
 impl Tap {
-    /// So many fit into the device's queue, with what clients send.
-    const AT_ONCE: u64 = 250;
+    const AT_ONCE: u64 = 1_000;
 
-    fn new(network: &TapNetwork) -> io::Result<Self> {
+    fn new(network: &TapNetwork) -> Self {
+        let device = TapNetwork::DEVICE;
+        // There is room for what clients send meanwhile, too.
+        let room = format!("ip link set dev {device} txqueuelen 10000");
+        run(Some(&network.hypervisor), &room);
         let open = || {
-            // SAFETY: a socket is made; what is not −1 has no other owner.
+            // SAFETY: a socket is made.
             let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
-            if socket == -1 {
-                return Err(io::Error::last_os_error());
-            }
-            // SAFETY: as above.
+            assert!(socket >= 0, "{}", io::Error::last_os_error());
+            // SAFETY: it was made just now, and has no other owner.
             let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-            let name = CString::new(TapNetwork::DEVICE)?;
+            let name = CString::new(device).unwrap();
             // SAFETY: all of its fields are numbers.
             let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
             address.sll_family = libc::AF_PACKET as u16;
             // SAFETY: the name ends with a 0.
             address.sll_ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) } as i32;
-            let size = size_of_val(&address) as u32;
+            let (start, bytes) = ((&raw const address).cast(), size_of_val(&address) as u32);
             // SAFETY: the address is as long as is said.
-            let bound =
-                unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) };
-            if bound == -1 {
-                return Err(io::Error::last_os_error());
-            }
-            let counts = fs::File::open("/proc/thread-self/net/dev")?;
-            let mut tap = Self {
-                socket,
-                counts,
-                sent: 0,
-            };
-            tap.sent = tap.taken()?;
-            Ok(tap)
+            let bound = unsafe { libc::bind(socket.as_raw_fd(), start, bytes) };
+            assert_eq!(bound, 0, "{}", io::Error::last_os_error());
+            (socket, fs::File::open("/proc/thread-self/net/dev").unwrap())
         };
-        network.hypervisor.within(open)?
+        let (socket, counts) = network.hypervisor.within(open).unwrap();
+        let mut tap = Self {
+            socket,
+            counts,
+            sent: 0,
+        };
+        tap.sent = tap.taken();
+        tap
     }
 
-    /// Returns how many frames QEMU has taken from the device.
-    fn taken(&mut self) -> io::Result<u64> {
-        self.counts.rewind()?;
-        let text = io::read_to_string(&self.counts)?;
+    /// Returns how many frames QEMU has taken from the device, or found no room in it.
+    fn taken(&mut self) -> u64 {
+        self.counts.rewind().unwrap();
+        let text = io::read_to_string(&self.counts).unwrap();
         let line = text
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(TapNetwork::DEVICE));
-        let count = line.and_then(|line| line.split_ascii_whitespace().nth(10)?.parse().ok());
-        count.ok_or_else(|| io::Error::other(text))
+        let words: Vec<&str> = line.unwrap().split_ascii_whitespace().collect();
+        // Behind a colon and eight words on what has come: bytes, packets, errors, drops.
+        [10, 12]
+            .map(|place| words[place].parse::<u64>().unwrap())
+            .iter()
+            .sum()
     }
 
-    /// Sends a frame, as soon as there is room for it.
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        if self.sent % Self::AT_ONCE == 0 {
-            wait_for(|| (self.taken().unwrap() >= self.sent).then_some(()));
+    /// Sends a frame as soon as there is room for it.
+    fn send(&mut self, frame: &[u8]) {
+        if self.sent.is_multiple_of(Self::AT_ONCE) {
+            wait_for(|| (self.taken() >= self.sent).then_some(()));
         }
         self.sent += 1;
+        let (socket, start) = (self.socket.as_raw_fd(), frame.as_ptr().cast());
         // SAFETY: the frame is as long as is said.
-        let sent = unsafe {
-            libc::send(
-                self.socket.as_raw_fd(),
-                frame.as_ptr().cast(),
-                frame.len(),
-                0,
-            )
-        };
-        match sent {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
+        let sent = unsafe { libc::send(socket, start, frame.len(), 0) };
+        assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 }
 
@@ -160,18 +153,17 @@ fn random_packets_from_tap_harm_nothing() {
         Some(&network.clients),
         "ip link set dev eth0 address 02:00:00:00:00:01",
     );
-    let mut tap = Tap::new(&network).unwrap();
-    let socket = network.clients.within(|| UdpSocket::bind("0.0.0.0:0"));
-    let socket = socket.unwrap().unwrap();
-    socket.set_read_timeout(Some(AGAIN)).unwrap();
-    let ask = || {
-        wait_for(|| {
-            socket.send_to(b"?", (TapNetwork::GUEST.0, FIGURES)).ok()?;
-            let mut room = [0; 2048];
-            let bytes = socket.recv(&mut room).ok()?;
-            Some(figures(room[..bytes].to_vec()))
-        })
+    let mut tap = Tap::new(&network);
+    // Each by a socket of its own, which gets no answer of before.
+    let attempt = || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.set_read_timeout(Some(AGAIN)).unwrap();
+        socket.send_to(b"?", (TapNetwork::GUEST.0, FIGURES)).ok()?;
+        let mut room = [0; 2048];
+        let bytes = socket.recv(&mut room).ok()?;
+        Some(figures(room[..bytes].to_vec()))
     };
+    let ask = || network.clients.within(|| wait_for(attempt)).unwrap();
     assert_dig_is_answered(&network);
     let before = Memory::of(ask());
     let names = [
@@ -185,7 +177,7 @@ fn random_packets_from_tap_harm_nothing() {
     println!("{count} packets of the seed {SEED:#x}");
     let mut random = Random(SEED);
     for _ in 0..count {
-        tap.send(&random.frame()).unwrap();
+        tap.send(&random.frame());
     }
     assert_dig_is_answered(&network);
     let now = ask();
@@ -194,7 +186,8 @@ fn random_packets_from_tap_harm_nothing() {
         array::from_fn(|place| now(names[place]) - at_first[place]);
     let told = format!("{received} packets, {wake_ups} wake-ups, {passes} passes, {spins} spins");
     println!("{told}");
-    assert!(received >= count, "{told}");
+    // Hardly any finds no room.
+    assert!(received >= count / 100 * 99, "{told}");
     assert!(spins <= count / 100, "{told}");
     // Each wake-up makes the stack run, and perhaps a service and the stack again; so may a packet that comes meanwhile.
     assert!(passes <= received + 4 * wake_ups, "{told}");
