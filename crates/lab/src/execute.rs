@@ -235,6 +235,8 @@ struct Prepared {
     program: Program,
     /// What it told, by what it was asked.
     told: RefCell<HashMap<Work, Told>>,
+    /// The block in which it told nothing, and why: others of the block are not kept waiting for as long again.
+    silent: RefCell<Option<(u32, String)>>,
 }
 
 impl Prepared {
@@ -268,6 +270,7 @@ impl Targets {
                     target,
                     program,
                     told: RefCell::default(),
+                    silent: RefCell::default(),
                 };
                 by_spec.insert(cell.target.clone(), prepared);
             }
@@ -564,28 +567,51 @@ impl Targets {
         if let Some(told) = known {
             return Ok(told);
         }
-        if plan.target.group.is_guest() {
-            observer.booting(plan);
+        let silent = prepared.silent.borrow().clone();
+        if let Some((_, why)) = silent.filter(|(block, _)| *block == plan.block) {
+            return Err(format!("as before in this block: {why}"));
         }
-        let told = |error: TargetError| stage.explain(PREPARING, &error);
-        let instance = prepared.target.launch(&Job::idle(work), guard);
-        let instance = instance.map_err(told)?;
-        let mut asked = Asked {
-            receiver: Receiver::default(),
-            observer,
-        };
-        let ended = instance.watch(stage.limit, stage.interrupt, &mut asked);
-        stage.bound();
-        let (received, notices) = judge(plan, ended, asked.receiver, prepared, None)?;
-        let (record, _, more) = received.into_record(agent, Instance::default(), &[]);
-        let told = Told {
-            program: record.programs.into_iter().next().unwrap_or_default(),
-            notices: notices.into_iter().chain(more).collect(),
-        };
-        let mut known = prepared.told.borrow_mut();
-        known.insert(work.as_ref().clone(), told.clone());
-        Ok(told)
+        let told = ask(plan, prepared, work, guard, stage, observer);
+        match &told {
+            Ok(told) => {
+                let mut known = prepared.told.borrow_mut();
+                known.insert(work.as_ref().clone(), told.clone());
+            }
+            Err(_) if stage.interrupt.finish_requested() => {}
+            Err(why) => *prepared.silent.borrow_mut() = Some((plan.block, why.clone())),
+        }
+        told
     }
+}
+
+/// Starts an instance by itself, and returns what it tells.
+fn ask(
+    plan: &CellPlan,
+    prepared: &Prepared,
+    work: &Work,
+    guard: &Guard,
+    stage: &Stage<'_>,
+    observer: &mut impl Observer,
+) -> Result<Told, String> {
+    if plan.target.group.is_guest() {
+        observer.booting(plan);
+    }
+    let told = |error: TargetError| stage.explain(PREPARING, &error);
+    let instance = prepared.target.launch(&Job::idle(work), guard);
+    let instance = instance.map_err(told)?;
+    let mut asked = Asked {
+        receiver: Receiver::default(),
+        observer,
+    };
+    let ended = instance.watch(stage.limit, stage.interrupt, &mut asked);
+    stage.bound();
+    let (received, notices) = judge(plan, ended, asked.receiver, prepared, None)?;
+    let (record, _, more) =
+        received.into_record(prepared.program.agent(), Instance::default(), &[]);
+    Ok(Told {
+        program: record.programs.into_iter().next().unwrap_or_default(),
+        notices: notices.into_iter().chain(more).collect(),
+    })
 }
 
 /// What a target told of its program and itself.

@@ -38,6 +38,10 @@ pub struct Starter {
     pub mounts: Vec<PrivateMount>,
     /// How much memory one may take, as long as none was seen.
     pub memory_bytes: u64,
+    /// What its engine takes beside it, which is never seen.
+    pub beside_bytes: u64,
+    /// Whether the CPU time of what is started holds that of its own code.
+    pub waits_for_own: bool,
     /// By what an instance is ready.
     pub ready: Ready,
     /// How one is started.
@@ -129,6 +133,8 @@ impl Starter {
             name,
             mounts: Vec::new(),
             memory_bytes: ORDINARY_BYTES,
+            beside_bytes: 0,
+            waits_for_own: true,
             ready: Ready::Record,
             start: Start::Program(Box::new(start)),
             judge: Box::new(|ended| match ended.status.success() {

@@ -119,7 +119,8 @@ impl Packet {
         for pair in packet.bytes[ETHERNET + 8..packet.length].chunks(2) {
             sum += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
         }
-        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        let once = (sum & 0xffff) + (sum >> 16);
+        let sum = !(once + (once >> 16)) as u16;
         packet.bytes[ETHERNET + IPV6 + 2..][..2].copy_from_slice(&sum.to_be_bytes());
         packet
     }

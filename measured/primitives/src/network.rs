@@ -367,10 +367,11 @@ fn ping(bench: &mut Bench<'_>, labels: &str, address: SocketAddr) -> Result<(), 
     // One takes the right to any packet, the other no right, where net.ipv4.ping_group_range lets this group.
     let (raw, datagrams) = (socket(libc::SOCK_RAW), || socket(libc::SOCK_DGRAM));
     let is_raw = raw != -1;
-    let socket = checked(
+    let opened = Socket(checked(
         if is_raw { raw } else { datagrams() },
         "no raw socket, which takes CAP_NET_RAW, and none for ICMP (net.ipv4.ping_group_range)",
-    )?;
+    )?);
+    let socket = opened.0;
     let (name, length) = name_of(&address);
     // SAFETY: a name of that length.
     let connected = unsafe { libc::connect(socket, (&raw const name).cast(), length) };
@@ -418,8 +419,8 @@ fn request(id: [u8; 2], number: u16) -> [u8; 8] {
     while words.read_exact(&mut word).is_ok() {
         sum += u32::from(u16::from_be_bytes(word));
     }
-    let folded = (sum & 0xffff) + (sum >> 16);
-    request[2..4].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    let once = (sum & 0xffff) + (sum >> 16);
+    request[2..4].copy_from_slice(&(!(once + (once >> 16)) as u16).to_be_bytes());
     request
 }
 

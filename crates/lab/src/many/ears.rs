@@ -4,9 +4,10 @@ use std::process::ExitStatus;
 
 use tare_results::model::{Instance, Labels, Value};
 use tare_results::receive::{Receiver, Seen, StartedUp};
-use tare_targets::Starter;
 use tare_targets::instance::{Lines, Tail};
 use tare_targets::starter::{Ended, Ready};
+
+use super::field::Field;
 
 /// What has been heard of one instance.
 #[derive(Debug, Default)]
@@ -71,9 +72,9 @@ impl Ears {
         instance: &mut Instance,
         status: ExitStatus,
         aside: &str,
-        starter: &Starter,
-        hz: Option<f64>,
+        field: &Field<'_>,
     ) -> Result<(), String> {
+        let starter = field.starter;
         instance.ready_ns = self.ready_ns;
         (starter.judge)(&Ended {
             status,
@@ -84,7 +85,7 @@ impl Ears {
         match &starter.ready {
             Ready::Record => {
                 let told = self.receiver.started().map_err(|error| error.to_string())?;
-                fill(instance, &told, starter.shares_clock, hz);
+                fill(instance, &told, field);
                 Ok(())
             }
             Ready::Line(wanted) if self.ready_ns == 0 => {
@@ -96,7 +97,7 @@ impl Ears {
 }
 
 /// Fills in what an instance told of itself.
-fn fill(instance: &mut Instance, told: &StartedUp, shares_clock: bool, hz: Option<f64>) {
+fn fill(instance: &mut Instance, told: &StartedUp, field: &Field<'_>) {
     let none = Labels::default();
     let value = |measure: &str, unit: &str| {
         let mut values = told.values.iter();
@@ -105,15 +106,18 @@ fn fill(instance: &mut Instance, told: &StartedUp, shares_clock: bool, hz: Optio
         values.find(is_it).map(|value| value.value as u64)
     };
     instance.own_ns = value("cpu", "ns").unwrap_or(0);
+    if !field.starter.waits_for_own {
+        instance.user_ns += instance.own_ns;
+    }
     let own = value("peak", "bytes").unwrap_or(0);
     instance.peak_bytes = instance.peak_bytes.max(own);
     let clock_ns = value("main", "ns");
-    if shares_clock {
+    if field.starter.shares_clock {
         instance.main_ns = clock_ns.unwrap_or(0);
         return;
     }
     // A guest's TSC runs as this machine's: what lies between two of its readings is known.
-    let Some(hz) = hz.filter(|hz| *hz > 0.0) else {
+    let Some(hz) = field.hz.filter(|hz| *hz > 0.0) else {
         return;
     };
     let before_ready = |tsc: u64| {
@@ -122,8 +126,10 @@ fn fill(instance: &mut Instance, told: &StartedUp, shares_clock: bool, hz: Optio
         instance.ready_ns.checked_sub(ns)
     };
     let own = |done: u64, entry: u64| (done.saturating_sub(entry) as f64 / hz * 1e9) as u64;
-    if let (0, Some(done), Some(entry)) = (
+    // What has no CPU time of its own has all from its entry on, if no other one may have had the CPU.
+    if let (0, None, Some(done), Some(entry)) = (
         instance.own_ns,
+        field.arrivals.interval_ns,
         value("done", "cycles"),
         value("entry", "cycles"),
     ) {

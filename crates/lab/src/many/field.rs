@@ -137,6 +137,7 @@ impl<'a> Field<'a> {
             0 => self.starter.memory_bytes,
             seen => seen,
         };
+        let expected = expected.saturating_add(self.starter.beside_bytes);
         let together = expected.saturating_mul(u64::from(self.live()) + 1);
         let is_too_much = self.is_full.load(Ordering::Relaxed)
             || together > self.most_bytes.load(Ordering::Relaxed);

@@ -107,7 +107,7 @@ fn call(field: &Field<'_>, arrival: Arrival, mut instance: Instance, calls: &dyn
     let how = match (ran, ended) {
         (Ok(()), Some((status, at_ns))) => {
             instance.exited_ns = at_ns;
-            ears.judge(&mut instance, status, "", field.starter, field.hz)
+            ears.judge(&mut instance, status, "", field)
         }
         (Ok(()), None) => Err("the engine did not tell its end".to_owned()),
         (Err(why), _) => Err(why),

@@ -24,6 +24,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// How much is read at a time.
 const PIECE: usize = 16 * 1024;
 
+/// How many pieces are read before others have their turn: twice what a pipe holds. The rest is news again.
+const MOST_READS: usize = 8;
+
 /// Where news of an instance come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
@@ -136,16 +139,16 @@ fn hear(field: &Field<'_>, slot: u32, source: Source) {
 }
 
 impl Alive {
-    /// Reads what there is.
+    /// Reads what there is. Who writes without pause can't keep others waiting.
     fn read(&mut self, field: &Field<'_>, source: Source) {
         let mut bytes = [0; PIECE];
-        loop {
+        for _ in 0..MOST_READS {
             let read = match source {
                 Source::Output => self.started.stdout.read(&mut bytes),
                 _ => self.started.stderr.read(&mut bytes),
             };
             match read {
-                Ok(0) => break self.deaf(field, source.of(&self.started)),
+                Ok(0) => return self.deaf(field, source.of(&self.started)),
                 Ok(n) if source == Source::Output => {
                     let was_ready = self.ears.has_got_ready();
                     self.ears
@@ -201,10 +204,7 @@ impl Alive {
                 .set_nonblocking(true)
                 .and_then(|()| read_all(&mut stream, &mut aside));
         }
-        let starter = field.starter;
-        let how = self
-            .ears
-            .judge(&mut instance, spent.status, &aside, starter, field.hz);
+        let how = self.ears.judge(&mut instance, spent.status, &aside, field);
         (instance, how)
     }
 }

@@ -22,7 +22,8 @@ mod pace;
 mod verdict;
 mod watch;
 
-use std::thread;
+use std::sync::atomic::Ordering;
+use std::thread::{self, Scope};
 use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt, MountNamespace};
@@ -86,19 +87,39 @@ pub(crate) fn run(
     let watched = thread::scope(|scope| {
         let field = &field;
         let namespace = namespace.as_ref();
-        for _ in 0..launchers {
-            scope.spawn(move || launch::serve(field, namespace));
+        // Whatever happens here: the scope waits for all threads.
+        let _ending = Ending(field);
+        let started = (0..launchers)
+            .try_for_each(|_| begin(scope, move || launch::serve(field, namespace)))
+            .and_then(|()| begin(scope, || listen::listen(field)))
+            .and_then(|()| begin(scope, || pace::pace(field)));
+        if started.is_err() {
+            field.is_paced.store(true, Ordering::Release);
         }
-        scope.spawn(|| listen::listen(field));
-        scope.spawn(|| pace::pace(field));
-        let watched = watch::watch(field, limit, interrupt, tick);
-        field.end();
-        watched
+        started.map(|()| watch::watch(field, limit, interrupt, tick))
     });
-    match watched {
-        None => Ok(None),
-        Some(watched) => Ok(Some(field.ran(watched))),
+    Ok(watched?.map(|watched| field.ran(watched)))
+}
+
+/// Lets all threads end when it is dropped.
+struct Ending<'a>(&'a Field<'a>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
+}
+
+fn begin<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() + Send + 'scope,
+) -> Result<(), String> {
+    let begun = thread::Builder::new().spawn_scoped(scope, work);
+    begun.map(drop).map_err(|error| {
+        format!(
+            "a thread can't be started: {error}; see `ulimit -u`, and pids.max of the control group"
+        )
+    })
 }
 
 #[cfg(test)]

@@ -148,10 +148,10 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
         "echo hello; test -e {0} && exec sleep 1000; touch {0}",
         there.display()
     );
-    let mut ticks = 0;
+    let mut ticks_there = 0;
     let mut tick = || {
-        ticks += 1;
-        if ticks > 50 {
+        ticks_there += u32::from(there.exists());
+        if ticks_there > 100 {
             interrupt.request_finish();
         }
         None
@@ -227,18 +227,36 @@ fn what_does_not_end_is_ended_and_counted() {
 }
 
 #[test]
+fn who_writes_without_pause_keeps_nobody_waiting() {
+    let few = Arrivals {
+        most_live: 2,
+        ..arrivals(100 * MS, 500)
+    };
+    let ran = ran(&few, "exec yes");
+    let ended = ran.instances.iter().filter(|one| one.started_ns > 0);
+    assert!(
+        ended.clone().count() > 0 && ended.clone().all(|one| one.exited_ns > 0),
+        "{ran:?}"
+    );
+    assert!(ended.clone().all(|one| one.fate() == Fate::Unfinished));
+}
+
+#[test]
 fn a_request_to_end_keeps_what_there_is() {
     let interrupt = Interrupt::detached().unwrap();
-    let mut ticks = 0;
+    let state = tempfile::tempdir().unwrap();
+    let there = state.path().join("there");
+    let mut ticks_there = 0;
     let mut tick = || {
-        ticks += 1;
-        if ticks == 50 {
+        ticks_there += u32::from(there.exists());
+        if ticks_there == 100 {
             interrupt.request_finish();
         }
         None
     };
     let long = arrivals(20 * MS, 600_000);
-    let ran = ran_until(&long, "echo hello", &interrupt, &mut tick).unwrap();
+    let script = format!("echo hello; touch {}", there.display());
+    let ran = ran_until(&long, &script, &interrupt, &mut tick).unwrap();
     assert!(ran.cut_short.is_some());
     assert!(!counted(&ran, Fate::Done).is_empty());
     assert!(ran.arrived.until_ns - ran.arrived.from_ns < 60_000 * MS);

@@ -4,8 +4,9 @@
 //!
 //! * more than 1 % failed, were refused, or had not ended when the cell did;
 //! * or more than 1 % were started later than one interval after their time;
-//! * or the number of live instances grew over the measured window by more than 10 % of the arrivals, and by 3 at least:
-//!   latency then grows as long as arrivals go on (Little's law). The window begins when twice the time has passed that
+//! * or the number of live instances grew over the measured window by more than 10 % of the arrivals, and by 3 at least,
+//!   to more than 3 beyond one and a half times as many as are alive if each takes as long as the first: latency then
+//!   grows as long as arrivals go on (Little's law). The window begins when twice the time has passed that
 //!   the first instance took, so that a target that keeps up has its number of live instances by then.
 //!
 //! Where instances are started one by one, there is no rate to keep up: only if none ended as it should, the target is not

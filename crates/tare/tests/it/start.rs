@@ -150,7 +150,7 @@ fn overload_is_a_result() {
     let cap = 2_u64 << 30;
     let ran = bench.run(
         "start --target docker --target linux,kernel=debian-cloud-6.1,accel=tcg --start-engine --interval 1/4s,1/64s \
-         --concurrency-limit 40 --memory-limit 2G --warmup 0.1 --measure 3 --runs 1 --output run",
+         --concurrency-limit 8 --memory-limit 2G --warmup 0.1 --measure 3 --runs 1 --output run",
     );
     if ran.code == Some(5) {
         return skip("a place", &ran.err);
@@ -166,10 +166,6 @@ fn overload_is_a_result() {
         let arrived = record.arrived.as_ref().unwrap();
         assert!(arrived.saturated.is_some(), "{target}: {arrived:?}");
         let all = instances(&bench, cell);
-        assert!(
-            all.iter().any(|one| one.fate() == Fate::Refused),
-            "{target}"
-        );
         // Each was planned at its time, whatever became of those before.
         let interval_ns = cell.plan.arrivals.as_ref().unwrap().interval_ns.unwrap();
         assert!(
@@ -177,10 +173,10 @@ fn overload_is_a_result() {
                 .all(|two| two[1].planned_ns - two[0].planned_ns == interval_ns)
         );
         let live = record.value("live", &Labels::default()).unwrap();
-        let peak = all.iter().map(|one| one.peak_bytes).max().unwrap();
+        let used = record.value("memory in use", &Labels::default());
         assert!(
-            live * peak as f64 <= 1.2 * cap as f64,
-            "{target}: {live} of {peak}"
+            live <= 8.0 && used.unwrap() <= 1.2 * cap as f64,
+            "{target}: {live} took {used:?}"
         );
     }
     let left_out = cell(&cells, linux, "1/64s");

@@ -209,7 +209,7 @@ impl Target for DockerTarget {
         Ok(self.settings.heard(Starter {
             start: Start::Calls(Box::new(many)),
             judge: container_judge(NAME),
-            memory_bytes: SHIM_BYTES,
+            beside_bytes: SHIM_BYTES,
             ..Starter::of_programs(NAME, |_| Err(io::ErrorKind::Unsupported.into()))
         }))
     }
@@ -233,7 +233,7 @@ impl Calls for Many {
         let refused = |error: DockerError| error.to_string();
         let (mut container, _) = Container::start(&self.docker, &self.config).map_err(refused)?;
         container.exit = Some(self.docker.exit(&container.id).map_err(refused)?);
-        let mut is_killed = false;
+        let mut killed: Option<Patience> = None;
         loop {
             let status = container.try_wait().map_err(failed)?;
             let read = container.read(&mut |stream, bytes| hear(Heard::Output(stream, bytes)));
@@ -242,9 +242,15 @@ impl Calls for Many {
                 hear(Heard::Ended(status));
                 return Ok(());
             }
-            if stop.load(Ordering::Relaxed) && !is_killed {
-                is_killed = true;
+            if stop.load(Ordering::Relaxed) && killed.is_none() {
                 container.signal("KILL").map_err(failed)?;
+                killed = Some(Patience::new(KILL_LIMIT));
+            }
+            if killed
+                .as_ref()
+                .is_some_and(|killed| killed.left().is_zero())
+            {
+                return Err("it can't be killed".to_owned());
             }
             let news = container.news();
             let mut news: Vec<PollFd<'_>> = news

@@ -223,7 +223,9 @@ impl Target for Podman {
         let starter = Starter {
             mounts,
             judge: container_judge(NAME),
-            memory_bytes: PODMAN_BYTES,
+            beside_bytes: PODMAN_BYTES,
+            // Its monitor has them, and is nobody's child.
+            waits_for_own: false,
             ..Starter::of_programs(NAME, start)
         };
         Ok(self.settings.heard(starter).keeping([containers, own]))

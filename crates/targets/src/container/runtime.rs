@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tare_guard::{Guard, PrivateMount, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
@@ -148,9 +149,9 @@ impl Target for Runtime {
             guard.owner().clone(),
             order.work.clone(),
         );
+        let started = AtomicU32::new(0);
         let start = move |number: u32| {
-            let container = format!("{id}-{number}");
-            let bundle = folder.join(&container);
+            let bundle = folder.join(format!("{id}-{number}"));
             if !bundle.exists() {
                 let config = Container {
                     rootfs: &folder.join("rootfs"),
@@ -163,6 +164,8 @@ impl Target for Runtime {
                 fs::write(bundle.join("config.json"), config.config().to_string())?;
             }
             let state = folder.join("state");
+            // Of a runtime that was killed, the container is still known by its name.
+            let container = format!("{id}-{}", started.fetch_add(1, Ordering::Relaxed));
             let words = [
                 OsStr::new("--root"),
                 state.as_os_str(),

@@ -6,6 +6,7 @@ use tare_report::rows::Figure;
 use tare_report::verdict::Verdict;
 use tare_report::words;
 
+use super::super::BESIDE;
 use super::parts;
 use super::series::{self, N, Series, rate_kept, time};
 
@@ -177,6 +178,11 @@ fn beside(told: &[&Series<'_>], all: &[Series<'_>]) -> Option<String> {
             let is_same = own.target == plan.target && own.load == plan.load;
             is_same && one.work() == other.work() && !plan.beside_engine
         })?;
+        // An engine of somebody else ran beside both.
+        let mut cells = plain.calm().case.cells.iter();
+        if cells.any(|cell| cell.daemons.iter().any(|it| it == BESIDE.1)) {
+            return None;
+        }
         let of = |one: &Series<'_>| one.calm().value("ready", Figure::Mean);
         let (with, without) = (of(one)?, of(plain)?);
         let ratio = with / without.max(1.0);

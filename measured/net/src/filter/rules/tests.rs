@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::*;
 #[cfg(feature = "ipv6")]
-use crate::filter::LONGEST;
+use crate::filter::{ICMPV6_NUMBER, LONGEST};
 
 const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -106,6 +106,18 @@ fn who_asks_by_ipv6_is_told_if_near() {
     assert_eq!(told.length, LONGEST);
     assert_eq!(told.bytes[62..78], LINK_LOCAL);
     assert_eq!(told.bytes[78..86], [2, 1, 2, 0, 0, 0, 0, 1]);
+    // The checksum is right, however often the sum carries.
+    for last in 0..=u16::MAX {
+        let mut near = LINK_LOCAL;
+        near[14..].copy_from_slice(&last.to_be_bytes());
+        assert!(state.passes(&ipv6(near, UDP_NUMBER, &udp), at(1_000 + u64::from(last))));
+        let told = state.own.take().unwrap();
+        let words = told.bytes[22..]
+            .chunks(2)
+            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+        let sum = words.sum::<u32>() + 32 + u32::from(ICMPV6_NUMBER);
+        assert_eq!(sum % 0xffff, 0, "{near:x?}");
+    }
     let far = [0x20; 16];
     assert!(state.passes(&ipv6(far, UDP_NUMBER, &udp), at(0)) && state.own.is_none());
 }
