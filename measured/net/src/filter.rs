@@ -19,6 +19,8 @@ use core::cell::Cell;
 use core::net::Ipv6Addr;
 use core::task::Context;
 
+#[cfg(feature = "slaac")]
+use embassy_futures::select::{Either, select};
 use embassy_net::Stack;
 use embassy_net::driver::{Capabilities, Driver, HardwareAddress, LinkState, RxToken, TxToken};
 #[cfg(feature = "slaac")]
@@ -56,33 +58,43 @@ const SOLICITATIONS: u8 = 3;
 /// The longest packet that is put in, in bytes: IPv6 with a neighbour's announcement.
 const LONGEST: usize = 86;
 
-/// Tells of a router of IPv6 that was not there before.
-pub type Routers = Signal<NoopRawMutex, Ipv6Addr>;
+/// Tells of a router of IPv6 that announces itself, and until when it may be used.
+pub type Routers = Signal<NoopRawMutex, (Ipv6Addr, Instant)>;
 
-/// Has the stack use each router that announces itself, for ever. It is for stacks that make their address of what a router announces.
+/// Has the stack use a router that announces itself, for ever: one, as long as it says that it is there. It is for stacks that make their
+/// address of what a router announces.
+#[cfg(feature = "slaac")]
 pub async fn use_routers(stack: Stack<'_>, routers: &Routers) -> ! {
-    #[cfg(feature = "slaac")]
-    let mut is_ours = false;
+    let (mut is_ours, mut used) = (false, None);
     loop {
-        let router = routers.wait().await;
-        #[cfg(not(feature = "slaac"))]
-        let _ = (stack, router);
-        #[cfg(feature = "slaac")]
+        let end = used.map_or(Instant::MAX, |(_, until)| until);
+        match select(routers.wait(), Timer::at(end)).await {
+            // Another one may be forged. If the one in use has gone, the next one that speaks is taken.
+            Either::First((router, _)) if used.is_some_and(|(known, _)| known != router) => {
+                continue;
+            }
+            Either::First(told) => used = Some(told).filter(|(_, until)| *until > Instant::now()),
+            Either::Second(()) => used = None,
+        }
+        let gateway = used.map(|(router, _)| router);
         for _ in 0..10 {
             // The stack makes its address in its next turn.
             Timer::after_millis(10).await;
             if let Some(config) = stack.config_v6() {
-                is_ours |= config.gateway.is_none();
+                is_ours |= gateway.is_some() && config.gateway.is_none();
                 if is_ours {
-                    stack.set_config_v6(ConfigV6::Static(StaticConfigV6 {
-                        gateway: Some(router),
-                        ..config
-                    }));
+                    stack.set_config_v6(ConfigV6::Static(StaticConfigV6 { gateway, ..config }));
                 }
                 break;
             }
         }
     }
+}
+
+/// Waits for ever: no address is made of what a router announces.
+#[cfg(not(feature = "slaac"))]
+pub async fn use_routers(_: Stack<'_>, _: &Routers) -> ! {
+    core::future::pending().await
 }
 
 /// A packet that is put in.
@@ -194,7 +206,7 @@ impl<D: Driver> Driver for Filter<D> {
         }
         #[cfg(feature = "slaac")]
         if let Some(router) = self.state.router.take() {
-            self.routers.signal(router.into());
+            self.routers.signal(router);
             // The stack looks at what it was told at the beginning of its next turn, whenever that is.
             context.waker().wake_by_ref();
         }

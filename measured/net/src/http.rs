@@ -22,7 +22,7 @@ use self::answer::{Answer, Body, Figures, Packet};
 use self::metrics::Metric;
 use self::request::Request;
 use self::status::Status;
-use crate::{Accept, Clock, SILENCE_SECONDS, abort};
+use crate::{Accept, Clock, SILENCE_SECONDS, abort, unless_silent};
 
 /// The port of HTTP.
 pub const PORT: u16 = 80;
@@ -76,11 +76,8 @@ pub async fn serve(
     site: &impl Site,
     clock: &impl Clock,
 ) {
-    let ended = match answer_all(&mut connection, site, clock).await {
-        Ok(()) => select(close(&mut connection), clock.sleep(LINGER_SECONDS)).await,
-        Err(Lost) => Either::Second(()),
-    };
-    if let Either::Second(()) = ended {
+    let answered = answer_all(&mut connection, site, clock).await;
+    if answered.is_err() || close(&mut connection, clock).await.is_err() {
         abort(clock, connection).await;
     }
 }
@@ -191,11 +188,15 @@ async fn send(connection: &mut impl Write, mut bytes: &[u8]) -> Result<(), Lost>
     Ok(())
 }
 
-/// Says that no more comes, and waits for the peer to say so: a reset could overtake the last answer.
-async fn close(connection: &mut (impl Read + TcpShutdown)) {
+/// Says that no more comes, when the peer has all of it, and waits for the peer to say so: a reset could overtake the last answer.
+async fn close(connection: &mut (impl Read + TcpShutdown), clock: &impl Clock) -> Result<(), Lost> {
+    let closed = unless_silent(clock, connection.close(Close::Write)).await;
+    closed.ok_or(Lost)?.map_err(|_| Lost)?;
     let mut unread = [0; 64];
-    if connection.close(Close::Write).await.is_ok() {
-        while matches!(connection.read(&mut unread).await, Ok(1..)) {}
+    let read = async { while matches!(connection.read(&mut unread).await, Ok(1..)) {} };
+    match select(read, clock.sleep(LINGER_SECONDS)).await {
+        Either::First(()) => Ok(()),
+        Either::Second(()) => Err(Lost),
     }
 }
 

@@ -233,8 +233,10 @@ pub struct Datagrams {
     stack: Stack<'static>,
     socket: UdpSocket<'static>,
     port: u16,
-    /// When nothing waited to be sent.
+    /// When something was sent, as far as is known: when nothing waited, or more has gone in than can wait.
     sent: Instant,
+    /// How many have gone in since then.
+    put: usize,
 }
 
 impl Datagrams {
@@ -251,6 +253,7 @@ impl Datagrams {
             socket,
             port,
             sent,
+            put: 0,
         })
     }
 
@@ -265,7 +268,8 @@ impl Datagrams {
             }
             #[cfg(feature = "ipv6")]
             (IpAddress::Ipv6(from), Some(IpAddress::Ipv6(to))) => {
-                let leads_there = from.is_unicast_link_local()
+                // Only with SLAAC there is an address on the link itself.
+                let leads_there = cfg!(feature = "slaac") && from.is_unicast_link_local()
                     || self.stack.config_v6().is_some_and(|config| {
                         config.gateway.is_some() || config.address.contains_addr(&from)
                     });
@@ -280,6 +284,12 @@ impl Datagrams {
         self.socket.close();
         // It was bound to this one before.
         let _ = self.socket.bind(self.port);
+        self.moves();
+    }
+
+    /// Takes note that something was sent.
+    fn moves(&mut self) {
+        (self.sent, self.put) = (Instant::now(), 0);
     }
 }
 
@@ -310,12 +320,18 @@ impl UdpSend for Datagrams {
             SocketAddr::V6(_) => return Err(ErrorKind::Unsupported),
         };
         if poll_once(self.socket.flush()).is_ready() {
-            self.sent = Instant::now();
+            self.moves();
         } else if self.sent.elapsed() > PATIENCE {
             self.clear();
         }
         match with_timeout(PATIENCE, self.socket.send_to(datagram, to)).await {
-            Ok(sent) => sent.map_err(|_| ErrorKind::InvalidInput),
+            Ok(sent) => {
+                self.put += 1;
+                if self.put > self.socket.packet_send_capacity() {
+                    self.moves();
+                }
+                sent.map_err(|_| ErrorKind::InvalidInput)
+            }
             Err(_) => {
                 self.clear();
                 Err(ErrorKind::TimedOut)

@@ -268,7 +268,11 @@ impl Port {
     /// Tells whether a packet has come; if not, asks for an interrupt.
     fn has_come(&self) -> bool {
         let queue = &mut self.receive.borrow_mut().queue;
-        queue.has_come() || !self.settings.polls && !queue.want(1)
+        if queue.has_come() {
+            queue.want_none();
+            return true;
+        }
+        !self.settings.polls && !queue.want(1)
     }
 }
 

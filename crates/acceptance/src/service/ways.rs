@@ -17,7 +17,7 @@ const DNSPERF: &str = "-l 2 -c 2 -q 50";
 /// How many requests curl sends over 64 connections.
 const REQUESTS: u32 = 10_000;
 
-/// What is served: its name, and how long the stack needs until it answers.
+/// What is served.
 const SERVICES: [&str; 2] = ["dns", "http"];
 const WAYS: [&str; 3] = ["image in QEMU (TCG)", "Linux's sockets", "own stack on TAP"];
 

@@ -62,6 +62,21 @@ fn an_address_is_made_of_what_a_router_announces_while_ipv4_is_up() {
 }
 
 #[test]
+fn a_router_that_was_away_or_had_a_rival_is_used_again() {
+    let Some(wire) = Wire::up(PING, CARDS[0], "", "gateway=192.0.2.1") else {
+        return;
+    };
+    let end = &wire.end;
+    assert!(makes_address(end));
+    end.send(&router(link_local(1), 0, PREFIX));
+    thread::sleep(Duration::from_secs(1));
+    assert!(makes_address(end));
+    end.send(&router(link_local(2), 1, PREFIX));
+    thread::sleep(Duration::from_secs(2));
+    assert!(makes_address(end));
+}
+
+#[test]
 fn a_static_router_of_ipv6_is_used() {
     let words = "ip6=2001:db8::2/64 gateway6=fe80::1";
     if let Some(wire) = Wire::up(PING, CARDS[2], "", words) {

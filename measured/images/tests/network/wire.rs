@@ -206,16 +206,19 @@ impl End {
         Some(peer)
     }
 
-    /// Asks over a connection, and returns the first packet of the answer.
+    /// Asks over connections until one is answered, and returns the first packet of the answer.
     pub fn ask_by_tcp(&self, port: u16, question: &[u8]) -> Option<Vec<u8>> {
         static NEXT: AtomicU16 = AtomicU16::new(30_000);
-        let own = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.announce();
-        let mut peer = self.connect(HOST_IP, (own, port), LIMIT)?;
-        self.send(&peer.packet(ACK, question));
-        let answer = self.receive(LIMIT, |frame| peer.is_own(frame) && frame.len() > 54);
-        self.send(&peer.packet(RESET | ACK, b""));
-        Some(answer?[54..].to_vec())
+        self.insist(|limit| {
+            let own = NEXT.fetch_add(1, Ordering::Relaxed);
+            self.announce();
+            let mut peer = self.connect(HOST_IP, (own, port), LIMIT)?;
+            self.send(&peer.packet(ACK, question));
+            let is_answer = |frame: &[u8]| peer.is_own(frame) && frame.len() > 54;
+            let answer = self.receive(5 * limit, is_answer);
+            self.send(&peer.packet(RESET | ACK, b""));
+            Some(answer?[54..].to_vec())
+        })
     }
 }
 

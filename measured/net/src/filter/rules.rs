@@ -1,5 +1,8 @@
 //! Which packets the stack may see, and of which neighbours it is told.
 
+#[cfg(feature = "slaac")]
+use core::net::Ipv6Addr;
+
 use embassy_time::{Duration, Instant};
 
 use super::{ETHERNET, Packet};
@@ -38,9 +41,10 @@ const REMEMBERED_SECONDS: u64 = 1;
 /// A neighbour of whom the stack was told.
 #[derive(Clone, Copy, Debug)]
 struct Neighbor {
-    /// That of IPv4 in the first bytes.
-    address: [u8; 16],
-    hardware: [u8; 6],
+    /// Its address and the one it sent to, each of IPv4 in the first bytes: the stack believes nothing that is not for itself.
+    addresses: [[u8; 16]; 2],
+    /// The hardware addresses of the same, the other way round.
+    hardware: [u8; 12],
     until: Instant,
 }
 
@@ -54,16 +58,16 @@ pub struct State {
     /// Routers, and when they are forgotten.
     #[cfg(feature = "slaac")]
     routers: heapless::Vec<([u8; 16], Instant), ROUTERS>,
-    /// The last new one, of which nobody was told.
+    /// The last one that announced itself, of which nobody was told, and until when it may be used.
     #[cfg(feature = "slaac")]
-    pub(super) router: Option<[u8; 16]>,
+    pub(super) router: Option<(Ipv6Addr, Instant)>,
 }
 
 impl State {
     pub(super) const fn new(port: u16) -> Self {
         const NOBODY: Neighbor = Neighbor {
-            address: [0; 16],
-            hardware: [0; 6],
+            addresses: [[0; 16]; 2],
+            hardware: [0; 12],
             until: Instant::MIN,
         };
         Self {
@@ -113,9 +117,10 @@ impl State {
             return Some(is_host_v4(&from.into()) && leads_to_hosts(udp.get(UDP..)?));
         }
         if port == self.port {
-            let mut address = [0; 16];
-            address[..4].copy_from_slice(&from);
-            if let Some(hardware) = self.is_new(ethernet, address, from[3], now) {
+            let mut addresses = [[0; 16]; 2];
+            addresses[0][..4].copy_from_slice(&from);
+            addresses[1][..4].copy_from_slice(&to);
+            if let Some(hardware) = self.is_new(ethernet, addresses, from[3], now) {
                 let own = &ethernet[..6];
                 let head = [0, 1, 8, 0, 6, 4, 0, 2];
                 self.own = Some(Packet::new([
@@ -151,7 +156,8 @@ impl State {
             UDP_NUMBER if bytes(payload, 2)? == self.port.to_be_bytes() => {
                 // Others are behind a router: nearly every network has 64 bits.
                 let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
-                if is_near && let Some(hardware) = self.is_new(ethernet, from, from[15], now) {
+                if is_near && let Some(hardware) = self.is_new(ethernet, [from, to], from[15], now)
+                {
                     /// It counts more than what is known.
                     const OVERRIDES: [u8; 8] = [NEIGHBOR_ADVERTISEMENT, 0, 0, 0, 0x20, 0, 0, 0];
                     let [a, b, c, d, e, f] = hardware;
@@ -169,23 +175,24 @@ impl State {
     fn is_new(
         &mut self,
         ethernet: &[u8; ETHERNET],
-        address: [u8; 16],
+        addresses: [[u8; 16]; 2],
         last: u8,
         now: impl Fn() -> Instant,
     ) -> Option<[u8; 6]> {
-        let hardware = bytes::<6>(ethernet, 6)?;
+        let hardware = bytes(ethernet, 0)?;
         let (known, now) = (&mut self.neighbors[usize::from(last) % NEIGHBORS], now());
-        let is_known = (known.address, known.hardware) == (address, hardware) && now < known.until;
+        let is_known =
+            (known.addresses, known.hardware) == (addresses, hardware) && now < known.until;
         // A group has no address of its own.
-        if is_known || hardware[0] & 1 != 0 {
+        if is_known || ethernet[6] & 1 != 0 {
             return None;
         }
         *known = Neighbor {
-            address,
+            addresses,
             hardware,
             until: now + Duration::from_secs(REMEMBERED_SECONDS),
         };
-        Some(hardware)
+        bytes(ethernet, 6)
     }
 
     /// Tells whether the stack has room for a router, which announces itself for so many seconds.
@@ -193,19 +200,18 @@ impl State {
     fn has_room(&mut self, router: [u8; 16], lifetime: u16, now: Instant) -> bool {
         let until = now + Duration::from_secs(lifetime.into());
         self.routers.retain(|(_, until)| *until > now);
-        match self.routers.iter_mut().find(|(known, _)| *known == router) {
+        let has_room = match self.routers.iter_mut().find(|(known, _)| *known == router) {
             // Never earlier: the stack may not believe that it leaves.
             Some((_, known)) => {
                 *known = until.max(*known);
                 true
             }
-            None if lifetime == 0 => true,
-            None => {
-                let has_room = self.routers.push((router, until)).is_ok();
-                self.router = has_room.then_some(router);
-                has_room
-            }
+            None => lifetime == 0 || self.routers.push((router, until)).is_ok(),
+        };
+        if has_room {
+            self.router = Some((router.into(), until));
         }
+        has_room
     }
 }
 
