@@ -27,12 +27,20 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The kernel of the other guest.
 const KERNEL: &str = "debian-cloud-6.1";
 /// The drivers of its card.
-const MODULES: [&str; 2] = ["virtio_pci", "virtio_net"];
+const MODULES: [&str; 3] = ["virtio_pci", "virtio_mmio", "virtio_net"];
 
-const LINUX: Machine = Machine {
-    name: "linux (q35)",
-    ..Machine::ALL[0]
-};
+/// The same machines with Linux, which learns of cards in memory by ACPI, and of the TSC's frequency by the PIT.
+const LINUX: [Machine; 2] = [
+    Machine {
+        name: "linux (q35, PCI)",
+        ..Machine::ALL[0]
+    },
+    Machine {
+        name: "linux (microvm, MMIO)",
+        arguments: "-machine microvm,acpi=on,pit=on,pic=on,rtc=on,accel=tcg -bios qboot.rom",
+        ..Machine::ALL[1]
+    },
+];
 
 /// What one guest did in one turn: per query, in µs of CPU time of the virtual CPU and of QEMU; then the times of single queries at
 /// the 99th percentile, in µs, or queries per second.
@@ -49,13 +57,14 @@ pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Resu
     let initrd = scratch.path().join("initrd");
     fs::write(&initrd, guest(&kernel)?)?;
     let image = built("dns")?;
-    let mut turns = [const { Vec::new() }; 3];
+    // Both with Linux, then both with the image.
+    let mut turns = [const { Vec::new() }; 4];
     for number in 0..TURNS {
         for place in 0..turns.len() {
             // Each begins as often as the others.
             let place = (place + number) % turns.len();
-            let (machine, boot) = match place.checked_sub(1) {
-                None => (&LINUX, linux(&kernel, &initrd)),
+            let (machine, boot) = match place.checked_sub(LINUX.len()) {
+                None => (&LINUX[place], linux(&kernel, &initrd)),
                 Some(place) => (
                     &Machine::ALL[place],
                     (image.clone(), TapNetwork::WORDS.to_owned(), String::new()),
@@ -68,10 +77,13 @@ pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Resu
     }
     let middle =
         |place: usize, figure: &dyn Fn(&Turn) -> f64| median(turns[place].iter().map(figure));
-    for place in 1..turns.len() {
-        let name = Machine::ALL[place - 1].name;
+    for (place, machine) in Machine::ALL.iter().enumerate() {
+        let name = machine.name;
+        let of_both = |figure: &dyn Fn(&Turn) -> f64| {
+            middle(LINUX.len() + place, figure) / middle(place, figure)
+        };
         let mut ratio = |what: &str, figure: &dyn Fn(&Turn) -> f64, most: f64| {
-            let ratio = middle(place, figure) / middle(0, figure);
+            let ratio = of_both(figure);
             verdicts.at_most(&format!("{name} / linux, {what}"), ratio, most);
         };
         ratio(
@@ -92,7 +104,7 @@ pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Resu
         );
         ratio("dnsperf, CPU time of QEMU", &|turn| turn.many[1], 0.50);
         let rate = |turn: &Turn| turn.many[2];
-        let ratio = middle(place, &rate) / middle(0, &rate);
+        let ratio = of_both(&rate);
         verdicts.at_least(
             &format!("{name} / linux, dnsperf, queries per second"),
             ratio,
