@@ -213,7 +213,7 @@ fn a_tool_that_can_t_be_killed_is_left_to_the_guard_and_found_by_a_sweep() {
     let script =
         format!("echo $$ >{group}/cgroup.procs; echo FROZEN >{group}/freezer.state; sleep 1000");
     let phases = format!(
-        "1s:command:sh -c '{script}';idle;idle;idle",
+        "3s:command:sh -c '{script}';idle;idle",
         script = script.replace(';', ";;")
     );
     let guard = bench.guard();
@@ -221,7 +221,7 @@ fn a_tool_that_can_t_be_killed_is_left_to_the_guard_and_found_by_a_sweep() {
     let (phases, none) = (Schedule::parse(&phases).unwrap(), Measured::default());
     let mut running = Running::start(&phases, &bench.agent, &none, &guard, &interrupt).unwrap();
     running.begin(now_ns() + LEAD_NS).unwrap();
-    thread::sleep(Duration::from_nanos(LEAD_NS) + Duration::from_secs(5));
+    thread::sleep(Duration::from_nanos(LEAD_NS) + Duration::from_secs(10));
     let begun = Instant::now();
     let did = running.stop().unwrap();
     // The driver waits 10 s for what it left before.
