@@ -150,7 +150,7 @@ fn overload_is_a_result() {
     let cap = 2_u64 << 30;
     let ran = bench.run(
         "start --target docker --target linux,kernel=debian-cloud-6.1,accel=tcg --start-engine --interval 1/4s,1/64s \
-         --concurrency-limit 8 --memory-limit 2G --warmup 0.1 --measure 3 --runs 1 --output run",
+         --concurrency-limit 4 --memory-limit 2G --warmup 0.1 --measure 3 --runs 1 --output run",
     );
     if ran.code == Some(5) {
         return skip("a place", &ran.err);
@@ -175,7 +175,7 @@ fn overload_is_a_result() {
         let live = record.value("live", &Labels::default()).unwrap();
         let used = record.value("memory in use", &Labels::default());
         assert!(
-            live <= 8.0 && used.unwrap() <= 1.2 * cap as f64,
+            live <= 4.0 && used.unwrap() <= 1.2 * cap as f64,
             "{target}: {live} took {used:?}"
         );
     }
