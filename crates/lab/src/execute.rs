@@ -235,8 +235,8 @@ struct Prepared {
     program: Program,
     /// What it told, by what it was asked.
     told: RefCell<HashMap<Work, Told>>,
-    /// The block in which it told nothing, and why: others of the block are not kept waiting for as long again.
-    silent: RefCell<Option<(u32, String)>>,
+    /// The block in which it told nothing, what it was asked, and why: others of the block are not kept waiting for as long again.
+    silent: RefCell<Option<(u32, Work, String)>>,
 }
 
 impl Prepared {
@@ -568,7 +568,10 @@ impl Targets {
             return Ok(told);
         }
         let silent = prepared.silent.borrow().clone();
-        if let Some((_, why)) = silent.filter(|(block, _)| *block == plan.block) {
+        let is_same = |(block, asked, _): &(u32, Work, String)| {
+            *block == plan.block && asked == work.as_ref()
+        };
+        if let Some((.., why)) = silent.filter(is_same) {
             return Err(format!("as before in this block: {why}"));
         }
         let told = ask(plan, prepared, work, guard, stage, observer);
@@ -578,7 +581,10 @@ impl Targets {
                 known.insert(work.as_ref().clone(), told.clone());
             }
             Err(_) if stage.interrupt.finish_requested() => {}
-            Err(why) => *prepared.silent.borrow_mut() = Some((plan.block, why.clone())),
+            Err(why) => {
+                let silent = (plan.block, work.as_ref().clone(), why.clone());
+                *prepared.silent.borrow_mut() = Some(silent);
+            }
         }
         told
     }

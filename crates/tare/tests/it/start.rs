@@ -173,6 +173,10 @@ fn overload_is_a_result() {
                 .all(|two| two[1].planned_ns - two[0].planned_ns == interval_ns)
         );
         let live = record.value("live", &Labels::default()).unwrap();
+        // Docker may already fall behind at the longer interval, where a few are alive.
+        let is_refused = all.iter().any(|one| one.fate() == Fate::Refused);
+        let is_long = cell.plan.labels.get("interval") == Some("1/4s");
+        assert!(is_refused || target == "docker" && is_long, "{target}");
         let used = record.value("memory in use", &Labels::default());
         assert!(
             live <= 4.0 && used.unwrap() <= 1.2 * cap as f64,
