@@ -3,8 +3,14 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::{Owned, Result};
+
+/// How long a guest may take until it says what is expected.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A QEMU whose serial line is read here.
 pub struct Qemu(pub Owned);
@@ -41,15 +47,22 @@ impl Qemu {
             .stdout
             .as_mut()
             .ok_or("standard output is a pipe")?;
-        let (mut said, mut byte) = (Vec::new(), [0]);
-        while !said.ends_with(text.as_bytes()) {
+        let (start, mut said, mut byte) = (Instant::now(), Vec::new(), [0]);
+        let why = loop {
+            if said.ends_with(text.as_bytes()) {
+                return Ok(());
+            }
+            let left = LIMIT.saturating_sub(start.elapsed()).try_into()?;
+            if poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&left))? == 0 {
+                break format!("has not said '{text}' within {LIMIT:?}");
+            }
             if output.read(&mut byte)? == 0 {
-                let said = String::from_utf8_lossy(&said);
-                return Err(format!("the guest ended without its line; it said: {said}").into());
+                break format!("ended without '{text}'");
             }
             said.push(byte[0]);
-        }
-        Ok(())
+        };
+        let said = String::from_utf8_lossy(&said);
+        Err(format!("the guest {why}; it said: {said}").into())
     }
 
     /// Waits for the end of a guest that ends by itself, so that the next one does not start beside it.

@@ -3,10 +3,7 @@
 //! A kernel holds connections back until a service accepts them. The stack here has no such queue: when no socket listens on a
 //! port, it refuses. So the refusals of a port on which a service does listen, only not just now, are not sent ([`crate::filter`]): for the
 //! client its packet is lost, and it sends another one after a second or so (RFC 6298). Nothing is stored for it, so a flood takes no
-//! memory; but who has the sockets is told ([`TurnedAway`]).
-
-use embassy_sync::blocking_mutex::raw::NoopRawMutex;
-use embassy_sync::signal::Signal;
+//! memory; but who has the sockets is told ([`crate::watch`]).
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;
@@ -20,9 +17,6 @@ const TCP: usize = 20;
 const TCP_NUMBER: u8 = 6;
 /// The flags RST and ACK.
 const REFUSED: u8 = 0x14;
-
-/// Tells that a client found no place.
-pub type TurnedAway = Signal<NoopRawMutex, ()>;
 
 /// The longest refusal, in bytes.
 pub(crate) const LONGEST: usize = ETHERNET + IPV6 + TCP;

@@ -16,7 +16,6 @@
 mod rules;
 
 use core::cell::Cell;
-use core::net::Ipv6Addr;
 use core::task::Context;
 
 #[cfg(feature = "slaac")]
@@ -25,15 +24,14 @@ use embassy_net::Stack;
 use embassy_net::driver::{Capabilities, Driver, HardwareAddress, LinkState, RxToken, TxToken};
 #[cfg(feature = "slaac")]
 use embassy_net::{ConfigV6, StaticConfigV6};
-use embassy_sync::blocking_mutex::raw::NoopRawMutex;
-use embassy_sync::signal::Signal;
 use embassy_time::Instant;
 #[cfg(feature = "slaac")]
 use embassy_time::Timer;
 
 pub use rules::State;
 
-use crate::backlog::{self, TurnedAway};
+use crate::backlog;
+use crate::watch::{Dropped, Watch};
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;
@@ -58,17 +56,14 @@ const SOLICITATIONS: u8 = 3;
 /// The longest packet that is put in, in bytes: IPv6 with a neighbour's announcement.
 const LONGEST: usize = 86;
 
-/// Tells of a router of IPv6 that announces itself, and until when it may be used.
-pub type Routers = Signal<NoopRawMutex, (Ipv6Addr, Instant)>;
-
 /// Has the stack use a router that announces itself, for ever: one, as long as it says that it is there. It is for stacks that make their
 /// address of what a router announces.
 #[cfg(feature = "slaac")]
-pub async fn use_routers(stack: Stack<'_>, routers: &Routers) -> ! {
+pub async fn use_routers(stack: Stack<'_>, watch: &Watch) -> ! {
     let (mut is_ours, mut used) = (false, None);
     loop {
         let end = used.map_or(Instant::MAX, |(_, until)| until);
-        match select(routers.wait(), Timer::at(end)).await {
+        match select(watch.routers.wait(), Timer::at(end)).await {
             // Another one may be forged. If the one in use has gone, the next one that speaks is taken.
             Either::First((router, _)) if used.is_some_and(|(known, _)| known != router) => {
                 continue;
@@ -93,7 +88,7 @@ pub async fn use_routers(stack: Stack<'_>, routers: &Routers) -> ! {
 
 /// Waits for ever: no address is made of what a router announces.
 #[cfg(not(feature = "slaac"))]
-pub async fn use_routers(_: Stack<'_>, _: &Routers) -> ! {
+pub async fn use_routers(_: Stack<'_>, _: &Watch) -> ! {
     core::future::pending().await
 }
 
@@ -156,30 +151,18 @@ pub struct Filter<D> {
     device: D,
     state: State,
     sent: Sent,
-    #[cfg_attr(
-        not(feature = "slaac"),
-        expect(dead_code, reason = "there are none of IPv4")
-    )]
-    routers: &'static Routers,
 }
 
 impl<D> Filter<D> {
-    /// Puts a filter between a device and the stack, for a service on a port.
-    pub const fn new(
-        device: D,
-        port: u16,
-        routers: &'static Routers,
-        turned_away: &'static TurnedAway,
-    ) -> Self {
+    /// Puts a filter between a device and the stack.
+    pub const fn new(device: D, watch: &'static Watch) -> Self {
         Self {
             device,
-            state: State::new(port),
+            state: State::new(watch),
             sent: Sent {
-                port,
-                turned_away,
+                watch,
                 solicitations: Cell::new(0),
             },
-            routers,
         }
     }
 }
@@ -206,7 +189,7 @@ impl<D: Driver> Driver for Filter<D> {
         }
         #[cfg(feature = "slaac")]
         if let Some(router) = self.state.router.take() {
-            self.routers.signal(router);
+            sent.watch.routers.signal(router);
             // The stack looks at what it was told at the beginning of its next turn, whenever that is.
             context.waker().wake_by_ref();
         }
@@ -240,7 +223,6 @@ impl<D: Driver> Driver for Filter<D> {
 }
 
 /// A packet for the stack.
-#[derive(Debug)]
 pub enum Received<'a, T> {
     /// One that has come.
     Device(T, &'a mut State),
@@ -252,9 +234,12 @@ impl<T: RxToken> RxToken for Received<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, read: F) -> R {
         match self {
             Self::Device(token, state) => token.consume(|packet| {
-                let passes = state.passes(packet, Instant::now);
+                if state.passes(packet, Instant::now) {
+                    return read(packet);
+                }
+                state.watch.lose(Dropped::Filter, 1);
                 // An empty one is none to the stack.
-                read(if passes { packet } else { &mut [] })
+                read(&mut [])
             }),
             Self::Own(mut packet) => read(&mut packet.bytes[..packet.length]),
         }
@@ -263,9 +248,7 @@ impl<T: RxToken> RxToken for Received<'_, T> {
 
 /// What is looked for in what is sent.
 struct Sent {
-    /// The service's.
-    port: u16,
-    turned_away: &'static TurnedAway,
+    watch: &'static Watch,
     #[cfg_attr(
         not(feature = "slaac"),
         expect(dead_code, reason = "no router is asked for")
@@ -287,8 +270,10 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
             return self.token.consume(bytes, fill);
         };
         let filled = fill(packet);
-        if backlog::refuses(packet, self.sent.port) {
-            self.sent.turned_away.signal(());
+        let watch = self.sent.watch;
+        if backlog::refuses(packet, watch.port) {
+            watch.turned_away.signal(());
+            watch.lose(Dropped::Connections, 1);
             return filled;
         }
         #[cfg(feature = "slaac")]
@@ -322,10 +307,9 @@ mod tests {
 
     #[test]
     fn all_is_sent_but_refusals_which_are_told() {
-        let turned_away: &TurnedAway = Box::leak(Box::new(TurnedAway::new()));
+        let watch: &Watch = Box::leak(Box::new(Watch::new(80)));
         let sent = Sent {
-            port: 80,
-            turned_away,
+            watch,
             solicitations: Cell::new(0),
         };
         let wire_behind = |packet: &[u8]| {
@@ -341,7 +325,8 @@ mod tests {
             let packet = alloc::vec![7; bytes];
             assert_eq!(wire_behind(&packet), packet);
         }
-        assert!(!turned_away.signaled());
-        assert!(wire_behind(&backlog::refusal(80)).is_empty() && turned_away.signaled());
+        assert!(!watch.turned_away.signaled());
+        assert!(wire_behind(&backlog::refusal(80)).is_empty() && watch.turned_away.signaled());
+        assert_eq!(watch.dropped(Dropped::Connections), 1);
     }
 }

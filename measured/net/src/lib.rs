@@ -7,6 +7,7 @@
 //! * [`filter`]: what the stack gets to see of the network;
 //! * [`backlog`]: clients that wait when all connections are taken;
 //! * [`sockets`]: sockets that outlast their peers;
+//! * [`watch`]: what these see beside the stack, and packets that were dropped;
 //! * [`echo`]: sends back what comes;
 //! * [`dns`]: an authoritative name server; [`zone`]: what it knows;
 //! * `http`: files and figures for browsers and Prometheus.
@@ -24,6 +25,7 @@ pub mod filter;
 pub mod http;
 pub mod settings;
 pub mod sockets;
+pub mod watch;
 pub mod zone;
 
 use core::future::Future;

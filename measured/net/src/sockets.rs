@@ -34,8 +34,7 @@ use embedded_io_async::{Read, Write};
 
 #[cfg(feature = "tcp")]
 use crate::Accept;
-#[cfg(feature = "tcp")]
-use crate::backlog::TurnedAway;
+use crate::watch::{Dropped, Watch};
 
 /// How long a peer may take to answer when a connection begins, if nobody else needs the place: it is asked three times.
 #[cfg(feature = "tcp")]
@@ -49,9 +48,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// As many connections to a port as there are sockets.
 #[cfg(feature = "tcp")]
 pub struct Connections {
-    port: u16,
     places: Vec<Place>,
-    turned_away: &'static TurnedAway,
+    watch: &'static Watch,
 }
 
 /// A place for a connection.
@@ -65,15 +63,9 @@ struct Place {
 
 #[cfg(feature = "tcp")]
 impl Connections {
-    /// Makes so many sockets, with so many bytes for each direction.
+    /// Makes so many sockets for the service, with so many bytes for each direction.
     #[must_use]
-    pub fn new(
-        stack: Stack<'static>,
-        port: u16,
-        count: usize,
-        window: usize,
-        turned_away: &'static TurnedAway,
-    ) -> Self {
+    pub fn new(stack: Stack<'static>, count: usize, window: usize, watch: &'static Watch) -> Self {
         let buffer = || Box::leak(vec![0; window].into_boxed_slice());
         let place = |_| Place {
             socket: RefCell::new(TcpSocket::new(stack, buffer(), buffer())),
@@ -81,9 +73,8 @@ impl Connections {
             begun: Cell::new(None),
         };
         Self {
-            port,
             places: (0..count).map(place).collect(),
-            turned_away,
+            watch,
         }
     }
 
@@ -96,7 +87,7 @@ impl Connections {
     /// Takes the place from the connection that began first and is not complete, whenever a client found none free, for ever.
     pub async fn make_room(&self) -> ! {
         loop {
-            self.turned_away.wait().await;
+            self.watch.turned_away.wait().await;
             let is_free = |place: &Place| {
                 let socket = place.socket.try_borrow();
                 socket.is_ok_and(|socket| socket.state() == State::Listen)
@@ -121,7 +112,7 @@ impl Connections {
         socket.abort();
         socket.set_timeout(Some(HANDSHAKE));
         place.begun.set(None);
-        match poll_once(socket.accept(self.port)) {
+        match poll_once(socket.accept(self.watch.port)) {
             Poll::Ready(failed) => failed,
             Poll::Pending => Ok(()),
         }
@@ -237,12 +228,21 @@ pub struct Datagrams {
     sent: Instant,
     /// How many have gone in since then.
     put: usize,
+    /// How many have come.
+    got: u64,
+    watch: &'static Watch,
 }
 
 impl Datagrams {
     /// Makes a socket on which so many datagrams of so many bytes in all may wait in each direction. `None` if the port is taken.
     #[must_use]
-    pub fn new(stack: Stack<'static>, port: u16, count: usize, bytes: usize) -> Option<Self> {
+    pub fn new(
+        stack: Stack<'static>,
+        port: u16,
+        count: usize,
+        bytes: usize,
+        watch: &'static Watch,
+    ) -> Option<Self> {
         let packets = || Box::leak(vec![PacketMetadata::EMPTY; count].into_boxed_slice());
         let buffer = || Box::leak(vec![0; bytes].into_boxed_slice());
         let mut socket = UdpSocket::new(stack, packets(), buffer(), packets(), buffer());
@@ -254,6 +254,8 @@ impl Datagrams {
             port,
             sent,
             put: 0,
+            got: 0,
+            watch,
         })
     }
 
@@ -279,8 +281,10 @@ impl Datagrams {
         }
     }
 
-    /// Throws away what waits.
+    /// Throws away what waits: at most what has gone in.
     fn clear(&mut self) {
+        let waiting = self.put.min(self.socket.packet_send_capacity());
+        self.watch.lose(Dropped::Peer, waiting as u64);
         self.socket.close();
         // It was bound to this one before.
         let _ = self.socket.bind(self.port);
@@ -300,12 +304,17 @@ impl ErrorType for Datagrams {
 impl UdpReceive for Datagrams {
     async fn receive(&mut self, to: &mut [u8]) -> Result<(usize, SocketAddr), ErrorKind> {
         loop {
+            if self.port == self.watch.port && !self.socket.may_recv() {
+                self.watch.got(self.got);
+            }
             let received = self.socket.recv_from(to).await;
+            self.got += 1;
             let (bytes, about) = received.map_err(|_| ErrorKind::InvalidData)?;
             if self.can_be_answered(&about) {
                 let from = about.endpoint;
                 return Ok((bytes, SocketAddr::new(from.addr.into(), from.port)));
             }
+            self.watch.lose(Dropped::Route, 1);
         }
     }
 }
@@ -334,6 +343,7 @@ impl UdpSend for Datagrams {
             }
             Err(_) => {
                 self.clear();
+                self.watch.lose(Dropped::Peer, 1);
                 Err(ErrorKind::TimedOut)
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! Names are kept as they are on the wire (RFC 1035, section 3.1), in lower case.
 
-use alloc::format;
 use alloc::vec::Vec;
+use core::fmt::Write;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 #[cfg(feature = "zone-file")]
@@ -105,7 +105,10 @@ impl Zone {
         zone.names.reserve_exact(hosts as usize);
         // Those with fewer digits are shorter, and so come first on the wire.
         for host in 0..hosts {
-            let name = wire(&format!("host{host}.example")).unwrap_or_default();
+            let mut name = heapless::String::<22>::new();
+            // The longest of them has room.
+            let _ = write!(name, "host{host}.example");
+            let name = wire(&name).unwrap_or_default();
             let v4 = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + host).octets();
             let first: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
             let v6 = Ipv6Addr::from(u128::from(first) + u128::from(host)).octets();
@@ -223,12 +226,17 @@ const HOST_BYTES: usize = 1 + 22 + 8 + 4 + 8 + 16;
 #[must_use]
 pub fn wire(name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(name.len() + 2);
-    for label in name.trim_end_matches('.').split('.') {
+    let name = name.as_bytes();
+    for label in name
+        .strip_suffix(b".")
+        .unwrap_or(name)
+        .split(|byte| *byte == b'.')
+    {
         if label.is_empty() || label.len() > LONGEST_LABEL || !label.is_ascii() {
             return None;
         }
         bytes.push(label.len() as u8);
-        bytes.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
+        bytes.extend(label.iter().map(u8::to_ascii_lowercase));
     }
     bytes.push(0);
     (bytes.len() <= LONGEST_NAME).then_some(bytes)
@@ -236,6 +244,8 @@ pub fn wire(name: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,6 @@
 //! The network of an image: its card, its stack and the tasks that serve on it, from the words of its command line.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
 use core::fmt;
 use core::future::Future;
 
@@ -9,9 +8,9 @@ use embassy_executor::raw::{Executor, TaskStorage};
 use embassy_net::{Stack, StackResources};
 use embassy_time::Timer;
 use tare_net::Clock;
-use tare_net::backlog::TurnedAway;
-use tare_net::filter::{Filter, Routers, use_routers};
-use tare_net::settings::Settings;
+use tare_net::filter::{Filter, use_routers};
+use tare_net::settings::{BadWord, Settings};
+use tare_net::watch::Watch;
 use tare_unikernel::local::local;
 use tare_virtio::device::{self, DeviceError, Kind};
 use tare_virtio::net::{self, Net, Port};
@@ -28,7 +27,7 @@ pub enum NetworkError {
     /// Nothing gives random numbers.
     NoEntropy,
     /// A word can't be read.
-    Word(String),
+    Word(BadWord<'static>),
 }
 
 impl fmt::Display for NetworkError {
@@ -37,7 +36,7 @@ impl fmt::Display for NetworkError {
             Self::NoCard => f.write_str("there is no virtio network card (QEMU: -device virtio-net-pci or virtio-net-device)"),
             Self::Card(error) => write!(f, "the network card can't be used: {error:?}"),
             Self::NoEntropy => f.write_str("nothing gives random numbers (QEMU: -cpu max, or -device virtio-rng-pci)"),
-            Self::Word(bad) => f.write_str(bad),
+            Self::Word(bad) => bad.fmt(f),
         }
     }
 }
@@ -58,8 +57,8 @@ impl Clock for Timers {
 pub struct Network {
     /// The stack.
     pub stack: Stack<'static>,
-    /// Tells that a client of the service found no place.
-    pub turned_away: &'static TurnedAway,
+    /// What is seen beside the stack.
+    pub watch: &'static Watch,
     port: &'static Port,
     tasks: &'static Executor,
     polls: bool,
@@ -76,12 +75,12 @@ impl Network {
     ///
     /// Returns [`NetworkError`] if there is no network.
     pub fn new<const SOCKETS: usize>(
-        command_line: &str,
+        command_line: &'static str,
         service: u16,
     ) -> Result<Self, NetworkError> {
         let (mut addresses, mut card) = (Settings::default(), net::Settings::default());
         for word in command_line.split_ascii_whitespace() {
-            let bad = |wanted: &str| NetworkError::Word(alloc::format!("'{word}': want {wanted}"));
+            let bad = |wanted| NetworkError::Word(BadWord { word, wanted });
             match word.split_once('=') {
                 Some(("ring", value)) => {
                     let ring = value
@@ -93,8 +92,7 @@ impl Network {
                 Some(("poll", "yes")) => card.polls = true,
                 Some(("poll", _)) => return Err(bad("poll=yes")),
                 _ => {
-                    let read = addresses.read(word);
-                    read.map_err(|bad| NetworkError::Word(bad.to_string()))?;
+                    addresses.read(word).map_err(NetworkError::Word)?;
                 }
             }
         }
@@ -106,24 +104,23 @@ impl Network {
         let port: &'static Port = Box::leak(Box::new(port));
         let seed = entropy::random(command_line).ok_or(NetworkError::NoEntropy)?;
         let resources = Box::leak(Box::new(StackResources::<SOCKETS>::new()));
-        let turned_away = Box::leak(Box::new(TurnedAway::new()));
-        let routers: &'static Routers = Box::leak(Box::new(Routers::new()));
+        let watch: &'static Watch = Box::leak(Box::new(Watch::new(service)));
         let (stack, mut runner) = embassy_net::new(
-            Filter::new(Net(port), service, routers, turned_away),
+            Filter::new(Net(port), watch),
             addresses.config(),
             resources,
             seed,
         );
         let network = Self {
             stack,
-            turned_away,
+            watch,
             port,
             tasks: Box::leak(Box::new(Executor::new(core::ptr::null_mut()))),
             polls: card.polls,
         };
         network.spawn(async move { runner.run().await });
         if addresses.v6.address.is_none() {
-            network.spawn(use_routers(stack, routers));
+            network.spawn(use_routers(stack, watch));
         }
         Ok(network)
     }

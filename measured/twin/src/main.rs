@@ -16,10 +16,10 @@ use async_io::Timer;
 use edge_nal::{TcpBind, UdpBind, UdpReceive, UdpSend};
 use embassy_futures::select::{Either, select, select3};
 use embassy_net::StackResources;
-use tare_net::backlog::TurnedAway;
-use tare_net::filter::{Filter, Routers, use_routers};
+use tare_net::filter::{Filter, use_routers};
 use tare_net::settings::Settings;
 use tare_net::sockets::{Connections, Datagrams};
+use tare_net::watch::Watch;
 use tare_net::zone::{MOST_HOSTS, Zone};
 use tare_net::{Accept, Clock, dns, echo, http};
 
@@ -155,19 +155,18 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
     };
     let device = tap::Tap::open(name, wanted.settings.mtu)
         .map_err(|error| format!("the TAP device '{name}' can't be used: {error}"))?;
-    let turned_away = Box::leak(Box::new(TurnedAway::new()));
-    let routers = Box::leak(Box::new(Routers::new()));
-    let device = Filter::new(device, wanted.port, routers, turned_away);
+    let watch = Box::leak(Box::new(Watch::new(wanted.port)));
+    let device = Filter::new(device, watch);
     let resources = Box::leak(Box::new(StackResources::<{ CONNECTIONS + 4 }>::new()));
     let (stack, mut runner) =
         embassy_net::new(device, wanted.settings.config(), resources, seed()?);
-    let listener = Connections::new(stack, wanted.port, CONNECTIONS, WINDOW, turned_away);
+    let listener = Connections::new(stack, CONNECTIONS, WINDOW, watch);
     let up = async {
         stack.wait_config_up().await;
         let datagrams = match wanted.service {
             Service::Http => None,
             Service::Echo | Service::Dns => {
-                Datagrams::new(stack, wanted.port, DATAGRAMS, DATAGRAM_BYTES)
+                Datagrams::new(stack, wanted.port, DATAGRAMS, DATAGRAM_BYTES, watch)
             }
         };
         let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), wanted.port);
@@ -176,7 +175,7 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
     let announced = async {
         match wanted.settings.v6.address {
             Some(_) => pending().await,
-            None => use_routers(stack, routers).await,
+            None => use_routers(stack, watch).await,
         }
     };
     let stack = select3(runner.run(), announced, listener.make_room());

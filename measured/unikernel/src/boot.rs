@@ -99,8 +99,10 @@ pub(crate) fn free_memory() -> (u64, u64) {
         end: archive.end as u64,
         kind: Kind::Taken,
     };
-    let regions = info().into_iter().flat_map(BootInfo::regions);
-    memory_map::usable(regions.chain([taken]), memory::image_end())
+    let image_end = memory::image_end();
+    info().map_or((image_end, image_end), |info| {
+        memory_map::usable(info.regions().chain([taken]), image_end)
+    })
 }
 
 unsafe extern "C" {

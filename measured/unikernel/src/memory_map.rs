@@ -32,26 +32,27 @@ const PAGE: u64 = 4096;
 /// Where the map contradicts itself, what is taken wins.
 #[must_use]
 pub fn usable(regions: impl Iterator<Item = Region> + Clone, image_end: u64) -> (u64, u64) {
-    let free = regions.clone().filter(|region| region.kind == Kind::Free);
     let mut best = (image_end, image_end);
-    for region in free {
-        let mut start = region
-            .start
-            .clamp(image_end, MAPPED_END)
-            .next_multiple_of(PAGE);
-        let end = region.end.min(MAPPED_END) & !(PAGE - 1);
-        // Goes through the free pieces between what is taken inside of the region.
-        while start < end {
-            let taken = regions
-                .clone()
-                .filter(|other| other.kind == Kind::Taken && other.end > start && other.start < end)
-                .min_by_key(|other| other.start);
-            let piece_end = taken.map_or(end, |taken| taken.start.max(start) & !(PAGE - 1));
-            if piece_end.saturating_sub(start) > best.1 - best.0 {
-                best = (start, piece_end);
+    // A piece begins where a free region does, or behind what is taken, and ends where either one does.
+    for region in regions.clone() {
+        let start = match region.kind {
+            Kind::Free => region.start,
+            Kind::Taken => region.end,
+        };
+        let start = start.max(image_end).min(MAPPED_END).next_multiple_of(PAGE);
+        let (mut free_end, mut taken_start) = (start, MAPPED_END);
+        for other in regions.clone() {
+            match other.kind {
+                Kind::Free if other.start <= start => free_end = free_end.max(other.end),
+                Kind::Taken if other.end > start => {
+                    taken_start = taken_start.min(other.start.max(start));
+                }
+                _ => {}
             }
-            let Some(taken) = taken else { break };
-            start = taken.end.min(end).next_multiple_of(PAGE);
+        }
+        let end = free_end.min(taken_start) & !(PAGE - 1);
+        if end - start > best.1 - best.0 {
+            best = (start, end);
         }
     }
     best

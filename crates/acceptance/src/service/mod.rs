@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tare_networks::TapNetwork;
 
@@ -25,6 +25,8 @@ const SETTLING: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(20);
 /// How many seconds dnsperf asks each of the machines for a long time.
 const LONG: [u32; 2] = [600, 60];
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(10);
 /// The port on which an image tells what it counts.
 const FIGURES: u16 = 9100;
 
@@ -174,6 +176,31 @@ fn figures(network: &TapNetwork) -> Result<impl Fn(&str) -> f64 + use<>> {
         let value = values.next().map(|value| value.trim().parse());
         value.and_then(|value| value.ok()).unwrap_or(f64::NAN)
     })
+}
+
+/// Asks a service of the guest one question at a time, and returns how long each answer took, in µs.
+fn one_at_a_time(
+    port: u16,
+    times: usize,
+    ask: impl Fn(usize) -> Vec<u8>,
+    answers: impl Fn(&[u8], &[u8]) -> bool,
+) -> Result<Vec<f64>> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect((TapNetwork::GUEST.0, port))?;
+    socket.set_read_timeout(Some(LIMIT))?;
+    let mut room = [0; 512];
+    let exchange = |number| {
+        let question = ask(number);
+        let begin = Instant::now();
+        socket.send(&question)?;
+        let bytes = socket.recv(&mut room)?;
+        let (took, answer) = (begin.elapsed(), &room[..bytes]);
+        if !answers(answer, &question) {
+            return Err(format!("the answer to {question:x?} is none: {answer:x?}").into());
+        }
+        Ok(took.as_secs_f64() * 1e6)
+    };
+    (0..times).map(exchange).collect()
 }
 
 /// Returns the image of a service, or `tare-service`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tare_networks::{NetworkNamespace, TapNetwork};
 
-use super::{Asker, Machine, built, spent};
+use super::{Asker, Machine, built, one_at_a_time, spent};
 use crate::verdict::Verdicts;
 use crate::{Owned, Result, median, output};
 
@@ -16,9 +16,12 @@ const TURNS: usize = 5;
 const DNSPERF: &str = "-l 2 -c 2 -q 50";
 /// How many requests curl sends over 64 connections.
 const REQUESTS: u32 = 10_000;
+/// How many datagrams are echoed one at a time, and their bytes.
+const ECHOES: usize = 10_000;
+const ECHO_BYTES: usize = 64;
 
 /// What is served.
-const SERVICES: [&str; 2] = ["dns", "http"];
+const SERVICES: [&str; 3] = ["dns", "echo", "http"];
 const WAYS: [&str; 3] = ["image in QEMU (TCG)", "Linux's sockets", "own stack on TAP"];
 
 /// The name server with features beside IPv4 and UDP, and how many bytes it may have.
@@ -26,8 +29,8 @@ const FEATURES: [(&str, Option<f64>); 7] = [
     ("", None),
     ("dhcp", Some(100_000.0)),
     ("ipv6,tcp", None),
-    ("dhcp,ipv6,tcp", Some(160_000.0)),
-    ("dhcp,slaac,tcp", None),
+    ("dhcp,ipv6,tcp", None),
+    ("dhcp,slaac,tcp", Some(160_000.0)),
     ("dhcp,files,slaac,tcp", None),
     ("console,dhcp,figures,files,resolver,slaac,tcp", None),
 ];
@@ -73,6 +76,7 @@ fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Resul
     ip(&network.clients, "neighbour flush dev eth0")?;
     let ask = || match service {
         "dns" => asker.ask(network, DNSPERF),
+        "echo" => Ok((echo(network)?, 0.0)),
         _ => Ok((browse(network)?, 0.0)),
     };
     let ([_, all], _) = if way == 0 {
@@ -124,6 +128,15 @@ fn wait_for_line(process: &mut Owned) -> Result<()> {
     // The other side's card is known to be there a moment later.
     thread::sleep(Duration::from_millis(500));
     Ok(())
+}
+
+/// Sends datagrams to an echo, and returns how many came back.
+fn echo(network: &TapNetwork) -> Result<f64> {
+    let datagram = |number: usize| vec![number as u8; ECHO_BYTES];
+    let is_echo = |answer: &[u8], sent: &[u8]| answer == sent;
+    let exchange =
+        || one_at_a_time(7, ECHOES, datagram, is_echo).map_err(|error| error.to_string());
+    Ok(network.clients.within(exchange)??.len() as f64)
 }
 
 /// Asks for the figures of the system, which all of them have, many times, and returns how often.

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
+#[cfg(any(feature = "figures", feature = "tcp"))]
 extern crate alloc;
 
 #[path = "service/mod.rs"]

@@ -50,8 +50,12 @@ fn main(boot: &'static Boot) -> Status {
         service.spawn(resolve(service.stack(), name));
     }
     let stack = service.stack();
+    #[cfg(feature = "figures")]
+    let figures = service.figures;
     service.spawn(async move {
         stack.wait_config_up().await;
+        #[cfg(feature = "figures")]
+        figures.up();
         if let Some(config) = stack.config_v4() {
             Console.texts(&[&format!("network: up {}\n", config.address)]);
         }

@@ -189,7 +189,14 @@ fn ten_thousand_requests_over_64_connections_are_answered_without_an_error() {
     let curl = |words: &str| run(Some(&network.clients), &format!("curl -sS -m 100 {words}"));
     for at in ["http://192.0.2.2", "http://[2001:db8::2]"] {
         assert!(curl(&format!("-g {at}/")).contains("<title>tare</title>"));
-        assert!(curl(&format!("-g {at}/metrics")).contains("\nheap_allocated_bytes "));
+        let metrics = curl(&format!("-g {at}/metrics"));
+        let [main, card, address] = ["main", "card", "address"].map(|until| {
+            let name = format!("boot_seconds{{until=\"{until}\"}} ");
+            let seconds = metrics.lines().find_map(|line| line.strip_prefix(&name));
+            seconds.expect(&metrics).parse::<f64>().unwrap()
+        });
+        let is_ordered = 0.0 < main && main < card && card < address && address < 60.0;
+        assert!(is_ordered, "{main}, {card}, {address}");
         let status = curl(&format!("-g {at}/none -o /dev/null -w %{{http_code}}"));
         assert_eq!(status, "404");
     }

@@ -12,7 +12,9 @@ use std::{array, env, fs, iter, mem, panic, thread};
 use tare_networks::TapNetwork;
 
 use crate::clients::{has, on_tap, run};
-use crate::packets::{ACK, GUEST, HOST_IP, RESET, Random, SYN, TCP, arp, ipv4, query, tcp};
+use crate::packets::{
+    ACK, GUEST, HOST_IP, RESET, Random, SYN, TCP, UDP, arp, ipv4, query, tcp, udp,
+};
 use crate::wire::{AGAIN, CARDS, End, FIGURES, LIMIT, Wire, figures, from_guest, wait_for};
 use crate::{DNS, ECHO};
 
@@ -247,6 +249,30 @@ fn a_query_longer_than_any_answer_is_answered() {
 }
 
 #[test]
+fn every_query_of_a_flood_is_answered_or_counted() {
+    const QUERIES: u16 = 20_000;
+    for card in [CARDS[0], CARDS[2]] {
+        // More room at the card than at the socket behind it.
+        let Some(wire) = Wire::up(DNS, card, "", "ring=256") else {
+            return;
+        };
+        let end = &wire.end;
+        assert_names_are_answered(end);
+        let dropped = |figure: &dyn Fn(&str) -> u64| {
+            ["card", "filter", "room", "route", "peer"]
+                .map(|by| figure(&format!("network_dropped_packets_total{{by=\"{by}\"}}")))
+                .iter()
+                .sum::<u64>()
+        };
+        let before = dropped(&end.figures());
+        let query = |number| ipv4(HOST_IP, UDP, &udp((4_242, 53), &query(number, "host17")));
+        let answered = end.flood((0..QUERIES).map(query));
+        let lost = dropped(&end.figures()) - before;
+        assert_eq!(answered + lost, QUERIES.into(), "{card:?}: {lost} lost");
+    }
+}
+
+#[test]
 fn floods_and_half_open_connections_cost_no_memory_and_names_are_answered_after_them() {
     const FLOOD: u32 = 100_000;
     const HALF_OPEN: u32 = 10_000;
@@ -264,6 +290,8 @@ fn floods_and_half_open_connections_cost_no_memory_and_names_are_answered_after_
     // From anywhere, behind the router, which knows all of them.
     end.flood((0..FLOOD).map(|number| begin((0x0a00_0000 + number).to_be_bytes())));
     assert_names_are_answered(end);
+    let refused = end.figures()("network_dropped_packets_total{by=\"connections\"}");
+    assert!(refused > 0);
     // From neighbours that are not there.
     end.flood((0..HALF_OPEN).map(|number| begin([192, 0, 2, 3 + (number % 250) as u8])));
     assert_names_are_answered(end);

@@ -81,19 +81,29 @@ impl End {
         self.0.set_nonblocking(false).unwrap();
     }
 
-    /// Sends each as soon as the guest has room for it, and passes over what comes back.
-    pub fn flood(&self, frames: impl Iterator<Item = Vec<u8>>) {
+    /// Sends each as soon as the guest has room for it, and returns how many datagrams came back.
+    pub fn flood(&self, frames: impl Iterator<Item = Vec<u8>>) -> u64 {
         let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    self.receive(Duration::from_millis(100), |_| false);
+        let receive = || {
+            let mut datagrams = 0;
+            loop {
+                let was_over = is_over.load(Ordering::Relaxed);
+                let limit = if was_over { AGAIN } else { AGAIN / 10 };
+                let came = self.receive(limit, |frame| from_guest(frame, UDP).is_some());
+                match came {
+                    Some(_) => datagrams += 1,
+                    None if was_over => return datagrams,
+                    None => {}
                 }
-            });
+            }
+        };
+        thread::scope(|scope| {
+            let receiver = scope.spawn(receive);
             let are_taken = { frames }.all(|frame| self.0.send(&frame).is_ok());
             is_over.store(true, Ordering::Relaxed);
             assert!(are_taken, "QEMU takes packets");
-        });
+            receiver.join().unwrap()
+        })
     }
 
     /// Waits for a frame. Meanwhile it answers who asks for the host's hardware address.

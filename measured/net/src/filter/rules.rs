@@ -12,6 +12,7 @@ use super::{ICMPV6_NUMBER, ROUTER_ADVERTISEMENT};
 use super::{IPV6, IS_IPV6};
 #[cfg(feature = "dhcp")]
 use crate::settings::is_host_v4;
+use crate::watch::Watch;
 
 /// The header of IPv4 without options, in bytes.
 const IPV4: usize = 20;
@@ -49,9 +50,8 @@ struct Neighbor {
 }
 
 /// What the filter remembers.
-#[derive(Debug)]
 pub struct State {
-    port: u16,
+    pub(super) watch: &'static Watch,
     /// What is to be put in.
     pub(super) own: Option<Packet>,
     neighbors: [Neighbor; NEIGHBORS],
@@ -64,14 +64,14 @@ pub struct State {
 }
 
 impl State {
-    pub(super) const fn new(port: u16) -> Self {
+    pub(super) const fn new(watch: &'static Watch) -> Self {
         const NOBODY: Neighbor = Neighbor {
             addresses: [[0; 16]; 2],
             hardware: [0; 12],
             until: Instant::MIN,
         };
         Self {
-            port,
+            watch,
             own: None,
             neighbors: [NOBODY; NEIGHBORS],
             #[cfg(feature = "slaac")]
@@ -116,7 +116,8 @@ impl State {
         if port == DHCP_CLIENT {
             return Some(is_host_v4(&from.into()) && leads_to_hosts(udp.get(UDP..)?));
         }
-        if port == self.port {
+        if port == self.watch.port {
+            self.watch.offer();
             let mut addresses = [[0; 16]; 2];
             addresses[0][..4].copy_from_slice(&from);
             addresses[1][..4].copy_from_slice(&to);
@@ -153,7 +154,8 @@ impl State {
                 let is_good = makes_addresses(payload.get(16..)?);
                 return Some(is_good && self.has_room(from, lifetime, now()));
             }
-            UDP_NUMBER if bytes(payload, 2)? == self.port.to_be_bytes() => {
+            UDP_NUMBER if bytes(payload, 2)? == self.watch.port.to_be_bytes() => {
+                self.watch.offer();
                 // Others are behind a router: nearly every network has 64 bits.
                 let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
                 if is_near && let Some(hardware) = self.is_new(ethernet, [from, to], from[15], now)

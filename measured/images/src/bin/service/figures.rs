@@ -1,5 +1,6 @@
 //! What an image counts, for who asks: `/metrics` of the page, or a datagram to the port of the word `figures=PORT`.
 
+use core::cell::Cell;
 use core::fmt::Write;
 
 use edge_nal::{UdpReceive, UdpSend};
@@ -9,6 +10,7 @@ use tare_heap::Heap;
 use tare_net::http::answer::Packet;
 use tare_net::http::metrics::{Kind, Metric, Value};
 use tare_net::sockets::Datagrams;
+use tare_net::watch::{Dropped, Watch};
 use tare_runtime::executor;
 use tare_unikernel::{clock, cpu, memory};
 use tare_virtio::net::Port;
@@ -16,12 +18,20 @@ use tare_virtio::net::Port;
 /// The figures, and where they come from.
 pub struct Figures {
     pub(super) card: &'static Port,
+    pub(super) watch: &'static Watch,
     pub(super) heap: &'static Heap,
+    pub(super) entry_tsc: u64,
     pub(super) until_main: Value,
-    pub(super) until_network: Value,
+    pub(super) until_card: Value,
+    pub(super) until_address: Cell<Option<Value>>,
 }
 
 impl Figures {
+    /// Takes note that the network has an address.
+    pub fn up(&self) {
+        self.until_address.set(Some(since(self.entry_tsc)));
+    }
+
     /// Returns a figure by its number, from 0 on without a gap.
     pub fn get(&self, number: usize) -> Option<Metric<'_>> {
         let (card, tasks) = (self.card.counters(), executor::counters());
@@ -35,25 +45,42 @@ impl Figures {
             let label = Some(("until", until));
             ("boot_seconds", help, Kind::Gauge, label, value)
         };
+        let drops = |by, packets| {
+            let help = "Packets that came and reached no service, or were thrown away before they were sent.";
+            let (label, value) = (Some(("by", by)), Value::Count(packets));
+            (
+                "network_dropped_packets_total",
+                help,
+                Kind::Counter,
+                label,
+                value,
+            )
+        };
         let up = Value::Nanoseconds(Instant::now().as_micros().saturating_mul(1000));
         #[rustfmt::skip]
         let (name, help, kind, label, value) = match number {
-            0 => boot("main", self.until_main),
-            1 => boot("network", self.until_network),
-            2 => ("uptime_seconds", "Time since the clock of tasks was started.", Kind::Counter, None, up),
-            3 => bytes("heap_allocated_bytes", "Memory that is allocated from the heap.", self.heap.allocated()),
-            4 => bytes("memory_free_bytes", "Memory that neither the heap nor anything else has taken.", memory::left()),
-            5 => count("executor_wake_ups_total", "Times that the CPU was woken from its halt.", tasks.wake_ups),
-            6 => count("executor_passes_total", "Times that tasks were run.", tasks.passes),
-            7 => count("executor_spins_total", "Looks for something to do that found nothing, and runs of tasks that only tasks had woken.", tasks.spins),
-            8 => count("network_receive_interrupts_total", "Interrupts since packets came.", card.receive_interrupts),
-            9 => count("network_transmit_interrupts_total", "Interrupts since there was room to send.", card.transmit_interrupts),
-            10 => count("network_notifications_total", "Notifications of the device.", card.notifications),
-            11 => count("network_receive_packets_total", "Packets that came.", card.packets_in),
-            12 => count("network_transmit_packets_total", "Packets that were sent.", card.packets_out),
-            13 => count("network_dropped_packets_total", "Packets that were cut short or whose checksum is wrong.", card.drops),
-            14 => count("network_transmit_full_total", "Times that there was no room to send.", card.full),
-            _ => return None,
+            0 => ("uptime_seconds", "Time since the clock of tasks was started.", Kind::Counter, None, up),
+            1 => bytes("heap_allocated_bytes", "Memory that is allocated from the heap.", self.heap.allocated()),
+            2 => bytes("memory_free_bytes", "Memory that neither the heap nor anything else has taken.", memory::left()),
+            3 => count("executor_wake_ups_total", "Times that the CPU was woken from its halt.", tasks.wake_ups),
+            4 => count("executor_passes_total", "Times that tasks were run.", tasks.passes),
+            5 => count("executor_spins_total", "Looks for something to do that found nothing, and runs of tasks that only tasks had woken.", tasks.spins),
+            6 => count("network_receive_interrupts_total", "Interrupts since packets came.", card.receive_interrupts),
+            7 => count("network_transmit_interrupts_total", "Interrupts since there was room to send.", card.transmit_interrupts),
+            8 => count("network_notifications_total", "Notifications of the device.", card.notifications),
+            9 => count("network_receive_packets_total", "Packets that came.", card.packets_in),
+            10 => count("network_transmit_packets_total", "Packets that were sent.", card.packets_out),
+            11 => count("network_transmit_full_total", "Times that there was no room to send.", card.full),
+            12 => drops("card", card.drops),
+            _ => match Dropped::ALL.get(number - 13) {
+                Some(by) => drops(by.name(), self.watch.dropped(*by)),
+                None => match number - 13 - Dropped::ALL.len() {
+                    0 => boot("main", self.until_main),
+                    1 => boot("card", self.until_card),
+                    2 => boot("address", self.until_address.get()?),
+                    _ => return None,
+                },
+            },
         };
         Some(Metric {
             name,
@@ -70,7 +97,9 @@ impl Figures {
         const QUESTIONS: usize = 4;
         let mut answer = Packet::new();
         // Nobody else has it, or `service` says so.
-        let Some(mut socket) = Datagrams::new(stack, port, QUESTIONS, answer.capacity()) else {
+        let Some(mut socket) =
+            Datagrams::new(stack, port, QUESTIONS, answer.capacity(), self.watch)
+        else {
             return;
         };
         loop {

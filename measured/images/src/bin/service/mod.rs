@@ -10,8 +10,9 @@ mod figures;
 
 #[cfg(any(feature = "figures", feature = "tcp"))]
 use alloc::boxed::Box;
-use alloc::format;
-use core::fmt::Display;
+#[cfg(feature = "figures")]
+use core::cell::Cell;
+use core::fmt::{Display, Write};
 use core::future::Future;
 
 use embassy_net::Stack;
@@ -73,9 +74,12 @@ impl Service {
         #[cfg(feature = "figures")]
         let figures: &'static Figures = Box::leak(Box::new(Figures {
             card: network.card(),
+            watch: network.watch,
             heap,
+            entry_tsc: boot.entry_tsc,
             until_main,
-            until_network: figures::since(boot.entry_tsc),
+            until_card: figures::since(boot.entry_tsc),
+            until_address: Cell::new(None),
         }));
         #[cfg(feature = "figures")]
         if let Some(text) = word(boot, "figures=") {
@@ -106,12 +110,13 @@ impl Service {
     where
         T::Output: 'static,
     {
-        let (stack, port) = (self.network.stack, self.port);
+        let (stack, port, watch) = (self.network.stack, self.port, self.network.watch);
+        let up = self.up();
         self.spawn(async move {
             stack.wait_config_up().await;
-            let socket = Datagrams::new(stack, port, DATAGRAMS, DATAGRAM_BYTES);
+            let socket = Datagrams::new(stack, port, DATAGRAMS, DATAGRAM_BYTES, watch);
             let socket = socket.expect("the port is the service's own");
-            tell_address(stack, port);
+            up();
             answer(socket).await
         });
     }
@@ -122,10 +127,8 @@ impl Service {
     where
         T::Output: 'static,
     {
-        let Network {
-            stack, turned_away, ..
-        } = self.network;
-        let listener = Connections::new(stack, self.port, crate::CONNECTIONS, WINDOW, turned_away);
+        let Network { stack, watch, .. } = self.network;
+        let listener = Connections::new(stack, crate::CONNECTIONS, WINDOW, watch);
         let listener: &'static Connections = Box::leak(Box::new(listener));
         self.spawn(listener.make_room());
         for _ in 0..listener.count() {
@@ -135,11 +138,28 @@ impl Service {
 
     /// Says on the console when the network is up.
     pub fn tell(&self) {
-        let (stack, port) = (self.network.stack, self.port);
+        let (stack, up) = (self.network.stack, self.up());
         self.spawn(async move {
             stack.wait_config_up().await;
-            tell_address(stack, port);
+            up();
         });
+    }
+
+    /// Returns what is to be done when the network has an address.
+    fn up(&self) -> impl FnOnce() + use<> {
+        let (stack, port) = (self.network.stack, self.port);
+        #[cfg(feature = "figures")]
+        let figures = self.figures;
+        move || {
+            #[cfg(feature = "figures")]
+            figures.up();
+            // Writing does not fail.
+            let _ = write!(Console, "answering on port {port} at");
+            if let Some(config) = stack.config_v4() {
+                let _ = write!(Console, " {}", config.address);
+            }
+            Console.texts(&["\n"]);
+        }
     }
 
     /// Runs all tasks, for ever.
@@ -161,16 +181,7 @@ pub fn misused(name: &str, key: &str, wanted: &str) -> Status {
 
 /// Says why the image ends.
 pub fn end(name: &str, why: &impl Display, status: Status) -> Status {
-    Console.texts(&[&format!("{name}: {why}\n")]);
+    // Writing does not fail.
+    let _ = writeln!(Console, "{name}: {why}");
     status
-}
-
-fn tell_address(stack: Stack<'static>, port: u16) {
-    let address = stack
-        .config_v4()
-        .map(|config| format!(" {}", config.address));
-    Console.texts(&[&format!(
-        "answering on port {port} at{}\n",
-        address.unwrap_or_default()
-    )]);
 }

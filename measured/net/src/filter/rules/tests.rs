@@ -1,5 +1,6 @@
 //! What passes, and what is put in.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::*;
@@ -10,6 +11,10 @@ const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 2];
 #[cfg(feature = "ipv6")]
 const LINK_LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+
+fn watch() -> &'static Watch {
+    Box::leak(Box::new(Watch::new(53)))
+}
 
 fn at(seconds: u64) -> impl Fn() -> Instant {
     move || Instant::from_secs(seconds)
@@ -37,14 +42,14 @@ fn ipv6(from: [u8; 16], protocol: u8, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_comes_from_nobody_is_dropped() {
-    let mut state = State::new(53);
+    let mut state = State::new(watch());
     assert!(!state.passes(&ipv4([0; 4], 9, b""), at(0)));
     assert!(state.passes(&ipv4([192, 0, 2, 1], 9, b""), at(0)));
 }
 
 #[test]
 fn whatever_is_cut_short_passes() {
-    let mut state = State::new(53);
+    let mut state = State::new(watch());
     let whole = ipv4([192, 0, 2, 1], 53, b"a query");
     assert!((0..whole.len()).all(|length| state.passes(&whole[..length], at(0))));
 }
@@ -53,7 +58,7 @@ fn whatever_is_cut_short_passes() {
 #[test]
 fn only_routers_that_are_hosts_are_taken_from_dhcp() {
     const HOST: [u8; 4] = [192, 0, 2, 1];
-    let mut state = State::new(53);
+    let mut state = State::new(watch());
     let mut passes = |from, options: &[u8]| {
         let message = [&[0; 240][..], options].concat();
         state.passes(&ipv4(from, DHCP_CLIENT, &message), at(0))
@@ -80,7 +85,7 @@ fn only_routers_that_are_hosts_are_taken_from_dhcp() {
 
 #[test]
 fn who_asks_the_service_is_told_to_the_stack_once_in_a_while() {
-    let mut state = State::new(53);
+    let mut state = State::new(watch());
     let query = ipv4([192, 0, 2, 9], 53, b"");
     assert!(state.passes(&query, at(10)));
     let told = state.own.take().unwrap();
@@ -99,7 +104,7 @@ fn who_asks_the_service_is_told_to_the_stack_once_in_a_while() {
 #[cfg(feature = "ipv6")]
 #[test]
 fn who_asks_by_ipv6_is_told_if_near() {
-    let mut state = State::new(53);
+    let mut state = State::new(watch());
     let udp = [0, 9, 0, 53, 0, 8, 0, 0];
     assert!(state.passes(&ipv6(LINK_LOCAL, UDP_NUMBER, &udp), at(0)));
     let told = state.own.take().unwrap();
@@ -125,7 +130,7 @@ fn who_asks_by_ipv6_is_told_if_near() {
 #[cfg(feature = "slaac")]
 #[test]
 fn as_many_routers_are_known_as_have_room_and_groups_are_no_prefixes() {
-    let mut state = State::new(53);
+    let mut state = State::new(watch());
     let mut passes = |router: u8, lifetime: u8, prefix: u8, second| {
         let mut message = Vec::from([ROUTER_ADVERTISEMENT, 0, 0, 0, 64, 0, 0, lifetime]);
         message.extend([0; 8]);
