@@ -752,7 +752,7 @@ fn judge(
             _ => with_blamed(why),
         }),
         Ending::TimedOut { doing } => Err(format!(
-            "timed out after {:.0} s: {}{}. {}. `--cell-limit` changes the limit",
+            "timed out after {:.0} s: {}{}. `--cell-limit` changes the limit. {}",
             plan.limit_seconds,
             match received {
                 Err(incomplete) => incomplete.to_string(),
