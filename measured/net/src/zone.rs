@@ -271,6 +271,7 @@ mod tests {
             "example.org",
         ] {
             assert!(zone.records(&wire(name).unwrap()).is_none(), "{name}");
+            assert_eq!(wire(&format!("{name}..")), None);
         }
         assert!(!zone.has(&wire("example.org").unwrap()) && !zone.has(&wire("anexample").unwrap()));
         assert_eq!(zone.records(zone.origin()).unwrap().count(), 2);
