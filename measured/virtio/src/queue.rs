@@ -27,6 +27,15 @@ const QUIET: u16 = 1;
 /// How long a device may take that something depends on before a service starts, in ticks of the TSC: some 20 s.
 pub const PATIENCE_TICKS: u64 = 1 << 36;
 
+/// Lets the device see what was written before anything of its own is read.
+///
+/// QEMU before 8.1 leaves fences out of the code of a guest that has one CPU, though its devices run beside that; but it takes a lock to read
+/// the TSC.
+fn write_before_reading() {
+    fence(Ordering::SeqCst);
+    let _ = cpu::tsc();
+}
+
 /// The memory that driver and device share: one block, in which the three parts lie one behind the other.
 #[derive(Debug)]
 pub struct Rings {
@@ -234,7 +243,7 @@ impl Queue {
             return;
         }
         // The index must be written before the other side's wish is read.
-        fence(Ordering::SeqCst);
+        write_before_reading();
         // SAFETY: words of the device's part.
         let wants = unsafe {
             if self.has_events {
@@ -313,7 +322,7 @@ impl Queue {
             }
         }
         // The wish must be written before it is looked at what came in the meantime.
-        fence(Ordering::SeqCst);
+        write_before_reading();
         // SAFETY: a word of the device's part.
         let come = unsafe { read_volatile(self.rings.device(1)) };
         come.wrapping_sub(self.taken) < more
