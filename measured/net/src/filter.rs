@@ -8,14 +8,19 @@
 //! * put in: who sent a datagram to the service, as an answer to the question that the stack would have to ask before it replies. The stack
 //!   sends no other datagram meanwhile, so one who has forged his address would keep all others waiting;
 //! * told: routers, which smoltcp 0.13 passes over as long as there is a route of IPv4 ([`use_routers`]);
-//! * put in: that there is no router, when all three solicitations went out (RFC 4861, section 6.3.7). smoltcp 0.13 looks again and again
-//!   whether the time for a fourth has come.
+//! * put in: that there is no router, at the beginning and when all three solicitations went out (RFC 4861, section 6.3.7): smoltcp 0.13 looks
+//!   again and again whether the time for a fourth has come, and without any prefix it forgets all times for which it has to wait.
 //!
 //! Of what it sends, refusals of connections are held back ([`backlog`]).
 
 mod rules;
 
+#[cfg(feature = "slaac")]
 use core::cell::Cell;
+#[cfg(feature = "slaac")]
+use core::future::Future;
+#[cfg(feature = "slaac")]
+use core::pin::pin;
 use core::task::Context;
 
 #[cfg(feature = "slaac")]
@@ -49,12 +54,14 @@ const ICMPV6_NUMBER: u8 = 58;
 const ROUTER_SOLICITATION: u8 = 133;
 #[cfg(feature = "slaac")]
 const ROUTER_ADVERTISEMENT: u8 = 134;
-/// How many solicitations go out (RFC 4861, section 10).
+/// How many solicitations go out, and how many seconds apart (RFC 4861, section 10).
 #[cfg(feature = "slaac")]
 const SOLICITATIONS: u8 = 3;
+#[cfg(feature = "slaac")]
+const APART_SECONDS: u64 = 4;
 
-/// The longest packet that is put in, in bytes: IPv6 with a neighbour's announcement.
-const LONGEST: usize = 86;
+/// The longest packet that is put in, in bytes: IPv6 with a router's announcement and one prefix.
+const LONGEST: usize = 102;
 
 /// Has the stack use a router that announces itself, for ever: one, as long as it says that it is there. It is for stacks that make their
 /// address of what a router announces.
@@ -77,7 +84,8 @@ pub async fn use_routers(stack: Stack<'_>, watch: &Watch) -> ! {
             Timer::after_millis(10).await;
             if let Some(config) = stack.config_v6() {
                 is_ours |= gateway.is_some() && config.gateway.is_none();
-                if is_ours {
+                // Addresses that the stack has made meanwhile are lost by that.
+                if is_ours && config.gateway != gateway {
                     stack.set_config_v6(ConfigV6::Static(StaticConfigV6 { gateway, ..config }));
                 }
                 break;
@@ -133,7 +141,7 @@ impl Packet {
     }
 }
 
-/// Says that there is no router. It comes from an address that none has.
+/// Says that there is no router, with a prefix of which no address is made, for eight years. It comes from an address that none has.
 #[cfg(feature = "slaac")]
 fn no_router(own: HardwareAddress) -> Packet {
     const FROM: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -142,8 +150,13 @@ fn no_router(own: HardwareAddress) -> Packet {
         HardwareAddress::Ethernet(own) => own,
         _ => [0; 6],
     };
-    let message = [&[ROUTER_ADVERTISEMENT, 0, 0, 0][..], &[0; 12], &[]];
-    Packet::icmpv6(hardware, &FROM, &ALL, message)
+    // Its length of 0 bits, that addresses are to be made of it, and how long it is valid and preferred (RFC 4861, section 4.6.2).
+    const PREFIX: [u8; 12] = [
+        3, 4, 0, 0x40, 0x0f, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff,
+    ];
+    let mut announcement = [0; 16];
+    announcement[0] = ROUTER_ADVERTISEMENT;
+    Packet::icmpv6(hardware, &FROM, &ALL, [&announcement, &PREFIX, &[0; 20]])
 }
 
 /// A device whose packets pass a filter.
@@ -151,6 +164,9 @@ pub struct Filter<D> {
     device: D,
     state: State,
     sent: Sent,
+    /// How many turns the stack gets no packet: when it was told that there is no router, it forgets its neighbours at the end of the next one.
+    #[cfg(feature = "slaac")]
+    turns: u8,
 }
 
 impl<D> Filter<D> {
@@ -159,9 +175,14 @@ impl<D> Filter<D> {
         Self {
             device,
             state: State::new(watch),
+            #[cfg(feature = "slaac")]
+            turns: 0,
             sent: Sent {
                 watch,
+                #[cfg(feature = "slaac")]
                 solicitations: Cell::new(0),
+                #[cfg(feature = "slaac")]
+                lacks_router: Cell::new(true),
             },
         }
     }
@@ -183,12 +204,17 @@ impl<D: Driver> Driver for Filter<D> {
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
         let sent = &self.sent;
         #[cfg(feature = "slaac")]
-        if sent.solicitations.get() == SOLICITATIONS {
-            sent.solicitations.set(SOLICITATIONS + 1);
+        if sent.lacks_router.replace(false) {
             self.state.own = Some(no_router(self.device.hardware_address()));
+            self.turns = 2;
+        } else if self.state.own.is_none() && self.turns > 0 {
+            self.turns -= 1;
+            context.waker().wake_by_ref();
+            return None;
         }
         #[cfg(feature = "slaac")]
         if let Some(router) = self.state.router.take() {
+            sent.solicitations.set(SOLICITATIONS);
             sent.watch.routers.signal(router);
             // The stack looks at what it was told at the beginning of its next turn, whenever that is.
             context.waker().wake_by_ref();
@@ -198,7 +224,13 @@ impl<D: Driver> Driver for Filter<D> {
             self.state.own = None;
             return Some((Received::Own(own), ToSend { token, sent }));
         }
-        let (received, token) = self.device.receive(context)?;
+        let device = self.device.receive(context);
+        // The stack forgets when to ask again if it has to wait for nothing else.
+        #[cfg(feature = "slaac")]
+        if device.is_none() && (1..SOLICITATIONS).contains(&sent.solicitations.get()) {
+            let _ = pin!(Timer::after_secs(APART_SECONDS)).poll(context);
+        }
+        let (received, token) = device?;
         let received = Received::Device(received, &mut self.state);
         Some((received, ToSend { token, sent }))
     }
@@ -249,11 +281,11 @@ impl<T: RxToken> RxToken for Received<'_, T> {
 /// What is looked for in what is sent.
 struct Sent {
     watch: &'static Watch,
-    #[cfg_attr(
-        not(feature = "slaac"),
-        expect(dead_code, reason = "no router is asked for")
-    )]
+    #[cfg(feature = "slaac")]
     solicitations: Cell<u8>,
+    /// The stack is to be told that there is no router.
+    #[cfg(feature = "slaac")]
+    lacks_router: Cell<bool>,
 }
 
 /// A packet to be sent, unless it refuses a client of the service.
@@ -283,6 +315,7 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
         {
             let count = self.sent.solicitations.get().saturating_add(1);
             self.sent.solicitations.set(count);
+            self.sent.lacks_router.set(count >= SOLICITATIONS);
         }
         self.token.consume(bytes, |to| to.copy_from_slice(packet));
         filled
@@ -310,7 +343,10 @@ mod tests {
         let watch: &Watch = Box::leak(Box::new(Watch::new(80)));
         let sent = Sent {
             watch,
+            #[cfg(feature = "slaac")]
             solicitations: Cell::new(0),
+            #[cfg(feature = "slaac")]
+            lacks_router: Cell::new(false),
         };
         let wire_behind = |packet: &[u8]| {
             let mut wire = Vec::new();

@@ -45,10 +45,6 @@ fn main(boot: &'static Boot) -> Status {
         let yields = service::word(boot, "yield=") == Some("yes");
         service.spawn(compute(ms, yields));
     }
-    #[cfg(feature = "resolver")]
-    if let Some(name) = service::word(boot, "resolve=") {
-        service.spawn(resolve(service.stack(), name));
-    }
     let stack = service.stack();
     #[cfg(feature = "figures")]
     let figures = service.figures;
@@ -58,6 +54,11 @@ fn main(boot: &'static Boot) -> Status {
         figures.up();
         if let Some(config) = stack.config_v4() {
             Console.texts(&[&format!("network: up {}\n", config.address)]);
+        }
+        // The stack tells only one task that it is up.
+        #[cfg(feature = "resolver")]
+        if let Some(name) = service::word(boot, "resolve=") {
+            resolve(stack, name).await;
         }
     });
     service.run()
@@ -79,7 +80,6 @@ async fn compute(ms: u64, yields: bool) {
 /// Says which addresses a name has.
 #[cfg(feature = "resolver")]
 async fn resolve(stack: Stack<'static>, name: &str) {
-    stack.wait_config_up().await;
     let kinds = [
         DnsQueryType::A,
         #[cfg(feature = "ipv6")]

@@ -227,10 +227,10 @@ fn send_from(end: &End, from: [u8; 4], message: &[u8]) {
     end.send(&ipv4_to(GUEST, (from, GUEST_IP), UDP, &datagram));
 }
 
-/// Gives the guest its address for an hour, with more options, and waits until it has it.
-pub fn give_address(end: &End, more: &[u8]) {
-    let request = requested(end, 3_600);
-    send(end, &answer(&request, AGREED, 3_600, more));
+/// Gives the guest its address for so many seconds, with more options, and waits until it has it.
+pub fn give_address(end: &End, lease: u32, more: &[u8]) {
+    let request = requested(end, lease);
+    send(end, &answer(&request, AGREED, lease, more));
     assert_eq!(end.arp(), Some(GUEST));
     end.announce();
 }
@@ -252,7 +252,7 @@ fn routers_and_servers_of_dhcp_that_are_no_hosts_are_passed_over() {
         from_guest(frame, UDP).is_some()
     });
     assert_eq!(was_taken, None);
-    give_address(end, &[3, 4, 192, 0, 2, 1]);
+    give_address(end, 3_600, &[3, 4, 192, 0, 2, 1]);
     // From behind the router, to which the answer goes.
     let pings = (0..60).any(|number| {
         end.announce();
@@ -270,12 +270,12 @@ fn an_address_is_asked_for_again_when_the_link_comes_back() {
             return;
         };
         let end = &wire.end;
-        give_address(end, b"");
+        give_address(end, 3_600, b"");
         for round in 0..2 {
             wire.plug(false);
             thread::sleep(Duration::from_millis(300));
             wire.plug(true);
-            give_address(end, b"");
+            give_address(end, 3_600, b"");
             let answer = end.ping(round, 56, LIMIT);
             assert!(answer.is_some(), "{card:?}");
         }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::PING;
 use crate::link::give_address;
-use crate::packets::{ETHERNET, GUEST_IP6, ICMP6, echo_request, ipv6_from, neighbor, router};
-use crate::wire::{CARDS, End, LIMIT, Wire};
+use crate::packets::{ETHERNET, GUEST_IP6, ICMP6, UDP, echo_request, ipv6_from, neighbor, router};
+use crate::wire::{CARDS, End, LIMIT, Wire, from_guest};
 
 /// What the guest makes of its hardware address.
 const OWN: [u8; 8] = [0x50, 0x54, 0, 0xff, 0xfe, 0x12, 0x34, 0x56];
@@ -43,10 +43,14 @@ fn answers(end: &End, address: [u8; 16], announcement: &[u8]) -> bool {
     })
 }
 
+/// The address that the guest makes of the prefix.
+fn own() -> [u8; 16] {
+    [PREFIX, OWN].concat().try_into().unwrap()
+}
+
 /// Whether the guest makes an address of what a router announces.
 fn makes_address(end: &End) -> bool {
-    let own = [PREFIX, OWN].concat().try_into().unwrap();
-    answers(end, own, &router(link_local(1), 1_800, PREFIX))
+    answers(end, own(), &router(link_local(1), 1_800, PREFIX))
 }
 
 #[test]
@@ -74,6 +78,25 @@ fn a_router_that_was_away_or_had_a_rival_is_used_again() {
     end.send(&router(link_local(2), 1, PREFIX));
     thread::sleep(Duration::from_secs(2));
     assert!(makes_address(end));
+    // Nobody, a group and somebody from afar are no routers, and nothing is sent to them.
+    end.send(&router(link_local(1), 0, PREFIX));
+    thread::sleep(Duration::from_secs(1));
+    for from in [[0; 16], [0xff; 16], FAR] {
+        end.send(&router(from, 1_800, PREFIX));
+        thread::sleep(Duration::from_millis(100));
+        let ping = echo_request(128, 1, 56);
+        end.send(&ipv6_from((FAR, own()), ICMP6, &ping));
+    }
+    assert!(makes_address(end));
+}
+
+#[test]
+fn a_router_is_asked_for_three_times_beside_a_static_address() {
+    let Some(wire) = Wire::up(PING, CARDS[0], "", "") else {
+        return;
+    };
+    let asks = || wire.end.receive(LIMIT, |frame| is_icmp6(frame, 133));
+    assert!((0..3).all(|_| asks().is_some()));
 }
 
 #[test]
@@ -100,7 +123,7 @@ fn floods_of_routers_and_prefixes_harm_nothing_whatever_dhcp_says_later() {
         let prefix = [0x20, 1, 0xd, 0xb8, high, low, 0, 0];
         router(link_local(number), 1_800, prefix)
     }));
-    give_address(end, &[3, 4, 192, 0, 2, 1]);
+    give_address(end, 3_600, &[3, 4, 192, 0, 2, 1]);
     assert!(end.ping(1, 56, LIMIT).is_some());
     assert!(makes_address(end));
     let dropped = end.figures()("network_dropped_packets_total{by=\"filter\"}");
@@ -108,14 +131,16 @@ fn floods_of_routers_and_prefixes_harm_nothing_whatever_dhcp_says_later() {
 }
 
 #[test]
-fn a_guest_without_a_router_of_ipv6_is_idle_when_it_has_asked_for_one() {
+fn a_guest_without_a_router_of_ipv6_is_idle_when_it_has_asked_for_one_and_keeps_its_times() {
+    /// So that half of it is over just behind the time in which nothing is to happen, in seconds.
+    const LEASE: u32 = 44;
     for card in [CARDS[0], CARDS[2]] {
         let Some(wire) = Wire::new(PING, card, "", "figures=9100") else {
             return;
         };
         let end = &wire.end;
         let start = Instant::now();
-        give_address(end, b"");
+        give_address(end, LEASE, b"");
         // The last time it asks is after eight seconds, and a fourth one would be due four seconds later.
         while start.elapsed() < Duration::from_secs(16) {
             end.receive(Duration::from_secs(1), |_| false);
@@ -129,6 +154,9 @@ fn a_guest_without_a_router_of_ipv6_is_idle_when_it_has_asked_for_one() {
             let count = now(name) - before.1(name);
             assert!(count <= 100, "{card:?}: {count} {name}");
         }
+        // The address is asked for again in time, though nothing has come.
+        let renews = |frame: &[u8]| from_guest(frame, UDP).is_some_and(|udp| udp[3] == 67);
+        assert!(end.receive(LIMIT, renews).is_some(), "{card:?}");
         // One that comes later is welcome.
         assert!(makes_address(end), "{card:?}");
     }

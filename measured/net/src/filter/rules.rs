@@ -83,9 +83,13 @@ impl State {
 
     /// Says whether the stack may see a packet.
     pub(super) fn passes(&mut self, packet: &[u8], now: impl Fn() -> Instant) -> bool {
-        let Some((ethernet, ip)) = packet.split_first_chunk() else {
+        let Some((ethernet, ip)) = packet.split_first_chunk::<ETHERNET>() else {
             return true;
         };
+        // No answer goes to a group, and the stack would wait for another address.
+        if ethernet[6] & 1 != 0 {
+            return false;
+        }
         // What is cut short passes: the stack drops it.
         let passes = match [ethernet[12], ethernet[13]] {
             IS_IPV4 => self.passes_ipv4(ethernet, ip, now),
@@ -151,7 +155,7 @@ impl State {
             #[cfg(feature = "slaac")]
             ICMPV6_NUMBER if payload.first() == Some(&ROUTER_ADVERTISEMENT) => {
                 let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
-                let is_good = makes_addresses(payload.get(16..)?);
+                let is_good = is_heard(head, payload) && makes_addresses(payload.get(16..)?);
                 return Some(is_good && self.has_room(from, lifetime, now()));
             }
             UDP_NUMBER if bytes(payload, 2)? == self.watch.port.to_be_bytes() => {
@@ -185,8 +189,7 @@ impl State {
         let (known, now) = (&mut self.neighbors[usize::from(last) % NEIGHBORS], now());
         let is_known =
             (known.addresses, known.hardware) == (addresses, hardware) && now < known.until;
-        // A group has no address of its own.
-        if is_known || ethernet[6] & 1 != 0 {
+        if is_known {
             return None;
         }
         *known = Neighbor {
@@ -249,7 +252,16 @@ fn leads_to_hosts(message: &[u8]) -> bool {
     }
 }
 
-/// Whether the prefixes among a router's options are no groups' (RFC 4861, section 4.6).
+/// Whether the stack hears a router's announcement: what comes from this link, from an address on it (RFC 4861, section 6.1.2).
+#[cfg(feature = "slaac")]
+fn is_heard(head: &[u8; IPV6], message: &[u8]) -> bool {
+    const LINK: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
+    const ALL: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let is_for_us = head[24..32] == LINK || head[24..] == ALL;
+    head[7] == 255 && message[1] == 0 && head[8..16] == LINK && is_for_us
+}
+
+/// Whether the prefixes among a router's options are no groups', and not the one that is put in (RFC 4861, section 4.6).
 #[cfg(feature = "slaac")]
 fn makes_addresses(mut options: &[u8]) -> bool {
     const PREFIX: u8 = 3;
@@ -257,7 +269,8 @@ fn makes_addresses(mut options: &[u8]) -> bool {
         let Some((option, rest)) = options.split_at_checked(8 * usize::from(length)) else {
             return true;
         };
-        if kind == PREFIX && option.get(16) == Some(&0xff) {
+        let is_bad = |prefix: &[u8]| prefix.first() == Some(&0xff) || *prefix == [0; 16];
+        if kind == PREFIX && option.get(16..).is_some_and(is_bad) {
             return false;
         }
         if length == 0 {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::*;
 #[cfg(feature = "ipv6")]
-use crate::filter::{ICMPV6_NUMBER, LONGEST};
+use crate::filter::ICMPV6_NUMBER;
 
 const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -94,11 +94,11 @@ fn who_asks_the_service_is_told_to_the_stack_once_in_a_while() {
     assert_eq!(told.bytes[32..42], [2, 0, 0, 0, 0, 2, 192, 0, 2, 2]);
     assert!(state.passes(&query, at(10)) && state.own.is_none());
     assert!(state.passes(&query, at(12)) && state.own.take().is_some());
-    // Neither who asks somebody else, nor a group.
+    // Not who asks somebody else; and a group sends nothing.
     assert!(state.passes(&ipv4([192, 0, 2, 8], 54, b""), at(12)) && state.own.is_none());
     let mut group = ipv4([192, 0, 2, 8], 53, b"");
     group[6] |= 1;
-    assert!(state.passes(&group, at(12)) && state.own.is_none());
+    assert!(!state.passes(&group, at(12)) && state.own.is_none());
 }
 
 #[cfg(feature = "ipv6")]
@@ -108,7 +108,7 @@ fn who_asks_by_ipv6_is_told_if_near() {
     let udp = [0, 9, 0, 53, 0, 8, 0, 0];
     assert!(state.passes(&ipv6(LINK_LOCAL, UDP_NUMBER, &udp), at(0)));
     let told = state.own.take().unwrap();
-    assert_eq!(told.length, LONGEST);
+    assert_eq!(told.length, 86);
     assert_eq!(told.bytes[62..78], LINK_LOCAL);
     assert_eq!(told.bytes[78..86], [2, 1, 2, 0, 0, 0, 0, 1]);
     // The checksum is right, however often the sum carries.
@@ -145,10 +145,41 @@ fn as_many_routers_are_known_as_have_room_and_groups_are_no_prefixes() {
         assert_eq!(state.passes(&ipv6(from, 0, &behind), at(second)), plain);
         plain
     };
-    assert!(!passes(1, 100, 0xff, 0));
+    assert!(!passes(1, 100, 0xff, 0) && !passes(1, 100, 0, 0));
     assert!((1..=4).all(|router| passes(router, 100, 0x20, 0)));
     assert!(!passes(5, 100, 0x20, 50));
     // What is said to leave keeps its room until its time is over.
     assert!(passes(1, 0, 0x20, 50) && !passes(5, 100, 0x20, 60));
     assert!(passes(5, 100, 0x20, 101));
+}
+
+#[cfg(feature = "slaac")]
+#[test]
+fn only_routers_on_this_link_are_heard() {
+    let mut message = [0; 16];
+    (message[0], message[7]) = (ROUTER_ADVERTISEMENT, 100);
+    let good = ipv6(LINK_LOCAL, ICMPV6_NUMBER, &message);
+    let mut passes = |change: fn(&mut Vec<u8>)| {
+        let (mut state, mut packet) = (State::new(watch()), good.clone());
+        change(&mut packet);
+        let passes = state.passes(&packet, at(0));
+        assert_eq!(passes, state.router.is_some());
+        passes
+    };
+    assert!(passes(|_| {}));
+    assert!(passes(|packet| packet[38..54].copy_from_slice(&ipv6_all())));
+    // From afar, from nobody, from a group, to another machine, and of another kind.
+    assert!(!passes(|packet| packet[21] = 64));
+    assert!(!passes(|packet| packet[22..38].fill(0)));
+    assert!(!passes(|packet| packet[22] = 0xff));
+    assert!(!passes(|packet| packet[38] = 0x20));
+    assert!(!passes(|packet| packet[55] = 1));
+}
+
+/// The address of all on a link.
+#[cfg(feature = "slaac")]
+fn ipv6_all() -> [u8; 16] {
+    let mut all = [0; 16];
+    (all[0], all[1], all[15]) = (0xff, 2, 1);
+    all
 }
