@@ -5,10 +5,10 @@ use tare_report::Analysis;
 use tare_report::rows::{Gate, GateError, Judgement};
 
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Fold, Run, spin};
+use crate::synthetic::{Fold, Run, spin, timed};
 
 fn judge(analysis: &Analysis, text: &str) -> Result<Judgement, GateError> {
-    text.parse::<Gate>().unwrap().judge(analysis.rows())
+    text.parse::<Gate>().unwrap().judge(analysis, catalogue())
 }
 
 #[test]
@@ -57,6 +57,38 @@ fn a_limit_without_a_unit_is_for_figures_without_one() {
         assert!(error.to_string().contains(remedy), "{gate}: {error}");
     }
     assert!(judge(&analysis, "gaps.total > 1").unwrap().failed);
+}
+
+#[test]
+fn a_matching_cell_that_was_left_out_fails() {
+    let mut run = Run::new(1);
+    let fold = || timed(&[1_000; 50], Fold::default());
+    run.done(1, "process", "prime", Some(22), fold());
+    run.left_out(1, "crun", "prime", "the rate before was too much");
+    let analysis = run.analyse();
+    for gate in ["duration > 1s", "noise/duration.max{target=crun} > 1s"] {
+        let judged = judge(&analysis, gate).unwrap();
+        assert!(judged.failed, "{gate}");
+        let told =
+            "can't be told: cell 2, crun prime 22, was left out: the rate before was too much.";
+        assert!(judged.sentence.contains(told), "{}", judged.sentence);
+    }
+    // What was measured, and is beyond the limit, is told first.
+    let judged = judge(&analysis, "duration > 1ns").unwrap();
+    assert!(judged.sentence.contains("of process"), "{judged:?}");
+    let judged = judge(&analysis, "duration{target=process} > 1s").unwrap();
+    assert!(!judged.failed, "{judged:?}");
+    for gate in [
+        "duration{target=docker} > 1s",
+        "duration.p42{target=crun} > 1s",
+        "wakeup/duration{target=crun} > 1s",
+    ] {
+        let error = judge(&analysis, gate).unwrap_err();
+        assert!(
+            matches!(error, GateError::Nothing { .. }),
+            "{gate}: {error}"
+        );
+    }
 }
 
 #[test]

@@ -327,7 +327,7 @@ mod frame {
 
     fn judge(analysis: &Analysis, text: &str) -> Result<bool, GateError> {
         let gate: Gate = text.parse().unwrap();
-        Ok(gate.judge(analysis.rows())?.failed)
+        Ok(gate.judge(analysis, catalogue())?.failed)
     }
 
     #[test]

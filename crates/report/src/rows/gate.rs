@@ -8,7 +8,7 @@
 //!
 //! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
 //! and `load`; a comma inside of a value is written twice. Any matching row beyond the limit fails; of a maximum, that of any
-//! run.
+//! run. So does a matching cell that was left out while the run went on: what it would have shown is not known.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,10 +17,11 @@ use std::str::FromStr;
 use tare_results::model::{CellPlan, Plan};
 use thiserror::Error;
 
-use super::derive::{Refused, Row, Rows};
+use super::derive::{Refused, Row};
 use super::measure::{Figure, Measure};
 use super::naming::written;
 use super::selector::Selector;
+use crate::analysis::{Analysis, NotMeasured, State};
 use crate::view::Catalogue;
 
 /// A limit that the rows of a selector must not exceed, or not fall below.
@@ -206,13 +207,10 @@ impl Gate {
         let mut names: Vec<String> = Vec::new();
         let mut found: Vec<(&CellPlan, &Measure)> = Vec::new();
         for cell in &plan.cells {
-            let own = selector.experiment.as_ref();
+            found.extend(selector.measure_of(cell, catalogue).map(|of| (cell, of)));
             let view = catalogue.view(&cell.experiment);
             for measure in view.map_or(&[][..], |view| view.measures()) {
                 let name = format!("{}/{}", cell.experiment, measure.id);
-                if measure.id == selector.measure && own.is_none_or(|own| *own == cell.experiment) {
-                    found.push((cell, measure));
-                }
                 if !names.contains(&name) {
                     names.push(name);
                 }
@@ -262,18 +260,25 @@ impl Gate {
         }
     }
 
-    /// Judges the rows of a run.
+    /// Judges a run.
     ///
     /// # Errors
     ///
-    /// [`GateError::Nothing`] if no row matches, [`GateError::Unit`] if the limit is not in the figure's unit.
-    pub fn judge(&self, rows: &Rows) -> Result<Judgement, GateError> {
+    /// [`GateError::Nothing`] if no row matches and no cell that was left out does, [`GateError::Unit`] if the limit is not in
+    /// the figure's unit.
+    pub fn judge(
+        &self,
+        analysis: &Analysis,
+        catalogue: &Catalogue,
+    ) -> Result<Judgement, GateError> {
+        let rows = analysis.rows();
+        let left_out = self.left_out(analysis, catalogue);
         let matching: Vec<&Row> = rows
             .0
             .iter()
             .filter(|row| self.selector.matches(row))
             .collect();
-        if matching.is_empty() {
+        if matching.is_empty() && left_out.is_none() {
             return Err(GateError::Nothing {
                 text: self.text.clone(),
                 there: self.selector.there(rows),
@@ -301,31 +306,52 @@ impl Gate {
         }
         let beyond = worst.filter(|(_, value)| side.excess(*value, limit) > 0.0);
         let word = side.word();
-        let sentence = match (beyond, refused, worst) {
+        let sentence = match (beyond, left_out, refused, worst) {
             (Some((row, value)), ..) => format!(
                 "Gate failed: {} is {}, {word} {}.",
                 row.name(),
                 judged(row, value),
                 self.limit_in(row)
             ),
-            (None, Some((row, why)), _) => format!(
+            (None, Some(cell), ..) => format!(
+                "Gate failed: '{self}' can't be told: cell {}, {}, was left out: {}.",
+                cell.id, cell.label, cell.reason
+            ),
+            (None, None, Some((row, why)), _) => format!(
                 "Gate failed: whether {} is {word} {} can't be told: {why}.",
                 row.name(),
                 self.limit_in(row)
             ),
-            (None, None, Some((row, value))) => format!(
+            (None, None, None, Some((row, value))) => format!(
                 "Gate passed: {} is {}, not {word} {}.",
                 row.name(),
                 judged(row, value),
                 self.limit_in(row)
             ),
             // There is a matching row, and each is one of both.
-            (None, None, None) => String::new(),
+            (None, None, None, None) => String::new(),
         };
         Ok(Judgement {
-            failed: beyond.is_some() || refused.is_some(),
+            failed: beyond.is_some() || left_out.is_some() || refused.is_some(),
             sentence,
         })
+    }
+
+    /// Finds a cell of its kind that was left out while the run went on.
+    fn left_out<'a>(
+        &self,
+        analysis: &'a Analysis,
+        catalogue: &Catalogue,
+    ) -> Option<&'a NotMeasured> {
+        let plan = &analysis.run().plan;
+        let is_of = |cell: &CellPlan| {
+            let measure = self.selector.measure_of(cell, catalogue);
+            measure.is_some_and(|of| self.selector.figure_of(of).is_some())
+                && self.selector.may_be_of(cell, plan)
+        };
+        let cells = analysis.summary().not_measured.iter();
+        let mut left_out = cells.filter(|cell| cell.state == State::LeftOut);
+        left_out.find(|cell| plan.cells.iter().any(|own| own.id == cell.id && is_of(own)))
     }
 
     fn limit_in(&self, row: &Row) -> String {

@@ -4,6 +4,7 @@ use tare_results::model::{CellPlan, Plan};
 
 use super::derive::{Row, Rows};
 use super::measure::{Figure, Measure};
+use crate::view::Catalogue;
 
 /// Says of which rows a gate is: `[experiment/]measure[.figure][{label=value,…}]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,19 @@ impl Selector {
     #[must_use]
     pub fn matches(&self, row: &Row) -> bool {
         self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
+    }
+
+    /// Returns the measure that it names, if the experiment of a planned cell is its own and has it.
+    pub(super) fn measure_of(
+        &self,
+        cell: &CellPlan,
+        catalogue: &Catalogue,
+    ) -> Option<&'static Measure> {
+        let own = self.experiment.as_ref();
+        let view = catalogue.view(&cell.experiment);
+        let view = view.filter(|_| own.is_none_or(|own| *own == cell.experiment))?;
+        let mut measures = view.measures().iter();
+        measures.find(|measure| measure.id == self.measure)
     }
 
     /// Returns whether a planned cell may have rows of its kind. A label that no cell of its experiment has may be one that

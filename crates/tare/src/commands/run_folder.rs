@@ -101,7 +101,7 @@ pub fn judge(
 ) -> Result<u8, CommandError> {
     let mut code = exit::DONE;
     for gate in gates {
-        let judgement = gate.judge(analysis.rows())?;
+        let judgement = gate.judge(analysis, catalogue())?;
         if judgement.failed {
             code = exit::THRESHOLD;
         }

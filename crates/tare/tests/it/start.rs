@@ -389,6 +389,23 @@ fn an_engine_that_dies_costs_its_instances_and_is_there_again() {
 }
 
 #[test]
+fn a_gate_on_a_rung_that_was_left_out_fails() {
+    let bench = Bench::new();
+    // None of these ends as it should, so no rate is tried.
+    let ran = bench.run(
+        "start --work command:false --interval alone,100ms --warmup 0 --measure 0.2 --runs 1 --output run \
+         --fail-if rate{interval=100ms}<9/s",
+    );
+    ran.expect(
+        3,
+        &["'rate{interval=100ms}<9/s' can't be told", "was left out"],
+    );
+    bench
+        .run("report run --fail-if rate{interval=200ms}<9/s")
+        .expect(2, &["matches no figure"]);
+}
+
+#[test]
 fn a_ladder_that_was_interrupted_goes_on_where_it_was() {
     let bench = Bench::new();
     let words = "start --rate 1..64 --warmup 0 --measure 1 --runs 1 --output run";
