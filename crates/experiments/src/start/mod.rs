@@ -219,7 +219,10 @@ fn rung(plain: &CellPlan, load: &str, step: u32, paces: &[Pace]) -> Rung {
 /// Estimates how long a cell takes in seconds, without what its target needs to start.
 fn seconds(cell: &CellPlan) -> f64 {
     let arrivals = cell.arrivals.as_ref();
-    let ns = arrivals.map_or(0, |all| all.warmup_ns.saturating_add(all.measure_ns));
+    let ns = arrivals.map_or(0, |all| {
+        let warmup_ns = all.whole_ns(all.warmup_ns);
+        warmup_ns.saturating_add(all.whole_ns(all.measure_ns))
+    });
     ns as f64 / 1e9 + AROUND_SECONDS
 }
 

@@ -79,7 +79,9 @@ fn without_words_processes_are_started_alone_and_up_a_ladder() {
             (named.as_str(), "workload=start work=hello")
         );
         assert_eq!((cell.work.cpus, cell.beside_engine), (None, false));
-        assert_eq!(cell.estimate_seconds, 7.0);
+        // A whole number of intervals, which are a whole number of ns.
+        let beyond = cell.estimate_seconds - 7.0;
+        assert!((0.0..1e-5).contains(&beyond), "{beyond}");
     }
     assert_eq!(cells[0].arrivals.as_ref().unwrap().interval_ns, None);
     assert_eq!(
@@ -194,6 +196,12 @@ fn what_contradicts_itself_is_refused_with_a_remedy() {
     let texts = ["1s", "2s..1/2s"].map(|text| Text(text.to_owned()));
     twice.give("interval", texts.into());
     assert!(combinations(&here, &twice).is_err());
+}
+
+#[test]
+fn warm_up_and_window_are_whole_numbers_of_intervals() {
+    let cells = cells(&["process"], &[("interval", "4s")]);
+    assert_eq!(cells[0].estimate_seconds, 4.0 + 8.0 + AROUND_SECONDS);
 }
 
 #[test]

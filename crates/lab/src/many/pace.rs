@@ -107,7 +107,7 @@ impl Warm {
 
     /// Begins the measured window. Returns its end.
     fn measures_from(&self, field: &Field<'_>, planned: u64) -> u64 {
-        let until = planned.saturating_add(field.arrivals.measure_ns);
+        let until = planned.saturating_add(field.arrivals.whole_ns(field.arrivals.measure_ns));
         field.live_at[0].store(field.live(), Ordering::Relaxed);
         field.until_ns.store(until, Ordering::Release);
         field.from_ns.store(planned, Ordering::Release);

@@ -80,6 +80,14 @@ fn each_arrival_has_its_time_and_its_stamps_in_order() {
 
 #[test]
 fn one_after_the_other_never_overlaps() {
+#[test]
+fn a_window_is_a_whole_number_of_intervals() {
+    let ran = ran(&arrivals(40 * MS, 100), "echo hello");
+    let counted = ran.instances.iter().filter(|one| one.counts == 1);
+    assert_eq!(counted.count(), 3, "{ran:?}");
+    assert_eq!(ran.arrived.until_ns - ran.arrived.from_ns, 120 * MS);
+}
+
     let ran = ran(&arrivals(None, 100), "echo hello");
     assert!(!counted(&ran, Fate::Done).is_empty());
     for pair in ran.instances.windows(2) {

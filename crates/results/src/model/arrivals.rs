@@ -30,6 +30,16 @@ pub struct Arrivals {
 /// A cell's place on a ladder: the cells of a ladder run upwards within their block, and what stands behind one that is
 /// saturated is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+impl Arrivals {
+    /// Returns a duration in ns as it is carried out: as a whole number of intervals, so that the arrivals in it are at the rate
+    /// that was asked for.
+    #[must_use]
+    pub fn whole_ns(&self, ns: u64) -> u64 {
+        let interval_ns = self.interval_ns.unwrap_or(1);
+        ns.checked_next_multiple_of(interval_ns).unwrap_or(ns)
+    }
+}
+
 pub struct Rung {
     /// Names the ladder.
     pub ladder: String,
