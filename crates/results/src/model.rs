@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::TargetSpec;
 use crate::work::Work;
-pub use arrivals::{Arrivals, Arrived, Failure, Rung};
+pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
     Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels, Preparation,
     Program, Record, SetHead, Unit, Value,

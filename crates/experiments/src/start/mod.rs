@@ -9,7 +9,7 @@ mod pace;
 mod parameters;
 mod story;
 
-use tare_results::model::{Arrivals, CellPlan, Labels, Rung};
+use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung};
 use tare_results::target::{Group, TargetSpec};
 use tare_results::work::Work;
 
@@ -24,8 +24,6 @@ use pace::Pace;
 
 /// The name of the experiment.
 pub const NAME: &str = "start";
-/// The greatest number of instances that a cell may plan.
-const MOST_ARRIVALS: u64 = 1_000_000;
 /// How long a cell takes beyond the time in which it starts instances: to prepare, and until the last have ended.
 const AROUND_SECONDS: f64 = 1.0;
 /// What an instance is called that does what its image says.
@@ -182,9 +180,9 @@ fn arrivals(
                 pace.text()
             )));
         }
-        if planned > MOST_ARRIVALS {
+        if planned > MOST_INSTANCES {
             return Err(contradiction(format!(
-                "{planned} instances at an interval of {} are too many for one cell, which has at most {MOST_ARRIVALS}: \
+                "{planned} instances at an interval of {} are too many for one cell, which has at most {MOST_INSTANCES}: \
                  lower measure or warmup",
                 pace.text()
             )));

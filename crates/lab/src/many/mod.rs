@@ -27,7 +27,7 @@ use std::thread::{self, Scope};
 use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt, MountNamespace};
-use tare_results::model::{Arrivals, Arrived, Instance, Value};
+use tare_results::model::{Arrivals, Arrived, Instance, MOST_INSTANCES, Value};
 use tare_targets::Starter;
 use tare_targets::starter::Start;
 
@@ -92,7 +92,7 @@ pub(crate) fn run(
         let started = (0..launchers)
             .try_for_each(|_| begin(scope, move || launch::serve(field, namespace)))
             .and_then(|()| begin(scope, || listen::listen(field)))
-            .and_then(|()| begin(scope, || pace::pace(field)));
+            .and_then(|()| begin(scope, || pace::pace(field, MOST_INSTANCES)));
         if started.is_err() {
             field.is_paced.store(true, Ordering::Release);
         }

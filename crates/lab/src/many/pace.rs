@@ -22,18 +22,18 @@ const LEAD_NS: u64 = 20_000_000;
 /// How long the end of the first instance is waited for at most, beyond the warm-up.
 const PATIENCE_NS: u64 = 120_000_000_000;
 
-/// Lets all arrive.
-pub(super) fn pace(field: &Field<'_>) {
+/// Lets all arrive, but no more than `most`.
+pub(super) fn pace(field: &Field<'_>, most: u64) {
     field.hurry(2);
     match field.arrivals.interval_ns {
-        Some(interval_ns) => at_times(field, interval_ns.max(1)),
-        None => one_by_one(field),
+        Some(interval_ns) => at_times(field, interval_ns.max(1), most),
+        None => one_by_one(field, most),
     }
     field.is_paced.store(true, Ordering::Release);
 }
 
 /// Lets one arrive at each multiple of an interval, until the measured window is over.
-fn at_times(field: &Field<'_>, interval_ns: u64) {
+fn at_times(field: &Field<'_>, interval_ns: u64, most: u64) {
     let begin = now_ns() + LEAD_NS;
     let warm = Warm::new(field, begin);
     let mut until = u64::MAX;
@@ -42,7 +42,7 @@ fn at_times(field: &Field<'_>, interval_ns: u64) {
         if until == u64::MAX && warm.is_it(field, planned) {
             until = warm.measures_from(field, planned);
         }
-        if planned >= until || !wait_until(field, planned) {
+        if planned >= until || !wait_until(field, planned) || is_last(field, number, most) {
             break;
         }
         field.arrive(planned, until < u64::MAX);
@@ -54,10 +54,13 @@ fn at_times(field: &Field<'_>, interval_ns: u64) {
 }
 
 /// Lets one arrive when the one before has ended.
-fn one_by_one(field: &Field<'_>) {
+fn one_by_one(field: &Field<'_>, most: u64) {
     let warm = Warm::new(field, now_ns());
     let mut until = u64::MAX;
     for number in 0.. {
+        if is_last(field, number, most) {
+            break;
+        }
         let planned = now_ns();
         // One at least was there before, and one at least is measured.
         if until == u64::MAX && number > 0 && planned >= warm.earliest {
@@ -74,6 +77,19 @@ fn one_by_one(field: &Field<'_>) {
     if until < u64::MAX {
         finish(field, now_ns().max(until));
     }
+}
+
+/// Ends all if as many have arrived as a cell may have. Returns whether it did.
+fn is_last(field: &Field<'_>, number: u64, most: u64) -> bool {
+    let is_last = number >= most;
+    if is_last {
+        field.is_enough.store(true, Ordering::Relaxed);
+        field.remark(format!(
+            "a cell has at most {most} instances: its window ended with them, before its time. Measure for a shorter time, \
+             in more runs"
+        ));
+    }
+    is_last
 }
 
 /// When the warm-up ends.

@@ -11,6 +11,8 @@ use tare_targets::process::Process;
 use tare_targets::starter::Order;
 
 use super::Ran;
+use super::field::Field;
+use super::watch::Watched;
 
 const MS: u64 = 1_000_000;
 
@@ -79,8 +81,6 @@ fn each_arrival_has_its_time_and_its_stamps_in_order() {
 }
 
 #[test]
-fn one_after_the_other_never_overlaps() {
-#[test]
 fn a_window_is_a_whole_number_of_intervals() {
     let ran = ran(&arrivals(40 * MS, 100), "echo hello");
     let counted = ran.instances.iter().filter(|one| one.counts == 1);
@@ -88,6 +88,8 @@ fn a_window_is_a_whole_number_of_intervals() {
     assert_eq!(ran.arrived.until_ns - ran.arrived.from_ns, 120 * MS);
 }
 
+#[test]
+fn one_after_the_other_never_overlaps() {
     let ran = ran(&arrivals(None, 100), "echo hello");
     assert!(!counted(&ran, Fate::Done).is_empty());
     for pair in ran.instances.windows(2) {
@@ -126,6 +128,37 @@ fn what_takes_too_much_memory_together_is_refused() {
     assert!(!counted(&ran, Fate::Refused).is_empty(), "{ran:?}");
     // One alone may always run.
     assert!(ran.instances.iter().any(|one| one.fate() == Fate::Done));
+}
+
+#[test]
+fn a_window_ends_with_the_last_instance_that_a_cell_may_have() {
+    let state = tempfile::tempdir().unwrap();
+    let guard = Guard::open(state.path()).unwrap();
+    let process = Process::new(MeasuredFile::agent());
+    let words = ["/bin/true".to_owned()];
+    for interval_ns in [None, Some(MS)] {
+        let endless = Arrivals {
+            warmup_ns: 0,
+            // None is started, so that all are refused at once.
+            most_live: 0,
+            ..arrivals(interval_ns, 600_000)
+        };
+        let order = Order {
+            work: &Work::default(),
+            command: Some(&words),
+            most_live: 1,
+        };
+        let starter = process.starter(&order, &guard).unwrap();
+        let children = guard.children(starter.name).unwrap();
+        let field = Field::new(&endless, 0, &starter, &children, None).unwrap();
+        super::pace::pace(&field, 10);
+        let ran = field.ran(Watched::default());
+        assert_eq!(ran.instances.len(), 10, "{ran:?}");
+        let told = ran.notices.iter().any(|text| text.contains("at most 10"));
+        assert!(told, "{:?}", ran.notices);
+        let window = ran.arrived.from_ns..ran.arrived.until_ns;
+        assert!(!window.is_empty() && window.end - window.start < 600_000 * MS);
+    }
 }
 
 #[test]

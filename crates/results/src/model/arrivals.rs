@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::work::Work;
 
+/// The most instances that a cell may have.
+pub const MOST_INSTANCES: u64 = 1 << 20;
+
 /// How the instances of a cell are started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
@@ -27,9 +30,6 @@ pub struct Arrivals {
     pub command: Option<Vec<String>>,
 }
 
-/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and what stands behind one that is
-/// saturated is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 impl Arrivals {
     /// Returns a duration in ns as it is carried out: as a whole number of intervals, so that the arrivals in it are at the rate
     /// that was asked for.
@@ -40,6 +40,9 @@ impl Arrivals {
     }
 }
 
+/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and what stands behind one that is
+/// saturated is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rung {
     /// Names the ladder.
     pub ladder: String,

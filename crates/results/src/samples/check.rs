@@ -7,7 +7,9 @@ use std::fmt;
 
 use super::FILES;
 use crate::bounds;
-use crate::model::{Bin, Count, Event, Fate, Instance, Record, Samples, SetHead, SetSamples};
+use crate::model::{
+    Bin, Count, Event, Fate, Instance, MOST_INSTANCES, Record, Samples, SetHead, SetSamples,
+};
 
 const INSTANCES: &str = FILES[0];
 const COUNTS: &str = FILES[1];
@@ -61,6 +63,12 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
 
 /// Every instance is of a program, and one that failed has a reason, where the record has any.
 fn check_instances(record: &Record, instances: &[Instance]) -> Result<(), String> {
+    let rows = instances.len();
+    if rows as u64 > MOST_INSTANCES {
+        return Err(format!(
+            "is too large: {rows} rows, at most {MOST_INSTANCES}"
+        ));
+    }
     let Some(arrived) = &record.arrived else {
         return Ok(());
     };

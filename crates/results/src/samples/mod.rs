@@ -11,7 +11,9 @@ use std::panic;
 
 use parquet::errors::ParquetError;
 
-use crate::model::{Bin, Count, Event, Instance, SCHEMA, Samples, SetHead, SetSamples};
+use crate::model::{
+    Bin, Count, Event, Instance, MOST_INSTANCES, SCHEMA, Samples, SetHead, SetSamples,
+};
 use crate::work::Work;
 pub(crate) use check::check;
 use table::{Column, Row, Width};
@@ -24,9 +26,6 @@ pub(crate) const FILES: [&str; 5] = [
     "envelope.parquet",
     "raw.parquet",
 ];
-
-/// The most instances that a cell may have.
-const MOST_INSTANCES: u64 = 1 << 20;
 
 /// Encodes the samples of a cell, which was asked to do `work`: one content for each of [`FILES`].
 pub(crate) fn encode(id: u32, work: &Work, samples: &Samples) -> Result<[Vec<u8>; 5], String> {

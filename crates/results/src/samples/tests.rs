@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Labels, Record, SetHead, Unit};
+use crate::model::{Arrived, Labels, Record, SetHead, Unit};
 use crate::work::Work;
 
 fn event(index: u64, at: u64, value: u64) -> Event {
@@ -135,6 +135,22 @@ fn latencies() -> (Record, Samples) {
         sets: sets.into(),
     };
     (record, samples)
+}
+
+#[test]
+fn what_can_not_be_read_again_is_not_written() {
+    let most = MOST_INSTANCES as usize;
+    let samples = Samples {
+        instances: vec![Instance::default(); most + 1],
+        sets: Vec::new(),
+    };
+    let record = Record {
+        arrived: Some(Arrived::default()),
+        ..Record::default()
+    };
+    let (file, why) = check(&record, &samples).unwrap_err();
+    assert_eq!(file, FILES[0]);
+    assert!(why.contains(&format!("at most {most}")), "{why}");
 }
 
 fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
