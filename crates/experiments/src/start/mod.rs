@@ -96,7 +96,7 @@ fn combinations(
     at_most(places.saturating_mul(2 * paces.len() as u64))?;
     let mut cells = Vec::new();
     for target in &conditions.targets {
-        check_command(target, &job)?;
+        check_target(target, &job)?;
         let is_twice = parameters::is_beside_engine(values) && target.kind != "docker";
         for load in &conditions.loads {
             for beside in [false, true]
@@ -244,8 +244,13 @@ fn command(target: &TargetSpec, job: &Job) -> Option<Vec<String>> {
     job.command().filter(|_| takes_one)
 }
 
-/// Refuses a command where it can't be started in place of the measured code.
-fn check_command(target: &TargetSpec, job: &Job) -> Result<(), ExperimentError> {
+/// Refuses a target that can't be started many times, and a command where it can't be started in place of the measured code.
+fn check_target(target: &TargetSpec, job: &Job) -> Result<(), ExperimentError> {
+    if target.group == Group::Remote {
+        return Err(contradiction(format!(
+            "'{target}' can't start many instances, since each would be a call of ssh: run tare start on that machine"
+        )));
+    }
     let is_given = job.command().is_some() && !is_foreign(target);
     if !is_given || command(target, job).is_some() {
         return Ok(());

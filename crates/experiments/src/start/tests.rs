@@ -192,6 +192,8 @@ fn what_contradicts_itself_is_refused_with_a_remedy() {
         let why = refused(&here, values);
         assert!(why.contains(remedy), "{why}");
     }
+    let why = refused(&conditions(&["process", "ssh,host=lab"]), &[]);
+    assert!(why.contains("run tare start on that machine"), "{why}");
     let mut twice = Values::default();
     let texts = ["1s", "2s..1/2s"].map(|text| Text(text.to_owned()));
     twice.give("interval", texts.into());
