@@ -429,6 +429,17 @@ mod frame {
                 .starts_with("interval_s,kind,latency_s,throughput_per_s,target,")
         );
         assert_eq!(lines.count(), analysis.run().cells.len());
+        let named = |line: &str, name: &str| {
+            let at = csv.split(['\n', ',']).position(|field| field == name);
+            line.split(',').nth(at.unwrap()).unwrap().to_owned()
+        };
+        let line = csv
+            .lines()
+            .find(|line| line.starts_with("0.0625,"))
+            .unwrap();
+        // A hundred arrivals have no quantile of 99 %, but a longest one.
+        assert_eq!(named(line, "lag_p99_s"), "");
+        assert_eq!(named(line, "lag_max_s"), "0.00002");
         assert!(
             csv.contains("\n0.0625,process,0.00102,16,process,idle,hello,false,false,1,0.00102,"),
             "{csv}"

@@ -10,6 +10,7 @@ use rustix::event::epoll;
 use tare_guard::{OwnedChildren, Started, come_first};
 use tare_results::model::{Arrivals, Arrived, Failure, Fate, Instance};
 use tare_targets::Starter;
+use tare_targets::instance::now_ns;
 
 use super::ears::Ears;
 use super::watch::Watched;
@@ -150,6 +151,7 @@ impl<'a> Field<'a> {
             let refused = Instance {
                 planned_ns,
                 counts: counts.into(),
+                exited_ns: now_ns(),
                 fate: Fate::Refused.number(),
                 ..Instance::default()
             };

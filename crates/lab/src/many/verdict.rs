@@ -3,7 +3,7 @@
 //! A cell is **saturated** if, among the arrivals that count,
 //!
 //! * more than 1 % failed, were refused, or had not ended when the cell did;
-//! * or more than 1 % were started later than one interval after their time;
+//! * or more than 1 % were started or refused later than one interval after their time;
 //! * or the number of live instances grew over the measured window by more than 10 % of the arrivals, and by 3 at least,
 //!   to more than 3 beyond one and a half times as many as are alive if each takes as long as the first: latency then
 //!   grows as long as arrivals go on (Little's law). The window begins when twice the time has passed that
@@ -12,8 +12,8 @@
 //! Where instances are started one by one, there is no rate to keep up: only if none ended as it should, the target is not
 //! tried at any.
 //!
-//! It is **not an open loop** if more than 1 % of the arrivals were started later than one interval after their time, for
-//! then they came at other times than planned. Latencies count from the planned time all the same.
+//! It is **not an open loop** if more than 1 % of the arrivals were started or refused later than one interval after their
+//! time, for then they came at other times than planned. A pacer that stands still, and then hurries into a limit, is late. Latencies count from the planned time all the same.
 
 use tare_results::model::{Arrivals, Fate, Instance};
 
@@ -56,12 +56,12 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     let Some(interval_ns) = loads.arrivals.interval_ns else {
         return ((!reasons.is_empty()).then(|| reasons.join("; ")), None);
     };
-    let is_late = |one: &&&Instance| {
-        one.started_ns > 0 && one.started_ns.saturating_sub(one.planned_ns) > interval_ns
-    };
+    let is_late = |one: &&&Instance| one.lag_ns().is_some_and(|lag| lag > interval_ns);
     let late = counted.iter().filter(is_late).count();
     let not_open_loop = (share(late) > LOST).then(|| {
-        format!("{late} of {n} instances were started more than one interval after their time")
+        format!(
+            "{late} of {n} arrivals were started or refused more than one interval after their time"
+        )
     });
     reasons.extend(not_open_loop.clone());
     let [from, until] = loads.live_at;
@@ -170,9 +170,30 @@ mod tests {
             }
         });
         let (saturated, not_open_loop) = judged([1, 1], &late);
-        let told = "10 of 100 instances were started more than one interval after their time";
+        let told =
+            "10 of 100 arrivals were started or refused more than one interval after their time";
         assert_eq!(saturated.as_deref(), Some(told));
         assert_eq!(not_open_loop, saturated);
+    }
+
+    #[test]
+    fn arrivals_that_are_refused_late_are_no_open_loop() {
+        let refused = |lag_ns: u64| {
+            instances(|at, one| {
+                if at % 10 == 0 {
+                    one.started_ns = 0;
+                    one.exited_ns = one.planned_ns + lag_ns;
+                    one.fate = Fate::Refused.number();
+                }
+            })
+        };
+        let lost = "of 100 arrivals: 10 refused";
+        let (saturated, not_open_loop) = judged([1, 1], &refused(10_000_000));
+        assert_eq!((saturated.as_deref(), not_open_loop), (Some(lost), None));
+        let (saturated, not_open_loop) = judged([1, 1], &refused(10_000_001));
+        let late = not_open_loop.unwrap();
+        assert!(late.starts_with("10 of 100 arrivals"), "{late}");
+        assert_eq!(saturated, Some(format!("{lost}; {late}")));
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub struct Instance {
     pub started_ns: u64,
     /// When its first sign of readiness was read.
     pub ready_ns: u64,
-    /// When its end was seen.
+    /// When its end was seen, or the arrival was refused.
     pub exited_ns: u64,
     /// What became of it: a number of [`Fate`].
     pub fate: u32,
@@ -138,6 +138,16 @@ impl Fate {
 }
 
 impl Instance {
+    /// Returns how late it was started, or refused, in ns; None if neither is known.
+    #[must_use]
+    pub fn lag_ns(&self) -> Option<u64> {
+        let taken_ns = match self.fate() {
+            Fate::Refused => self.exited_ns,
+            Fate::Done | Fate::Failed | Fate::Unfinished => self.started_ns,
+        };
+        (taken_ns > 0).then(|| taken_ns.saturating_sub(self.planned_ns))
+    }
+
     /// Returns what became of it; [`Fate::Failed`] where the number is none.
     #[must_use]
     pub fn fate(&self) -> Fate {

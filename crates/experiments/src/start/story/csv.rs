@@ -13,7 +13,7 @@ pub(super) const FILE: &str = "start.csv";
 
 /// The first line.
 const HEADER: &str = "interval_s,kind,latency_s,throughput_per_s,target,load,work,beside_engine,emulated,run,ready_mean_s,ready_p50_s,\
-ready_p99_s,ready_max_s,exit_mean_s,lag_p99_s,planned,failed,refused,unfinished,most_alive,cpu_mean_s,memory_p50_bytes,saturated,\
+ready_p99_s,ready_max_s,exit_mean_s,lag_p99_s,lag_max_s,planned,failed,refused,unfinished,most_alive,cpu_mean_s,memory_p50_bytes,saturated,\
 open_loop";
 
 /// Returns the file; `None` if no starts were measured. A figure that there is not is an empty field.
@@ -65,6 +65,7 @@ fn row(series: &Series<'_>, point: &Point<'_>, cell: &Cell) -> Vec<String> {
         seconds("ready", Figure::Max),
         seconds("exit", Figure::Mean),
         seconds("lag", Figure::P99),
+        seconds("lag", Figure::Max),
         number("offered", Figure::Total),
         number("failed", Figure::Total),
         number("refused", Figure::Total),

@@ -260,21 +260,15 @@ fn share(part: usize, all: usize) -> Vec<(Labels, Sample)> {
     one((all > 0).then(|| Sample::ratio(part as u64, all as u64)))
 }
 
-/// Returns how late those were started that were started at all. Nothing is started before its time.
+/// Returns how late arrivals were started or refused. Nothing is before its time.
 fn lags(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
-    let started = counted(data).filter(|one| one.started_ns > 0);
-    one(counts(
-        started.map(|one| one.started_ns.saturating_sub(one.planned_ns)),
-    ))
+    one(counts(counted(data).filter_map(Instance::lag_ns)))
 }
 
 /// Returns the share of those that were started in time, of all but those that were refused.
 fn in_time(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
     let due = || counted(data).filter(|one| one.fate() != Fate::Refused);
-    let is_in_time = |one: &&Instance| {
-        let lag = one.started_ns.saturating_sub(one.planned_ns);
-        one.started_ns > 0 && lag <= IN_TIME_NS
-    };
+    let is_in_time = |one: &&Instance| one.lag_ns().is_some_and(|lag| lag <= IN_TIME_NS);
     share(due().filter(is_in_time).count(), due().count())
 }
 
