@@ -4,7 +4,7 @@
 //! of them and stopped before the next cell that does without.
 
 use tare_guard::Guard;
-use tare_results::model::CellPlan;
+use tare_results::model::{Cell, CellPlan, Outcome};
 use tare_targets::engine::{Running, runs};
 use tare_targets::{Engine, TargetError};
 
@@ -68,6 +68,34 @@ impl Engines {
         }
         self.running = Some((engine, running));
         Ok(())
+    }
+
+    /// Makes a cell with many instances a failed one if the engine that it needs no longer runs after it: what became of them
+    /// tells of that engine's end, not of a rate that is not kept up.
+    pub(crate) fn judge(&mut self, targets: &Targets, mut cell: Cell) -> Cell {
+        let Outcome::Done {
+            record,
+            cut_short: None,
+        } = &cell.outcome
+        else {
+            return cell;
+        };
+        let Some((arrived, engine)) = record.arrived.as_ref().zip(engine_of(targets, &cell.plan))
+        else {
+            return cell;
+        };
+        let lives = match &mut self.running {
+            // What the kernel can't tell is no end.
+            Some((_, running)) => running.runs().unwrap_or(true),
+            None => runs(engine),
+        };
+        if !lives {
+            let most = arrived.failures.iter().max_by_key(|failure| failure.count);
+            let met = most.map_or_else(String::new, |failure| format!(": {}", failure.reason));
+            let reason = format!("the engine that it needs no longer runs{met}");
+            cell.outcome = Outcome::Failed { reason };
+        }
+        cell
     }
 
     /// Stops the engine that was started here.

@@ -117,6 +117,8 @@ pub fn execute(
             tally.left = missing.len() + 1 - number;
             break;
         };
+        let cell = engines.judge(&targets, cell);
+        let samples = samples.filter(|_| cell.outcome.record().is_some());
         let (cell, samples) = write(folder, cell, samples)?;
         // One that stood still meanwhile tells nothing of the next.
         if interrupt.continued() == continued
