@@ -100,6 +100,18 @@ fn the_published_figures_reproduce_the_claims() {
 }
 
 #[test]
+fn a_unikernel_without_kvm_answers_for_the_study_s() {
+    let accelerated = ("unikernel", false, &[20, 20, 900][..], 2);
+    let emulated = ("unikernel,accel=tcg", true, UNIKERNEL.2, UNIKERNEL.3);
+    let told = told(&[PROCESS, accelerated, emulated, DOCKER, KVM, TCG]);
+    assert_eq!(
+        answers(&told),
+        [YES, YES, UNKNOWN, YES, YES, YES],
+        "{told:#?}"
+    );
+}
+
+#[test]
 fn without_kvm_claims_about_it_cannot_be_told() {
     let told = told(&[PROCESS, UNIKERNEL, DOCKER, TCG]);
     assert_eq!(

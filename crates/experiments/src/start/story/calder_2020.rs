@@ -119,9 +119,12 @@ impl<'a> Kinds<'a> {
         Self(all.filter_map(|one| Some((kind(&one)?, one))).collect())
     }
 
-    /// Returns the first series of a kind. Says what is missing otherwise.
+    /// Returns the first series of a kind, of a unikernel rather one without KVM, as the study's was. Says what is missing
+    /// otherwise.
     fn get(&self, wanted: &str) -> Result<&Series<'a>, Untold> {
-        let found = self.0.iter().find(|(kind, _)| *kind == wanted);
+        let of_kind = || self.0.iter().filter(|(kind, _)| *kind == wanted);
+        let emulated = of_kind().find(|(_, series)| series.is_emulated());
+        let found = emulated.or_else(|| of_kind().next());
         found
             .map(|(_, series)| series)
             .ok_or_else(|| missing(wanted))
@@ -129,9 +132,8 @@ impl<'a> Kinds<'a> {
 
     /// Returns the unikernel without KVM.
     fn emulated_unikernel(&self) -> Result<&Series<'a>, Untold> {
-        let mut all = self.0.iter().filter(|(kind, _)| *kind == UNIKERNEL);
-        let found = all.find(|(_, series)| series.is_emulated());
-        found.map(|(_, series)| series).ok_or_else(|| {
+        let found = self.get(UNIKERNEL).ok();
+        found.filter(|series| series.is_emulated()).ok_or_else(|| {
             "the run has no unikernel without KVM, as the study's was (target unikernel,accel=tcg)".into()
         })
     }
