@@ -112,7 +112,7 @@ fn processes() -> impl Iterator<Item = u32> {
 }
 
 /// Return the CPU time in ns that daemons have had so far, with that of the processes that they waited for. What
-/// containers' shims had is missing once they have ended.
+/// containers' shims and the runtimes that these execute had is missing: they are no daemon's children.
 #[must_use]
 pub fn daemons_cpu_ns() -> u64 {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
