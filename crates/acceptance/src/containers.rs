@@ -27,7 +27,8 @@ use crate::{Result, median, output, tare};
 const ROUNDS: usize = 9;
 const BY_HAND: usize = 8;
 
-/// By how much the medians may differ.
+/// How many times as long the median by `tare start` may be: at most 5 % more. Less is no fault, since by hand in a shell the
+/// time has that shell's fork, too.
 const MOST: f64 = 1.05;
 
 /// Returns what is started.
