@@ -159,7 +159,7 @@ fn only_routers_on_this_link_are_heard() {
     let mut message = [0; 16];
     (message[0], message[7]) = (ROUTER_ADVERTISEMENT, 100);
     let good = ipv6(LINK_LOCAL, ICMPV6_NUMBER, &message);
-    let mut passes = |change: fn(&mut Vec<u8>)| {
+    let passes = |change: fn(&mut Vec<u8>)| {
         let (mut state, mut packet) = (State::new(watch()), good.clone());
         change(&mut packet);
         let passes = state.passes(&packet, at(0));
