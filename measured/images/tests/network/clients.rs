@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
 use std::thread;
 
 use tare_networks::{NetworkError, NetworkNamespace, TapNetwork, UserNetwork};
@@ -218,13 +218,14 @@ fn what_nc_sends_to_an_echo_comes_back_whole_over_tap() {
     let Some((network, _guest)) = on_tap(ECHO) else {
         return;
     };
-    let random = tempfile::NamedTempFile::new().unwrap();
+    let random = std::env::temp_dir().join(format!("tare-random-{}", process::id()));
     fs::write(&random, Random(1).bytes(MOVED)).unwrap();
-    let path = random.path().display();
+    let path = random.display();
     let told = ADDRESSES.map(|to| {
         let script = format!("sha256sum <{path}; nc -N -w 60 {to} 7 <{path} | sha256sum");
         run(Some(&network.clients), &script)
     });
+    fs::remove_file(&random).unwrap();
     for told in told {
         let (sent, came) = told.trim_end().split_once('\n').unwrap();
         assert_eq!(sent, came);
