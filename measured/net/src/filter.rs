@@ -60,6 +60,10 @@ const SOLICITATIONS: u8 = 3;
 #[cfg(feature = "slaac")]
 const APART_SECONDS: u64 = 4;
 
+/// The address of all nodes on a link.
+#[cfg(feature = "slaac")]
+const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
 /// The longest packet that is put in, in bytes: IPv6 with a router's announcement and one prefix.
 const LONGEST: usize = 102;
 
@@ -145,7 +149,6 @@ impl Packet {
 #[cfg(feature = "slaac")]
 fn no_router(own: HardwareAddress) -> Packet {
     const FROM: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    const ALL: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     let hardware = match own {
         HardwareAddress::Ethernet(own) => own,
         _ => [0; 6],
@@ -156,7 +159,12 @@ fn no_router(own: HardwareAddress) -> Packet {
     ];
     let mut announcement = [0; 16];
     announcement[0] = ROUTER_ADVERTISEMENT;
-    Packet::icmpv6(hardware, &FROM, &ALL, [&announcement, &PREFIX, &[0; 20]])
+    Packet::icmpv6(
+        hardware,
+        &FROM,
+        &ALL_NODES,
+        [&announcement, &PREFIX, &[0; 20]],
+    )
 }
 
 /// A device whose packets pass a filter.

@@ -13,7 +13,8 @@
 //! tried at any.
 //!
 //! It is **not an open loop** if more than 1 % of the arrivals were started or refused later than one interval after their
-//! time, for then they came at other times than planned. A pacer that stands still, and then hurries into a limit, is late. Latencies count from the planned time all the same.
+//! time, for then they came at other times than planned. A pacer that stands still, and then hurries into a limit, is late.
+//! Latencies count from the planned time all the same.
 
 use tare_results::model::{Arrivals, Fate, Instance};
 

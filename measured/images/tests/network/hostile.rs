@@ -24,8 +24,14 @@ const PACKETS: u64 = if cfg!(debug_assertions) {
 } else {
     1_000_000
 };
-/// The environment variable that says how many.
-const PACKETS_VARIABLE: &str = "TARE_PACKETS";
+/// How many wishes for a connection a flood has, unless the environment says otherwise.
+const FLOOD: u64 = 100_000;
+
+/// Returns how many packets the environment wants in place of so many.
+fn packets(usual: u64) -> u64 {
+    env::var("TARE_PACKETS").map_or(usual, |text| text.parse().unwrap())
+}
+
 /// The same packets each time.
 const SEED: u64 = 0x7a5e;
 
@@ -143,7 +149,7 @@ impl Tap {
 
 #[test]
 fn random_packets_from_tap_harm_nothing() {
-    let count = env::var(PACKETS_VARIABLE).map_or(PACKETS, |text| text.parse().unwrap());
+    let count = packets(PACKETS);
     if !has("dig") {
         return;
     }
@@ -274,7 +280,6 @@ fn every_query_of_a_flood_is_answered_or_counted() {
 
 #[test]
 fn floods_and_half_open_connections_cost_no_memory_and_names_are_answered_after_them() {
-    const FLOOD: u32 = 100_000;
     const HALF_OPEN: u32 = 10_000;
     let Some(wire) = Wire::up(DNS, CARDS[2], "", "gateway=192.0.2.1") else {
         return;
@@ -288,7 +293,8 @@ fn floods_and_half_open_connections_cost_no_memory_and_names_are_answered_after_
         ipv4(from, TCP, &tcp(ports, (random.next() as u32, 0), SYN, b""))
     };
     // From anywhere, behind the router, which knows all of them.
-    end.flood((0..FLOOD).map(|number| begin((0x0a00_0000 + number).to_be_bytes())));
+    let begins = 0x0a00_0000..0x0a00_0000 + packets(FLOOD) as u32;
+    end.flood(begins.map(|from| begin(from.to_be_bytes())));
     assert_names_are_answered(end);
     let refused = end.figures()("network_dropped_packets_total{by=\"connections\"}");
     assert!(refused > 0);

@@ -5,9 +5,9 @@ use core::net::Ipv6Addr;
 
 use embassy_time::{Duration, Instant};
 
-use super::{ETHERNET, Packet};
 #[cfg(feature = "slaac")]
-use super::{ICMPV6_NUMBER, ROUTER_ADVERTISEMENT};
+use super::{ALL_NODES, ICMPV6_NUMBER, ROUTER_ADVERTISEMENT};
+use super::{ETHERNET, Packet};
 #[cfg(feature = "ipv6")]
 use super::{IPV6, IS_IPV6};
 #[cfg(feature = "dhcp")]
@@ -256,8 +256,7 @@ fn leads_to_hosts(message: &[u8]) -> bool {
 #[cfg(feature = "slaac")]
 fn is_heard(head: &[u8; IPV6], message: &[u8]) -> bool {
     const LINK: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
-    const ALL: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-    let is_for_us = head[24..32] == LINK || head[24..] == ALL;
+    let is_for_us = head[24..32] == LINK || head[24..] == ALL_NODES;
     head[7] == 255 && message[1] == 0 && head[8..16] == LINK && is_for_us
 }
 

@@ -167,19 +167,11 @@ fn only_routers_on_this_link_are_heard() {
         passes
     };
     assert!(passes(|_| {}));
-    assert!(passes(|packet| packet[38..54].copy_from_slice(&ipv6_all())));
+    assert!(passes(|packet| packet[38..54].copy_from_slice(&ALL_NODES)));
     // From afar, from nobody, from a group, to another machine, and of another kind.
     assert!(!passes(|packet| packet[21] = 64));
     assert!(!passes(|packet| packet[22..38].fill(0)));
     assert!(!passes(|packet| packet[22] = 0xff));
     assert!(!passes(|packet| packet[38] = 0x20));
     assert!(!passes(|packet| packet[55] = 1));
-}
-
-/// The address of all on a link.
-#[cfg(feature = "slaac")]
-fn ipv6_all() -> [u8; 16] {
-    let mut all = [0; 16];
-    (all[0], all[1], all[15]) = (0xff, 2, 1);
-    all
 }
