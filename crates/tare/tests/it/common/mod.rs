@@ -1,5 +1,6 @@
 //! What the tests of the command share: they run the real program on the real agent.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -116,11 +117,18 @@ impl OtherUser {
 }
 
 /// What a command said, and its exit code.
-#[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
+}
+
+impl fmt::Debug for Ran {
+    /// Tells it line by line, so that what failed can be read in a log that cuts long lines.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, out, err } = self;
+        write!(to, "exit code {code:?}\n{out}\n{err}")
+    }
 }
 
 impl Ran {
