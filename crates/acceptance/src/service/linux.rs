@@ -168,7 +168,7 @@ fn tsc_khz() -> u64 {
 fn linux(kernel: &Kernel, initrd: &Path, tsc_khz: u64) -> (PathBuf, String, String) {
     (
         kernel.vmlinuz.clone(),
-        format!("console=ttyS0 quiet panic=-1 tsc_early_khz={tsc_khz}"),
+        format!("console=ttyS0 quiet panic=-1 no_timer_check tsc_early_khz={tsc_khz}"),
         format!(" -initrd {}", initrd.display()),
     )
 }
