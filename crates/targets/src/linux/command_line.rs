@@ -18,7 +18,7 @@ use crate::options::Word;
 /// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
 ///
 /// It is not to test its timer either, which it leaves out by itself under KVM: it computes for a time in which ten ticks are due, and
-/// panics if four did not come. An emulator that other work keeps off the CPU fails that.
+/// panics if too few came. An emulator that other work keeps off the CPU fails that.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1 no_timer_check";
 
 /// Return the kernel command line for a guest that does what is to be done at once, on its console, and ends itself.
