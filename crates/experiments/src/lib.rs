@@ -15,10 +15,10 @@ pub mod wakeup;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use tare_figures::words::list;
 use tare_lab::Experiment;
 use tare_lab::units::counted;
-use tare_report::words::list;
-use tare_report::{Catalogue, View};
+use tare_pages::{Catalogue, View};
 use tare_results::model::CellPlan;
 use tare_results::target::Clock;
 use tare_results::work::Work;
@@ -163,7 +163,8 @@ mod tests {
             "--prefix=none",
         ]);
         cargo.args(
-            ["results", "lab", "report", "targets"].map(|name| format!("--package=tare-{name}")),
+            ["results", "lab", "figures", "pages", "targets"]
+                .map(|name| format!("--package=tare-{name}")),
         );
         let tree = cargo.output().unwrap();
         let tree = String::from_utf8(tree.stdout).unwrap();

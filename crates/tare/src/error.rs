@@ -4,13 +4,13 @@ use std::io;
 use std::path::PathBuf;
 
 use tare_exchange::ExchangeError;
+use tare_figures::ReportError;
+use tare_figures::compare::CompareError;
+use tare_figures::gates::GateError;
 use tare_guard::GuardError;
 use tare_host::HostError;
 use tare_kernels::KernelError;
 use tare_lab::ExperimentError;
-use tare_report::ReportError;
-use tare_report::compare::CompareError;
-use tare_report::rows::GateError;
 use tare_results::ResultsError;
 use tare_studies::StudyError;
 use tare_targets::TargetError;

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use tare_experiments::catalogue;
+use tare_figures::rows::written;
 use tare_guard::{CpuClaim, Interrupt};
 use tare_lab::Observer;
 use tare_lab::units::{counted, human};
-use tare_report::rows::written;
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
 use tare_results::target::TargetSpec;

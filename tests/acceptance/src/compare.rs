@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use tare_experiments::catalogue;
-use tare_report::compare::{
+use tare_figures::compare::{
     CompareUnit, Comparison, SIGNIFICANCE, ShiftGate, compare, is_compared, side,
 };
-use tare_report::rows::Row;
-use tare_report::{Analysis, analyse};
+use tare_figures::rows::Row;
+use tare_pages::{Report, analyse};
 use tare_stats::{Level, compare_groups};
 
 use crate::hog::{last_cpu, wait_for_quiet};
@@ -75,7 +75,7 @@ fn alarms(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result<()> {
         Ok(sides)
     })?;
     for (place, all) in &measured {
-        let (base, new): (Vec<&Analysis>, Vec<&Analysis>) = (
+        let (base, new): (Vec<&Report>, Vec<&Report>) = (
             all.iter().step_by(2).collect(),
             all.iter().skip(1).step_by(2).collect(),
         );
@@ -104,7 +104,7 @@ fn alarms(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result<()> {
 }
 
 /// Counts the tables drawn from quiet invocations in which a raised median is found.
-fn planted_are_found(quiet: &[Analysis], measure: &str) -> Result<usize> {
+fn planted_are_found(quiet: &[Report], measure: &str) -> Result<usize> {
     let tables = tables(quiet);
     let is_planted = |row: &Row| row.measure.id == measure && row.figure.to_string() == "p50";
     let place = tables.iter().position(|(row, _)| is_planted(row));
@@ -149,7 +149,7 @@ fn found_for_real(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result
         base.extend(measure_all(scratch, GAP, cpu, 1)?);
         new.extend(beside(cpu, false, || measure_all(scratch, GAP, cpu, 1))?);
     }
-    let of = |all: &[Analysis]| {
+    let of = |all: &[Report]| {
         let rows = all.iter().flat_map(|run| run.rows().of("noise", "lost"));
         median(rows.filter_map(|row| Some(row.over.as_ref().ok()?.estimate)))
     };
@@ -171,7 +171,7 @@ fn found_for_real(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result
 }
 
 /// Returns the figures that all invocations have, with the value of each.
-fn tables(runs: &[Analysis]) -> Vec<(&Row, Vec<f64>)> {
+fn tables(runs: &[Report]) -> Vec<(&Row, Vec<f64>)> {
     let same = |a: &Row, b: &Row| {
         (a.measure, a.figure, &a.labels, &a.load) == (b.measure, b.figure, &b.labels, &b.load)
     };
@@ -193,11 +193,9 @@ fn tables(runs: &[Analysis]) -> Vec<(&Row, Vec<f64>)> {
         .collect()
 }
 
-fn between(base: &[&Analysis], new: &[&Analysis]) -> Result<Comparison> {
-    let of = |name: &str, runs: &[&Analysis]| {
-        let runs: Vec<(String, &Analysis)> =
-            runs.iter().map(|run| (name.to_owned(), *run)).collect();
-        side(name, &runs)
+fn between(base: &[&Report], new: &[&Report]) -> Result<Comparison> {
+    let of = |name: &str, runs: &[&Report]| {
+        side(name, runs.iter().map(|run| (name.to_owned(), run.run())))
     };
     Ok(compare(&of("BASE", base), &of("NEW", new))?)
 }
@@ -208,7 +206,7 @@ fn measure_all(
     command: &str,
     cpu: usize,
     invocations: usize,
-) -> Result<Vec<Analysis>> {
+) -> Result<Vec<Report>> {
     let command = format!("{command} --cpu {cpu}");
     let once = |_| {
         let folder = tempfile::tempdir_in(scratch)?;

@@ -52,7 +52,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_experiments::catalogue;
-use tare_report::analyse;
+use tare_pages::analyse;
 use tare_results::model::{Outcome, Program, Record, SetHead};
 use tare_results::{CellState, RunFolder};
 
@@ -205,7 +205,7 @@ fn each_run(folder: &RunFolder, measure: &str) -> Result<Vec<f64>> {
     let row = rows
         .next()
         .ok_or_else(|| format!("no cell has '{measure}'"))?;
-    let figures = row.each.iter().filter_map(|each| each.carried.value());
+    let figures = row.each.iter().filter_map(|each| each.figure.value());
     Ok(figures.map(|value| row.time(value).cycles).collect())
 }
 

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use tare_experiments::catalogue;
+use tare_figures::claims::Comparison;
 use tare_host::{Machine, Source};
-use tare_report::analysis::analyse;
-use tare_report::claims::Comparison;
-use tare_report::terminal;
+use tare_pages::analyse;
+use tare_pages::terminal;
 use tare_results::RunFolder;
 use tare_services::primitives::memory;
 

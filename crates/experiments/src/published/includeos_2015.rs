@@ -1,6 +1,6 @@
 //! includeos-2015: what does a service cost on a unikernel, against the same service on Linux?
 
-use tare_report::claims::{Claim, Published, nothing_to_compare};
+use tare_figures::claims::{Claim, Published, nothing_to_compare};
 
 /// The study.
 pub(super) const STUDY: Published = Published {

@@ -5,14 +5,14 @@
 
 mod includeos_2015;
 
-use tare_report::claims::Published;
+use tare_figures::claims::Published;
 
 /// The published studies.
 pub(crate) const STUDIES: &[&Published] = &[&includeos_2015::STUDY];
 
 #[cfg(test)]
 mod tests {
-    use tare_report::claims::cannot;
+    use tare_figures::claims::cannot;
 
     use super::includeos_2015;
     use crate::catalogue;

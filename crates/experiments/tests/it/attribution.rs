@@ -1,7 +1,7 @@
 //! What the operating system adds: known answers, and every reason for not giving one.
 
 use serde_json::{Value, json};
-use tare_report::{Analysis, html, terminal};
+use tare_pages::{Report, html, terminal};
 
 use crate::synthetic::{self, Fold, HZ, Run, measured, plain, spin, timed};
 
@@ -46,7 +46,7 @@ fn attribution(run: Run) -> (Value, Vec<String>) {
     told(&run.analyse())
 }
 
-fn told(analysis: &Analysis) -> (Value, Vec<String>) {
+fn told(analysis: &Report) -> (Value, Vec<String>) {
     let summary = analysis.summary();
     let is_of = |detail: &&String| detail.starts_with("Split") || detail.starts_with("To separate");
     let said = summary.verdict.details.iter().filter(is_of).cloned();

@@ -1,7 +1,7 @@
 //! What a run of starts tells of calder-2020.
 
-use tare_report::claims::{Answer, Reproduction};
-use tare_report::html;
+use tare_figures::claims::{Answer, Reproduction};
+use tare_pages::html;
 
 use crate::synthetic::Run;
 use crate::synthetic::starts::{MS, Starts, done};

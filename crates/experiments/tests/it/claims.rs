@@ -1,7 +1,7 @@
 //! What a run tells of the study that it reproduces.
 
-use tare_report::claims::{Answer, Reproduction};
-use tare_report::{html, terminal};
+use tare_figures::claims::{Answer, Reproduction};
+use tare_pages::{html, terminal};
 use tare_results::model::Cell;
 
 use crate::synthetic::{self, Fold, Run, measured, timed};

@@ -1,15 +1,15 @@
 //! Sides of a comparison against each other.
 
-use tare_report::compare::{
+use tare_figures::compare::{
     CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, compare, side, sides_by,
 };
-use tare_report::{Analysis, terminal};
+use tare_pages::{Report, terminal};
 
 use crate::synthetic::wakeups::Schedule;
 use crate::synthetic::{Fold, Run, timed};
 
 /// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
-fn run(target: &str, runs: u32, median: u64, seed: u64) -> Analysis {
+fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut run = Run::new(1);
     for block in 1..=runs {
@@ -29,19 +29,19 @@ fn run(target: &str, runs: u32, median: u64, seed: u64) -> Analysis {
 }
 
 /// Compares runs, each of which is one invocation.
-fn between(base: &[Analysis], new: &[Analysis]) -> Result<Comparison, CompareError> {
-    let of = |name: &str, runs: &[Analysis]| {
-        let runs: Vec<(String, &Analysis)> = (1..)
-            .zip(runs)
-            .map(|(number, run)| (format!("{name}-{number}"), run))
-            .collect();
-        side(name, &runs)
+fn between(base: &[Report], new: &[Report]) -> Result<Comparison, CompareError> {
+    let of = |name: &str, runs: &[Report]| {
+        let runs = (1..).zip(runs);
+        side(
+            name,
+            runs.map(|(number, run)| (format!("{name}-{number}"), run.run())),
+        )
     };
     compare(&of("BASE", base), &of("NEW", new))
 }
 
 /// Makes invocations of three runs each.
-fn invocations(number: u64, median: u64, seed: u64) -> Vec<Analysis> {
+fn invocations(number: u64, median: u64, seed: u64) -> Vec<Report> {
     (0..number)
         .map(|n| run("process", 3, median, seed * 100 + n))
         .collect()
@@ -191,7 +191,7 @@ fn another_kernel_is_named() {
 #[test]
 fn loads_are_compared_within_a_run() {
     let analysis = run("process", 8, 4_000, 1);
-    let sides = sides_by("load", "run", &analysis).unwrap();
+    let sides = sides_by("load", "run", analysis.run()).unwrap();
     let (base, new) = &sides[0];
     let compared = compare(base, new).unwrap();
     assert_eq!(compared.unit, CompareUnit::Conditions);
@@ -199,12 +199,12 @@ fn loads_are_compared_within_a_run() {
     let median = row(&compared, "dd", "response", "p50");
     assert_eq!(median.base_load, "idle");
     assert!(median.is_worse && (median.shift.unwrap() - 500.0).abs() < 100.0);
-    let one = sides_by("target", "run", &analysis).unwrap_err();
+    let one = sides_by("target", "run", analysis.run()).unwrap_err();
     assert!(one.to_string().contains("but one target"), "{one}");
 }
 
 /// Makes a run whose loads come one after the other, each with its median in each of its phases.
-fn in_phases(runs: u32, loads: &[&str], medians: &[u64]) -> Analysis {
+fn in_phases(runs: u32, loads: &[&str], medians: &[u64]) -> Report {
     let mut run = Run::new(1);
     for block in 1..=runs {
         let schedule = Schedule {
@@ -222,7 +222,7 @@ fn in_phases(runs: u32, loads: &[&str], medians: &[u64]) -> Analysis {
 fn a_load_of_several_phases_is_one_repetition_in_each_run() {
     let loads = ["idle", "dd", "idle"];
     let analysis = in_phases(4, &loads, &[4_000, 4_500, 6_000]);
-    let sides = sides_by("load", "run", &analysis).unwrap();
+    let sides = sides_by("load", "run", analysis.run()).unwrap();
     let [(base, new)] = sides.as_slice() else {
         panic!("{sides:?}");
     };
@@ -238,7 +238,7 @@ fn a_load_of_several_phases_is_one_repetition_in_each_run() {
 #[test]
 fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
     let analysis = in_phases(4, &["idle", "dd", "du"], &[4_000, 5_000, 4_000]);
-    let sides = sides_by("load", "run", &analysis).unwrap();
+    let sides = sides_by("load", "run", analysis.run()).unwrap();
     let compared = sides.iter().map(|(base, new)| compare(base, new).unwrap());
     let compared: Vec<Comparison> = compared.collect();
     assert_eq!(compared.len(), 2);
@@ -288,7 +288,7 @@ fn runs_of_one_invocation_count_once_in_whatever_order_they_are() {
 #[test]
 fn a_relative_limit_is_of_the_base_also_where_a_value_is_0() {
     // So many activations of 10,000 are missed in each invocation.
-    let missing = |each: [u64; 6]| -> Vec<Analysis> {
+    let missing = |each: [u64; 6]| -> Vec<Report> {
         let run = |missed: u64| {
             let mut run = Run::new(1);
             run.woken(1, Schedule::default(), |_, _, n| {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tare_experiments::catalogue;
-use tare_report::{RunData, analyse, html, json, terminal};
+use tare_figures::json;
+use tare_pages::{RunData, analyse, html, terminal};
 use tare_results::model::{Samples, Trace, TraceEvent, TraceKind};
 use tare_results::{CellState, RunFolder};
 

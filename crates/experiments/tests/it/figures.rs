@@ -1,11 +1,11 @@
 //! Runs with known answers: what rows, sentences and CSV files say of them.
 
 use proptest::prelude::*;
-use tare_report::analysis::{Severity, State};
-use tare_report::format::Numbers;
-use tare_report::rows::Row;
-use tare_report::rows::flat::FlatRow;
-use tare_report::{Analysis, RunData, html, terminal};
+use tare_figures::findings::{Severity, State};
+use tare_figures::format::Numbers;
+use tare_figures::rows::Row;
+use tare_figures::rows::flat::FlatRow;
+use tare_pages::{Report, RunData, html, terminal};
 use tare_results::CellState;
 
 use crate::synthetic::{self, Fold, HZ, Run, analyse, figure, measured, row, spin, timed};
@@ -33,12 +33,12 @@ fn refused(row: Option<&Row>) -> String {
     row.unwrap().over.as_ref().unwrap_err().to_string()
 }
 
-fn csv(analysis: &Analysis) -> Vec<(String, String)> {
+fn csv(analysis: &Report) -> Vec<(String, String)> {
     let mut stories = analysis.stories();
     stories.next().unwrap().csv(analysis.run())
 }
 
-fn prime(durations: &[u64]) -> Analysis {
+fn prime(durations: &[u64]) -> Report {
     let mut run = Run::new(1);
     run.done(
         1,
@@ -154,7 +154,7 @@ fn from(threshold: u64) -> Fold {
     }
 }
 
-fn gap(folded: synthetic::Folded) -> Analysis {
+fn gap(folded: synthetic::Folded) -> Report {
     let mut run = Run::new(1);
     run.done(1, "process", "gap", None, folded);
     run.analyse()
@@ -272,7 +272,7 @@ fn runs_whose_list_had_room_do_not_speak_for_those_whose_list_was_full() {
     for withheld in ["gap.p50", "iteration.sd", "gap-class.rate{class=D}"] {
         let row = row(&analysis, withheld).unwrap();
         let values: Vec<bool> = (row.each.iter())
-            .map(|each| each.carried.value().is_some())
+            .map(|each| each.figure.value().is_some())
             .collect();
         assert_eq!(
             (values.as_slice(), row.over.is_ok()),
@@ -358,7 +358,7 @@ fn an_even_number_of_runs_has_its_median_in_the_middle() {
 }
 
 /// One run of `gap` with a stall of 2^30 cycles, and others without.
-fn one_stalled_of(runs: u32) -> Analysis {
+fn one_stalled_of(runs: u32) -> Report {
     let mut run = Run::new(1);
     for block in 1..=runs {
         let mut gaps: Vec<(u64, u64)> = (0..100).map(|n| (150_000 + n * 200_000, 10_021)).collect();

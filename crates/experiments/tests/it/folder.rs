@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tare_experiments::catalogue;
 use tare_host::{Machine, Source};
-use tare_report::{RunData, analyse, write_all};
+use tare_pages::{RunData, analyse, write_all};
 use tare_results::{CellState, MachineRecord, RunFolder};
 
 use crate::synthetic::{self, Fold, HZ, Run, spin, timed};

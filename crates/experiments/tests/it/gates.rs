@@ -1,13 +1,13 @@
 //! Limits on the figures of a run.
 
 use tare_experiments::catalogue;
-use tare_report::Analysis;
-use tare_report::rows::{Gate, GateError, Judgement};
+use tare_figures::gates::{Gate, GateError, Judgement};
+use tare_pages::Report;
 
 use crate::synthetic::wakeups::Schedule;
 use crate::synthetic::{Fold, Run, spin, timed};
 
-fn judge(analysis: &Analysis, text: &str) -> Result<Judgement, GateError> {
+fn judge(analysis: &Report, text: &str) -> Result<Judgement, GateError> {
     text.parse::<Gate>().unwrap().judge(analysis, catalogue())
 }
 

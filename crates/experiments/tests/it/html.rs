@@ -2,7 +2,7 @@
 
 use tare_experiments::catalogue;
 use tare_host::{Finding, Machine, Severity, Source};
-use tare_report::{Analysis, RunData, analyse_with, html};
+use tare_pages::{Report, RunData, analyse_with, html};
 use tare_results::model::{Bin, Count, Event, SetHead};
 use tare_results::{CellState, MachineRecord};
 
@@ -169,7 +169,7 @@ fn two_hundred_cells_of_a_hundred_thousand_different_delays_stay_below_the_limit
 }
 
 /// Derives a run of `sizes` times `runs` cells, each with as many delays, no two of them equal.
-fn dense(sizes: u64, runs: u32, delays: u64) -> Analysis {
+fn dense(sizes: u64, runs: u32, delays: u64) -> Report {
     let mut run = Run::new(1);
     for block in 1..=runs {
         for size in 0..sizes {

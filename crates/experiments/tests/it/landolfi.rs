@@ -3,8 +3,8 @@
 use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
 use tare_experiments::catalogue;
-use tare_report::claims::{Answer, Reproduction};
-use tare_report::html;
+use tare_figures::claims::{Answer, Reproduction};
+use tare_pages::html;
 
 const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
 
@@ -102,7 +102,7 @@ fn headline_and_title_name_the_study_and_count_its_claims() {
     let page = html::render(&analysis);
     let title = format!("<title>tare reproduce landolfi-2018 on CPU 1: {headline}</title>");
     assert!(page.contains(&title));
-    let text = tare_report::terminal::render(&analysis, 100, false);
+    let text = tare_pages::terminal::render(&analysis, 100, false);
     assert!(text.starts_with("Claims of landolfi-2018\n"), "{text}");
 }
 

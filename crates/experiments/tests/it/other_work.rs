@@ -1,6 +1,6 @@
 //! What else ran on the measured CPU, and how often it took it.
 
-use tare_report::{html, terminal};
+use tare_pages::{html, terminal};
 use tare_results::model::{Cell, Counter, OtherTask, OtherWork};
 
 use crate::synthetic::{self, Fold, HZ, Run, measured, plain, row, spin};
@@ -31,7 +31,7 @@ fn beside(cell: &mut Cell, (pid, name, ms): (u32, &str, u64)) {
     });
 }
 
-fn alarms(analysis: &tare_report::Analysis) -> Vec<(&'static str, &str)> {
+fn alarms(analysis: &tare_pages::Report) -> Vec<(&'static str, &str)> {
     let alarms = analysis.summary().alarms.iter();
     alarms
         .map(|alarm| (alarm.id, alarm.text.as_str()))

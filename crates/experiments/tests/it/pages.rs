@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tare_report::html;
+use tare_pages::html;
 use tare_testkit::browser;
 
 use crate::html::{everything, woken};

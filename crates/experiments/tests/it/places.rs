@@ -1,6 +1,7 @@
 //! Many places in one report: groups, loads, daemons, counters, CPUs, facts, page sizes.
 
-use tare_report::{Analysis, html, json, terminal};
+use tare_figures::json;
+use tare_pages::{Report, html, terminal};
 use tare_results::model::{Achieved, Counter, Fact, Labels, Load, LoadPlace};
 use tare_results::target::Group;
 
@@ -20,7 +21,7 @@ fn gaps(count: u64) -> synthetic::Folded {
     spin((wall - count * 20_000) / 21, 20, &gaps, fold)
 }
 
-fn said(analysis: &Analysis) -> (String, String, String) {
+fn said(analysis: &Report) -> (String, String, String) {
     (
         plain(&terminal::render(analysis, 120, false)),
         plain(&html::render(analysis)),
@@ -244,7 +245,7 @@ fn places_are_shown_from_inside_and_a_changed_one_is_flagged() {
 
 /// Makes a run of a dozen targets under two loads; the unikernel with interrupts is emulated, and loses the
 /// least by far.
-fn dozen() -> Analysis {
+fn dozen() -> Report {
     let targets = [
         "unikernel",
         "unikernel,irq=off",

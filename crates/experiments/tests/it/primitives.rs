@@ -3,14 +3,14 @@
 use tare_experiments::catalogue;
 use tare_host::machine::Cache;
 use tare_host::{Machine, Source};
-use tare_report::{Analysis, html, terminal};
+use tare_pages::{Report, html, terminal};
 use tare_results::MachineRecord;
 
 use crate::synthetic::primitives::Primitives;
 use crate::synthetic::{HZ, Run, analyse, plain};
 
 /// Returns a figure of a row with these labels.
-fn figure(analysis: &Analysis, measure: &str, figure: &str, labels: &str) -> f64 {
+fn figure(analysis: &Report, measure: &str, figure: &str, labels: &str) -> f64 {
     let name = format!(
         "primitives/{measure}.{figure}{{{}}}",
         labels.replace(' ', ",")
@@ -34,7 +34,7 @@ fn figure_of(measure: &str) -> &'static str {
 /// One ns in cycles.
 const NS: f64 = HZ / 1e9;
 
-fn analysed(cells: &[Primitives<'_>], blocks: u32) -> Analysis {
+fn analysed(cells: &[Primitives<'_>], blocks: u32) -> Report {
     let mut run = Run::new(1);
     for block in 1..=blocks {
         for cell in cells {
@@ -116,7 +116,7 @@ fn latencies(pages: &str, most: u32) -> Vec<(String, f64)> {
 }
 
 /// Analyses a run of curves of latencies alone.
-fn analysed_curves(curves: &[(&str, u32)]) -> Analysis {
+fn analysed_curves(curves: &[(&str, u32)]) -> Report {
     let curves = curves.iter();
     let values: Vec<(String, f64)> = curves
         .flat_map(|(pages, most)| latencies(pages, *most))
@@ -149,10 +149,10 @@ fn analysed_curves(curves: &[(&str, u32)]) -> Analysis {
 
 #[test]
 fn a_curve_that_ends_within_the_caches_tells_nothing_of_memory() {
-    let memory = |analysis: &Analysis| {
+    let memory = |analysis: &Report| {
         plain(&terminal::render(analysis, 100, false)).contains("a load from memory")
     };
-    let sizes = |analysis: &Analysis| {
+    let sizes = |analysis: &Report| {
         let levels = ["level=1", "level=2", "level=3"];
         levels.map(|level| figure(analysis, "level-size", "p50", level))
     };

@@ -9,8 +9,8 @@ use std::path::Path;
 fn the_documented_schemas_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     for (name, schema) in [
-        ("summary.schema.json", tare_report::json::schema()),
-        ("comparison.schema.json", tare_report::compare::schema()),
+        ("summary.schema.json", tare_figures::json::schema()),
+        ("comparison.schema.json", tare_figures::compare::schema()),
         ("noise.schema.json", tare_experiments::noise::schema()),
         (
             "wakeup.schema.json",

@@ -1,9 +1,9 @@
 //! What a run of starts tells.
 
 use tare_experiments::catalogue;
-use tare_report::compare::{compare, side};
-use tare_report::rows::{Gate, GateError};
-use tare_report::{Analysis, html, terminal};
+use tare_figures::compare::{compare, side};
+use tare_figures::gates::{Gate, GateError};
+use tare_pages::{Report, html, terminal};
 use tare_results::model::{Fate, Instance};
 
 use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
@@ -325,7 +325,7 @@ fn an_instance_that_was_ready_before_its_start_makes_its_cell_useless() {
 mod frame {
     use super::*;
 
-    fn judge(analysis: &Analysis, text: &str) -> Result<bool, GateError> {
+    fn judge(analysis: &Report, text: &str) -> Result<bool, GateError> {
         let gate: Gate = text.parse().unwrap();
         Ok(gate.judge(analysis, catalogue())?.failed)
     }
@@ -354,7 +354,7 @@ mod frame {
 
     #[test]
     fn comparison() {
-        let invocations = |takes_us: u64| -> Vec<Analysis> {
+        let invocations = |takes_us: u64| -> Vec<Report> {
             let each = (0..6).map(|number| {
                 let mut run = Run::new(1);
                 for block in 1..=3 {
@@ -377,10 +377,8 @@ mod frame {
             each.collect()
         };
         let (base, new) = (invocations(1_000), invocations(1_300));
-        let of = |name: &str, runs: &[Analysis]| {
-            let runs: Vec<(String, &Analysis)> =
-                runs.iter().map(|run| (name.to_owned(), run)).collect();
-            side(name, &runs)
+        let of = |name: &str, runs: &[Report]| {
+            side(name, runs.iter().map(|run| (name.to_owned(), run.run())))
         };
         let compared = compare(&of("BASE", &base), &of("NEW", &new)).unwrap();
         let row = |measure: &str, figure: &str| {

@@ -2,7 +2,7 @@
 
 use tare_experiments::catalogue;
 use tare_host::{Fact, Machine, Source};
-use tare_report::terminal;
+use tare_pages::terminal;
 use tare_results::model::{Achieved, Load, LoadPlace};
 use tare_results::{CellState, MachineRecord};
 

@@ -6,11 +6,11 @@ use crate::synthetic::wakeups::{Schedule, linux_like, told, trace};
 use crate::synthetic::{Fold, Run, measured, record, timed};
 use serde_json::Value;
 use tare_experiments::catalogue;
+use tare_figures::cases::Case;
+use tare_figures::rows::derive::Refused;
+use tare_figures::rows::{Figure, Row, RunFigure};
 use tare_host::{Machine, Source};
-use tare_report::cases::Case;
-use tare_report::rows::derive::Refused;
-use tare_report::rows::{Carried, Figure, Row};
-use tare_report::{Analysis, RunData, analyse, html, terminal, write_all};
+use tare_pages::{Report, RunData, analyse, html, terminal, write_all};
 use tare_results::model::{
     Achieved, Counter, Labels, LeftTool, Load, LoadPlace, Trace, TraceEvent, TraceKind,
 };
@@ -29,7 +29,7 @@ fn stalled(run: &mut Run, block: u32, loads: &[&str]) {
 }
 
 /// The wake-ups of a run of one target under one load, or one schedule of loads.
-fn only(analysis: &Analysis) -> Case<'_> {
+fn only(analysis: &Report) -> Case<'_> {
     let mut cases = Case::all(analysis.run(), "wakeup");
     assert_eq!(cases.len(), 1);
     cases.remove(0)
@@ -47,7 +47,7 @@ fn row<'a>(case: &Case<'a>, phase: &str, measure: &str, figure: Figure) -> Optio
 fn sum(case: &Case<'_>, phase: &str, measure: &str) -> f64 {
     let row = row(case, phase, measure, Figure::Total);
     let each = row.into_iter().flat_map(|row| &row.each);
-    each.filter_map(|each| each.carried.value()).sum()
+    each.filter_map(|each| each.figure.value()).sum()
 }
 
 /// The figure over the runs.
@@ -69,13 +69,13 @@ fn needed(case: &Case<'_>, phase: &str, measure: &str, figure: Figure) -> Option
     }
 }
 
-fn worst(analysis: &Analysis) -> &[Value] {
+fn worst(analysis: &Report) -> &[Value] {
     analysis.summary().stories["wakeup"]["worst"]
         .as_array()
         .unwrap()
 }
 
-fn ids(analysis: &Analysis) -> Vec<&'static str> {
+fn ids(analysis: &Report) -> Vec<&'static str> {
     analysis
         .summary()
         .alarms
@@ -84,7 +84,7 @@ fn ids(analysis: &Analysis) -> Vec<&'static str> {
         .collect()
 }
 
-fn csv(analysis: &Analysis) -> String {
+fn csv(analysis: &Report) -> String {
     let mut files = analysis
         .stories()
         .flat_map(|story| story.csv(analysis.run()));
@@ -193,7 +193,7 @@ fn a_stall_counts_once_for_service_and_in_full_for_response() {
     let case = only(&analysis);
     // 99 of 100 activations of 10 ms are missed by a wake-up that is 10 ms late.
     let skipped = case.row("skipped", Figure::Share, &[]).unwrap();
-    let Carried::Value { sums, .. } = skipped.each[0].carried else {
+    let RunFigure::Value { sums, .. } = skipped.each[0].figure else {
         panic!("it is known");
     };
     assert_eq!(sums, Some((99.0, 20_000.0)));
@@ -289,7 +289,7 @@ fn intervals_take_runs_and_are_refused_without_enough() {
         (interval.low, interval.high, max.estimate),
         (51_000.0, 56_000.0, 53_500.0)
     );
-    let sure = |analysis: &Analysis| analysis.summary().verdict.certainty.join(" ");
+    let sure = |analysis: &Report| analysis.summary().verdict.certainty.join(" ");
     let text = sure(&six);
     assert!(
         text.contains("51.0 µs to 56.0 µs (95 % CI, 6 runs)"),
@@ -497,7 +497,7 @@ fn what_was_woken_before_a_load_had_begun_is_in_no_phase() {
     assert_eq!(woken, [10_000.0, 0.0]);
     assert_eq!(worst(&analysis)[0]["latency_ns"], 250_000);
     let skipped = case.row("skipped", Figure::Share, &[]).unwrap();
-    let Carried::Value { sums, .. } = skipped.each[0].carried else {
+    let RunFigure::Value { sums, .. } = skipped.each[0].figure else {
         panic!("it is known");
     };
     assert_eq!(sums, Some((6_666.0, 10_000.0 + 3_334.0 + 6_666.0)));

@@ -1,15 +1,16 @@
 //! How the experiment is shown: what it measures, a picture of its own, and a claim.
 
-use tare_report::cases::Case;
-use tare_report::claims::{
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::claims::{
     Claim, Finding, Published, cannot, not_reproduced, nothing_to_compare, reproduced,
 };
-use tare_report::html::Section;
-use tare_report::html::parts::{Figure as Picture, N, legend_of};
-use tare_report::plain::Plain;
-use tare_report::rows::{Better, Figure, Measure, written};
-use tare_report::svg::{Axis, Path, Plot, Scale, Side};
-use tare_report::{Collect, Run, View};
+use tare_figures::rows::{Better, Figure, Measure, written};
+use tare_pages::html::Section;
+use tare_pages::html::parts::{Figure as Picture, N, legend_of};
+use tare_pages::plain::Plain;
+use tare_pages::svg::{Axis, Path, Plot, Scale, Side};
+use tare_pages::{Collect, View};
 use tare_results::model::Plan;
 
 use super::{Clocks, NAME};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tare_report::compare::ShiftGate;
+use tare_figures::compare::ShiftGate;
 
 /// What can be compared within a run.
 pub const BY: [&str; 2] = ["target", "load"];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
-use tare_report::rows::Gate;
+use tare_figures::gates::Gate;
 
 /// The arguments of `tare cyclictest`.
 #[derive(Debug, Args)]

@@ -7,11 +7,11 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use tare_experiments::{experiments, find};
+use tare_figures::gates::Gate;
 use tare_lab::Experiment;
 use tare_lab::parameter::{Parameter, Takes, Value, Values};
 use tare_lab::units::{duration, setting_file};
 use tare_loads::{Cpus, Load};
-use tare_report::rows::Gate;
 use tare_results::model::SettingPlan;
 
 use crate::actions::Action;

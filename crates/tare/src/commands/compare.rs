@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tare_experiments::catalogue;
-use tare_report::compare::{Comparison, Comparisons, SCHEMA, compare, side, sides_by};
-use tare_report::{Analysis, analyse, terminal as tables};
+use tare_figures::compare::{Comparison, Comparisons, SCHEMA, compare, side, sides_by};
+use tare_pages::{Report, analyse, terminal as tables};
 use tare_results::RunFolder;
 
 use super::clean_up;
@@ -32,7 +32,7 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
                 let why = "--by compares within one run: give one folder".to_owned();
                 return Err(CommandError::Usage(why));
             };
-            let sides = sides_by(by, &name(path), &read(path)?)?;
+            let sides = sides_by(by, &name(path), read(path)?.run())?;
             let compared = sides.iter().map(|(base, new)| compare(base, new));
             compared.collect::<Result<_, _>>()?
         }
@@ -68,15 +68,16 @@ pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, C
             return Err(CommandError::Usage(why));
         }
     }
-    let read_all = |paths: &[PathBuf]| -> Result<Vec<(String, Analysis)>, CommandError> {
+    let read_all = |paths: &[PathBuf]| -> Result<Vec<(String, Report)>, CommandError> {
         let read = paths.iter().map(|path| Ok((name(path), read(path)?)));
         read.collect()
     };
     let (base, new) = (read_all(base)?, read_all(new)?);
-    let of = |label: &str, runs: &[(String, Analysis)]| {
-        let runs: Vec<(String, &Analysis)> =
-            runs.iter().map(|(name, run)| (name.clone(), run)).collect();
-        side(label, &runs)
+    let of = |label: &str, runs: &[(String, Report)]| {
+        side(
+            label,
+            runs.iter().map(|(name, run)| (name.clone(), run.run())),
+        )
     };
     Ok(compare(&of("BASE", &base), &of("NEW", &new))?)
 }
@@ -103,7 +104,7 @@ fn gate(
     Ok(code)
 }
 
-fn read(path: &Path) -> Result<Analysis, CommandError> {
+fn read(path: &Path) -> Result<Report, CommandError> {
     Ok(analyse(&RunFolder::open(path)?, catalogue())?)
 }
 

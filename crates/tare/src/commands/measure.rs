@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use tare_experiments::{catalogue, find};
+use tare_figures::gates::{Gate, GateError};
+use tare_figures::rows::written;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::plan::{Frame, Starts, more_runs};
 use tare_lab::units::counted;
 use tare_lab::{ExperimentError, Settings, Tally, execute};
 use tare_loads::{Cpus as LoadCpus, Schedule, Unavailable, availability};
-use tare_report::Analysis;
-use tare_report::rows::{Gate, GateError, written};
+use tare_pages::Report;
 use tare_results::model::{CellPlan, LoadPlace, Plan, SettingPlan, Unit};
 use tare_results::target::TargetSpec;
 use tare_results::{CellState, RunFolder};
@@ -350,7 +351,7 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
 /// Says what was not done, and decides the exit code.
 fn conclude(
     folder: &RunFolder,
-    analysis: &Analysis,
+    analysis: &Report,
     tally: Tally,
     json: bool,
     terminal: &Terminal,
@@ -393,7 +394,7 @@ fn conclude(
 }
 
 /// Says what was above the limit of its plan, the greatest value first; `None` if nothing was.
-fn exceeded(analysis: &Analysis) -> Option<String> {
+fn exceeded(analysis: &Report) -> Option<String> {
     let cells = analysis.run().cells.iter();
     let all: Vec<_> = cells
         .filter_map(|cell| Some((&cell.plan, cell.outcome.record()?)))

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use tare_experiments::{catalogue, experiments};
-use tare_report::claims::Published;
-use tare_report::terminal::study as show;
+use tare_figures::claims::Published;
+use tare_pages::terminal::study as show;
 use tare_results::RunFolder;
 use tare_studies::{Study, included};
 

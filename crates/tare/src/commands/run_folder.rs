@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use tare_experiments::catalogue;
-use tare_report::rows::Gate;
-use tare_report::{Analysis, analyse, terminal as tables, write_all};
+use tare_figures::gates::Gate;
+use tare_pages::{Report, analyse, terminal as tables, write_all};
 use tare_results::{ResultsError, RunFolder};
 
 use crate::cli::measure::ResultOptions;
@@ -53,7 +53,7 @@ pub fn new_path(name: &str) -> Result<PathBuf, ResultsError> {
 /// What became of presenting a run.
 pub struct Presented {
     /// Its figures.
-    pub analysis: Analysis,
+    pub analysis: Report,
     /// Whether the derived files were written. If not, an error was shown.
     pub is_written: bool,
 }
@@ -95,7 +95,7 @@ pub fn present(
 /// Returns [`CommandError::Gate`] if a gate is of no figure of the run.
 pub fn judge(
     gates: &[Gate],
-    analysis: &Analysis,
+    analysis: &Report,
     json: bool,
     terminal: &Terminal,
 ) -> Result<u8, CommandError> {

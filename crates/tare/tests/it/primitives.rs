@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tare_report::analysis::analyse;
-use tare_report::rows::{Figure, Row, Rows};
+use tare_figures::rows::{Figure, Row, Rows};
+use tare_pages::analyse;
 use tare_results::RunFolder;
 
 use crate::common::{

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tare_report::analysis::{Alarm, Run, Time, name_cells, name_some};
-use tare_report::cases::Case;
-use tare_report::format::Numbers;
-use tare_report::rows::Figure;
-use tare_report::words;
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::findings::{Alarm, name_cells, name_some};
+use tare_figures::format::Numbers;
+use tare_figures::interval::Time;
+use tare_figures::rows::Figure;
+use tare_figures::words;
 use tare_results::model::{Cell, Labels, Record};
 use tare_results::target::Group;
 

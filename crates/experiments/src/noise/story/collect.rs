@@ -7,10 +7,11 @@
 
 use std::cmp::Reverse;
 
-use tare_report::analysis::{Run, Time};
-use tare_report::rows::{CellData, counts};
-use tare_report::svg::band::{self, COLUMNS, Column};
-use tare_report::{Collect, Story};
+use tare_figures::Run;
+use tare_figures::interval::Time;
+use tare_figures::rows::{CellData, counts};
+use tare_pages::svg::band::{self, COLUMNS, Column};
+use tare_pages::{Collect, Story};
 use tare_results::model::{CellPlan, Event, Labels, Plan, SetHead, SetSamples};
 use tare_stats::Counts;
 

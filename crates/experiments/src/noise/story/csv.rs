@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_report::rows::{CellData, counts};
+use tare_figures::rows::{CellData, counts};
 use tare_results::csv::table;
 
 use super::measures::{Spin, classified};

@@ -7,16 +7,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::claims::{
-    Claim, Comparison, Drawn, Finding, Published, PublishedTable, Untold, cannot, not_reproduced,
-    reproduced,
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::claims::{
+    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
+    not_reproduced, reproduced,
 };
-use tare_report::format::Numbers;
-use tare_report::html::dot_plot::Mark;
-use tare_report::html::parts;
-use tare_report::rows::{Carried, Figure};
+use tare_figures::format::Numbers;
+use tare_figures::mark::Mark;
+use tare_figures::rows::{Figure, RunFigure};
+use tare_pages::html::parts;
 use tare_results::target::TargetSpec;
 use tare_stats::STUDENT_RUNS;
 
@@ -91,7 +91,7 @@ const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
 }
 
 /// Answers that a claim can't be told where a run says why.
-fn told(finding: Result<Finding, Untold>) -> Finding {
+fn told(finding: Result<Finding, Inconclusive>) -> Finding {
     finding.unwrap_or_else(cannot)
 }
 
@@ -177,7 +177,7 @@ impl fmt::Display for Delays {
 
 /// Counts the delays of some classes, over all timed work on systems of these kinds that a processor executed by itself;
 /// says why not if there is none.
-fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Untold> {
+fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Inconclusive> {
     let mut cases = on(run, systems);
     cases.retain(|case| case.plan.work.id != "gap");
     if cases.is_empty() {
@@ -198,9 +198,9 @@ fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Untol
         for class in classes {
             let row = case.row("delays", Figure::Share, &[("class", class)]);
             let runs = row.into_iter().flat_map(|row| &row.each);
-            let sums = runs.filter_map(|run| match run.carried {
-                Carried::Value { sums, .. } => sums,
-                Carried::TooFew { .. } | Carried::Unlisted => None,
+            let sums = runs.filter_map(|run| match run.figure {
+                RunFigure::Value { sums, .. } => sums,
+                RunFigure::TooFew { .. } | RunFigure::Unlisted => None,
             });
             let (count, all) = sums.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
             delays.count += count;
@@ -213,14 +213,14 @@ fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Untol
     Ok(delays)
 }
 
-fn by_emulator(system: &str) -> Untold {
-    Untold::emulated(format!(
+fn by_emulator(system: &str) -> Inconclusive {
+    Inconclusive::emulated(format!(
         "{} was executed by an emulator (QEMU's TCG), whose own pauses look like delays; this takes KVM or the bare machine",
         words_of(system)
     ))
 }
 
-fn only_linux(run: &Run) -> Result<Finding, Untold> {
+fn only_linux(run: &Run) -> Result<Finding, Inconclusive> {
     let linux = delays(run, &[LINUX], LONG)?;
     let unikernel = delays(run, &[UNIKERNEL, WITHOUT], LONG)?;
     let figures = format!("under Linux {linux}, under the unikernel {unikernel}");
@@ -231,7 +231,7 @@ fn only_linux(run: &Run) -> Result<Finding, Untold> {
     })
 }
 
-fn short(run: &Run) -> Result<Finding, Untold> {
+fn short(run: &Run) -> Result<Finding, Inconclusive> {
     let all = delays(run, &[UNIKERNEL], ALL)?;
     let long = delays(run, &[UNIKERNEL], LONG)?;
     let figures = format!("above 150 cycles {all}, above 2,000 cycles {long}");
@@ -242,7 +242,7 @@ fn short(run: &Run) -> Result<Finding, Untold> {
     })
 }
 
-fn regular(run: &Run) -> Result<Finding, Untold> {
+fn regular(run: &Run) -> Result<Finding, Inconclusive> {
     let mut spins = on(run, &[UNIKERNEL]);
     spins.retain(|case| case.plan.work.id == "gap");
     let spin = spins.iter().find(|case| !case.is_emulated());
@@ -265,7 +265,7 @@ fn regular(run: &Run) -> Result<Finding, Untold> {
     })
 }
 
-fn practically_none(run: &Run) -> Result<Finding, Untold> {
+fn practically_none(run: &Run) -> Result<Finding, Inconclusive> {
     let seen = delays(run, &[WITHOUT], ALL)?;
     let figures = seen.to_string();
     Ok(match seen.per_million() <= HANDFUL {
@@ -274,7 +274,7 @@ fn practically_none(run: &Run) -> Result<Finding, Untold> {
     })
 }
 
-fn linear(run: &Run) -> Result<Finding, Untold> {
+fn linear(run: &Run) -> Result<Finding, Inconclusive> {
     let mut primes = on(run, &[LINUX, UNIKERNEL, WITHOUT]);
     primes.retain(|case| case.plan.work.id == "prime");
     let mut targets: Vec<&TargetSpec> = primes.iter().map(|case| &case.plan.target).collect();
@@ -302,7 +302,7 @@ fn linear(run: &Run) -> Result<Finding, Untold> {
     let why = told.join("; ");
     match (fits.is_empty(), fits.contains(&false)) {
         (true, _) if why.is_empty() => Err("the run has no prime".into()),
-        (true, _) if primes.iter().any(Case::is_emulated) => Err(Untold::emulated(why)),
+        (true, _) if primes.iter().any(Case::is_emulated) => Err(Inconclusive::emulated(why)),
         (true, _) => Err(why.into()),
         (false, false) => Ok(reproduced(why)),
         (false, true) => Ok(not_reproduced(why)),
@@ -310,7 +310,7 @@ fn linear(run: &Run) -> Result<Finding, Untold> {
 }
 
 /// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
-fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, Untold> {
+fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, Inconclusive> {
     let linux = on(run, &[LINUX]);
     let of = |workload: &str, size| linux.iter().find(|case| is(case, workload, size));
     let both = of("prime", 22).zip(of("copy", 100));

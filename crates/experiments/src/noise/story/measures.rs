@@ -8,7 +8,7 @@ use tare_stats::{
     Counts, DelayClasses, DelayTally, Delays, Gap, Period, PowerSums, Recording, StatsError, Trace,
 };
 
-use tare_report::rows::{
+use tare_figures::rows::{
     Better, CONTEXT_SWITCHES, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts,
 };
 

@@ -13,14 +13,15 @@ mod verdict;
 
 use maud::{Markup, html};
 use serde_json::Value;
-use tare_report::analysis::{Alarm, Run};
-use tare_report::claims::Published;
-use tare_report::format::Numbers;
-use tare_report::html::{Detail, Section};
-use tare_report::rows::{self, CellData, Figure, Measure, Row};
-use tare_report::tables::{Line, Tabled};
-use tare_report::verdict::Verdict;
-use tare_report::{Collect, Story, View};
+use tare_figures::Run;
+use tare_figures::claims::Published;
+use tare_figures::findings::Alarm;
+use tare_figures::format::Numbers;
+use tare_figures::rows::{self, CellData, Figure, Measure, Row};
+use tare_figures::verdict::Verdict;
+use tare_pages::html::{Detail, Section};
+use tare_pages::tables::{Line, Tabled};
+use tare_pages::{Collect, Story, View};
 use tare_results::model::{CellPlan, Plan};
 
 use super::{NAME, Noise};
@@ -82,7 +83,7 @@ impl Story for Told {
 
     fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
         // What never happened is left to the files.
-        let happened = |row: &Row| row.each.iter().any(|run| run.carried.value() != Some(0.0));
+        let happened = |row: &Row| row.each.iter().any(|run| run.figure.value() != Some(0.0));
         let counted = [rows::INTERRUPTS.id, rows::CONTEXT_SWITCHES.id];
         lines.retain(|line| !counted.contains(&line.of.measure.id) || happened(line.of));
         lines.sort_by_cached_key(tables::rank);

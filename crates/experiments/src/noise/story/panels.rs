@@ -2,10 +2,10 @@
 //!
 //! Targets stand in the order of their groups.
 
-use tare_report::analysis::Run;
-use tare_report::cases::Case;
-use tare_report::plain::MANY;
-use tare_report::rows::{Figure, Row};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::rows::{Figure, Row};
+use tare_pages::plain::MANY;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;

@@ -15,12 +15,13 @@
 use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_report::analysis::{Interval, Run};
-use tare_report::cases::Case;
-use tare_report::format::Numbers;
-use tare_report::html::parts::Table;
-use tare_report::rows::{Figure, Row};
-use tare_report::words::{self, NONE};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::interval::Interval;
+use tare_figures::rows::{Figure, Row};
+use tare_figures::words::{self, NONE};
+use tare_pages::html::parts::Table;
 use tare_results::model::{Cell, Labels, Program, Record};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
@@ -304,7 +305,7 @@ fn part(
     let below = reference.row(measure, *figure, labels)?;
     let value = |row: &Row, cell: &Cell| {
         let mut each = row.each.iter();
-        each.find(|run| run.cell == cell.plan.id)?.carried.value()
+        each.find(|run| run.cell == cell.plan.id)?.figure.value()
     };
     let both = blocks.iter();
     let both = both.map(|(first, second)| Some((value(all, first)?, value(below, second)?)));

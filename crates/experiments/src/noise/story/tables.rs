@@ -1,9 +1,9 @@
 //! The tables of figures, as data.
 
-use tare_report::analysis::Run;
-use tare_report::plain::MANY;
-use tare_report::rows::Figure;
-use tare_report::tables::{Column, Line, Tabled};
+use tare_figures::Run;
+use tare_figures::rows::Figure;
+use tare_pages::plain::MANY;
+use tare_pages::tables::{Column, Line, Tabled};
 use tare_results::target::Group;
 
 use super::NAME;

@@ -1,8 +1,8 @@
 //! What bears on whether figures of primitives may be believed, and which have none.
 
-use tare_report::Run;
-use tare_report::analysis::{Alarm, name_some};
-use tare_report::rows::{CellData, counts};
+use tare_figures::Run;
+use tare_figures::findings::{Alarm, name_some};
+use tare_figures::rows::{CellData, counts};
 use tare_results::model::Labels;
 use tare_services::primitives::{ABSENT, FAILED};
 use tare_stats::{Counts, Quantile};
@@ -179,7 +179,7 @@ fn failed(run: &Run) -> Option<Alarm> {
             "primitives-failed",
             format!(
                 "{} failed: {}.",
-                tare_report::words::counted(N, failed.len() as u64, "primitive", "primitives"),
+                tare_figures::words::counted(N, failed.len() as u64, "primitive", "primitives"),
                 name_some(&each)
             ),
         )

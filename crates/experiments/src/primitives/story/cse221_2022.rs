@@ -1,13 +1,13 @@
 //! cse221-2022: what the primitives of an operating system should cost, and what they cost.
 
-use tare_report::Run;
-use tare_report::claims::{
-    Claim, Comparison, Drawn, Finding, Published, PublishedTable, Untold, cannot, not_reproduced,
-    reproduced,
+use tare_figures::Run;
+use tare_figures::claims::{
+    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
+    not_reproduced, reproduced,
 };
-use tare_report::html::dot_plot::Mark;
-use tare_report::rows::{Figure, Row, written};
-use tare_report::words;
+use tare_figures::mark::Mark;
+use tare_figures::rows::{Figure, Row, written};
+use tare_figures::words;
 
 use super::super::NAME;
 use super::measures::id_of;
@@ -109,7 +109,7 @@ fn row<'a>(run: &'a Run, (id, labels): &Of) -> Option<(&'a Row, f64)> {
         .or_else(|| all().next())
 }
 
-fn measured<'a>(run: &'a Run, of: &Of) -> Result<(&'a Row, f64), Untold> {
+fn measured<'a>(run: &'a Run, of: &Of) -> Result<(&'a Row, f64), Inconclusive> {
     row(run, of).ok_or_else(|| format!("{} was not measured", of.0).into())
 }
 
@@ -123,7 +123,7 @@ fn in_cycles(run: &Run, row: &Row, ns: f64) -> String {
     )
 }
 
-fn told(finding: Result<Finding, Untold>) -> Finding {
+fn told(finding: Result<Finding, Inconclusive>) -> Finding {
     finding.unwrap_or_else(cannot)
 }
 
@@ -163,7 +163,7 @@ fn calls(run: &Run) -> Finding {
 }
 
 /// Returns the frequency of the clock in whose cycles costs are told: the core's.
-fn run_hz(run: &Run, row: &Row) -> Result<f64, Untold> {
+fn run_hz(run: &Run, row: &Row) -> Result<f64, Inconclusive> {
     let clock = known(run, "core-clock", Figure::MEDIAN).find(|(own, _)| own.target == row.target);
     clock
         .map(|(_, hz)| hz)

@@ -1,7 +1,7 @@
 //! `primitives.csv`: one row for each figure, with the columns of cse221-2022 and ours.
 
-use tare_report::Run;
-use tare_report::rows::{Figure, Row};
+use tare_figures::Run;
+use tare_figures::rows::{Figure, Row};
 use tare_results::csv::table;
 
 use super::tables::named;
@@ -29,7 +29,7 @@ pub(super) fn file(run: &Run) -> Option<String> {
         let trials: Vec<String> = row
             .each
             .iter()
-            .filter_map(|each| Some(each.carried.value()?.to_string()))
+            .filter_map(|each| Some(each.figure.value()?.to_string()))
             .collect();
         vec![
             named(&row.labels),

@@ -1,11 +1,11 @@
 //! The machine as it is claimed to be, and as it turns out to be.
 
 use maud::{Markup, html};
+use tare_figures::Run;
+use tare_figures::rows::Figure;
 use tare_host::machine::Cache;
 use tare_host::{Fact, Machine};
-use tare_report::Run;
-use tare_report::html::parts::{N as P, Table, facts};
-use tare_report::rows::Figure;
+use tare_pages::html::parts::{N as P, Table, facts};
 use tare_stats::MemoryLevel;
 
 use super::super::predictions;
@@ -212,7 +212,7 @@ fn file_cache(run: &Run, target: &str, machine: &Machine) -> Option<[String; 3]>
 }
 
 fn rate_of(rate: f64) -> String {
-    tare_report::rows::written(rate, "bytes/s")
+    tare_figures::rows::written(rate, "bytes/s")
 }
 
 /// Returns the frequency of the core's clock, as claimed and as it turned out.
@@ -257,7 +257,7 @@ pub(super) fn sentence(run: &Run) -> Option<String> {
         (true, all) => Some(format!("{all} cache levels are as large as claimed.")),
         (false, _) => Some(format!(
             "{}.",
-            tare_report::words::capital(&each.join("; "))
+            tare_figures::words::capital(&each.join("; "))
         )),
     }
 }

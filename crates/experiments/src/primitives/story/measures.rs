@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use tare_report::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
 use tare_results::model::{Labels, SetHead};
 use tare_services::primitives::memory;
 use tare_stats::{Counts, MemoryLevel, memory_levels};

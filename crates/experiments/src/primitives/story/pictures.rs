@@ -1,11 +1,12 @@
 //! Pictures of primitives: what was expected beside what it took, latency by working set, and by working set and stride.
 
 use maud::{Markup, html};
-use tare_report::Run;
-use tare_report::html::dot_plot::{self, Entry, Mark};
-use tare_report::html::parts::{self, N};
-use tare_report::rows::{Figure, Row, written};
-use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour};
+use tare_figures::Run;
+use tare_figures::mark::Mark;
+use tare_figures::rows::{Figure, Row, written};
+use tare_pages::html::dot_plot::{self, Entry};
+use tare_pages::html::parts::{self, N};
+use tare_pages::svg::{Axis, Path, Plot, Scale, Side, colour};
 
 use super::super::NAME;
 use super::measures::id_of;

@@ -1,11 +1,11 @@
 //! The tables of primitives, in the order of the catalogue.
 
 use maud::Markup;
+use tare_figures::Run;
+use tare_figures::rows::{Figure, Row};
+use tare_pages::html::parts::Table;
+use tare_pages::tables::{Column, Line, Tabled};
 use tare_primitives::{all, find};
-use tare_report::Run;
-use tare_report::html::parts::Table;
-use tare_report::rows::{Figure, Row};
-use tare_report::tables::{Column, Line, Tabled};
 use tare_results::model::Labels;
 
 use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};
@@ -135,7 +135,7 @@ pub(super) fn reasoning(run: &Run) -> Option<Markup> {
             SHARE => "1",
             _ => "ns",
         };
-        let value = tare_report::rows::written(expected.value, unit);
+        let value = tare_figures::rows::written(expected.value, unit);
         table.row([named(&expected.labels), value, expected.why.clone()]);
     }
     (!table.rows.is_empty()).then(|| table.render())

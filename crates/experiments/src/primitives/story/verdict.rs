@@ -1,10 +1,10 @@
 //! What a run says of primitives, in a few plain sentences.
 
-use tare_report::Run;
-use tare_report::plain::sure;
-use tare_report::rows::{CellData, Figure, Row, written};
-use tare_report::verdict::Verdict;
-use tare_report::words;
+use tare_figures::Run;
+use tare_figures::rows::{CellData, Figure, Row, written};
+use tare_figures::verdict::Verdict;
+use tare_figures::words;
+use tare_pages::plain::sure;
 
 use super::measures::{MEASURES, id_of};
 use super::tables::named;

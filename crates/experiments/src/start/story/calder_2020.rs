@@ -6,14 +6,14 @@
 //! a static program is another kind, and is compared with nothing. Absolute times are those of the study's machine, with 72 logical
 //! CPUs: what can be compared is the order of the kinds, and how each changes as the interval gets shorter.
 
-use tare_report::Run;
-use tare_report::claims::{
-    Claim, Comparison, Drawn, Finding, Published, PublishedTable, Untold, cannot, not_reproduced,
-    reproduced,
+use tare_figures::Run;
+use tare_figures::claims::{
+    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
+    not_reproduced, reproduced,
 };
-use tare_report::html::dot_plot::Mark;
-use tare_report::rows::Figure;
-use tare_report::words;
+use tare_figures::mark::Mark;
+use tare_figures::rows::Figure;
+use tare_figures::words;
 use tare_results::target::Group;
 
 use super::series::{self, Kept, N, Point, Series, rate_kept, time};
@@ -121,7 +121,7 @@ impl<'a> Kinds<'a> {
 
     /// Returns the first series of a kind, of a unikernel rather one without KVM, as the study's was. Says what is missing
     /// otherwise.
-    fn get(&self, wanted: &str) -> Result<&Series<'a>, Untold> {
+    fn get(&self, wanted: &str) -> Result<&Series<'a>, Inconclusive> {
         let of_kind = || self.0.iter().filter(|(kind, _)| *kind == wanted);
         let emulated = of_kind().find(|(_, series)| series.is_emulated());
         let found = emulated.or_else(|| of_kind().next());
@@ -131,7 +131,7 @@ impl<'a> Kinds<'a> {
     }
 
     /// Returns the unikernel without KVM.
-    fn emulated_unikernel(&self) -> Result<&Series<'a>, Untold> {
+    fn emulated_unikernel(&self) -> Result<&Series<'a>, Inconclusive> {
         let found = self.get(UNIKERNEL).ok();
         found.filter(|series| series.is_emulated()).ok_or_else(|| {
             "the run has no unikernel without KVM, as the study's was (target unikernel,accel=tcg)".into()
@@ -139,9 +139,9 @@ impl<'a> Kinds<'a> {
     }
 }
 
-fn missing(kind: &str) -> Untold {
+fn missing(kind: &str) -> Inconclusive {
     match kind {
-        KVM => Untold::emulated(
+        KVM => Inconclusive::emulated(
             "no whole Debian was started in KVM (target linux,root=debian where KVM works)"
                 .to_owned(),
         ),
@@ -169,13 +169,13 @@ fn is_at(point: &Point<'_>, seconds: f64) -> bool {
     interval.is_some_and(|ns| (ns - seconds * SECOND).abs() <= 1.0)
 }
 
-fn kept<'a>(series: &Series<'a>) -> Result<Kept<'a>, Untold> {
+fn kept<'a>(series: &Series<'a>) -> Result<Kept<'a>, Inconclusive> {
     let none = || format!("{} was not started at intervals", series.name()).into();
     series.kept().ok_or_else(none)
 }
 
 /// Tells a claim, or why it can't be told.
-fn told(finding: Result<Finding, Untold>) -> Finding {
+fn told(finding: Result<Finding, Inconclusive>) -> Finding {
     finding.unwrap_or_else(cannot)
 }
 

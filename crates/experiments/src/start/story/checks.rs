@@ -1,7 +1,7 @@
 //! What bears on whether figures of starts may be believed.
 
-use tare_report::Run;
-use tare_report::analysis::{Alarm, name_some};
+use tare_figures::Run;
+use tare_figures::findings::{Alarm, name_some};
 use tare_results::model::{CellPlan, Instance};
 
 use super::series::{self, N, Point, Series};
@@ -105,7 +105,7 @@ fn saturated(all: &[Series<'_>]) -> Option<Alarm> {
 fn refused_all(all: &[Series<'_>]) -> Option<Alarm> {
     let none = |point: &Point<'_>| {
         point
-            .value("ready", tare_report::rows::Figure::Max)
+            .value("ready", tare_figures::rows::Figure::Max)
             .is_none()
     };
     let names = names(all, none);

@@ -1,7 +1,7 @@
 //! `start.csv`: one row for each target, interval and run, with the columns of calder-2020 and ours.
 
-use tare_report::Run;
-use tare_report::rows::Figure;
+use tare_figures::Run;
+use tare_figures::rows::Figure;
 use tare_results::csv::table;
 use tare_results::model::Cell;
 
@@ -33,7 +33,7 @@ fn row(series: &Series<'_>, point: &Point<'_>, cell: &Cell) -> Vec<String> {
     let value = |measure: &str, figure| {
         let row = point.row(measure, figure)?;
         let own = row.each.iter().find(|each| each.cell == cell.plan.id)?;
-        own.carried.value()
+        own.figure.value()
     };
     let written = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let seconds = |measure: &str, figure| written(value(measure, figure).map(|ns| ns / 1e9));

@@ -4,7 +4,7 @@
 //! throughput alone counts every instance that was completed within it, since those that the warm-up left behind stand for
 //! those that the window leaves behind.
 
-use tare_report::rows::{Better, CellData, Figure, Measure, Sample};
+use tare_figures::rows::{Better, CellData, Figure, Measure, Sample};
 use tare_results::model::{Arrived, Fate, Instance, Labels};
 use tare_stats::Counts;
 

@@ -11,13 +11,14 @@ mod tables;
 mod verdict;
 
 use maud::{Markup, html};
-use tare_report::analysis::Alarm;
-use tare_report::claims::Published;
-use tare_report::html::{Detail, Section};
-use tare_report::rows::{CellData, Figure, Measure};
-use tare_report::tables::{Line, Tabled};
-use tare_report::verdict::Verdict;
-use tare_report::{Collect, Run, Story, View};
+use tare_figures::Run;
+use tare_figures::claims::Published;
+use tare_figures::findings::Alarm;
+use tare_figures::rows::{CellData, Figure, Measure};
+use tare_figures::verdict::Verdict;
+use tare_pages::html::{Detail, Section};
+use tare_pages::tables::{Line, Tabled};
+use tare_pages::{Collect, Story, View};
 use tare_results::model::{CellPlan, Fate, Plan};
 use tare_stats::Counts;
 

@@ -1,6 +1,6 @@
 //! The parts of a start: from the start call over reset, kernel and `main` to ready and the end.
 
-use tare_report::rows::{CellData, Sample};
+use tare_figures::rows::{CellData, Sample};
 use tare_results::model::{Instance, Labels};
 
 use super::measures::{counts, done, span};

@@ -2,20 +2,20 @@
 //! latencies of each point are distributed, and what an instance takes of memory.
 
 use maud::{Markup, html};
-use tare_report::Run;
-use tare_report::html::Detail;
-use tare_report::html::distributions::{self, Distributions, Panel, Unit};
-use tare_report::html::overview::overview;
-use tare_report::html::parts;
-use tare_report::rows::{Figure, Row};
-use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour};
+use tare_figures::Run;
+use tare_figures::rows::{Figure, Row};
+use tare_pages::html::Detail;
+use tare_pages::html::distributions::{self, Distributions, Panel, Unit};
+use tare_pages::html::overview::overview;
+use tare_pages::html::parts;
+use tare_pages::svg::{Axis, Path, Plot, Scale, Side, colour};
 
 use super::Started;
 use super::series::{self, Point, Series, time};
 use super::verdict;
 
 /// How numbers are written on the page.
-const N: tare_report::format::Numbers = parts::N;
+const N: tare_figures::format::Numbers = parts::N;
 /// The height of a picture of curves, in pixels.
 const HEIGHT: f64 = 360.0;
 /// The greatest number of intervals that are named.

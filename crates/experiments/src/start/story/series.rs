@@ -1,9 +1,9 @@
 //! Series: the cells of one target under one load that differ in their interval alone, and which rate they kept up.
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::format::Numbers;
-use tare_report::rows::{Figure, Row};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::rows::{Figure, Row};
 use tare_results::model::{Arrived, Labels};
 use tare_stats::OverRuns;
 

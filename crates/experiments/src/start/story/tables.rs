@@ -1,8 +1,8 @@
 //! The tables of starts: a heading for each series, and below it a line for each interval.
 
-use tare_report::Run;
-use tare_report::rows::{Figure, Row};
-use tare_report::tables::{Column, Line, Tabled};
+use tare_figures::Run;
+use tare_figures::rows::{Figure, Row};
+use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
 use super::parts;

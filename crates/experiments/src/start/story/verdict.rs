@@ -1,10 +1,10 @@
 //! What a run says of starts, in a few plain sentences.
 
-use tare_report::Run;
-use tare_report::plain::{MANY, sure};
-use tare_report::rows::Figure;
-use tare_report::verdict::Verdict;
-use tare_report::words;
+use tare_figures::Run;
+use tare_figures::rows::Figure;
+use tare_figures::verdict::Verdict;
+use tare_figures::words;
+use tare_pages::plain::{MANY, sure};
 
 use super::super::BESIDE;
 use super::parts;

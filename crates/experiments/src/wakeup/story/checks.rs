@@ -1,8 +1,8 @@
 //! What bears on whether wake-up latencies may be believed.
 
-use tare_report::Run;
-use tare_report::analysis::{Alarm, name_cells, name_some};
-use tare_report::cases::Case;
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::findings::{Alarm, name_cells, name_some};
 use tare_trace::blame::Culprit;
 
 use super::words::{N, cases, fact_of};

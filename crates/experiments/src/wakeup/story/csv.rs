@@ -1,8 +1,8 @@
 //! `wakeup-phases.csv`: one row for each target, phase and run, with the columns of landolfi-2018 and ours.
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::rows::Figure;
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::rows::Figure;
 use tare_results::csv::table;
 use tare_results::model::Cell;
 

@@ -10,16 +10,16 @@
 
 use tare_results::target::Clock;
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::claims::{
-    Claim, Comparison, Drawn, Finding, Published, PublishedTable, Untold, cannot, not_reproduced,
-    reproduced,
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::claims::{
+    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
+    not_reproduced, reproduced,
 };
-use tare_report::html::dot_plot::{Mark, Spread};
-use tare_report::html::parts;
-use tare_report::rows::Figure;
-use tare_report::words::{self, microseconds};
+use tare_figures::mark::{Mark, Spread};
+use tare_figures::rows::Figure;
+use tare_figures::words::{self, microseconds};
+use tare_pages::html::parts;
 
 use super::words::{N, Phase, cases, is_telling, model, name_among};
 
@@ -195,7 +195,7 @@ impl Kernel<'_> {
 
 /// Takes the largest group of kernels that can be compared: of one group, by one clock, with latencies that tell
 /// something. Says why there is none.
-fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Untold> {
+fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Inconclusive> {
     let mut telling = kernels(run);
     if telling.is_empty() {
         return Err(
@@ -209,7 +209,7 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Untold> {
         same.cloned().collect::<Vec<_>>()
     });
     // Of equal ones the first stays.
-    groups.rev().max_by_key(Vec::len).ok_or_else(|| Untold::emulated(
+    groups.rev().max_by_key(Vec::len).ok_or_else(|| Inconclusive::emulated(
         "an emulator (QEMU's TCG) executed every kernel in the machine's time, so that the latencies, and the maxima above \
          all, are the emulator's; this takes KVM, the bare machine, or guests that count instructions (clock=instructions)"
             .to_owned()
@@ -240,7 +240,7 @@ fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
 }
 
 /// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none can tell.
-fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, Untold> {
+fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, Inconclusive> {
     let kernels = comparable(run)?;
     let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
     let mut each: Vec<Said> = Vec::new();
@@ -293,7 +293,7 @@ fn below_others(
     others: &[&str],
     what: &str,
     figure: fn(Vec<Option<f64>>) -> Option<f64>,
-) -> Result<Finding, Untold> {
+) -> Result<Finding, Inconclusive> {
     let kernels = comparable(run)?;
     let of = |kernel: &Kernel<'_>| -> Vec<f64> {
         let runs = kernel.runs(Figure::Max).into_iter();

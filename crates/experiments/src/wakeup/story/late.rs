@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use tare_results::model::{CellPlan, LeftTool, Load, LoadPhase};
 
-use tare_report::Run;
-use tare_report::analysis::{Alarm, name_cells};
+use tare_figures::Run;
+use tare_figures::findings::{Alarm, name_cells};
 
 use super::words::{N, cases};
 use super::{NAME, total};

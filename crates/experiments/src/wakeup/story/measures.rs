@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{Counts, Response};
 
-use tare_report::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
+use tare_figures::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
 
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[

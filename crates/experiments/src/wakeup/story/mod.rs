@@ -19,15 +19,16 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tare_report::analysis::Alarm;
-use tare_report::cases::Case;
-use tare_report::claims::Published;
-use tare_report::html::{Detail, Section};
-use tare_report::rows::{Carried, CellData, Figure, Measure, Sample};
-use tare_report::tables::{Line, Tabled};
-use tare_report::terminal::Page;
-use tare_report::verdict::Verdict;
-use tare_report::{Collect, Run, Story, View};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::claims::Published;
+use tare_figures::findings::Alarm;
+use tare_figures::rows::{CellData, Figure, Measure, RunFigure, Sample};
+use tare_figures::verdict::Verdict;
+use tare_pages::html::{Detail, Section};
+use tare_pages::tables::{Line, Tabled};
+use tare_pages::terminal::Page;
+use tare_pages::{Collect, Story, View};
 use tare_results::model::{CellPlan, Plan, SetHead};
 
 use super::{NAME, Wakeup};
@@ -306,21 +307,20 @@ fn total(case: &Case<'_>, measure: &str) -> f64 {
         row.measure.id == measure && row.figure == Figure::Total && is_together
     });
     let each = rows.flat_map(|row| &row.each);
-    each.filter_map(|each| each.carried.value()).sum()
+    each.filter_map(|each| each.figure.value()).sum()
 }
 
 /// Adds up part and whole of the share of a measure of all runs.
 fn sums(case: &Case<'_>, measure: &str) -> (f64, f64) {
     let row = case.row(measure, Figure::Share, &[]);
     let each = row.map_or(&[][..], |row| row.each.as_slice());
-    each.iter()
-        .fold((0.0, 0.0), |all, each| match each.carried {
-            Carried::Value {
-                sums: Some((part, whole)),
-                ..
-            } => (all.0 + part, all.1 + whole),
-            _ => all,
-        })
+    each.iter().fold((0.0, 0.0), |all, each| match each.figure {
+        RunFigure::Value {
+            sums: Some((part, whole)),
+            ..
+        } => (all.0 + part, all.1 + whole),
+        _ => all,
+    })
 }
 
 /// Returns what recording a wake-up costs at most, as a share of the interval and in ns.

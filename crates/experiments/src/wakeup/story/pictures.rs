@@ -6,14 +6,14 @@ use maud::{Markup, html};
 use tare_results::model::{CellPlan, SetHead};
 use tare_stats::{Counts, Response};
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::html::Detail;
-use tare_report::html::distributions::{Distributions, Panel, Series, Tail, Unit};
-use tare_report::html::parts::{Figure, N, Table, legend_of};
-use tare_report::rows::CellData;
-use tare_report::svg::band::{self, COLUMNS, Column};
-use tare_report::svg::{Axis, Path, Plot, Scale, Side, colour, cut};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::rows::CellData;
+use tare_pages::html::Detail;
+use tare_pages::html::distributions::{Distributions, Panel, Series, Tail, Unit};
+use tare_pages::html::parts::{Figure, N, Table, legend_of};
+use tare_pages::svg::band::{self, COLUMNS, Column};
+use tare_pages::svg::{Axis, Path, Plot, Scale, Side, colour, cut};
 
 use super::words::{Phase, cases, intervals, name_among, named, time, under, undisturbed};
 use super::{Woken, measures};

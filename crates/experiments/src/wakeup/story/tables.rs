@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_report::Run;
-use tare_report::rows::derive::Refused;
-use tare_report::rows::{Figure, Row};
-use tare_report::tables::{Column, Line, Tabled};
+use tare_figures::Run;
+use tare_figures::rows::derive::Refused;
+use tare_figures::rows::{Figure, Row};
+use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
 use super::words::{

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use tare_results::model::Labels;
 use tare_results::target::Clock;
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::plain::{MANY, sure};
-use tare_report::rows::Figure;
-use tare_report::verdict::Verdict;
-use tare_report::words;
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::rows::Figure;
+use tare_figures::verdict::Verdict;
+use tare_figures::words;
+use tare_pages::plain::{MANY, sure};
 
 use super::words::{N, Phase, cases, further, is_telling, name_among, time, undisturbed};
 use super::{Woken, sums};

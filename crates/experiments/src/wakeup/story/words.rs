@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use tare_results::model::{Cell, CellPlan, Labels};
 use tare_results::target::Clock;
 
-use tare_report::Run;
-use tare_report::cases::Case;
-use tare_report::format::Numbers;
-use tare_report::rows::{Figure, Row};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::rows::{Figure, Row};
 
 use super::NAME;
 
@@ -46,7 +46,7 @@ impl<'a> Phase<'a> {
     pub fn value(self, case: &Case<'_>, cell: &Cell, measure: &str, figure: Figure) -> Option<f64> {
         let row = self.row(case, measure, figure)?;
         let own = row.each.iter().find(|each| each.cell == cell.plan.id)?;
-        own.carried.value()
+        own.figure.value()
     }
 
     /// Names it; several with one load are told apart by how often it came before.

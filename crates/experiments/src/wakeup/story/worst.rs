@@ -13,12 +13,12 @@ use tare_results::model::{SetHead, SetSamples};
 use tare_stats::missed_by;
 use tare_trace::blame::{Blame, blame};
 
-use tare_report::cases::Case;
-use tare_report::format::Numbers;
-use tare_report::html::parts::{self, N};
-use tare_report::rows::CellData;
-use tare_report::terminal::{Page, Table};
-use tare_report::words::NONE;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::rows::CellData;
+use tare_figures::words::NONE;
+use tare_pages::html::parts::{self, N};
+use tare_pages::terminal::{Page, Table};
 
 use super::late::ending;
 use super::tables::WIDE;

@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use tare_experiments::catalogue;
-use tare_report::rows::{Row, Selector};
-use tare_report::{Analysis, RunData};
+use tare_figures::gates::Selector;
+use tare_figures::rows::Row;
+use tare_pages::{Report, RunData};
 use tare_results::CellState;
 use tare_results::model::{
     Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
@@ -216,19 +217,19 @@ impl Folded {
 }
 
 /// Derives the figures of a run.
-pub fn analyse(data: RunData) -> Analysis {
+pub fn analyse(data: RunData) -> Report {
     data.analyse(catalogue()).unwrap()
 }
 
 /// Returns the row of a figure, such as `delays.total{class=A}`; the first if there are several.
-pub fn row<'a>(analysis: &'a Analysis, figure: &str) -> Option<&'a Row> {
+pub fn row<'a>(analysis: &'a Report, figure: &str) -> Option<&'a Row> {
     let selector = Selector::parse(figure).unwrap();
     let mut rows = analysis.rows().0.iter();
     rows.find(|row| selector.matches(row))
 }
 
 /// Returns a figure over runs, in cycles if it is a duration; `None` if there is none.
-pub fn figure(analysis: &Analysis, name: &str) -> Option<f64> {
+pub fn figure(analysis: &Report, name: &str) -> Option<f64> {
     let row = row(analysis, name)?;
     let estimate = row.over.as_ref().ok()?.estimate;
     let hz = row.tsc_hz.filter(|_| row.unit == "ns");
@@ -364,7 +365,7 @@ impl Run {
     }
 
     /// Ends the run and derives its figures.
-    pub fn analyse(self) -> Analysis {
+    pub fn analyse(self) -> Report {
         analyse(self.data())
     }
 

@@ -2,11 +2,11 @@
 
 use tare_experiments::catalogue;
 use tare_experiments::wakeup::{self, Wakeup};
+use tare_figures::gates::Gate;
 use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{self, Frame};
-use tare_report::rows::Gate;
-use tare_report::{Analysis, RunData};
+use tare_pages::{Report, RunData};
 use tare_results::CellState;
 use tare_results::model::{Cell, Outcome, Plan, Record, SCHEMA, Samples};
 use tare_services::wakeup::Plan as Measured;
@@ -62,7 +62,7 @@ pub fn check(gates: &[Gate], measured: &Measured) -> Result<Plan, CommandError> 
 /// # Errors
 ///
 /// Returns [`CommandError::Report`] only if the plan has an unknown experiment.
-pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Result<Analysis, CommandError> {
+pub fn analyse(plan: Plan, record: Record, samples: Samples) -> Result<Report, CommandError> {
     let cell = Cell {
         schema: SCHEMA,
         // A plan of no cells is none.

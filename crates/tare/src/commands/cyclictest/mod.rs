@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use tare_exchange::{ExchangeError, Latencies};
+use tare_figures::analysis;
+use tare_figures::findings::Severity;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::other_work::{OtherWorkWatch, blamed};
-use tare_report::Analysis;
-use tare_report::analysis::{self, Severity};
+use tare_pages::Report;
 use tare_results::model::{Agent, Instance, Plan};
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_targets::instance::{Ending, Watcher};
@@ -127,7 +128,7 @@ struct Taken {
     /// Thread and latency that ended it, in ns, if one did.
     broke: Option<(u32, u64)>,
     /// The figures that gates judge.
-    analysis: Option<Analysis>,
+    analysis: Option<Report>,
     /// When it began, and when it ended.
     start: Timestamp,
     end: Timestamp,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::name::Wanted;
 use tare_kernels::{Kernel, Store};
-use tare_report::terminal::Table;
+use tare_pages::terminal::Table;
 
 use super::megabytes;
 use crate::error::CommandError;

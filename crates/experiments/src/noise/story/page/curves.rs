@@ -1,10 +1,10 @@
 //! How long gaps and repetitions are, and how gaps follow each other.
 
 use maud::Markup;
-use tare_report::html::distributions::{self, Distributions, Series, Unit};
-use tare_report::html::parts::{N, Table};
-use tare_report::rows::Figure;
-use tare_report::words::NONE;
+use tare_figures::rows::Figure;
+use tare_figures::words::NONE;
+use tare_pages::html::distributions::{self, Distributions, Series, Unit};
+use tare_pages::html::parts::{N, Table};
 use tare_stats::{Counts, Quantile};
 
 use super::super::panels::{Member, Panel};

@@ -6,11 +6,11 @@ mod time;
 mod window;
 
 use maud::{Markup, html};
-use tare_report::html::overview::overview;
-use tare_report::html::parts::N;
-use tare_report::html::{Detail, Section};
-use tare_report::rows::Row;
-use tare_report::svg::{Axis, Plot, Scale, Side};
+use tare_figures::rows::Row;
+use tare_pages::html::overview::overview;
+use tare_pages::html::parts::N;
+use tare_pages::html::{Detail, Section};
+use tare_pages::svg::{Axis, Plot, Scale, Side};
 
 use super::ABOVE_WORDS;
 use super::panels::{Panel, series, under};

@@ -1,10 +1,10 @@
 //! Sweeps: the same workload over several sizes.
 
 use maud::{Markup, html};
-use tare_report::html::parts::{Figure, N, Table, legend_of};
-use tare_report::rows::{Figure as Of, Row};
-use tare_report::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
-use tare_report::words::NONE;
+use tare_figures::rows::{Figure as Of, Row};
+use tare_figures::words::NONE;
+use tare_pages::html::parts::{Figure, N, Table, legend_of};
+use tare_pages::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 
 use super::super::panels::Panel;
 use super::{MARKS, upright};

@@ -4,11 +4,11 @@
 //! its own, on the same axes.
 
 use maud::Markup;
-use tare_report::analysis::Time;
-use tare_report::html::parts::{Figure, N, Table, legend_of};
-use tare_report::plain::MANY;
-use tare_report::svg::{Axis, Path, Plot, Scale, Side, band, colour, scatter};
-use tare_report::words;
+use tare_figures::interval::Time;
+use tare_figures::words;
+use tare_pages::html::parts::{Figure, N, Table, legend_of};
+use tare_pages::plain::MANY;
+use tare_pages::svg::{Axis, Path, Plot, Scale, Side, band, colour, scatter};
 use tare_results::model::Labels;
 
 use super::super::collect::{Peak, Timeline};

@@ -1,10 +1,10 @@
 //! Raw samples, one after the other.
 
 use maud::Markup;
-use tare_report::analysis::Time;
-use tare_report::html::parts::{Figure, N, legend_of};
-use tare_report::svg::{Axis, COLOURS, Plot, Scale, Side, colour, scatter};
-use tare_report::words;
+use tare_figures::interval::Time;
+use tare_figures::words;
+use tare_pages::html::parts::{Figure, N, legend_of};
+use tare_pages::svg::{Axis, COLOURS, Plot, Scale, Side, colour, scatter};
 
 use super::super::panels::{Member, Panel};
 use super::{MARKS, upright};

@@ -3,8 +3,8 @@
 //! With so many, a sentence that names each is read by nobody; the tables do. What an emulator executed is counted, and
 //! never ranked.
 
-use tare_report::plain::MANY;
-use tare_report::words;
+use tare_figures::words;
+use tare_pages::plain::MANY;
 use tare_stats::OverRuns;
 
 use super::super::ABOVE_WORDS;

@@ -7,13 +7,15 @@ mod comparison;
 mod many;
 mod reference;
 
-use tare_report::analysis::{Run, Time, had_other_work};
-use tare_report::cases::Case;
-use tare_report::format::Numbers;
-use tare_report::plain::{MANY, sure};
-use tare_report::rows::Figure;
-use tare_report::verdict::Verdict;
-use tare_report::words;
+use tare_figures::Run;
+use tare_figures::analysis::had_other_work;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::interval::Time;
+use tare_figures::rows::Figure;
+use tare_figures::verdict::Verdict;
+use tare_figures::words;
+use tare_pages::plain::{MANY, sure};
 use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
@@ -135,7 +137,7 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
         None => {
             let gaps = member.case.row("gaps", Figure::Total, &[]);
             let each = gaps.into_iter().flat_map(|row| &row.each);
-            let all: f64 = each.filter_map(|run| run.carried.value()).sum();
+            let all: f64 = each.filter_map(|run| run.figure.value()).sum();
             words::counted(N, all as u64, "interruption", "interruptions")
         }
     };
@@ -210,7 +212,7 @@ impl Clock {
         let row = case.row("period", Figure::MEDIAN, &[])?;
         let over = row.over.as_ref().ok()?;
         let is_same = |value: f64| (value / over.estimate - 1.0).abs() <= 0.01;
-        let mut found = row.each.iter().filter_map(|run| run.carried.value());
+        let mut found = row.each.iter().filter_map(|run| run.figure.value());
         if row.each.len() * 2 < case.cells.len() || !found.all(is_same) {
             return None;
         }

@@ -3,8 +3,8 @@
 //! Published figures of this kind are few, and each is of one machine: so the sentence says whose they are. Both detectors
 //! spin on the clock, as `gap` does.
 
-use tare_report::analysis::Run;
-use tare_report::format::Numbers;
+use tare_figures::Run;
+use tare_figures::format::Numbers;
 use tare_results::target::Group;
 
 use super::super::panels::Panel;

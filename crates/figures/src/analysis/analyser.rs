@@ -1,0 +1,159 @@
+//! Takes the cells of a run one by one and puts their figures together.
+
+use std::cmp::Reverse;
+
+use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use tare_results::{CellState, MachineRecord};
+
+use super::loads::Disturbances;
+use super::{Analysis, Experiments, SCHEMA, Stories, Summary, checks, other_work};
+use crate::error::ReportError;
+use crate::findings::{NotMeasured, Notice, State};
+use crate::rows::flat::Origin;
+use crate::rows::{self, CellData};
+use crate::run::Run;
+use crate::{places, verdict};
+
+/// Collects the figures of a run cell by cell.
+pub(super) struct Analyser<'a> {
+    known: &'a dyn Experiments,
+    stories: &'a mut dyn Stories,
+    plan: Plan,
+    machine: Option<MachineRecord>,
+    cells: Vec<Cell>,
+    rows: rows::Collector,
+    not_measured: Vec<NotMeasured>,
+    notices: Vec<Notice>,
+    disturbances: Disturbances,
+}
+
+impl<'a> Analyser<'a> {
+    pub(super) fn new(
+        plan: Plan,
+        machine: Option<MachineRecord>,
+        known: &'a dyn Experiments,
+        stories: &'a mut dyn Stories,
+    ) -> Result<Self, ReportError> {
+        let unknown = |cell: &&CellPlan| known.measures(&cell.experiment).is_none();
+        if let Some(cell) = plan.cells.iter().find(unknown) {
+            return Err(ReportError::Experiment(cell.experiment.clone()));
+        }
+        Ok(Self {
+            known,
+            stories,
+            plan,
+            machine,
+            cells: Vec::new(),
+            rows: rows::Collector::default(),
+            not_measured: Vec::new(),
+            notices: Vec::new(),
+            disturbances: Disturbances::default(),
+        })
+    }
+
+    /// Takes one cell of the plan; the samples are looked at only if it is done.
+    pub(super) fn take(&mut self, plan: &CellPlan, state: CellState, samples: &Samples) {
+        let (state, reason) = match state {
+            CellState::Done(cell) | CellState::Failed(cell) => {
+                for text in &cell.notices {
+                    Notice::add(&mut self.notices, text, cell.plan.id);
+                }
+                self.disturbances.take(&cell);
+                match cell.outcome {
+                    Outcome::Done { .. } => match self.take_done(*cell, samples) {
+                        Ok(()) => return,
+                        Err(reason) => (State::Contradictory, reason),
+                    },
+                    Outcome::LeftOut { reason } => (State::LeftOut, reason),
+                    Outcome::Failed { reason } => (State::Failed, reason),
+                }
+            }
+            CellState::Missing => {
+                let reason = "not measured yet; `--resume` with this run folder does it";
+                (State::Missing, reason.to_owned())
+            }
+            CellState::Damaged { path, reason } => {
+                let file = path.file_name().unwrap_or(path.as_os_str());
+                let reason = format!(
+                    "{} {reason}; `--resume` with this run folder measures the cell again",
+                    file.to_string_lossy()
+                );
+                (State::Damaged, reason)
+            }
+        };
+        self.not_measured.push(NotMeasured {
+            id: plan.id,
+            block: plan.block,
+            label: plan.label(),
+            state,
+            reason,
+        });
+    }
+
+    /// Takes a cell that ran to its end; says what is wrong with it if it cannot be used.
+    fn take_done(&mut self, cell: Cell, samples: &Samples) -> Result<(), String> {
+        let data =
+            CellData::new(&cell, samples).ok_or("its record says that it was not measured")?;
+        let measures = self.known.measures(&cell.plan.experiment);
+        let measures = measures.ok_or("the plan does not have its experiment")?;
+        let rows = self.rows.derive(measures, &data)?;
+        self.stories.take(&self.plan, &data)?;
+        self.rows.add_all(rows, &data);
+        self.cells.push(cell);
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Analysis {
+        let run = Run {
+            plan: self.plan,
+            machine: self.machine,
+            cells: self.cells,
+            rows: self.rows.finish(),
+        };
+        let mut accounts = self.stories.finish(&run);
+        let mut alarms = other_work::find(&run);
+        alarms.extend(checks::find(&run));
+        alarms.extend(
+            accounts
+                .iter_mut()
+                .flat_map(|account| account.alarms.drain(..)),
+        );
+        alarms.sort_by_key(|alarm| Reverse(alarm.severity));
+        let (loads, daemons) = self.disturbances.finish();
+        let study = run.plan.study.as_ref();
+        let study = study.and_then(|study| self.known.study(study.reproduces.as_deref()?));
+        let reproduction = study.map(|study| study.of(&run));
+        let told = accounts
+            .iter_mut()
+            .filter_map(|account| account.verdict.take());
+        let summary = Summary {
+            schema: SCHEMA,
+            tare_version: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: run.plan.experiment.clone(),
+            created: run.plan.created,
+            cpu: run.plan.cpu,
+            planned: run.plan.cells.len() as u64,
+            done: run.cells.len() as u64,
+            verdict: verdict::of(
+                &run,
+                told,
+                reproduction.as_ref(),
+                &alarms,
+                &self.not_measured,
+            ),
+            alarms,
+            loads,
+            daemons,
+            places: places::collect(&run.cells),
+            not_measured: self.not_measured,
+            notices: self.notices,
+            reproduction,
+            figures: run.rows.over_blocks(&Origin::of(&run.plan)),
+            stories: accounts
+                .into_iter()
+                .map(|account| (account.experiment.to_owned(), account.json))
+                .collect(),
+        };
+        Analysis { run, summary }
+    }
+}

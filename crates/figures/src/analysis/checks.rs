@@ -1,0 +1,144 @@
+//! Finds what bears on the figures of every experiment.
+
+use tare_results::TscFrequency;
+use tare_results::model::{Cell, Program, Record, Unit};
+use tare_results::target::Clock;
+
+use crate::findings::{Alarm, name_cells};
+use crate::format::Numbers;
+use crate::run::{Run, tsc};
+use crate::words;
+
+/// A cell that was measured, whatever it measured.
+struct Measured<'a> {
+    id: u32,
+    target: &'a str,
+    clock: Clock,
+    record: &'a Record,
+    program: &'a Program,
+    frequency: Option<TscFrequency>,
+}
+
+/// Finds what bears on the figures of all cells.
+pub(super) fn find(run: &Run) -> Vec<Alarm> {
+    let measured: Vec<Measured<'_>> = run.cells.iter().filter_map(Measured::of).collect();
+    let which = |is: &dyn Fn(&Measured<'_>) -> bool| -> Vec<u32> {
+        let found = measured.iter().filter(|m| is(m));
+        found.map(|m| m.id).collect()
+    };
+    let targets = |is: &dyn Fn(&Measured<'_>) -> bool| -> Vec<String> {
+        let found = measured.iter().filter(|m| is(m));
+        let mut names: Vec<String> = found.map(|m| m.target.to_owned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let mut alarms = Vec::new();
+    let cut: Vec<&Cell> = run.cut_short().collect();
+    if let Some(first) = cut.first() {
+        let ids: Vec<u32> = cut.iter().map(|cell| cell.plan.id).collect();
+        alarms.push(Alarm::warning(
+            "cut-short",
+            format!(
+                "Cut short: {} ({}). The figures cover the samples until then; `--resume` repeats the whole cell.",
+                name_cells(&ids),
+                first.outcome.cut_short().unwrap_or_default()
+            ),
+        ));
+    }
+    let backwards = which(&|m| m.backwards() > 0);
+    if !backwards.is_empty() {
+        let samples = measured.iter().map(Measured::backwards).sum();
+        alarms.push(Alarm::error(
+            "tsc-backwards",
+            format!(
+                "In {} the TSC ran backwards in {} samples, which are in no figure: the counters of the CPUs differ, or a \
+                 hypervisor changed the offset. Check that the kernel's clock source is tsc, and do not rely on durations \
+                 across CPUs.",
+                name_cells(&backwards),
+                Numbers::PLAIN.count(samples)
+            ),
+        ));
+    }
+    let emulated = targets(&|m| m.program.agent.emulated && m.clock == Clock::Host);
+    if !emulated.is_empty() {
+        alarms.push(Alarm::error(
+            "emulated",
+            format!(
+                "An emulator (QEMU's TCG) executed the measured code of {}: these figures say nothing of a machine's speed. \
+                 Measure where KVM works.",
+                emulated.join(" and ")
+            ),
+        ));
+    }
+    let counted = targets(&|m| m.clock == Clock::Instructions);
+    if !counted.is_empty() {
+        alarms.push(Alarm::warning(
+            "instruction-time",
+            format!(
+                "Times on {} are instructions that an emulator counted, as if each took the same time: they repeat exactly and \
+                 compare kernels by their code, and say nothing of how long a processor takes. For that, measure with the \
+                 machine's clock where KVM works.",
+                words::list(&counted)
+            ),
+        ));
+    }
+    // What was measured in ns needs no frequency.
+    let unknown = which(&|m| {
+        let in_cycles = m.record.sets.iter().any(|head| head.unit == Unit::Cycles);
+        in_cycles && m.frequency.is_none()
+    });
+    if !unknown.is_empty() {
+        let cells = name_cells(&unknown);
+        alarms.push(Alarm::warning(
+            "tsc-frequency-unknown",
+            format!(
+                "Nothing told the TSC's frequency in {cells}: durations are given in cycles only."
+            ),
+        ));
+    }
+    let mut contradictions = measured.iter().filter_map(Measured::contradiction);
+    if let Some(note) = contradictions.next() {
+        let cells = name_cells(&which(&|m| m.contradiction().is_some()));
+        alarms.push(Alarm::warning(
+            "tsc-frequency-contradicted",
+            format!("TSC frequency in {cells}: {note}."),
+        ));
+    }
+    let not_locked = which(&|m| !m.program.preparation.locked);
+    if !not_locked.is_empty() {
+        alarms.push(Alarm::note(
+            "not-locked",
+            format!(
+                "The buffers of {} were not locked in memory; the kernel could have taken pages away and delayed their next \
+                 use. Raise RLIMIT_MEMLOCK (`ulimit -l`) or run as root.",
+                name_cells(&not_locked)
+            ),
+        ));
+    }
+    alarms
+}
+
+impl<'a> Measured<'a> {
+    fn of(cell: &'a Cell) -> Option<Self> {
+        let record = cell.outcome.record()?;
+        Some(Self {
+            id: cell.plan.id,
+            target: &cell.plan.target.text,
+            clock: cell.plan.target.clock,
+            record,
+            program: record.program()?,
+            frequency: tsc(cell),
+        })
+    }
+
+    fn backwards(&self) -> u64 {
+        self.record.sets.iter().map(|head| head.backwards).sum()
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        let frequency = self.frequency.as_ref()?;
+        let text = frequency.contradiction.as_ref()?;
+        Some(format!("{text}; {}", frequency.note))
+    }
+}

@@ -1,0 +1,197 @@
+//! What disturbed on purpose, and how much of it there really was; and which daemons ran meanwhile.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_results::model::{Achieved, Cell, LoadPlace};
+use tare_results::target::{Group, TargetSpec};
+use tare_stats::{Kind, Level, over_runs};
+
+use crate::findings::Notice;
+use crate::interval::Spread;
+
+/// Says what a load did while one target was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LoadFigure {
+    /// Load as it is written on the command line.
+    pub load: String,
+    /// Target as it is written on the command line.
+    pub target: String,
+    /// The group that the target belongs to.
+    pub group: Group,
+    /// Where the load ran, as seen from the measured code.
+    pub place: LoadPlace,
+    /// Whether it is a schedule of loads, which have figures of their own.
+    pub is_schedule: bool,
+    /// What it did per second, one entry for each thing that was counted.
+    pub rates: Vec<LoadRate>,
+    /// In what it differs from the published load, and what else it remarked.
+    pub notices: Vec<Notice>,
+}
+
+/// Says how much of one thing a load did per second.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LoadRate {
+    /// What is counted, in the plural: `bytes written`, for example.
+    pub what: String,
+    /// How many per second; the unit of replication is the block.
+    pub per_second: Spread,
+    /// Blocks that it is known of.
+    pub blocks: Vec<u32>,
+}
+
+/// Says while which blocks a daemon ran on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Daemon {
+    /// Its name: `dockerd`, for example.
+    pub name: String,
+    /// The blocks in which it ran during at least one cell, ascending.
+    pub blocks: Vec<u32>,
+    /// The cells during which it ran.
+    pub cells: Vec<u32>,
+}
+
+/// Collects loads and daemons cell by cell.
+#[derive(Debug, Default)]
+pub(super) struct Disturbances {
+    loads: Vec<Collected>,
+    daemons: Vec<Daemon>,
+}
+
+#[derive(Debug)]
+struct Collected {
+    load: String,
+    target: TargetSpec,
+    place: LoadPlace,
+    is_schedule: bool,
+    done: Vec<Done>,
+    notices: Vec<Notice>,
+}
+
+/// How much a load did of one thing in one block.
+#[derive(Debug)]
+struct Done {
+    what: String,
+    block: u32,
+    amount: u64,
+    ns: u64,
+}
+
+impl Disturbances {
+    /// Takes what one cell says, whether it was measured or failed.
+    pub fn take(&mut self, cell: &Cell) {
+        let plan = &cell.plan;
+        for name in &cell.daemons {
+            let daemon = match self.daemons.iter_mut().find(|known| known.name == *name) {
+                Some(known) => known,
+                None => {
+                    self.daemons.push(Daemon {
+                        name: name.clone(),
+                        blocks: Vec::new(),
+                        cells: Vec::new(),
+                    });
+                    let last = self.daemons.len() - 1;
+                    &mut self.daemons[last]
+                }
+            };
+            daemon.cells.push(plan.id);
+            daemon.blocks.push(plan.block);
+            daemon.blocks.sort_unstable();
+            daemon.blocks.dedup();
+        }
+        let Some(load) = &cell.load else { return };
+        let known = self.load(&plan.load, &plan.target, load.place);
+        known.is_schedule |= !load.phases.is_empty();
+        known.add(plan.block, &load.achieved);
+        for text in &load.notices {
+            Notice::add(&mut known.notices, text, plan.id);
+        }
+        // A load without a count is idle.
+        let phases = load
+            .phases
+            .iter()
+            .filter(|phase| !phase.achieved.is_empty());
+        for phase in phases {
+            let known = self.load(&phase.load, &plan.target, load.place);
+            known.add(plan.block, &phase.achieved);
+        }
+    }
+
+    fn load(&mut self, load: &str, target: &TargetSpec, place: LoadPlace) -> &mut Collected {
+        let mut loads = self.loads.iter();
+        let is_same = |known: &Collected| {
+            known.load == load && known.target == *target && known.place == place
+        };
+        let at = match loads.position(is_same) {
+            Some(at) => at,
+            None => {
+                self.loads.push(Collected {
+                    load: load.to_owned(),
+                    target: target.clone(),
+                    place,
+                    is_schedule: false,
+                    done: Vec::new(),
+                    notices: Vec::new(),
+                });
+                self.loads.len() - 1
+            }
+        };
+        &mut self.loads[at]
+    }
+
+    /// Returns what the loads did, in the order of loads and groups, and the daemons.
+    pub fn finish(self) -> (Vec<LoadFigure>, Vec<Daemon>) {
+        let mut figures: Vec<LoadFigure> = self.loads.into_iter().map(Collected::figure).collect();
+        figures.sort_by(|a, b| (&a.load, a.group, &a.target).cmp(&(&b.load, b.group, &b.target)));
+        (figures, self.daemons)
+    }
+}
+
+impl Collected {
+    fn add(&mut self, block: u32, achieved: &[Achieved]) {
+        for achieved in achieved {
+            let is_same = |done: &&mut Done| done.what == achieved.what && done.block == block;
+            match self.done.iter_mut().find(is_same) {
+                Some(done) => {
+                    done.amount = done.amount.saturating_add(achieved.amount);
+                    done.ns = done.ns.saturating_add(achieved.ns);
+                }
+                None => self.done.push(Done {
+                    what: achieved.what.clone(),
+                    block,
+                    amount: achieved.amount,
+                    ns: achieved.ns,
+                }),
+            }
+        }
+    }
+
+    fn figure(self) -> LoadFigure {
+        let mut names: Vec<&str> = Vec::new();
+        for done in &self.done {
+            if !names.contains(&done.what.as_str()) {
+                names.push(&done.what);
+            }
+        }
+        let rates = names.into_iter().filter_map(|what| {
+            // A load that ran for no time has no rate.
+            let done = || self.done.iter().filter(|d| d.what == what && d.ns > 0);
+            let rates: Vec<f64> = done()
+                .map(|d| d.amount as f64 / (d.ns as f64 / 1e9))
+                .collect();
+            Some(LoadRate {
+                what: what.to_owned(),
+                per_second: Spread::of(&over_runs(Kind::Order, &rates, Level::P95).ok()?),
+                blocks: done().map(|d| d.block).collect(),
+            })
+        });
+        LoadFigure {
+            rates: rates.collect(),
+            group: self.target.group,
+            load: self.load,
+            target: self.target.text,
+            place: self.place,
+            is_schedule: self.is_schedule,
+            notices: self.notices,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What else ran on the measured CPUs, as far as it was watched: it stands before every guess at a cause.
+//!
+//! A cell that failed says so with its reason.
+
+use tare_results::model::{Cell, OtherTask, OtherWork};
+use tare_results::target::Group;
+
+use crate::findings::{Alarm, name_cells};
+use crate::format::Numbers;
+use crate::run::Run;
+use crate::words;
+
+const N: Numbers = Numbers::PLAIN;
+
+/// The share of the time in a cell from which on a process is named.
+const TOLD: f64 = 0.001;
+/// The share from which on it bears on the figures.
+const MUCH: f64 = 0.01;
+/// How many processes are named.
+const NAMED: usize = 3;
+
+/// What a process used of the measured CPUs, in all cells in which that is worth telling.
+struct Used<'a> {
+    task: &'a OtherTask,
+    ns: u64,
+    watched_ns: u64,
+    cells: Vec<u32>,
+    greatest: f64,
+}
+
+/// What was watched: a cell, or a measurement that has none.
+struct Watched<'a> {
+    cell: Option<u32>,
+    is_loaded: bool,
+    other: &'a OtherWork,
+}
+
+/// Finds other work and other runs on the measured CPUs.
+pub(super) fn find(run: &Run) -> Vec<Alarm> {
+    let cells = run.cells.iter();
+    let watched = cells.filter_map(|cell| {
+        Some(Watched {
+            cell: Some(cell.plan.id),
+            is_loaded: cell.load.is_some(),
+            other: cell.other_work.as_ref()?,
+        })
+    });
+    let mut alarms = told_of(&watched.collect::<Vec<_>>());
+    alarms.extend(not_watched(run));
+    alarms
+}
+
+/// Says what else ran while something was measured that is no cell.
+#[must_use]
+pub fn other_work(other: &OtherWork) -> Vec<Alarm> {
+    told_of(&[Watched {
+        cell: None,
+        is_loaded: false,
+        other,
+    }])
+}
+
+fn told_of(watched: &[Watched<'_>]) -> Vec<Alarm> {
+    let alarms = [other_runs(watched), other_tasks(watched)];
+    alarms.into_iter().flatten().collect()
+}
+
+/// Says of which cells nothing can be known.
+fn not_watched(run: &Run) -> Option<Alarm> {
+    let remote = run.cells.iter();
+    let remote = remote.filter(|cell| cell.plan.target.group == Group::Remote);
+    let cells: Vec<u32> = remote.map(|cell| cell.plan.id).collect();
+    (!cells.is_empty()).then(|| {
+        Alarm::note(
+            "other-work-unknown",
+            format!(
+                "Other work and other runs on the measured CPU of the other machine were not looked for in {}.",
+                name_cells(&cells)
+            ),
+        )
+    })
+}
+
+/// Says whether so much else ran on the measured CPU of a cell that its delays may be that.
+#[must_use]
+pub fn had_other_work(cell: &Cell) -> bool {
+    let told = |other: &OtherWork| {
+        let mut shares = other.tasks.iter().map(|task| share(task, other));
+        !other.runs.is_empty() || shares.any(|share| share >= MUCH)
+    };
+    cell.other_work.as_ref().is_some_and(told)
+}
+
+fn share(task: &OtherTask, other: &OtherWork) -> f64 {
+    task.ns as f64 / other.watched_ns.max(1) as f64
+}
+
+fn other_runs(watched: &[Watched<'_>]) -> Option<Alarm> {
+    let shared = watched.iter().filter(|it| !it.other.runs.is_empty());
+    let cells: Vec<u32> = shared.clone().filter_map(|it| it.cell).collect();
+    let mut runs: Vec<String> = shared.flat_map(|it| it.other.runs.clone()).collect();
+    runs.sort();
+    runs.dedup();
+    (!runs.is_empty()).then(|| {
+        Alarm::warning(
+            "cpu-shared",
+            format!(
+                "Another run of tare measured on the same CPU{}: {}. They competed for the CPU, so neither tells what the \
+                 system costs. Measure them one after the other, or on CPUs of their own.",
+                within(&cells),
+                words::list(&runs)
+            ),
+        )
+    })
+}
+
+fn other_tasks(watched: &[Watched<'_>]) -> Option<Alarm> {
+    let mut all: Vec<Used<'_>> = Vec::new();
+    for Watched {
+        cell,
+        is_loaded,
+        other,
+    } in watched
+    {
+        // What the kernel does for the load belongs to the load.
+        let tasks = other
+            .tasks
+            .iter()
+            .filter(|task| !(*is_loaded && task.kernel));
+        for task in tasks {
+            let share = share(task, other);
+            if share < TOLD {
+                continue;
+            }
+            let is_same = |known: &&mut Used<'_>| {
+                let known = known.task;
+                (known.pid, known.cpu, &known.name) == (task.pid, task.cpu, &task.name)
+            };
+            let known = match all.iter_mut().find(is_same) {
+                Some(known) => known,
+                None => {
+                    all.push(Used {
+                        task,
+                        ns: 0,
+                        watched_ns: 0,
+                        cells: Vec::new(),
+                        greatest: 0.0,
+                    });
+                    let last = all.len() - 1;
+                    &mut all[last]
+                }
+            };
+            known.ns += task.ns;
+            known.watched_ns += other.watched_ns;
+            known.cells.extend(cell);
+            known.greatest = known.greatest.max(share);
+        }
+    }
+    all.sort_by(|a, b| b.greatest.total_cmp(&a.greatest));
+    let worst = all.first()?;
+    let mut each: Vec<String> = all.iter().take(NAMED).map(told).collect();
+    if let Some(more) = all.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        each.push(words::counted(
+            N,
+            more as u64,
+            "more process",
+            "more processes",
+        ));
+    }
+    let text = format!(
+        "Other work ran on the measured CPU: {}. The figures include this time. End it, keep it off that CPU (taskset, \
+         cpuset), or choose another one (--cpu).",
+        each.join("; ")
+    );
+    Some(match worst.greatest >= MUCH {
+        true => Alarm::warning("other-work", text),
+        false => Alarm::note("other-work", text),
+    })
+}
+
+/// Says what a process used: `sh (process 4711) used CPU 1 for about 930 ms of 2.00 s in cell 3`.
+fn told(of: &Used<'_>) -> String {
+    format!(
+        "{} (process {}) used CPU {} for about {} of {}{}",
+        of.task.name,
+        of.task.pid,
+        of.task.cpu,
+        N.ns(of.ns as f64, None),
+        N.ns(of.watched_ns as f64, None),
+        within(&of.cells)
+    )
+}
+
+fn within(cells: &[u32]) -> String {
+    match cells {
+        [] => String::new(),
+        cells => format!(" in {}", name_cells(cells)),
+    }
+}

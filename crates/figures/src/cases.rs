@@ -1,0 +1,150 @@
+//! Cases: the cells that repeat each other, with their rows.
+
+use tare_results::model::{Cell, CellPlan, Labels, Program, Record};
+use tare_stats::OverRuns;
+
+use crate::places::Placement;
+use crate::rows::{Figure, Row};
+use crate::run::{Run, tsc};
+
+/// What was measured of one target under one load (or loads one after the other) with one choice of parameters.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// What its cells have in common.
+    pub plan: &'a CellPlan,
+    /// Those of them that have figures, in running order.
+    pub cells: Vec<&'a Cell>,
+    /// How many runs were planned.
+    pub planned: usize,
+}
+
+impl<'a> Case<'a> {
+    /// Returns the cases of an experiment that have figures: idle first, then by load, group, target and labels.
+    #[must_use]
+    pub fn all(run: &'a Run, experiment: &str) -> Vec<Self> {
+        let mut cases: Vec<Self> = Vec::new();
+        for plan in run
+            .plan
+            .cells
+            .iter()
+            .filter(|plan| plan.experiment == experiment)
+        {
+            match cases.iter_mut().find(|case| case.plan.repeats(plan)) {
+                Some(case) => case.planned += 1,
+                None => cases.push(Self {
+                    run,
+                    plan,
+                    cells: Vec::new(),
+                    planned: 1,
+                }),
+            }
+        }
+        for cell in &run.cells {
+            let case = cases.iter_mut().find(|case| case.plan.repeats(&cell.plan));
+            if let Some(case) = case.filter(|case| case.plan.experiment == experiment) {
+                case.cells.push(cell);
+            }
+        }
+        cases.retain(|case| !case.cells.is_empty());
+        // The order within a block is drawn at random; rows have theirs.
+        let place = |case: &Self| run.rows.0.iter().position(|row| case.has(row));
+        cases.sort_by_cached_key(|case| place(case).unwrap_or(usize::MAX));
+        cases
+    }
+
+    /// Returns whether a row is of it.
+    #[must_use]
+    pub fn has(&self, row: &Row) -> bool {
+        let plan = self.plan;
+        let is_under = match row.labels.number("phase") {
+            Some(phase) => plan.phases.get(phase as usize) == Some(&row.load),
+            None => row.load == plan.load,
+        };
+        row.experiment == plan.experiment
+            && row.target == plan.target.text
+            && row.plan == plan.labels
+            && is_under
+    }
+
+    /// Returns its rows.
+    pub fn rows(&self) -> impl Iterator<Item = &'a Row> {
+        let rows = self.run.rows.0.iter();
+        rows.filter(|row| self.has(row))
+    }
+
+    /// Returns the row of a figure that has these labels beside the plan's, and no other.
+    #[must_use]
+    pub fn row(&self, measure: &str, figure: Figure, labels: &[(&str, &str)]) -> Option<&'a Row> {
+        let plan = self.plan.labels.clone();
+        let labels = labels
+            .iter()
+            .fold(plan, |all: Labels, (key, value)| all.with(key, value));
+        let mut rows = self.rows();
+        rows.find(|row| row.measure.id == measure && row.figure == figure && row.labels == labels)
+    }
+
+    /// Returns a figure over its runs; `None` if there is none, or a run does not carry it.
+    #[must_use]
+    pub fn over(
+        &self,
+        measure: &str,
+        figure: Figure,
+        labels: &[(&str, &str)],
+    ) -> Option<&'a OverRuns> {
+        self.row(measure, figure, labels)?.over.as_ref().ok()
+    }
+
+    /// Returns the records of its cells.
+    pub fn records(&self) -> impl Iterator<Item = &'a Record> {
+        let cells = self.cells.iter();
+        cells.filter_map(|cell| cell.outcome.record())
+    }
+
+    /// Returns the program that measured first.
+    #[must_use]
+    pub fn program(&self) -> Option<&'a Program> {
+        self.records().find_map(Record::program)
+    }
+
+    /// Returns what its programs tell of the place where they ran; the first that tells it.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&'a str> {
+        self.records()
+            .find_map(|record| record.program()?.fact(name))
+    }
+
+    /// Returns whether an emulator executed the measured code.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        let mut programs = self.records().filter_map(Record::program);
+        programs.any(|program| program.agent.emulated)
+    }
+
+    /// Returns the frequency of the TSC of its first cell; `None` if nothing tells it.
+    #[must_use]
+    pub fn hz(&self) -> Option<f64> {
+        self.cells.first().and_then(|cell| Some(tsc(cell)?.hz))
+    }
+
+    /// Returns the CPUs that it was measured on: one, unless the runs were placed differently.
+    #[must_use]
+    pub fn placements(&self) -> Vec<Placement> {
+        let mut placements: Vec<Placement> = Vec::new();
+        for program in self.records().filter_map(Record::program) {
+            let placement = Placement::of(&self.run.plan, self.plan, program);
+            if !placements.contains(&placement) {
+                placements.push(placement);
+            }
+        }
+        placements
+    }
+
+    /// Names its target; marked if its times are not those of a machine.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let first = self.rows().next();
+        first.map_or_else(|| self.plan.target.text.clone(), Row::marked_target)
+    }
+}

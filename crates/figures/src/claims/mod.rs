@@ -1,0 +1,346 @@
+//! Published studies: their figures, their claims, and which of them a run reproduces.
+//!
+//! A claim is a finding of a study, put as a question that figures can answer. It is *reproduced*, *not
+//! reproduced*, or *cannot be told here*: a run on an emulator, or without one of the systems that are
+//! compared, answers nothing, and says so.
+//!
+//! Each study is a file. One whose experiment tare does not have yet lists its claims all the same.
+
+mod table;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use table::PublishedTable;
+
+use crate::mark::Mark;
+use crate::run::Run;
+
+/// What published figures are put under that the run has nothing for.
+const NO_TARGET: &str = "no target of this run";
+
+/// Describes a published study.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// Its short name.
+    pub name: &'static str,
+    /// What it asks.
+    pub question: &'static str,
+    /// Its findings.
+    pub claims: &'static [Claim],
+    /// Its figures: title, and CSV with a comment as its first line.
+    pub tables: &'static [(&'static str, &'static str)],
+    /// How to read its figures beside those of a run; empty if there are none.
+    pub note: &'static str,
+    /// Puts its figures beside those of a run.
+    pub compare: fn(&Run, &[PublishedTable]) -> Vec<Comparison>,
+}
+
+/// A finding of a study.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// What the study says.
+    pub text: &'static str,
+    /// The experiment that it takes.
+    pub experiment: &'static str,
+    /// What that experiment measures.
+    pub measures: &'static str,
+    /// Answers it from a run; `None` as long as tare lacks the experiment.
+    pub tell: Option<fn(&Run) -> Finding>,
+}
+
+/// Says whether a claim is reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The run shows what the study found.
+    Reproduced,
+    /// The run shows otherwise.
+    NotReproduced,
+    /// The run can't show it either way.
+    CannotBeTold,
+}
+
+/// The answer to a claim, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The answer.
+    pub answer: Answer,
+    /// The figures that it follows from, or why there is none.
+    pub why: String,
+    /// Whether it can't be told because an emulator executed the measured code: that is what KVM would change.
+    pub needs_kvm: bool,
+}
+
+/// Says why a claim can't be told.
+#[derive(Clone, Debug)]
+pub struct Inconclusive {
+    why: String,
+    needs_kvm: bool,
+}
+
+impl Inconclusive {
+    /// Says that an emulator executed what KVM or a machine has to.
+    #[must_use]
+    pub fn emulated(why: String) -> Self {
+        Self {
+            why,
+            needs_kvm: true,
+        }
+    }
+
+    /// Puts a text before the reason.
+    #[must_use]
+    pub fn after(mut self, text: &str) -> Self {
+        self.why.insert_str(0, text);
+        self
+    }
+}
+
+impl From<String> for Inconclusive {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            needs_kvm: false,
+        }
+    }
+}
+
+impl From<&str> for Inconclusive {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
+
+/// Says what a run tells of a published study.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduction {
+    /// The study's short name.
+    pub study: String,
+    /// What it asks.
+    pub question: String,
+    /// Whether the shorter variant ran, whose intervals are wider.
+    pub quick: bool,
+    /// Its claims with what came of them.
+    pub claims: Vec<ClaimFigure>,
+    /// Published figures beside those of the run.
+    pub comparisons: Vec<Comparison>,
+    /// How to read published figures beside those of the run; empty if there are none.
+    pub note: String,
+    /// Its figures as published.
+    pub tables: Vec<PublishedTable>,
+}
+
+/// A claim with its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ClaimFigure {
+    /// What the study says.
+    pub claim: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// Puts one published figure beside one of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// What it is the figure of.
+    pub what: String,
+    /// As published.
+    pub published: String,
+    /// The target that was measured here; null if there is none.
+    pub target: Option<String>,
+    /// What was measured here, or why nothing was.
+    pub here: String,
+    /// The same as it is drawn.
+    #[serde(skip)]
+    pub drawn: Vec<Drawn>,
+}
+
+/// A published figure beside that of a target, in one of the pictures of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// The title of the picture: `Mean duration`.
+    pub picture: &'static str,
+    /// The title of its axis, with the unit: `duration, cycles`.
+    pub across: &'static str,
+    /// What its row and others have in common; empty if they have nothing.
+    pub group: String,
+    /// The name of its row.
+    pub name: String,
+    /// The published figure, and how it is written.
+    pub published: (f64, String),
+    /// The figure of the target.
+    pub here: Mark,
+}
+
+impl Reproduction {
+    /// Says how many claims are reproduced: `kot-2019: 1 claim reproduced, 1 not, 5 can't be told without KVM.`
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        let count = |of: &dyn Fn(&ClaimFigure) -> bool| {
+            let claims = self.claims.iter().filter(|claim| of(claim));
+            claims.count()
+        };
+        let answered = |answer| count(&|claim| claim.finding.answer == answer);
+        let reproduced = match answered(Answer::Reproduced) {
+            0 => "no claim reproduced".to_owned(),
+            1 => "1 claim reproduced".to_owned(),
+            many => format!("{many} claims reproduced"),
+        };
+        let needs_kvm = count(&|claim| claim.finding.needs_kvm);
+        let parts = [
+            (answered(Answer::NotReproduced), "not"),
+            (needs_kvm, "can't be told without KVM"),
+            (
+                answered(Answer::CannotBeTold) - needs_kvm,
+                "can't be told here",
+            ),
+        ];
+        let others = parts.iter().filter(|(number, _)| *number > 0);
+        let others: String = others
+            .map(|(number, words)| format!(", {number} {words}"))
+            .collect();
+        format!("{}: {reproduced}{others}.", self.study)
+    }
+
+    /// Puts the comparisons of one target together, targets in the order in which they come.
+    #[must_use]
+    pub fn by_target(&self) -> Vec<(&str, Vec<&Comparison>)> {
+        let mut targets: Vec<(&str, Vec<&Comparison>)> = Vec::new();
+        for comparison in &self.comparisons {
+            let target = comparison.target.as_deref().unwrap_or(NO_TARGET);
+            match targets.iter_mut().find(|(known, _)| *known == target) {
+                Some((_, known)) => known.push(comparison),
+                None => targets.push((target, vec![comparison])),
+            }
+        }
+        targets
+    }
+}
+
+impl Published {
+    /// Returns its figures.
+    #[must_use]
+    pub fn parsed(&self) -> Vec<PublishedTable> {
+        let tables = self.tables.iter();
+        tables
+            .map(|(title, csv)| PublishedTable::parse(title, csv))
+            .collect()
+    }
+
+    /// Returns the first experiment that its claims take and that is not among those `known`, with
+    /// what it measures.
+    #[must_use]
+    pub fn lacks(&self, known: &[&str]) -> Option<(&'static str, &'static str)> {
+        let mut claims = self.claims.iter();
+        let lacking = claims.find(|claim| !known.contains(&claim.experiment))?;
+        Some((lacking.experiment, lacking.measures))
+    }
+
+    /// Returns what there is to say of it without a run, if only the experiments in `known` exist: its
+    /// figures, and claims of which none can be told.
+    #[must_use]
+    pub fn untold(&self, known: &[&str]) -> Reproduction {
+        let claims = self.claims.iter().map(|claim| ClaimFigure {
+            claim: claim.text.to_owned(),
+            finding: if known.contains(&claim.experiment) {
+                cannot("it was not run")
+            } else {
+                claim.not_measured()
+            },
+        });
+        self.with(claims.collect(), Vec::new(), false)
+    }
+
+    /// Answers its claims from a run.
+    pub(crate) fn of(&self, run: &Run) -> Reproduction {
+        let claims = self.claims.iter().map(|claim| ClaimFigure {
+            claim: claim.text.to_owned(),
+            finding: claim
+                .tell
+                .map_or_else(|| claim.not_measured(), |tell| tell(run)),
+        });
+        let comparisons = (self.compare)(run, &self.parsed());
+        self.with(
+            claims.collect(),
+            comparisons,
+            run.plan.study.as_ref().is_some_and(|study| study.quick),
+        )
+    }
+
+    fn with(
+        &self,
+        claims: Vec<ClaimFigure>,
+        comparisons: Vec<Comparison>,
+        quick: bool,
+    ) -> Reproduction {
+        Reproduction {
+            study: self.name.to_owned(),
+            question: self.question.to_owned(),
+            quick,
+            claims,
+            comparisons,
+            note: self.note.to_owned(),
+            tables: self.parsed(),
+        }
+    }
+}
+
+impl Claim {
+    fn not_measured(&self) -> Finding {
+        cannot(format!(
+            "tare does not measure {} yet (experiment {})",
+            self.measures, self.experiment
+        ))
+    }
+}
+
+impl Answer {
+    /// Says it as reports do.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::NotReproduced => "not reproduced",
+            Self::CannotBeTold => "cannot be told here",
+        }
+    }
+}
+
+/// Answers a claim, with the figures that the answer follows from.
+#[must_use]
+pub fn reproduced(why: impl Into<String>) -> Finding {
+    Finding {
+        answer: Answer::Reproduced,
+        why: why.into(),
+        needs_kvm: false,
+    }
+}
+
+/// Answers a claim, with the figures that the answer follows from.
+#[must_use]
+pub fn not_reproduced(why: impl Into<String>) -> Finding {
+    Finding {
+        answer: Answer::NotReproduced,
+        why: why.into(),
+        needs_kvm: false,
+    }
+}
+
+/// Answers that a claim can't be told, and why.
+#[must_use]
+pub fn cannot(why: impl Into<Inconclusive>) -> Finding {
+    let Inconclusive { why, needs_kvm } = why.into();
+    Finding {
+        answer: Answer::CannotBeTold,
+        why,
+        needs_kvm,
+    }
+}
+
+/// Compares nothing, for studies that can't be run yet.
+#[must_use]
+pub fn nothing_to_compare(_: &Run, _: &[PublishedTable]) -> Vec<Comparison> {
+    Vec::new()
+}

@@ -1,0 +1,259 @@
+//! Limits that a shift must not exceed: `noise/lost > +5%`, `latency.p99 > +2us`; or fall below: `rate < -5%`.
+
+use std::str::FromStr;
+
+use super::{CompareUnit, ComparedRow, Comparison, signed, told};
+use crate::gates::{GateError, Selector, Side, split, split_limit};
+
+/// A limit on how far NEW may be above BASE, or below.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftGate {
+    text: String,
+    selector: Selector,
+    side: Side,
+    limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// As a share of BASE.
+    Relative(f64),
+    /// In a unit.
+    Absolute(f64, &'static str),
+}
+
+/// What a gate says of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftJudgement {
+    /// Whether a figure is beyond the limit, or can't be told.
+    pub failed: bool,
+    /// What decides, in one sentence.
+    pub sentence: String,
+}
+
+impl FromStr for ShiftGate {
+    type Err = GateError;
+
+    fn from_str(text: &str) -> Result<Self, GateError> {
+        let wrong = |why: &str| GateError::Grammar {
+            text: text.to_owned(),
+            why: why.to_owned(),
+        };
+        let (selector, side, limit) = split(text).map_err(wrong)?;
+        let limit = match split_limit(limit.trim()).map_err(|why| wrong(&why))? {
+            (number, "%") => Limit::Relative(number / 100.0),
+            (number, "ns") => Limit::Absolute(number, "ns"),
+            (number, "points" | "pp") => Limit::Absolute(number / 100.0, "1"),
+            (number, "bytes") => Limit::Absolute(number, "bytes"),
+            (number, "/s") => Limit::Absolute(number, "1/s"),
+            (_, "") => {
+                return Err(wrong(
+                    "its limit has no unit: write '+5%' of BASE, or '+2us'",
+                ));
+            }
+            _ => {
+                return Err(wrong(
+                    "its unit is none of %, pp, ns, us, ms, s, /s, B, KiB, MiB, GiB",
+                ));
+            }
+        };
+        Ok(Self {
+            text: text.trim().to_owned(),
+            selector: Selector::parse(selector).map_err(|why| wrong(&why))?,
+            side,
+            limit,
+        })
+    }
+}
+
+impl ShiftGate {
+    /// Judges several comparisons, those of `--by`: each that has a matching row. What is the same of several is told once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::judge`]; [`GateError::Nothing`] only if no comparison has a matching row.
+    pub fn judge_all(
+        &self,
+        comparisons: &[Comparison],
+        allow_single: bool,
+    ) -> Result<Vec<ShiftJudgement>, GateError> {
+        let mut judged = Vec::new();
+        let mut nothing = Ok(());
+        for comparison in comparisons {
+            match self.judge(comparison, allow_single) {
+                Ok(judgement) => judged.push(judgement),
+                Err(error @ GateError::Nothing { .. }) => nothing = nothing.and(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if judged.is_empty() {
+            nothing?;
+        }
+        judged.dedup();
+        Ok(judged)
+    }
+
+    /// Judges a comparison. A single invocation against another is told, and judged only if `allow_single` says so, or
+    /// where instructions were counted: then chance has no part in it.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError::Nothing`] if no row matches, [`GateError::Unit`] if the limit is not in the figure's unit.
+    pub fn judge(
+        &self,
+        comparison: &Comparison,
+        allow_single: bool,
+    ) -> Result<ShiftJudgement, GateError> {
+        let rows: Vec<&ComparedRow> = comparison
+            .rows
+            .iter()
+            .filter(|row| self.selector.matches(&row.of))
+            .collect();
+        if rows.is_empty() {
+            let mut names: Vec<String> = comparison
+                .rows
+                .iter()
+                .map(|row| format!("{}/{}.{}", row.experiment, row.measure, row.figure))
+                .collect();
+            names.dedup();
+            let there = format!("it compares {}", names.join(", "));
+            let text = self.text.clone();
+            return Err(GateError::Nothing { text, there });
+        }
+        if let Limit::Absolute(_, unit) = self.limit
+            && let Some(row) = rows.iter().find(|row| row.unit != unit)
+        {
+            return Err(GateError::Unit {
+                text: self.text.clone(),
+                unit: row.unit.clone(),
+            });
+        }
+        let judged = |failed, sentence| ShiftJudgement { failed, sentence };
+        let single = comparison.unit == CompareUnit::TwoRuns && !allow_single;
+        // Where instructions were counted, one is enough; a figure refused there is not for want of invocations.
+        let is_sure = |row: &ComparedRow| {
+            row.exact || (row.of.counts_instructions && row.shift.is_none()) || !single
+        };
+        let (rows, by_chance): (Vec<&ComparedRow>, Vec<&ComparedRow>) =
+            rows.into_iter().partition(|row| is_sure(row));
+        let beyond = rows
+            .iter()
+            .filter(|row| row.differs && self.excess(row) > 0.0);
+        if let Some(row) = beyond.max_by(|a, b| self.excess(a).total_cmp(&self.excess(b))) {
+            return Ok(judged(
+                true,
+                format!(
+                    "Gate failed: {} of {} shifted by {} (medians {} and {}), beyond '{}'.",
+                    name(row),
+                    row.of.place(),
+                    self.shift(row),
+                    told(row.base, &row.unit),
+                    told(row.new, &row.unit),
+                    self.text
+                ),
+            ));
+        }
+        if !by_chance.is_empty() {
+            return Ok(judged(
+                false,
+                format!(
+                    "Gate '{}' not judged: one invocation against another tells of these two runs only. Give {} of each \
+                     side, or --allow-single.",
+                    self.text, comparison.needed
+                ),
+            ));
+        }
+        if let Some(row) = rows.iter().find(|row| row.shift.is_none()) {
+            let why = row.refused.as_deref().unwrap_or("a side lacks the figure");
+            return Ok(judged(
+                true,
+                format!(
+                    "Gate failed: whether {} of {} is beyond '{}' can't be told: {why}.",
+                    name(row),
+                    row.of.place(),
+                    self.text
+                ),
+            ));
+        }
+        if !comparison.can_tell {
+            let [base, new] = comparison.repetitions;
+            return Ok(judged(
+                true,
+                format!(
+                    "Gate failed: '{}' can't be told with {base} against {new} {}; it needs {} of each.",
+                    self.text,
+                    comparison.unit.plural(),
+                    comparison.needed
+                ),
+            ));
+        }
+        Ok(judged(false, format!("Gate '{}' passed.", self.text)))
+    }
+
+    /// Returns by how much a shift is beyond the limit, in the limit's unit.
+    fn excess(&self, row: &ComparedRow) -> f64 {
+        match self.limit {
+            Limit::Relative(limit) => self.side.excess(relative(row), limit),
+            Limit::Absolute(limit, _) => self.side.excess(row.shift.unwrap_or(0.0), limit),
+        }
+    }
+
+    /// Writes the shift that is compared with the limit.
+    fn shift(&self, row: &ComparedRow) -> String {
+        match (self.limit, relative(row)) {
+            (Limit::Relative(_), share) if share.is_finite() => signed(share, "%"),
+            _ => signed(row.shift.unwrap_or(0.0), &row.unit),
+        }
+    }
+}
+
+/// Returns a shift as a share of BASE. Where one of the values is 0 there are no ratios, only the shift and BASE's median;
+/// from nothing to something it is infinite.
+fn relative(row: &ComparedRow) -> f64 {
+    match (row.relative, row.base, row.shift) {
+        (Some(relative), ..) => relative,
+        (None, Some(base), Some(shift)) if shift != 0.0 => shift / base,
+        _ => 0.0,
+    }
+}
+
+fn name(row: &ComparedRow) -> String {
+    format!("{}/{}.{}", row.experiment, row.measure, row.figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_on_a_shift_has_a_unit() {
+        let limit = |text: &str| text.parse::<ShiftGate>().map(|gate| gate.limit);
+        assert_eq!(limit("noise/lost > +5%"), Ok(Limit::Relative(0.05)));
+        assert_eq!(
+            limit("latency.p99 > +2us"),
+            Ok(Limit::Absolute(2_000.0, "ns"))
+        );
+        for text in ["lost > 1points", "lost > +1pp"] {
+            assert_eq!(limit(text), Ok(Limit::Absolute(0.01, "1")));
+        }
+        for (text, why) in [
+            ("lost > 5", "has no unit"),
+            ("lost > +%", "begins with no number"),
+            ("lost > 5 parsecs", "its unit is none of"),
+            ("lost", "has no '>'"),
+        ] {
+            let error = limit(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_gate_or_refused(text in any::<String>()) {
+            let _ = text.parse::<ShiftGate>();
+            let _ = format!("lost > {text}").parse::<ShiftGate>();
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Two sides against each other: which rows differ, by how much, with intervals.
+//!
+//! The unit is the invocation: runs of one invocation share their minute, so they say what another run of that minute would
+//! be, not what the system is. Each side has the invocations of its folders, best taken in alternation; a folder that was
+//! resumed holds several. All rows are judged together ([`tare_stats::compare_groups`]), so that of a table without any
+//! difference one in twenty says that there is one.
+//!
+//! A single invocation against another is compared by their runs, and says that these two differ. Two conditions within
+//! one invocation (its targets, its loads) met the same minutes in turn, so that their runs are the unit.
+//!
+//! Where an emulator counted instructions there is no chance: if all values of both sides agree among themselves, any
+//! difference between the sides is one.
+
+mod gate;
+mod sides;
+mod verdict;
+
+use std::collections::BTreeSet;
+
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+use tare_results::model::Labels;
+use tare_stats::{Difference, Level, compare_groups, invocations_needed, least_p_value};
+use thiserror::Error;
+
+pub use gate::{ShiftGate, ShiftJudgement};
+pub use sides::{Run, RunIdentity, Side, Unmatched, by as sides_by};
+
+use crate::rows::{Better, Figure, Row, written};
+use crate::run::Run as Measured;
+use crate::words::NONE;
+use sides::Matched;
+
+/// The version of the schema of a comparison. It is raised when a reader of the old version would misread the
+/// new one.
+pub const SCHEMA: u32 = 2;
+
+/// The probability that a table of two alike sides says of any figure that it differs.
+pub const SIGNIFICANCE: f64 = 0.05;
+
+/// The seed of the divisions that are drawn where there are too many to try all: a comparison gives the same again.
+const SEED: u64 = 5;
+
+/// The reason why two sides can't be compared.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CompareError {
+    /// A side has no figures.
+    #[error("{run} has no figures: measure it, or go on with `--resume`")]
+    Empty {
+        /// The run's folder.
+        run: String,
+    },
+    /// The sides have nothing in common.
+    #[error(
+        "the two sides have no target, load and measure in common: the first has {base}; the second has {new}. Measure the \
+         same in both"
+    )]
+    NothingInCommon {
+        /// What the first side has.
+        base: String,
+        /// What the second side has.
+        new: String,
+    },
+    /// There is but one target or load.
+    #[error("the run has but one {of}, {only}: nothing to compare within it")]
+    OnlyOne {
+        /// `target` or `load`.
+        of: &'static str,
+        /// The one.
+        only: String,
+    },
+    /// The statistics refused.
+    #[error("the figures can't be compared: {why}")]
+    Figures {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What was taken as independent repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompareUnit {
+    /// Invocations: what differs between the sides is told of the systems.
+    Invocations,
+    /// Runs of one invocation each: what differs is told of these two runs.
+    TwoRuns,
+    /// Runs of conditions that met the same minutes in turn.
+    Conditions,
+}
+
+/// What `tare compare --json` prints: one comparison, or with `--by` one for each pair of conditions.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparisons {
+    /// Version of the schema.
+    pub schema: u32,
+    /// The comparisons; each is judged by itself.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// How two sides differ.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// What BASE and NEW are called.
+    pub names: [String; 2],
+    /// The runs of BASE and NEW.
+    pub runs: [Vec<RunIdentity>; 2],
+    /// What was taken as independent repetitions.
+    pub unit: CompareUnit,
+    /// Repetitions of BASE and NEW.
+    pub repetitions: [u64; 2],
+    /// In what the sides differ beside their figures: machine, kernels, CPU.
+    pub differences: Vec<SideDifference>,
+    /// The figures, in the order of the report.
+    pub rows: Vec<ComparedRow>,
+    /// What only one of the sides has.
+    pub unmatched: Vec<Unmatched>,
+    /// How many figures were judged together.
+    pub tests: u64,
+    /// How many repetitions each side needs so that any figure can be said to differ.
+    pub needed: u64,
+    /// Whether any figure could be said to differ, with as many as there are.
+    pub can_tell: bool,
+    /// The conclusion, in words.
+    pub verdict: Vec<String>,
+}
+
+/// Something that the sides do not have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SideDifference {
+    /// What differs: `processor`, for example.
+    pub what: String,
+    /// What BASE has.
+    pub base: String,
+    /// What NEW has.
+    pub new: String,
+}
+
+/// One figure of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedRow {
+    /// The experiment.
+    pub experiment: String,
+    /// The target of BASE.
+    pub base_target: String,
+    /// The target of NEW: another one only if targets are compared, or each side has but one.
+    pub new_target: String,
+    /// The load of BASE.
+    pub base_load: String,
+    /// The load of NEW: another one only if loads are compared.
+    pub new_load: String,
+    /// What else distinguishes the row.
+    pub labels: Labels,
+    /// What is measured.
+    pub measure: String,
+    /// The figure.
+    pub figure: String,
+    /// The unit of its values.
+    pub unit: String,
+    /// Median over the repetitions of BASE; null if one of them lacks the figure.
+    pub base: Option<f64>,
+    /// Median over the repetitions of NEW; likewise.
+    pub new: Option<f64>,
+    /// By how much NEW is above BASE: Hodges and Lehmann's estimate, the median of all differences between a repetition of
+    /// NEW and one of BASE. It need not be the difference of the medians.
+    pub shift: Option<f64>,
+    /// Lower end of the shift's interval at 95 %, by itself; null if there are too few repetitions.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// The shift as a share of BASE, by the ratios instead of the differences; null where a value is 0.
+    pub relative: Option<f64>,
+    /// Probability of as large a difference in this figure alone, if the sides do not differ.
+    pub p_value: Option<f64>,
+    /// The same, adjusted over all figures.
+    pub adjusted_p_value: Option<f64>,
+    /// Whether both sides repeat themselves exactly, so that any difference is one.
+    pub exact: bool,
+    /// Whether it differs: of the systems, or of these two runs, by the comparison's unit.
+    pub differs: bool,
+    /// Whether it differs and NEW is worse.
+    pub is_worse: bool,
+    /// Why something is missing; null if nothing is.
+    pub refused: Option<String>,
+    /// The row of NEW, by which gates know it.
+    #[serde(skip)]
+    pub(crate) of: Row,
+}
+
+/// Compares two sides.
+///
+/// # Errors
+///
+/// [`CompareError`] if a side has no figures, or they have nothing in common.
+pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
+    let Matched {
+        unit,
+        pairs,
+        unmatched,
+    } = sides::matched(base, new)?;
+    let mut rows: Vec<ComparedRow> = pairs.iter().map(blank).collect();
+    let tested: Vec<usize> = (0..pairs.len())
+        .filter(|place| {
+            let pair = &pairs[*place];
+            let exact = pair.is_exact();
+            if exact {
+                fill_exact(&mut rows[*place], pair.base.values(), pair.new.values());
+            }
+            !exact && pair.base.refused().is_none() && pair.new.refused().is_none()
+        })
+        .collect();
+    let values: Vec<(Vec<f64>, Vec<f64>)> = tested
+        .iter()
+        .map(|place| (pairs[*place].base.values(), pairs[*place].new.values()))
+        .collect();
+    for (place, difference) in tested.iter().zip(differences(&values)?) {
+        fill(&mut rows[*place], &difference);
+    }
+    for row in &mut rows {
+        let worse = match row.of.measure.better {
+            Better::More => row.shift < Some(0.0),
+            Better::Less | Better::Neither => row.shift > Some(0.0),
+        };
+        row.is_worse = row.differs && worse;
+    }
+    let exact = rows.iter().any(|row| row.exact);
+    let shapes = shapes(&values);
+    let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
+    let is_enough = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
+    let mut comparison = Comparison {
+        names: [base.name.clone(), new.name.clone()],
+        runs: [base.identities(), new.identities()],
+        unit,
+        repetitions: [base, new].map(|side| side.repetitions(unit)),
+        differences: sides::differences(base, new),
+        rows,
+        unmatched,
+        tests: tested.len() as u64,
+        needed: invocations_needed(significance).unwrap_or(u64::MAX),
+        can_tell: exact || shapes.iter().any(is_enough),
+        verdict: Vec::new(),
+    };
+    comparison.verdict = verdict::of(&comparison);
+    Ok(comparison)
+}
+
+/// Says whether a figure is worth comparing: sums grow with the time measured, and a standard deviation says what quantiles
+/// say better.
+#[must_use]
+pub fn is_compared(row: &Row) -> bool {
+    row.measure.better != Better::Neither
+        && !matches!(row.figure, Figure::Sd | Figure::Min | Figure::Total)
+}
+
+/// How many repetitions BASE and NEW have of a figure.
+type Shape = (usize, usize);
+
+fn shapes(values: &[(Vec<f64>, Vec<f64>)]) -> BTreeSet<Shape> {
+    values.iter().map(shape).collect()
+}
+
+fn shape((base, new): &(Vec<f64>, Vec<f64>)) -> Shape {
+    (base.len(), new.len())
+}
+
+/// Judges figures together. Those with other numbers of repetitions (a cell failed, or ran less often) were not
+/// taken together, so they are a table of their own, and probabilities are multiplied by the number of tables (Bonferroni).
+fn differences(values: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, CompareError> {
+    let tables = shapes(values);
+    let mut found: Vec<Option<Difference>> = vec![None; values.len()];
+    for table in &tables {
+        let (places, rows): (Vec<usize>, Vec<_>) = (0..)
+            .zip(values)
+            .filter(|(_, row)| shape(row) == *table)
+            .map(|(place, row)| (place, row.clone()))
+            .unzip();
+        let compared = compare_groups(&rows, Level::P95, SEED).map_err(|error| {
+            let why = error.to_string();
+            CompareError::Figures { why }
+        })?;
+        for (place, mut difference) in places.into_iter().zip(compared) {
+            let adjusted = difference.adjusted_p_value * tables.len() as f64;
+            difference.adjusted_p_value = adjusted.min(1.0);
+            found[place] = Some(difference);
+        }
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
+    let (base, new) = (pair.base.row, pair.new.row);
+    let refused = pair.base.refused().or(pair.new.refused());
+    ComparedRow {
+        experiment: base.experiment.clone(),
+        base_target: base.target.clone(),
+        new_target: new.target.clone(),
+        base_load: base.load.clone(),
+        new_load: new.load.clone(),
+        labels: base.labels.clone(),
+        measure: base.measure.id.to_owned(),
+        figure: base.figure.to_string(),
+        unit: base.unit.to_owned(),
+        base: None,
+        new: None,
+        shift: None,
+        low: None,
+        high: None,
+        relative: None,
+        p_value: None,
+        adjusted_p_value: None,
+        exact: false,
+        differs: false,
+        is_worse: false,
+        refused,
+        of: new.clone(),
+    }
+}
+
+fn fill(row: &mut ComparedRow, found: &Difference) {
+    row.base = Some(found.base);
+    row.new = Some(found.new);
+    row.shift = Some(found.shift.estimate);
+    row.relative = found.relative.map(|relative| relative.estimate);
+    row.p_value = Some(found.p_value);
+    row.adjusted_p_value = Some(found.adjusted_p_value);
+    row.differs = found.differs(SIGNIFICANCE);
+    match &found.shift.interval {
+        Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
+        Err(why) => row.refused = Some(why.to_string()),
+    }
+}
+
+fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
+    row.exact = true;
+    row.base = base.first().copied();
+    row.new = new.first().copied();
+    row.shift = row.new.zip(row.base).map(|(new, base)| new - base);
+    row.relative = row
+        .new
+        .zip(row.base.filter(|base| *base > 0.0))
+        .map(|(new, base)| new / base - 1.0);
+    row.differs = row.shift.is_some_and(|shift| shift != 0.0);
+}
+
+impl Comparison {
+    /// Says whether chance has no part in any figure that is there: all were counted, and repeat themselves.
+    fn is_exact(&self) -> bool {
+        let mut told = self.rows.iter().filter(|row| row.base.is_some()).peekable();
+        told.peek().is_some() && told.all(|row| row.exact)
+    }
+}
+
+/// Writes a figure, or that there is none.
+#[must_use]
+pub fn told(value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(|| NONE.to_owned(), |value| written(value, unit))
+}
+
+/// Writes a shift of a figure in its unit; that of a share in percentage points. The unit `%` is for a share of BASE.
+#[must_use]
+pub fn signed(shift: f64, unit: &str) -> String {
+    let sign = if shift < 0.0 { "−" } else { "+" };
+    match (unit, shift.abs()) {
+        (_, 0.0) => "0".to_owned(),
+        ("%", share) => format!("{sign}{}", written(share, "1")),
+        ("1", share) => format!("{sign}{}", written(share, "1").replace('%', "pp")),
+        (unit, size) => format!("{sign}{}", written(size, unit)),
+    }
+}
+
+impl CompareUnit {
+    /// Returns what its repetitions are called.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Invocations => "invocations",
+            Self::TwoRuns | Self::Conditions => "runs",
+        }
+    }
+}
+
+/// Returns the schema of what `tare compare --json` prints.
+#[must_use]
+pub fn schema() -> Schema {
+    schema_for!(Comparisons)
+}
+
+/// Makes a side of runs, each with the name of its folder.
+#[must_use]
+pub fn side<'a>(name: &str, runs: impl IntoIterator<Item = (String, &'a Measured)>) -> Side {
+    let runs = runs.into_iter().map(|(folder, run)| Run::of(&folder, run));
+    Side {
+        name: name.to_owned(),
+        runs: runs.collect(),
+    }
+}

@@ -1,0 +1,443 @@
+//! What is compared with what: the runs of both sides, their repetitions, and the rows that they have in common.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_host::Machine;
+use tare_results::model::Labels;
+use tare_stats::invocations_needed;
+
+use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
+use crate::rows::derive::{Each, Refused, over};
+use crate::rows::{Figure, Row, Rows};
+use crate::run::Run as Measured;
+
+/// One side of a comparison: BASE or NEW.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// What it is called: `BASE`, or what distinguishes it.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<Run>,
+}
+
+/// A run, as far as a comparison needs it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    identity: RunIdentity,
+    rows: Rows,
+    machine: Option<Machine>,
+}
+
+/// The name of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunIdentity {
+    /// Its folder.
+    pub run: String,
+    /// When it was planned, UTC.
+    pub created: String,
+    /// Version of tare that measured it.
+    pub tare_version: String,
+    /// The command.
+    pub command: String,
+    /// Its invocations.
+    pub invocations: u64,
+    /// CPU that was measured.
+    pub cpu: u32,
+    /// Cells that were cut short: their figures are of less time than those of the others.
+    pub cut_short: Vec<u32>,
+}
+
+/// A target under a load that only one of the sides has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unmatched {
+    /// The side: 1 is BASE, 2 is NEW.
+    pub side: u32,
+    /// What it has.
+    pub what: String,
+}
+
+/// The rows that both sides have.
+pub(super) struct Matched<'a> {
+    pub unit: CompareUnit,
+    pub pairs: Vec<Pair<'a>>,
+    pub unmatched: Vec<Unmatched>,
+}
+
+/// One figure of both sides.
+pub(super) struct Pair<'a> {
+    pub base: Figures<'a>,
+    pub new: Figures<'a>,
+}
+
+/// One figure of one side, once for each repetition.
+pub(super) struct Figures<'a> {
+    pub row: &'a Row,
+    values: Result<Vec<f64>, String>,
+}
+
+impl Run {
+    pub(super) fn of(folder: &str, run: &Measured) -> Self {
+        let plan = &run.plan;
+        let rows = run.rows.clone();
+        let identity = RunIdentity {
+            run: folder.to_owned(),
+            created: plan.created.to_string(),
+            tare_version: plan.tare_version.clone(),
+            command: plan.command.join(" "),
+            invocations: invocations(&rows).len() as u64,
+            cpu: plan.cpu,
+            cut_short: {
+                let cut = run.cut_short();
+                cut.map(|cell| cell.plan.id).collect()
+            },
+        };
+        Self {
+            identity,
+            rows,
+            machine: run.machine.as_ref().map(|record| record.machine.clone()),
+        }
+    }
+}
+
+impl Run {
+    /// Says if a run of the same target and load lacks a figure: a mean delay where there was no delay. Those that have it
+    /// are not a sample of all.
+    fn all_have(&self, row: &Row) -> Result<(), String> {
+        let beside = self.rows.0.iter().filter(|other| {
+            other.experiment == row.experiment
+                && other.target == row.target
+                && other.load == row.load
+                && other.plan == row.plan
+        });
+        let all = beside.map(|other| other.each.len()).max().unwrap_or(0);
+        match row.each.len() {
+            has if has < all => Err(format!("{has} of {all} measurements have it")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Side {
+    pub(super) fn identities(&self) -> Vec<RunIdentity> {
+        self.runs.iter().map(|run| run.identity.clone()).collect()
+    }
+
+    /// Returns how many repetitions there are: invocations, or runs of the one invocation.
+    pub(super) fn repetitions(&self, unit: CompareUnit) -> u64 {
+        let most = |run: &Run| {
+            let of_rows = run.rows.0.iter().map(|row| repetitions(row, unit).len());
+            of_rows.max()
+        };
+        self.runs.iter().filter_map(most).sum::<usize>() as u64
+    }
+
+    fn invocations(&self) -> u64 {
+        self.runs.iter().map(|run| run.identity.invocations).sum()
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.runs
+            .iter()
+            .flat_map(|run| &run.rows.0)
+            .filter(|row| is_compared(row))
+    }
+
+    fn targets(&self) -> BTreeSet<&str> {
+        self.rows().map(|row| row.target.as_str()).collect()
+    }
+
+    /// Returns one figure, once for each repetition, from all runs that should have it; `None` if no run has.
+    fn figures(&self, of: &Key<'_>, unit: CompareUnit) -> Option<Figures<'_>> {
+        let mut found = None;
+        let mut values: Result<Vec<f64>, String> = Ok(Vec::new());
+        for run in &self.runs {
+            let row = run.rows.0.iter().find(|row| of.is_of(row));
+            let more = match row {
+                Some(row) => run.all_have(row).and_then(|()| each_repetition(row, unit)),
+                None => Err(format!("{} lacks it", run.identity.run)),
+            };
+            values = values.and_then(|mut values| {
+                values.extend(more?);
+                Ok(values)
+            });
+            found = found.or(row);
+        }
+        found.map(|row| Figures { row, values })
+    }
+}
+
+/// Returns what a row has of each repetition: of each invocation by its time, or of each run by its block. A cell that failed
+/// was redone by a later invocation, so those of one need not be neighbours.
+fn repetitions(row: &Row, unit: CompareUnit) -> BTreeMap<(Option<Timestamp>, u32), Vec<Each>> {
+    let mut all: BTreeMap<_, Vec<Each>> = BTreeMap::new();
+    for each in &row.each {
+        let repetition = match unit {
+            CompareUnit::Invocations => (Some(each.invocation), 0),
+            CompareUnit::TwoRuns | CompareUnit::Conditions => (None, each.block),
+        };
+        all.entry(repetition).or_default().push(*each);
+    }
+    all
+}
+
+/// Returns a row's figure of each repetition.
+fn each_repetition(row: &Row, unit: CompareUnit) -> Result<Vec<f64>, String> {
+    let all = repetitions(row, unit);
+    let figures = all.values().map(|each| over(row.figure, each));
+    let estimates: Result<_, _> = figures.map(|over| Ok(over?.estimate)).collect();
+    estimates.map_err(|why: Refused| why.to_string())
+}
+
+/// What two rows of different sides have in common.
+struct Key<'a> {
+    experiment: &'a str,
+    /// `None` if targets are not compared by their names.
+    target: Option<&'a str>,
+    load: Option<&'a str>,
+    labels: &'a Labels,
+    measure: &'a str,
+    figure: Figure,
+    unit: &'a str,
+}
+
+impl<'a> Key<'a> {
+    fn of(row: &'a Row, any_target: bool, any_load: bool) -> Self {
+        Self {
+            experiment: &row.experiment,
+            target: (!any_target).then_some(&row.target),
+            load: (!any_load).then_some(&row.load),
+            labels: &row.labels,
+            measure: row.measure.id,
+            figure: row.figure,
+            unit: row.unit,
+        }
+    }
+
+    fn is_of(&self, row: &Row) -> bool {
+        self.experiment == row.experiment
+            && self.target.is_none_or(|target| target == row.target)
+            && self.load.is_none_or(|load| load == row.load)
+            && *self.labels == row.labels
+            && self.measure == row.measure.id
+            && self.figure == row.figure
+            && self.unit == row.unit
+    }
+}
+
+impl Figures<'_> {
+    /// Returns why a repetition lacks the figure.
+    pub fn refused(&self) -> Option<String> {
+        self.values.as_ref().err().cloned()
+    }
+
+    pub fn values(&self) -> Vec<f64> {
+        self.values.clone().unwrap_or_default()
+    }
+
+    fn repeats(&self) -> bool {
+        let values = self.values();
+        !values.is_empty() && values.windows(2).all(|two| two[0] == two[1])
+    }
+}
+
+impl Pair<'_> {
+    /// Says whether both sides were counted in instructions and repeat themselves.
+    pub fn is_exact(&self) -> bool {
+        let counted = |row: &Row| row.counts_instructions;
+        counted(self.base.row) && counted(self.new.row) && self.base.repeats() && self.new.repeats()
+    }
+}
+
+/// Finds the rows that both sides have, and what only one has.
+///
+/// If each side has only one target, they are compared even if their names differ: that is what a change of the kernel
+/// looks like. Sides made by [`by`] differ in their target or load by intention.
+pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, CompareError> {
+    for side in [base, new] {
+        if let Some(empty) = side.runs.iter().find(|run| run.rows.0.is_empty()) {
+            let run = empty.identity.run.clone();
+            return Err(CompareError::Empty { run });
+        }
+    }
+    let within = base
+        .runs
+        .iter()
+        .zip(&new.runs)
+        .all(|(a, b)| a.identity == b.identity);
+    let invocations = [base, new].map(Side::invocations);
+    let needed = invocations_needed(SIGNIFICANCE).unwrap_or(u64::MAX);
+    let unit = match invocations {
+        [few, _] if within && few < needed => CompareUnit::Conditions,
+        [1, 1] => CompareUnit::TwoRuns,
+        _ => CompareUnit::Invocations,
+    };
+    let one_target = base.targets().len() == 1 && new.targets().len() == 1;
+    let one_load = within && loads(base).len() == 1 && loads(new).len() == 1;
+    let mut pairs: Vec<Pair<'_>> = Vec::new();
+    let mut unmatched: Vec<Unmatched> = Vec::new();
+    let mut lacks = |side: u32, row: &Row| {
+        let what = format!("{} of {}", row.measure.id, row.place());
+        let unmatched_row = Unmatched { side, what };
+        if !unmatched.contains(&unmatched_row) {
+            unmatched.push(unmatched_row);
+        }
+    };
+    let mut seen: Vec<&Row> = Vec::new();
+    for row in base.rows() {
+        let key = Key::of(row, one_target, one_load);
+        if seen.iter().any(|known| key.is_of(known)) {
+            continue;
+        }
+        seen.push(row);
+        match (base.figures(&key, unit), new.figures(&key, unit)) {
+            (Some(base), Some(new)) => pairs.push(Pair { base, new }),
+            _ => lacks(1, row),
+        }
+    }
+    for row in new.rows() {
+        let key = Key::of(row, one_target, one_load);
+        if base.figures(&key, unit).is_none() {
+            lacks(2, row);
+        }
+    }
+    if pairs.is_empty() {
+        let there = |side: &Side| {
+            let places: BTreeSet<String> = side.rows().map(Row::place).collect();
+            places.into_iter().collect::<Vec<_>>().join("; ")
+        };
+        return Err(CompareError::NothingInCommon {
+            base: there(base),
+            new: there(new),
+        });
+    }
+    Ok(Matched {
+        unit,
+        pairs,
+        unmatched,
+    })
+}
+
+fn loads(side: &Side) -> BTreeSet<&str> {
+    side.rows().map(|row| row.load.as_str()).collect()
+}
+
+fn invocations(rows: &Rows) -> BTreeSet<Timestamp> {
+    let each = rows.0.iter().flat_map(|row| &row.each);
+    each.map(|each| each.invocation).collect()
+}
+
+/// Makes the sides of a comparison within one run: the first target or load against each other one.
+///
+/// # Errors
+///
+/// [`CompareError::OnlyOne`] if there is but one.
+pub fn by(
+    of: &'static str,
+    folder: &str,
+    run: &Measured,
+) -> Result<Vec<(Side, Side)>, CompareError> {
+    let pick = |row: &Row| match of {
+        "load" => row.load.clone(),
+        _ => row.target.clone(),
+    };
+    let mut values: Vec<String> = Vec::new();
+    let rows = || run.rows.0.iter().filter(|row| is_compared(row));
+    for row in rows() {
+        if !values.contains(&pick(row)) {
+            values.push(pick(row));
+        }
+    }
+    // What is of a schedule as a whole has nothing in common with what is of its loads.
+    let measures = |value: &String| -> BTreeSet<&str> {
+        let own = rows().filter(|row| pick(row) == *value);
+        own.map(|row| row.measure.id).collect()
+    };
+    let first = values.first().map(&measures).unwrap_or_default();
+    values.retain(|value| !first.is_disjoint(&measures(value)));
+    let side = |value: &String| {
+        let mut run = Run::of(folder, run);
+        run.rows.0.retain(|row| pick(row) == *value);
+        if of == "load" {
+            run.rows = without_phases(run.rows);
+        }
+        Side {
+            name: value.clone(),
+            runs: vec![run],
+        }
+    };
+    match values.as_slice() {
+        [] | [_] => Err(CompareError::OnlyOne {
+            of,
+            only: values.pop().unwrap_or_else(|| "none".to_owned()),
+        }),
+        [first, others @ ..] => Ok(others
+            .iter()
+            .map(|other| (side(first), side(other)))
+            .collect()),
+    }
+}
+
+/// Takes rows by their load alone: phases of one measurement are loads, too. A load may have several; what a repetition says
+/// of it is its figure over all of them.
+fn without_phases(rows: Rows) -> Rows {
+    let mut merged: Vec<Row> = Vec::new();
+    for mut row in rows.0 {
+        row.labels = row.labels.without("phase");
+        let key = Key::of(&row, false, false);
+        match merged.iter_mut().find(|known| key.is_of(known)) {
+            Some(known) => known.each.append(&mut row.each),
+            None => merged.push(row),
+        }
+    }
+    Rows(merged)
+}
+
+/// Finds in what the sides differ that bears on their figures.
+pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
+    type Of = fn(&Run) -> String;
+    let told = |run: &Run, of: fn(&Machine) -> String| {
+        run.machine
+            .as_ref()
+            .map_or_else(|| "not described".to_owned(), of)
+    };
+    type OfMachine = fn(&Machine) -> String;
+    let described: [(&str, OfMachine); 5] = [
+        ("processor", |m| m.processor.model_name.to_string()),
+        ("microcode", |m| m.processor.microcode.to_string()),
+        ("kernel of the machine", |m| m.kernel.release.to_string()),
+        ("its preemption model", |m| {
+            m.kernel.preemption.model.to_string()
+        }),
+        ("clock source", |m| m.clock.current.to_string()),
+    ];
+    let known: [(&str, Of); 2] = [
+        ("measured CPU", |run| run.identity.cpu.to_string()),
+        ("version of tare", |run| run.identity.tare_version.clone()),
+    ];
+    let all = |side: &Side, of: &dyn Fn(&Run) -> String| {
+        let values: BTreeSet<String> = side.runs.iter().map(of).collect();
+        values.into_iter().collect::<Vec<_>>().join(" and ")
+    };
+    let mut found = Vec::new();
+    let mut add = |what: &str, of: &dyn Fn(&Run) -> String| {
+        let (base, new) = (all(base, of), all(new, of));
+        if base != new {
+            let what = what.to_owned();
+            found.push(SideDifference { what, base, new });
+        }
+    };
+    for (what, of) in described {
+        add(what, &|run| told(run, of));
+    }
+    for (what, of) in known {
+        add(what, &of);
+    }
+    add("targets", &|run| {
+        let targets: BTreeSet<&str> = run.rows.0.iter().map(|row| row.target.as_str()).collect();
+        targets.into_iter().collect::<Vec<_>>().join(", ")
+    });
+    found
+}

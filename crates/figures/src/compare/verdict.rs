@@ -1,0 +1,99 @@
+//! What a comparison says, in words.
+
+use super::{CompareUnit, ComparedRow, Comparison, told};
+use crate::findings::name_cells;
+
+/// Says what a comparison says, the conclusion first, and what bears on all of it.
+pub(super) fn of(comparison: &Comparison) -> Vec<String> {
+    let mut said = conclusion(comparison);
+    let runs = comparison.runs.iter().flatten();
+    said.extend(runs.filter(|run| !run.cut_short.is_empty()).map(|run| {
+        format!(
+            "Cut short: {} of {}. The figures cover the samples until then, and the longest of less time is shorter; `--resume` \
+             repeats the whole cell.",
+            name_cells(&run.cut_short),
+            run.run
+        )
+    }));
+    said
+}
+
+fn conclusion(comparison: &Comparison) -> Vec<String> {
+    let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) = comparison
+        .rows
+        .iter()
+        .filter(|row| row.differs)
+        .partition(|row| row.is_worse);
+    let all = comparison
+        .rows
+        .iter()
+        .filter(|row| row.base.is_some())
+        .count();
+    if worse.is_empty() && others.is_empty() {
+        return vec![nothing(comparison, all)];
+    }
+    let of_two_runs = comparison.unit == CompareUnit::TwoRuns && !comparison.is_exact();
+    let [base, new] = &comparison.names;
+    let mut said = Vec::new();
+    for (rows, what) in [(&worse, "worse"), (&others, "better")] {
+        let Some(largest) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
+            continue;
+        };
+        let number = rows.len();
+        let most = format!(
+            "most in {}.{} of {}: {} instead of {}",
+            largest.measure,
+            largest.figure,
+            largest.of.place(),
+            told(largest.new, &largest.unit),
+            told(largest.base, &largest.unit)
+        );
+        said.push(match of_two_runs {
+            true => format!(
+                "These two runs differ: {number} of {all} figures are {what} in the second, {most}."
+            ),
+            false => format!("{new} is {what} than {base} in {number} of {all} figures, {most}."),
+        });
+    }
+    if of_two_runs {
+        said.push(format!(
+            "That two runs differ doesn't say that what they ran on does: runs of one invocation share their minute. For that, \
+             give {} invocations of each, taken in alternation.",
+            comparison.needed
+        ));
+    }
+    said
+}
+
+fn nothing(comparison: &Comparison, all: usize) -> String {
+    let [base, new] = comparison.repetitions;
+    let needed = comparison.needed;
+    if comparison.is_exact() {
+        return format!("Each of {all} figures is the same.");
+    }
+    if !comparison.can_tell {
+        let of = comparison.unit.plural();
+        return format!(
+            "Whether they differ can't be told: that needs {needed} {of} of each, and there are {base} and {new}."
+        );
+    }
+    let what = match comparison.unit {
+        CompareUnit::TwoRuns => "these two runs",
+        CompareUnit::Invocations | CompareUnit::Conditions => "the two",
+    };
+    format!(
+        "None of {all} figures differs between {what}: the differences are within what chance does. That doesn't prove that \
+         there are none; the intervals say how large they may be."
+    )
+}
+
+/// Returns by which factor a figure grew or shrank, whichever is more than 1.
+fn ratio(row: &ComparedRow) -> f64 {
+    let (Some(a), Some(b)) = (row.base, row.new) else {
+        return 1.0;
+    };
+    // One in a million, or a ns, stands for nothing.
+    let least = if row.unit == "1" { 1e-6 } else { 1.0 };
+    let (a, b) = (a.max(least), b.max(least));
+    (b / a).max(a / b)
+}

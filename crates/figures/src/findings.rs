@@ -1,0 +1,133 @@
+//! What a reader must know before believing a figure.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::words;
+
+/// Something that bears on whether the figures may be believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Alarm {
+    /// Short name that stays the same between versions.
+    pub id: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was seen, what it does to the figures, what to do.
+    pub text: String,
+}
+
+/// How much an alarm matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Some figures are worse than they could be, or incomplete.
+    Warning,
+    /// Some figures are wrong or mean something else.
+    Error,
+}
+
+impl Alarm {
+    /// Makes an alarm that says that some figures are wrong or mean something else.
+    #[must_use]
+    pub fn error(id: &'static str, text: String) -> Self {
+        let severity = Severity::Error;
+        Self { id, severity, text }
+    }
+
+    /// Makes an alarm that says that some figures are worse than they could be, or incomplete.
+    #[must_use]
+    pub fn warning(id: &'static str, text: String) -> Self {
+        let severity = Severity::Warning;
+        Self { id, severity, text }
+    }
+
+    /// Makes an alarm that is worth knowing.
+    #[must_use]
+    pub fn note(id: &'static str, text: String) -> Self {
+        let severity = Severity::Note;
+        Self { id, severity, text }
+    }
+}
+
+/// Names a cell that has no figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NotMeasured {
+    /// Number of the cell.
+    pub id: u32,
+    /// Number of its block (run).
+    pub block: u32,
+    /// The combination's name.
+    pub label: String,
+    /// How far it came.
+    pub state: State,
+    /// Why there are no figures, and what to do.
+    pub reason: String,
+}
+
+/// Says how far a cell without figures came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It was not tried, or cut off.
+    Missing,
+    /// It was tried and failed.
+    Failed,
+    /// It was left out while the run went on, because what came before made it pointless.
+    LeftOut,
+    /// It was measured, but its files are not what was written.
+    Damaged,
+    /// Its files are in order, but contradict themselves.
+    Contradictory,
+}
+
+/// A remark that one or more agents made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Notice {
+    /// The remark.
+    pub text: String,
+    /// The cells in which it was made.
+    pub cells: Vec<u32>,
+}
+
+impl Notice {
+    /// Adds a remark of one cell to a list of remarks.
+    pub(crate) fn add(notices: &mut Vec<Self>, text: &str, cell: u32) {
+        match notices.iter_mut().find(|notice| notice.text == text) {
+            Some(notice) => notice.cells.push(cell),
+            None => notices.push(Self {
+                text: text.to_owned(),
+                cells: vec![cell],
+            }),
+        }
+    }
+}
+
+/// Writes cell numbers in short: `cells 1–4, 7`.
+#[must_use]
+pub fn name_cells(cells: &[u32]) -> String {
+    words::numbered("cell", cells)
+}
+
+/// Names the first of several.
+#[must_use]
+pub fn name_some(labels: &[String]) -> String {
+    match labels {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cell_numbers_are_written_in_short() {
+        assert_eq!(name_cells(&[3]), "cell 3");
+        assert_eq!(name_cells(&[2, 1]), "cells 1, 2");
+        assert_eq!(name_cells(&[1, 2, 3, 4, 7]), "cells 1–4, 7");
+    }
+}

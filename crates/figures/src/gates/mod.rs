@@ -1,0 +1,470 @@
+//! Limits that rows must not exceed: `lost > 2%`, `latency.p99.9{load=dd} > 50us`; or fall below: `rate < 60/s`.
+//!
+//! ```text
+//! gate     = selector ( ">" | "<" ) limit
+//! selector = [ experiment "/" ] measure [ "." figure ] [ "{" label "=" value { "," label "=" value } "}" ]
+//! limit    = number [ "%" | "ns" | "us" | "ms" | "s" | "/s" | "cycles" | "B" | "KiB" | "MiB" | "GiB" ]
+//! ```
+//!
+//! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
+//! and `load`; a comma inside of a value is written twice. Any matching row beyond the limit fails; of a maximum, that of any
+//! run. So does a matching cell that was left out while the run went on: what it would have shown is not known.
+
+mod selector;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use tare_results::model::{CellPlan, Plan};
+use thiserror::Error;
+
+pub use selector::Selector;
+
+use crate::analysis::{Analysis, Experiments};
+use crate::findings::{NotMeasured, State};
+use crate::rows::derive::Refused;
+use crate::rows::{Figure, Measure, Row, written};
+
+/// A limit that the rows of a selector must not exceed, or not fall below.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// As it was written.
+    text: String,
+    selector: Selector,
+    side: Side,
+    limit: f64,
+    unit: LimitUnit,
+}
+
+/// The side of a limit on which a figure fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Above it: `>`.
+    Above,
+    /// Below it: `<`.
+    Below,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitUnit {
+    /// None: for rows that have none either.
+    Plain,
+    /// Of 1.
+    Share,
+    /// Nanoseconds.
+    Ns,
+    /// Per second.
+    PerSecond,
+    /// Ticks of the TSC.
+    Cycles,
+    /// Bytes.
+    Bytes,
+}
+
+/// The reason why a gate can't be applied.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GateError {
+    /// It is not of the grammar.
+    #[error(
+        "'{text}' is no gate: {why}. Write '[EXPERIMENT/]MEASURE[.FIGURE][{{LABEL=VALUE,…}}] > LIMIT', such as 'lost > 2%' \
+         or 'latency.p99.9{{load=dd}} > 50us', or with '<' for what must not be less"
+    )]
+    Grammar {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No row is of its kind.
+    #[error("the gate '{text}' matches no figure of this run: {there}")]
+    Nothing {
+        /// The gate.
+        text: String,
+        /// What the run has.
+        there: String,
+    },
+    /// The limit is of another unit than the figure.
+    #[error("the gate '{text}' has another unit than its figure, which is in {unit}")]
+    Unit {
+        /// The gate.
+        text: String,
+        /// What the figure is in.
+        unit: String,
+    },
+}
+
+/// What a gate says of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Whether a row is beyond the limit, or can't be told.
+    pub failed: bool,
+    /// The limit and the figure that decides, in one sentence.
+    pub sentence: String,
+}
+
+impl FromStr for Gate {
+    type Err = GateError;
+
+    fn from_str(text: &str) -> Result<Self, GateError> {
+        let wrong = |why: String| GateError::Grammar {
+            text: text.to_owned(),
+            why,
+        };
+        let (selector, side, limit) = split(text).map_err(|why| wrong(why.to_owned()))?;
+        let selector = Selector::parse(selector).map_err(wrong)?;
+        let (limit, unit) = read_limit(limit.trim()).map_err(wrong)?;
+        Ok(Self {
+            text: text.trim().to_owned(),
+            selector,
+            side,
+            limit,
+            unit,
+        })
+    }
+}
+
+/// Splits a gate into what it is of, the side that fails, and its limit. Targets and loads may hold the sign, a limit can't.
+pub(crate) fn split(text: &str) -> Result<(&str, Side, &str), &'static str> {
+    let at = text.rfind(['>', '<']).ok_or("it has no '>' and no '<'")?;
+    let (selector, rest) = text.split_at(at);
+    let side = match rest.starts_with('<') {
+        true => Side::Below,
+        false => Side::Above,
+    };
+    Ok((selector, side, &rest[1..]))
+}
+
+impl Side {
+    /// Returns by how much a figure is beyond a limit.
+    pub(crate) fn excess(self, value: f64, limit: f64) -> f64 {
+        match self {
+            Self::Above => value - limit,
+            Self::Below => limit - value,
+        }
+    }
+
+    /// Names it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Above => "above",
+            Self::Below => "below",
+        }
+    }
+}
+
+/// Splits a limit into its number and its unit, which may be empty; that of all times is ns, of all sizes bytes.
+pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
+    let unit_at = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' begins with no number"))?;
+    Ok(match unit.trim() {
+        "B" => (number, "bytes"),
+        "KiB" => (number * 1024.0, "bytes"),
+        "MiB" => (number * 1_048_576.0, "bytes"),
+        "GiB" => (number * 1_073_741_824.0, "bytes"),
+        "us" | "µs" => (number * 1e3, "ns"),
+        "ms" => (number * 1e6, "ns"),
+        "s" => (number * 1e9, "ns"),
+        unit => (number, unit),
+    })
+}
+
+fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
+    let (number, unit) = split_limit(text)?;
+    Ok(match unit {
+        "" => (number, LimitUnit::Plain),
+        "%" => (number * 0.01, LimitUnit::Share),
+        "ns" => (number, LimitUnit::Ns),
+        "/s" => (number, LimitUnit::PerSecond),
+        "cycles" => (number, LimitUnit::Cycles),
+        "bytes" => (number, LimitUnit::Bytes),
+        other => return Err(format!("'{other}' is no unit")),
+    })
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Gate {
+    /// Checks a plan before it is measured: whether one of its experiments has the measure and the figure, and a cell the
+    /// target, the load and what else is planned of the labels.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError::Nothing`] if no row can match, [`GateError::Unit`] if the limit can't be in the figure's unit.
+    pub fn check(&self, plan: &Plan, known: &dyn Experiments) -> Result<(), GateError> {
+        let selector = &self.selector;
+        let nothing = |there: String| GateError::Nothing {
+            text: self.text.clone(),
+            there,
+        };
+        let mut names: Vec<String> = Vec::new();
+        let mut found: Vec<(&CellPlan, &Measure)> = Vec::new();
+        for cell in &plan.cells {
+            found.extend(selector.measure_of(cell, known).map(|of| (cell, of)));
+            for measure in known.measures(&cell.experiment).unwrap_or_default() {
+                let name = format!("{}/{}", cell.experiment, measure.id);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let Some((_, measure)) = found.first() else {
+            return Err(nothing(format!("it has {}", names.join(", "))));
+        };
+        let Some(figure) = selector.figure_of(measure) else {
+            let figures: Vec<String> = measure.figures.iter().map(Figure::to_string).collect();
+            let there = format!("{} has {}", measure.id, figures.join(", "));
+            return Err(nothing(there));
+        };
+        let unit = figure.unit(measure.unit);
+        // Durations are cycles where nothing tells the frequency of the TSC.
+        let may_be_cycles = unit == "ns" && self.unit == LimitUnit::Cycles;
+        if !self.unit.fits(unit) && !may_be_cycles {
+            return Err(self.in_another_unit(unit));
+        }
+        if found.iter().any(|(cell, _)| selector.may_be_of(cell, plan)) {
+            return Ok(());
+        }
+        let places: BTreeSet<String> = found
+            .iter()
+            .map(|(cell, _)| {
+                let mut place = cell.target.text.clone();
+                if cell.load != "idle" {
+                    place.push_str(&format!(" under {}", cell.load));
+                }
+                for (key, _) in &selector.labels {
+                    if let Some(value) = cell.labels.get(key) {
+                        place.push_str(&format!(" with {key}={value}"));
+                    }
+                }
+                place
+            })
+            .collect();
+        let places: Vec<String> = places.into_iter().collect();
+        let there = format!("{} is measured of {}", measure.id, places.join(", "));
+        Err(nothing(there))
+    }
+
+    fn in_another_unit(&self, unit: &str) -> GateError {
+        GateError::Unit {
+            text: self.text.clone(),
+            unit: unit_in_words(unit).to_owned(),
+        }
+    }
+
+    /// Judges a run.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError::Nothing`] if no row matches and no cell that was left out does, [`GateError::Unit`] if the limit is not in
+    /// the figure's unit.
+    pub fn judge(
+        &self,
+        analysis: &Analysis,
+        known: &dyn Experiments,
+    ) -> Result<Judgement, GateError> {
+        let rows = analysis.rows();
+        let left_out = self.left_out(analysis, known);
+        let matching: Vec<&Row> = rows
+            .0
+            .iter()
+            .filter(|row| self.selector.matches(row))
+            .collect();
+        if matching.is_empty() && left_out.is_none() {
+            return Err(GateError::Nothing {
+                text: self.text.clone(),
+                there: self.selector.there(rows),
+            });
+        }
+        let (side, limit) = (self.side, self.limit);
+        let mut worst: Option<(&Row, f64)> = None;
+        let mut refused: Option<(&Row, &Refused)> = None;
+        for row in matching {
+            if !self.unit.fits(row.unit) {
+                return Err(self.in_another_unit(row.unit));
+            }
+            let value = match (&row.over, row.figure) {
+                // As the tables show it: what one run has seen has happened, however rarely.
+                (Ok(over), Figure::Max) => over.highest,
+                (Ok(over), _) => over.estimate,
+                (Err(why), _) => {
+                    refused = refused.or(Some((row, why)));
+                    continue;
+                }
+            };
+            if worst.is_none_or(|(_, before)| side.excess(value, before) > 0.0) {
+                worst = Some((row, value));
+            }
+        }
+        let beyond = worst.filter(|(_, value)| side.excess(*value, limit) > 0.0);
+        let word = side.word();
+        let sentence = match (beyond, left_out, refused, worst) {
+            (Some((row, value)), ..) => format!(
+                "Gate failed: {} is {}, {word} {}.",
+                row.name(),
+                judged(row, value),
+                self.limit_in(row)
+            ),
+            (None, Some(cell), ..) => format!(
+                "Gate failed: '{self}' can't be told: cell {}, {}, was left out: {}.",
+                cell.id, cell.label, cell.reason
+            ),
+            (None, None, Some((row, why)), _) => format!(
+                "Gate failed: whether {} is {word} {} can't be told: {why}.",
+                row.name(),
+                self.limit_in(row)
+            ),
+            (None, None, None, Some((row, value))) => format!(
+                "Gate passed: {} is {}, not {word} {}.",
+                row.name(),
+                judged(row, value),
+                self.limit_in(row)
+            ),
+            // There is a matching row, and each is one of both.
+            (None, None, None, None) => String::new(),
+        };
+        Ok(Judgement {
+            failed: beyond.is_some() || left_out.is_some() || refused.is_some(),
+            sentence,
+        })
+    }
+
+    /// Finds a cell of its kind that was left out while the run went on.
+    fn left_out<'a>(
+        &self,
+        analysis: &'a Analysis,
+        known: &dyn Experiments,
+    ) -> Option<&'a NotMeasured> {
+        let plan = &analysis.run().plan;
+        let is_of = |cell: &CellPlan| {
+            let measure = self.selector.measure_of(cell, known);
+            measure.is_some_and(|of| self.selector.figure_of(of).is_some())
+                && self.selector.may_be_of(cell, plan)
+        };
+        let cells = analysis.summary().not_measured.iter();
+        let mut left_out = cells.filter(|cell| cell.state == State::LeftOut);
+        left_out.find(|cell| plan.cells.iter().any(|own| own.id == cell.id && is_of(own)))
+    }
+
+    fn limit_in(&self, row: &Row) -> String {
+        written(self.limit, row.unit)
+    }
+}
+
+/// Writes the figure that a limit is compared with.
+fn judged(row: &Row, value: f64) -> String {
+    let of = match (row.figure, row.each.len()) {
+        (Figure::Max, runs @ 2..) => format!(" (highest of {runs} runs)"),
+        _ => String::new(),
+    };
+    format!("{}{of}", written(value, row.unit))
+}
+
+impl LimitUnit {
+    fn fits(self, unit: &str) -> bool {
+        match self {
+            Self::Plain => unit.is_empty(),
+            Self::Share => unit == "1",
+            Self::Ns => unit == "ns",
+            Self::PerSecond => unit == "1/s",
+            Self::Cycles => unit == "cycles",
+            Self::Bytes => unit == "bytes",
+        }
+    }
+}
+
+fn unit_in_words(unit: &str) -> &str {
+    match unit {
+        "" => "mere numbers: write no unit",
+        "1" => "shares: write a percentage, such as 2%",
+        "ns" => "time: write ns, us, ms or s",
+        "1/s" => "numbers per second: write /s",
+        "bytes" => "bytes: write B, KiB, MiB or GiB",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_gate_is_read_as_its_grammar_says() {
+        let gate: Gate = "wakeup/latency.p99.9{load=dd,,x, thread=1} > 50us"
+            .parse()
+            .unwrap();
+        let labels = [("load", "dd,x"), ("thread", "1")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(gate.selector.experiment.as_deref(), Some("wakeup"));
+        assert_eq!(gate.selector.measure, "latency");
+        assert_eq!(gate.selector.figure.as_deref(), Some("p99.9"));
+        assert_eq!(gate.selector.labels, labels);
+        assert_eq!((gate.limit, gate.unit), (50_000.0, LimitUnit::Ns));
+        // A load may hold the sign.
+        let gate: Gate = "lost{load=sh -c a>b} > 2%".parse().unwrap();
+        assert_eq!(gate.selector.labels[0].1, "sh -c a>b");
+        assert_eq!((gate.limit, gate.unit), (0.02, LimitUnit::Share));
+        assert_eq!(gate.selector.figure, None);
+    }
+
+    #[test]
+    fn a_gate_may_be_of_what_must_not_be_less() {
+        let gate: Gate = "rate{load=a>b} < 60/s".parse().unwrap();
+        assert_eq!((gate.side, gate.limit), (Side::Below, 60.0));
+        assert_eq!(gate.selector.labels[0].1, "a>b");
+        let gate: Gate = "memory > 2MiB".parse().unwrap();
+        assert_eq!((gate.side, gate.limit), (Side::Above, 2_097_152.0));
+        assert_eq!(gate.unit, LimitUnit::Bytes);
+    }
+
+    #[test]
+    fn what_is_no_gate_says_why() {
+        for (text, why) in [
+            ("", "no '>'"),
+            ("lost", "no '>'"),
+            ("> 2%", "names no measure"),
+            ("/lost > 2%", "names no measure"),
+            ("lost > ", "begins with no number"),
+            ("lost > much", "begins with no number"),
+            ("lost > 2 parsecs", "'parsecs' is no unit"),
+            ("lost{load=dd > 2%", "no closing brace"),
+            ("lost{dd} > 2%", "'dd' is no label"),
+            ("lost{} > 2%", "is no label"),
+        ] {
+            let error = text.parse::<Gate>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+            assert!(error.contains("Write '"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_gate_or_refused(text in any::<String>(), limit in any::<String>()) {
+            let _ = text.parse::<Gate>();
+            let _ = Selector::parse(&text);
+            let _ = format!("lost > {limit}").parse::<Gate>();
+            let _ = format!("{text} > 2%").parse::<Gate>();
+            let _ = format!("lost{{{text}}} > 2%").parse::<Gate>();
+        }
+
+        #[test]
+        fn any_value_of_a_label_can_be_written(value in "[^{}>]*") {
+            let doubled = value.replace(',', ",,");
+            // At the ends, commas of the value and those between labels can't be told apart, nor blanks.
+            prop_assume!(!value.starts_with(',') && !value.ends_with(',') && value.trim() == value);
+            let selector = Selector::parse(&format!("lost{{a=1,load={doubled}}}")).unwrap();
+            prop_assert_eq!(&selector.labels[1].1, &value);
+        }
+    }
+}

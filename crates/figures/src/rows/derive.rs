@@ -1,0 +1,416 @@
+//! From the cells of a run to its rows.
+//!
+//! Cells are taken one after the other; of each only its figures stay. The unit of replication is the run (block): a
+//! row keeps the figure of each, and puts them together by the rule of the figure's kind.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+use tare_results::model::{CellPlan, Labels};
+use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
+
+use super::cell::CellData;
+use super::measure::{Figure, Measure, RunFigure, Sample};
+use crate::format::Numbers;
+use crate::interval::Time;
+use crate::words;
+use tare_results::target::{Clock, Group};
+
+/// One figure of one measure, of one target under one load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The experiment.
+    pub experiment: String,
+    /// Target as it is written on the command line.
+    pub target: String,
+    /// The group that the target belongs to.
+    pub group: Group,
+    /// The load; of loads one after the other, that of the row's phase.
+    pub load: String,
+    /// What else distinguishes the row: parameters of the plan, threads, phases.
+    pub labels: Labels,
+    /// Those among them that are the plan's.
+    pub plan: Labels,
+    /// What is measured.
+    pub measure: &'static Measure,
+    /// The place of the measure in its experiment's list.
+    place: usize,
+    /// The figure.
+    pub figure: Figure,
+    /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
+    pub unit: &'static str,
+    /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it was measured in ns, or
+    /// nothing tells it.
+    pub tsc_hz: Option<f64>,
+    /// The least by which its times can differ; `None` if nothing tells it.
+    pub resolution_ns: Option<f64>,
+    /// Whether an emulator executed the measured code.
+    pub emulated: bool,
+    /// Whether the clock counted instructions.
+    pub counts_instructions: bool,
+    /// The figure of each run, in running order.
+    pub each: Vec<Each>,
+    /// The figure over all runs, or the reason why there is none.
+    pub over: Result<OverRuns, Refused>,
+}
+
+/// The figure of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Each {
+    /// Number of the cell.
+    pub cell: u32,
+    /// Number of the block.
+    pub block: u32,
+    /// When the invocation of tare began that measured it.
+    pub invocation: Timestamp,
+    /// The figure, or how many samples it needs.
+    pub figure: RunFigure,
+}
+
+/// The reason why a figure is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A run has too few samples.
+    #[error(
+        "{figure} needs {needed} samples in each run, a run has {has}: measure longer, not more often"
+    )]
+    Samples {
+        /// The figure.
+        figure: String,
+        /// How many it needs.
+        needed: u64,
+        /// How many the run with the fewest has.
+        has: u64,
+    },
+    /// The list of a run had no room for all samples.
+    #[error(
+        "{figure} needs all samples, and the list of a run was full: raise the threshold or measure shorter"
+    )]
+    Unlisted {
+        /// The figure.
+        figure: String,
+    },
+    /// Its values are none that can be put together.
+    #[error("{why}")]
+    Values {
+        /// What is wrong with them.
+        why: String,
+    },
+}
+
+/// All rows of a run, in the order of its report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows(pub Vec<Row>);
+
+/// Collects the figures of a run's cells.
+#[derive(Debug, Default)]
+pub struct Collector {
+    rows: Vec<Row>,
+}
+
+/// What a cell says of one measure under one choice of labels.
+#[derive(Debug)]
+pub struct Taken {
+    /// The measure, with its place in the experiment's list.
+    measure: (usize, &'static Measure),
+    labels: Labels,
+    sample: Sample,
+}
+
+impl Collector {
+    /// Takes the figures of a cell that is done.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the cell's samples. None of its figures is taken then.
+    pub fn take(
+        &mut self,
+        measures: &'static [Measure],
+        data: &CellData<'_>,
+    ) -> Result<(), String> {
+        let taken = self.derive(measures, data)?;
+        self.add_all(taken, data);
+        Ok(())
+    }
+
+    /// Derives what a cell says of each measure, to be taken by [`Self::add_all`] if nothing else is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the cell's samples.
+    pub fn derive(
+        &self,
+        measures: &'static [Measure],
+        data: &CellData<'_>,
+    ) -> Result<Vec<Taken>, String> {
+        let mut taken = Vec::new();
+        for (place, measure) in measures.iter().enumerate() {
+            for (labels, sample) in (measure.from)(data)? {
+                let labels = merged(data.plan(), labels);
+                taken.push(Taken {
+                    measure: (place, measure),
+                    labels,
+                    sample,
+                });
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Takes what was derived of a cell.
+    pub fn add_all(&mut self, taken: Vec<Taken>, data: &CellData<'_>) {
+        for Taken {
+            measure,
+            labels,
+            sample,
+        } in taken
+        {
+            for figure in measure.1.figures {
+                if let Some(run) = sample.figure(*figure) {
+                    let unit = match sample.is_in_cycles() {
+                        true => "cycles",
+                        false => measure.1.unit,
+                    };
+                    let unit = figure.unit(unit);
+                    self.add(data, measure, (*figure, unit), labels.clone(), run);
+                }
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        data: &CellData<'_>,
+        (place, measure): (usize, &'static Measure),
+        (figure, unit): (Figure, &'static str),
+        labels: Labels,
+        run: RunFigure,
+    ) {
+        let plan = data.plan();
+        let load = load(plan, &labels);
+        let each = Each {
+            cell: plan.id,
+            block: plan.block,
+            invocation: data.cell.invocation,
+            figure: run,
+        };
+        let emulated = data.program().is_some_and(|program| program.agent.emulated);
+        let known = self.rows.iter_mut().find(|row| {
+            row.measure == measure
+                && row.figure == figure
+                && row.unit == unit
+                && row.labels == labels
+                && plan.target.text == row.target
+                && row.load == load
+                && row.experiment == plan.experiment
+        });
+        if let Some(row) = known {
+            row.each.push(each);
+            row.emulated |= emulated;
+            return;
+        }
+        self.rows.push(Row {
+            experiment: plan.experiment.clone(),
+            target: plan.target.text.clone(),
+            group: plan.target.group,
+            load: load.to_owned(),
+            labels,
+            plan: plan.labels.clone(),
+            measure,
+            place,
+            figure,
+            unit,
+            tsc_hz: data.hz(),
+            resolution_ns: data.resolution_ns(),
+            emulated,
+            counts_instructions: plan.target.clock == Clock::Instructions,
+            each: vec![each],
+            over: Err(Refused::Values { why: String::new() }),
+        });
+    }
+
+    /// Puts the runs of each row together.
+    #[must_use]
+    pub fn finish(mut self) -> Rows {
+        for row in &mut self.rows {
+            row.over = over(row.figure, &row.each);
+        }
+        // The order within a block is drawn at random; a row should have its place in every report. Measures and figures
+        // of one cell stay in the order in which they were taken.
+        self.rows.sort_by(order);
+        Rows(self.rows)
+    }
+}
+
+/// Puts the figures of some runs together; the runs may be those of one invocation only. An interval stays within the bounds
+/// of what is measured.
+///
+/// # Errors
+///
+/// Returns [`Refused`] if a run does not carry the figure.
+pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
+    let (mut values, mut sums) = (Vec::new(), Vec::new());
+    let mut refused: Option<(u64, u64)> = None;
+    for run in each {
+        match run.figure {
+            RunFigure::Value { value, sums: both } => {
+                values.push(value);
+                sums.extend(both);
+            }
+            RunFigure::TooFew { needed, has } => {
+                let fewest = refused.map_or(has, |(_, before)| before.min(has));
+                refused = Some((needed, fewest));
+            }
+            RunFigure::Unlisted => {
+                let figure = figure.to_string();
+                return Err(Refused::Unlisted { figure });
+            }
+        }
+    }
+    if let Some((needed, has)) = refused {
+        let figure = figure.to_string();
+        return Err(Refused::Samples {
+            figure,
+            needed,
+            has,
+        });
+    }
+    let put = match figure {
+        Figure::Share if sums.len() == values.len() => share_over_runs(&sums, Level::P95),
+        Figure::Rate if sums.len() == values.len() => rate_over_runs(&sums, Level::P95),
+        _ => over_runs(figure.kind(), &values, Level::P95),
+    };
+    let mut over = put.map_err(|error| Refused::Values {
+        why: error.to_string(),
+    })?;
+    // What is measured is never below 0, as Student's interval of a mean may be. Signed values have no such bound.
+    if let Ok(interval) = &mut over.interval
+        && over.lowest >= 0.0
+    {
+        interval.low = interval.low.max(0.0);
+    }
+    Ok(over)
+}
+
+impl Row {
+    /// Returns a figure of it as a duration; in cycles of its first cell's TSC.
+    #[must_use]
+    pub fn time(&self, value: f64) -> Time {
+        match self.tsc_hz.filter(|_| self.unit == "ns") {
+            Some(hz) => Time {
+                cycles: whole(value * hz / 1e9),
+                ns: Some(value),
+            },
+            None => Time {
+                cycles: value,
+                ns: (self.unit == "ns").then_some(value),
+            },
+        }
+    }
+
+    /// Writes a figure of it as a duration: `402 ns`.
+    #[must_use]
+    pub fn in_time(&self, numbers: Numbers, value: f64) -> String {
+        match self.unit {
+            "ns" => numbers.ns(value, self.resolution_ns),
+            _ => words::cycles(numbers, self.time(value)),
+        }
+    }
+
+    /// Writes a figure of it as a duration both ways: `1,043 cycles (402 ns)`.
+    #[must_use]
+    pub fn both(&self, numbers: Numbers, value: f64) -> String {
+        let time = self.in_time(numbers, value);
+        match self.tsc_hz.filter(|_| self.unit == "ns") {
+            Some(_) => format!("{} ({time})", words::cycles(numbers, self.time(value))),
+            None => time,
+        }
+    }
+}
+
+/// Takes away what a way into ns and back has added to whole cycles.
+fn whole(cycles: f64) -> f64 {
+    match (cycles - cycles.round()).abs() < 1e-6 * cycles.abs().max(1.0) {
+        true => cycles.round(),
+        false => cycles,
+    }
+}
+
+impl Rows {
+    /// Returns the rows of a measure of an experiment.
+    pub fn of<'a>(
+        &'a self,
+        experiment: &'a str,
+        measure: &'a str,
+    ) -> impl Iterator<Item = &'a Row> {
+        let rows = self.0.iter();
+        rows.filter(move |row| row.experiment == experiment && row.measure.id == measure)
+    }
+}
+
+/// Returns the labels of the plan with those of the sample.
+fn merged(plan: &CellPlan, labels: Labels) -> Labels {
+    let plans = plan.labels.clone();
+    labels
+        .iter()
+        .fold(plans, |all, (key, value)| all.with(key, value))
+}
+
+/// Returns the load that a row is of: that of its phase, if it is of one.
+fn load<'a>(plan: &'a CellPlan, labels: &Labels) -> &'a str {
+    let phase = labels
+        .number("phase")
+        .and_then(|phase| usize::try_from(phase).ok());
+    let of_phase = phase.and_then(|phase| plan.phases.get(phase));
+    of_phase.unwrap_or(&plan.load)
+}
+
+fn order(a: &Row, b: &Row) -> Ordering {
+    let key = |row: &Row| (row.load != "idle", row.labels.number("phase"), row.group);
+    a.experiment
+        .cmp(&b.experiment)
+        .then_with(|| key(a).cmp(&key(b)))
+        .then_with(|| a.load.cmp(&b.load))
+        .then_with(|| a.target.cmp(&b.target))
+        .then_with(|| labels(&a.plan, &b.plan))
+        .then_with(|| a.place.cmp(&b.place))
+        .then_with(|| labels(&a.labels, &b.labels))
+}
+
+/// Orders labels by key and then by value: numbers by their size, then other words.
+fn labels(a: &Labels, b: &Labels) -> Ordering {
+    let by_value = |(ak, av): (&str, &str), (bk, bv): (&str, &str)| {
+        ak.cmp(bk)
+            .then_with(|| match (av.parse::<f64>(), bv.parse::<f64>()) {
+                (Ok(a), Ok(b)) => a.total_cmp(&b),
+                // A number among words would be in no order with other numbers: 32 < 4K < 8.
+                (Ok(_), Err(_)) => Ordering::Less,
+                (Err(_), Ok(_)) => Ordering::Greater,
+                (Err(_), Err(_)) => av.cmp(bv),
+            })
+    };
+    let mut pairs = a.iter().zip(b.iter());
+    let differing = pairs.find_map(|(a, b)| Some(by_value(a, b)).filter(|order| order.is_ne()));
+    differing.unwrap_or_else(|| a.iter().count().cmp(&b.iter().count()))
+}
+
+impl Sample {
+    /// Returns a sample of a ratio of whole numbers.
+    #[must_use]
+    pub fn ratio(part: u64, whole: u64) -> Self {
+        Self::Ratio(part as f64, whole as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_before_words_and_by_their_size() {
+        let of = |value: &str| Labels::default().with("pages", value);
+        let mut all = ["4K", "32", "2M", "8"].map(of);
+        all.sort_by(labels);
+        assert_eq!(all, ["8", "32", "2M", "4K"].map(of));
+    }
+}

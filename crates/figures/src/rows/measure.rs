@@ -1,0 +1,407 @@
+//! What an experiment measures, as data: units, which direction is better, the figures that make sense.
+
+use std::fmt;
+
+use tare_results::model::Labels;
+use tare_stats::{Counts, Kind, Moments, Quantile, QuantileEstimate, Response};
+
+use super::cell::CellData;
+
+/// Something that an experiment measures or derives.
+#[derive(Clone, Copy)]
+pub struct Measure {
+    /// Its name in rows, gates and files: `latency`.
+    pub id: &'static str,
+    /// What it is, for a reader: `wake-up latency`.
+    pub title: &'static str,
+    /// Its unit in rows.
+    pub unit: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+    /// The figures that it has, the one that stands for it first.
+    pub figures: &'static [Figure],
+    /// Takes it from a cell, once for each choice of labels; nothing where the cell doesn't have it.
+    pub from: fn(&CellData<'_>) -> Samples,
+}
+
+/// What a cell says of a measure, once for each choice of labels; or what is wrong with the cell's samples.
+pub type Samples = Result<Vec<(Labels, Sample)>, String>;
+
+/// Which direction of a measure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// The less, the better.
+    Less,
+    /// The more, the better.
+    More,
+    /// It says what was done, not how well.
+    Neither,
+}
+
+/// A figure of a measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// The least value.
+    Min,
+    /// The mean.
+    Mean,
+    /// The standard deviation of the population.
+    Sd,
+    /// A quantile by nearest rank.
+    Quantile(Quantile),
+    /// The greatest value.
+    Max,
+    /// A sum or number.
+    Total,
+    /// A part of a whole, from 0 to 1.
+    Share,
+    /// A number for each unit of something else, mostly of time.
+    Rate,
+    /// One number that is not sampled.
+    Value,
+}
+
+/// What one run says of a measure.
+#[derive(Clone, Debug)]
+pub enum Sample {
+    /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
+    /// unknown length.
+    Counts(Counts, Option<f64>),
+    /// The greatest of samples of which a full list holds only some, with the factor as with counts: no other figure of
+    /// them can be told.
+    Greatest(u64, Option<f64>),
+    /// Samples of which a full list holds only some: no figure can be told.
+    Unlisted,
+    /// A number that is not whole, for any figure but the standard deviation of the population.
+    Mean {
+        /// The number.
+        mean: f64,
+        /// The standard deviation; `None` if a full list does not hold all that it needs.
+        sd: Option<f64>,
+        /// As with counts.
+        factor: Option<f64>,
+    },
+    /// Those of threads with their intervals, all activations counted: missed ones with what they waited.
+    Response(Vec<(Counts, u64)>),
+    /// A sum and what it is divided by: a share or a rate.
+    Ratio(f64, f64),
+    /// A number.
+    Number(f64),
+}
+
+/// One figure of one run, or the reason why the run doesn't carry it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RunFigure {
+    /// The figure; of a share or rate as the two sums whose ratio it is.
+    Value {
+        /// The figure, in the measure's unit.
+        value: f64,
+        /// Numerator and denominator of a share or a rate.
+        sums: Option<(f64, f64)>,
+    },
+    /// The run has too few samples for it.
+    TooFew {
+        /// How many it needs.
+        needed: u64,
+        /// How many it has.
+        has: u64,
+    },
+    /// A full list holds only some of its samples.
+    Unlisted,
+}
+
+impl Figure {
+    /// The median.
+    pub const MEDIAN: Self = Self::Quantile(Quantile::MEDIAN);
+    /// The 99th percentile.
+    pub const P99: Self = Self::Quantile(Quantile::P99);
+    /// The 99.9th percentile.
+    pub const P99_9: Self = Self::Quantile(Quantile::P99_9);
+    /// The 99.99th percentile.
+    pub const P99_99: Self = Self::Quantile(Quantile::P99_99);
+
+    /// Returns its unit, of a measure with this one: `1` for a share, `1/s` for a rate.
+    #[must_use]
+    pub fn unit(self, of_measure: &'static str) -> &'static str {
+        match self {
+            Self::Share => "1",
+            Self::Rate => "1/s",
+            _ => of_measure,
+        }
+    }
+
+    /// Returns how runs are put together.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Sd | Self::Min | Self::Quantile(_) | Self::Max => Kind::Order,
+            Self::Mean => Kind::Mean,
+            Self::Total | Self::Rate | Self::Value => Kind::Rate,
+            Self::Share => Kind::Share,
+        }
+    }
+}
+
+/// Writes the name by which rows and gates call a figure: `min`, `p99.9`, `share`.
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Min => f.write_str("min"),
+            Self::Mean => f.write_str("mean"),
+            Self::Sd => f.write_str("sd"),
+            Self::Quantile(quantile) => {
+                // A whole number of billionths: two more digits than a percentage has.
+                let percent = format!("{:.7}", quantile.fraction() * 100.0);
+                write!(
+                    f,
+                    "p{}",
+                    percent.trim_end_matches('0').trim_end_matches('.')
+                )
+            }
+            Self::Max => f.write_str("max"),
+            Self::Total => f.write_str("total"),
+            Self::Share => f.write_str("share"),
+            Self::Rate => f.write_str("rate"),
+            Self::Value => f.write_str("value"),
+        }
+    }
+}
+
+impl fmt::Debug for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Measure({})", self.id)
+    }
+}
+
+impl PartialEq for Measure {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Sample {
+    /// Returns a figure of the run; `None` if it makes no sense of such a sample, or there is none at all.
+    #[must_use]
+    pub fn figure(&self, figure: Figure) -> Option<RunFigure> {
+        match self {
+            Self::Counts(counts, factor) => of_counts(figure, counts, *factor),
+            Self::Greatest(max, factor) if figure == Figure::Max => {
+                Some(RunFigure::number(*max as f64 * factor.unwrap_or(1.0)))
+            }
+            Self::Greatest(..) | Self::Unlisted => Some(RunFigure::Unlisted),
+            Self::Mean { mean, sd, factor } => {
+                let value = match figure {
+                    Figure::Sd => *sd,
+                    _ => Some(*mean),
+                };
+                let number = |value| RunFigure::number(value * factor.unwrap_or(1.0));
+                Some(value.map_or(RunFigure::Unlisted, number))
+            }
+            Self::Response(parts) => {
+                let parts = parts.iter().map(|(counts, interval)| (counts, *interval));
+                let response = Response::of(parts).ok()?;
+                of_distribution(
+                    figure,
+                    response.moments()?,
+                    (response.min()?, response.max()?),
+                    response.tally().sum as f64,
+                    |quantile| response.supported_quantile(quantile),
+                )
+            }
+            Self::Ratio(part, whole) => match figure {
+                Figure::Share | Figure::Rate | Figure::Mean if *whole > 0.0 => {
+                    Some(RunFigure::Value {
+                        value: part / whole,
+                        sums: Some((*part, *whole)),
+                    })
+                }
+                Figure::Total => Some(RunFigure::number(*part)),
+                _ => None,
+            },
+            Self::Number(number) => Some(RunFigure::number(*number)),
+        }
+    }
+}
+
+impl Sample {
+    /// Says whether its values are cycles that nothing turns into a time.
+    #[must_use]
+    pub fn is_in_cycles(&self) -> bool {
+        match self {
+            Self::Counts(_, factor) | Self::Greatest(_, factor) | Self::Mean { factor, .. } => {
+                factor.is_none()
+            }
+            Self::Unlisted | Self::Response(_) | Self::Ratio(..) | Self::Number(_) => false,
+        }
+    }
+}
+
+impl RunFigure {
+    fn number(value: f64) -> Self {
+        Self::Value { value, sums: None }
+    }
+
+    /// Returns the figure.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Self::Value { value, .. } => Some(value),
+            Self::TooFew { .. } | Self::Unlisted => None,
+        }
+    }
+}
+
+fn of_counts(figure: Figure, counts: &Counts, factor: Option<f64>) -> Option<RunFigure> {
+    let carried = of_distribution(
+        figure,
+        counts.moments()?,
+        (counts.min()?, counts.max()?),
+        counts.sum() as f64,
+        |quantile| counts.supported_quantile(quantile),
+    );
+    scaled(carried?, factor.unwrap_or(1.0))
+}
+
+fn scaled(carried: RunFigure, factor: f64) -> Option<RunFigure> {
+    Some(match carried {
+        RunFigure::Value { value, .. } => RunFigure::number(value * factor),
+        refused => refused,
+    })
+}
+
+fn of_distribution(
+    figure: Figure,
+    moments: Moments,
+    (min, max): (u64, u64),
+    sum: f64,
+    quantile: impl Fn(Quantile) -> QuantileEstimate,
+) -> Option<RunFigure> {
+    Some(RunFigure::number(match figure {
+        Figure::Min => min as f64,
+        Figure::Mean => moments.mean,
+        Figure::Sd => moments.population_sd,
+        Figure::Max => max as f64,
+        Figure::Total => sum,
+        Figure::Quantile(of) => match quantile(of) {
+            QuantileEstimate::Value(value) => value as f64,
+            QuantileEstimate::Refused { needed } => {
+                let has = moments.count;
+                return Some(RunFigure::TooFew { needed, has });
+            }
+        },
+        Figure::Share | Figure::Rate | Figure::Value => return None,
+    }))
+}
+
+/// What programs counted on the measured CPU, from first to last sample: interrupts of the unikernel.
+pub const INTERRUPTS: Measure = Measure {
+    id: "interrupts",
+    title: "interrupts counted beneath",
+    unit: "",
+    better: Better::Neither,
+    figures: &[Figure::Rate, Figure::Total],
+    from: |data| {
+        counters(data, |name| {
+            switches(name).is_none().then_some(("counter", name))
+        })
+    },
+};
+
+/// How often the measured thread gave its CPU to another one, from first to last sample: Linux counts that.
+pub const CONTEXT_SWITCHES: Measure = Measure {
+    id: "context-switches",
+    title: "context switches of the measured thread",
+    unit: "",
+    better: Better::Less,
+    figures: &[Figure::Rate, Figure::Total],
+    from: |data| counters(data, |name| Some(("kind", switches(name)?))),
+};
+
+/// Returns of which kind the context switches are that a counter counts, if it does.
+fn switches(name: &str) -> Option<&str> {
+    name.strip_suffix(" context switches")
+}
+
+/// Returns the counters that have a label.
+fn counters(data: &CellData<'_>, label: fn(&str) -> Option<(&'static str, &str)>) -> Samples {
+    let longest = data.record.sets.iter().max_by_key(|head| head.length());
+    let seconds = longest.and_then(|head| Some(head.length() as f64 * data.ns(head)? / 1e9));
+    let Some(seconds) = seconds else {
+        return Ok(Vec::new());
+    };
+    let mut counted: Vec<(&str, u64)> = Vec::new();
+    for counter in data
+        .record
+        .programs
+        .iter()
+        .flat_map(|program| &program.counters)
+    {
+        match counted.iter_mut().find(|(name, _)| *name == counter.name) {
+            Some((_, count)) => *count += counter.count,
+            None => counted.push((&counter.name, counter.count)),
+        }
+    }
+    let counters = counted.into_iter().filter_map(|(name, count)| {
+        let (key, value) = label(name)?;
+        let labels = Labels::default().with(key, value);
+        Some((labels, Sample::Ratio(count as f64, seconds)))
+    });
+    Ok(counters.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_named_as_gates_call_them() {
+        let names = [
+            Figure::MEDIAN,
+            Figure::P99,
+            Figure::P99_9,
+            Figure::P99_99,
+            Figure::Max,
+        ]
+        .map(|figure| figure.to_string());
+        assert_eq!(names, ["p50", "p99", "p99.9", "p99.99", "max"]);
+    }
+
+    #[test]
+    fn a_run_says_what_it_can_carry() {
+        let counts = Counts::from_pairs([(10, 990), (90, 10)]).unwrap();
+        let sample = Sample::Counts(counts, Some(0.5));
+        let value = |figure| sample.figure(figure).unwrap().value();
+        assert_eq!(value(Figure::MEDIAN), Some(5.0));
+        assert_eq!(value(Figure::Max), Some(45.0));
+        assert_eq!(value(Figure::Total), Some(5_400.0));
+        assert_eq!(
+            sample.figure(Figure::P99_9),
+            Some(RunFigure::TooFew {
+                needed: 10_000,
+                has: 1_000
+            })
+        );
+        assert_eq!(sample.figure(Figure::Share), None);
+        let share = Sample::Ratio(1.0, 4.0).figure(Figure::Share).unwrap();
+        assert_eq!(share.value(), Some(0.25));
+        assert_eq!(Sample::Ratio(0.0, 0.0).figure(Figure::Share), None);
+        let total = Sample::Ratio(7.0, 0.0).figure(Figure::Total).unwrap();
+        assert_eq!(total.value(), Some(7.0));
+    }
+
+    #[test]
+    fn a_full_list_knows_the_greatest_of_all_and_a_number_has_no_deviation_of_its_own() {
+        let listed = Sample::Greatest(50, None);
+        let value = |sample: &Sample, figure| sample.figure(figure).and_then(RunFigure::value);
+        assert_eq!(value(&listed, Figure::Max), Some(50.0));
+        assert_eq!(listed.figure(Figure::MEDIAN), Some(RunFigure::Unlisted));
+        assert!(listed.is_in_cycles());
+        let mean = Sample::Mean {
+            mean: 1.5,
+            sd: None,
+            factor: Some(2.0),
+        };
+        assert_eq!(value(&mean, Figure::Mean), Some(3.0));
+        assert_eq!(value(&mean, Figure::Sd), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! Rows: every figure of every experiment in one shape.
+//!
+//! A row is a target under a load, with labels, and one figure of one measure. Files, tables, comparisons, gates and
+//! claims read the same rows, so that they can't contradict each other.
+//!
+//! * [`measure`]: what an experiment measures, as data; [`cell`]: the cell that it is measured in;
+//! * [`derive`]: from the cells of a run to its rows;
+//! * [`flat`]: rows as lines of a table that any engine reads;
+//! * `naming`: rows and figures in sentences.
+
+pub mod cell;
+pub mod derive;
+pub mod flat;
+pub mod measure;
+mod naming;
+
+pub use cell::{CellData, counts};
+pub use derive::{Collector, Each, Row, Rows};
+pub use flat::FlatRow;
+pub use measure::{
+    Better, CONTEXT_SWITCHES, Figure, INTERRUPTS, Measure, RunFigure, Sample, Samples,
+};
+pub use naming::{live, written};

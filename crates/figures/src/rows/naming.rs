@@ -1,0 +1,97 @@
+//! How rows are named in sentences, and how figures are written.
+
+use super::cell::CellData;
+use super::derive::Row;
+use super::measure::{Figure, Measure};
+use crate::format::Numbers;
+
+/// Writes a figure with its unit.
+#[must_use]
+pub fn written(value: f64, unit: &str) -> String {
+    const N: Numbers = Numbers::PLAIN;
+    match unit {
+        "ns" => N.ns(value, None),
+        "1" => N.percent(value),
+        "1/s" => format!("{} per second", N.short(value)),
+        "bytes" => N.bytes(value as u64),
+        "bytes/s" => N.byte_rate(value),
+        "Hz" => format!("{} GHz", N.fixed(value / 1e9, 2)),
+        "" => N.short(value),
+        unit => format!("{} {unit}", N.short(value)),
+    }
+}
+
+impl Row {
+    /// Returns whether a label has a value; `target`, `group` and `load` are labels, too.
+    #[must_use]
+    pub fn has(&self, label: &str, value: &str) -> bool {
+        match label {
+            "target" => self.target == value,
+            "load" => self.load == value,
+            "group" => self.group.id() == value,
+            label => self.labels.get(label) == Some(value),
+        }
+    }
+
+    /// Names the row's target; marked if its times are not those of a machine.
+    #[must_use]
+    pub fn marked_target(&self) -> String {
+        match (self.counts_instructions, self.emulated) {
+            (true, _) => format!("{} (instructions)", self.target),
+            (false, true) => format!("{} (emulated)", self.target),
+            (false, false) => self.target.clone(),
+        }
+    }
+
+    /// Names the row's target, load and labels: `process under dd, thread=0`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let mut name = self.target.clone();
+        if self.load != "idle" {
+            name.push_str(&format!(" under {}", self.load));
+        }
+        for (key, value) in self.labels.iter() {
+            name.push_str(&format!(", {key}={value}"));
+        }
+        name
+    }
+
+    /// Names the row in a sentence: `latency.p99.9 of process under dd`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Measure { id, .. } = self.measure;
+        format!("{id}.{} of {}", self.figure, self.place())
+    }
+}
+
+/// Says in one short line what a cell has shown of its first measure.
+///
+/// # Errors
+///
+/// Says what is wrong with the samples of the cell.
+pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String, String> {
+    const SHOWN: usize = 3;
+    for measure in measures {
+        let samples = (measure.from)(data)?;
+        let Some((_, sample)) = samples.first() else {
+            continue;
+        };
+        let unit = if sample.is_in_cycles() {
+            "cycles"
+        } else {
+            measure.unit
+        };
+        let figure = |figure: &Figure| {
+            let value = sample.figure(*figure)?.value()?;
+            Some(format!("{figure} {}", written(value, figure.unit(unit))))
+        };
+        let figures: Vec<String> = measure
+            .figures
+            .iter()
+            .filter_map(figure)
+            .take(SHOWN)
+            .collect();
+        return Ok(format!("{} {}", measure.title, figures.join(", ")));
+    }
+    Err("it measured nothing".to_owned())
+}

@@ -1,0 +1,41 @@
+//! A run: what was asked for, and what was measured of it.
+
+use tare_results::model::{Cell, Plan};
+use tare_results::{MachineRecord, TscFrequency, frequency};
+
+use crate::rows::Rows;
+
+/// What was asked for, and what was measured of it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it was asked to do.
+    pub plan: Plan,
+    /// What it was made on.
+    pub machine: Option<MachineRecord>,
+    /// The records of the cells that have figures, in running order.
+    pub cells: Vec<Cell>,
+    /// Every figure.
+    pub rows: Rows,
+}
+
+impl Run {
+    /// Returns the cells that ended before their plan was done.
+    pub fn cut_short(&self) -> impl Iterator<Item = &Cell> {
+        let cells = self.cells.iter();
+        cells.filter(|cell| cell.outcome.cut_short().is_some())
+    }
+
+    /// Returns whether an emulator executed measured code.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        let records = self.cells.iter().filter_map(|cell| cell.outcome.record());
+        let mut programs = records.flat_map(|record| &record.programs);
+        programs.any(|program| program.agent.emulated)
+    }
+}
+
+/// Returns how fast the TSC of a cell ticks; `None` if nothing tells it.
+#[must_use]
+pub fn tsc(cell: &Cell) -> Option<TscFrequency> {
+    frequency::choose(&cell.outcome.record()?.program()?.frequencies)
+}

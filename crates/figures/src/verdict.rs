@@ -1,0 +1,135 @@
+//! The verdict: what the run says, in a few plain sentences.
+
+use std::cmp::Reverse;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tare_host::{Finding, Severity as Bad};
+
+use crate::claims::Reproduction;
+use crate::findings::{Alarm, NotMeasured, Severity, State};
+use crate::run::Run;
+
+/// What a run says, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Verdict {
+    /// One or two sentences on what matters most.
+    pub headline: String,
+    /// What there is to say beside it, a sentence or two each.
+    pub details: Vec<String>,
+    /// Confidence intervals of what the headline says.
+    pub certainty: Vec<String>,
+    /// What stands between the figures and the truth: first the alarms, in their order.
+    pub cautions: Vec<String>,
+}
+
+/// Puts together what the stories say. The first that has something to say has the headline, unless the run was made to tell
+/// whether a study's claims hold: then their answers have it.
+pub(crate) fn of(
+    run: &Run,
+    told: impl IntoIterator<Item = Verdict>,
+    reproduction: Option<&Reproduction>,
+    alarms: &[Alarm],
+    not_measured: &[NotMeasured],
+) -> Verdict {
+    let mut told = told.into_iter();
+    let mut verdict = told.next().unwrap_or_else(|| nothing(not_measured));
+    for other in told {
+        verdict.details.push(other.headline);
+        verdict.details.extend(other.details);
+        verdict.certainty.extend(other.certainty);
+    }
+    if let Some(reproduction) = reproduction.filter(|_| !run.cells.is_empty()) {
+        let headline = std::mem::replace(&mut verdict.headline, reproduction.in_short());
+        verdict.details.insert(0, headline);
+    }
+    verdict.cautions = cautions(run, alarms, not_measured);
+    verdict
+}
+
+fn nothing(not_measured: &[NotMeasured]) -> Verdict {
+    let reason = not_measured.first().map_or_else(
+        || "the plan has no cells".to_owned(),
+        |cell| format!("cell {} ({}): {}", cell.id, cell.label, cell.reason),
+    );
+    Verdict {
+        headline: format!("Nothing was measured: {reason}"),
+        ..Verdict::default()
+    }
+}
+
+/// The findings of the doctor that can lengthen or interrupt measured code, most telling first. Others,
+/// such as missing privileges, say why something could not be done better, not what disturbed.
+const DISTURBING: [&str; 15] = [
+    "cpu",
+    "load",
+    "steal",
+    "cpu-quota",
+    "tsc",
+    "governor",
+    "turbo",
+    "idle-states",
+    "smt",
+    "core-type",
+    "isolation",
+    "tick",
+    "irq-affinity",
+    "irqbalance",
+    "debug-kernel",
+];
+
+fn cautions(run: &Run, alarms: &[Alarm], not_measured: &[NotMeasured]) -> Vec<String> {
+    let serious = alarms
+        .iter()
+        .filter(|alarm| alarm.severity >= Severity::Warning);
+    let mut cautions: Vec<String> = serious.map(|alarm| alarm.text.clone()).collect();
+    let failed = not_measured
+        .iter()
+        .filter(|cell| cell.state != State::LeftOut)
+        .count();
+    if failed > 0 {
+        cautions.push(format!(
+            "{failed} of {} cells have no figures; the section on what was not measured says why.",
+            run.plan.cells.len()
+        ));
+    }
+    if let Some(machine) = &run.machine {
+        cautions.extend(disturbances(&machine.findings));
+    }
+    cautions
+}
+
+/// Names the most important findings that can bear on the figures.
+fn disturbances(findings: &[Finding]) -> Option<String> {
+    let rank = |finding: &Finding| DISTURBING.iter().position(|id| *id == finding.id);
+    let mut found: Vec<(&Finding, usize)> = findings
+        .iter()
+        .filter(|finding| finding.severity >= Bad::Warning)
+        .filter_map(|finding| Some((finding, rank(finding)?)))
+        .collect();
+    found.sort_by_key(|(finding, rank)| (Reverse(finding.severity), *rank));
+    let under = findings
+        .iter()
+        .find(|finding| finding.id == "hypervisor" && finding.severity == Bad::Note);
+    let mut named: Vec<String> = found
+        .iter()
+        .take(3)
+        .map(|(finding, _)| in_short(finding))
+        .collect();
+    named.extend(under.map(in_short));
+    (!named.is_empty()).then(|| format!("What here may have added to it: {}.", named.join("; ")))
+}
+
+/// Writes the first clause of a finding.
+fn in_short(finding: &Finding) -> String {
+    let state = &finding.state;
+    let end = [", ", "; ", ": ", " ("]
+        .iter()
+        .filter_map(|mark| state.find(mark))
+        .min();
+    format!(
+        "{}: {}",
+        finding.title,
+        &state[..end.unwrap_or(state.len())]
+    )
+}

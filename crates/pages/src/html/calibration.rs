@@ -1,0 +1,136 @@
+//! What the stamps and the loop cost, how fast the TSC ticks, and what lies between repetitions.
+
+use maud::{Markup, html};
+use tare_results::frequency;
+use tare_results::model::{Calibration, Cell, Program, Record};
+use tare_results::target::TargetSpec;
+
+use tare_figures::Run;
+use tare_figures::interval::Time;
+use tare_figures::words::NONE;
+
+use super::parts::{N, Table, facts};
+
+type Cost = fn(&Calibration) -> f64;
+
+/// The figures of a calibration with their names.
+const COSTS: [(&str, Cost); 7] = [
+    ("step of\nthe timer", |c| c.step_cycles as f64),
+    ("bare rdtsc\namong many", |c| c.bare_read_cycles),
+    ("empty region,\nfenced", |c| c.fenced_region_cycles as f64),
+    ("repetition\nof it", |c| c.fenced_cost_cycles),
+    ("empty region,\npublished", |c| {
+        c.published_region_cycles as f64
+    }),
+    ("repetition\nof it", |c| c.published_cost_cycles),
+    ("iteration of\nan empty loop", |c| c.loop_cycles),
+];
+
+/// Renders what the stamps and the loop cost, by target.
+pub(super) fn calibration(run: &Run) -> Markup {
+    let mut targets: Vec<Target<'_>> = Vec::new();
+    for cell in &run.cells {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
+            continue;
+        };
+        let entry = (cell, program);
+        match targets
+            .iter_mut()
+            .find(|(target, _)| **target == cell.plan.target)
+        {
+            Some((_, cells)) => cells.push(entry),
+            None => targets.push((&cell.plan.target, vec![entry])),
+        }
+    }
+    targets.sort_by_key(|(target, _)| (target.group, *target));
+    let mut costs = Table::new(["median over the cells"]);
+    costs.head.extend(COSTS.map(|(name, _)| name.to_owned()));
+    for (target, cells) in &targets {
+        let mut row = vec![marked(target, cells)];
+        row.extend(COSTS.map(|(_, of)| {
+            let mut values: Vec<f64> = cells.iter().map(|(_, p)| of(&p.calibration)).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).map_or_else(
+                || NONE.to_owned(),
+                |cycles| {
+                    let time = Time::new(*cycles, hz_of(cells));
+                    let cycles = N.with_unit(&N.short(time.cycles), "cycles");
+                    time.ns
+                        .map_or(cycles.clone(), |ns| format!("{}\n{cycles}", N.ns(ns, None)))
+                },
+            )
+        }));
+        costs.rows.push(row);
+    }
+    html! {
+        p.read {
+            "Measured on the same CPU just before every cell. The "
+            "step is the least by which the timer advances: nothing shorter can be seen, and every "
+            "duration is uncertain by as much. The empty region is what two stamps with nothing between them "
+            "read as at least; net figures are less by it. A repetition of it is what stamps and loop take in all."
+        }
+        (costs.render())
+        h3 { "TSC frequency" }
+        p.read {
+            "Cycles become nanoseconds by this figure. It counts as confirmed only if a source agrees that "
+            "got it in another way."
+        }
+        @let rows = frequencies(&targets);
+        (facts(&rows.iter().map(|(name, text)| (name.as_str(), text.clone())).collect::<Vec<_>>()))
+    }
+}
+
+/// Names a target, marked if an emulator executed it.
+fn marked(target: &TargetSpec, cells: &[(&Cell, &Program)]) -> String {
+    if cells.iter().any(|(_, program)| program.agent.emulated) {
+        return format!("{target} (emulated)");
+    }
+    target.text.clone()
+}
+
+type Target<'a> = (&'a TargetSpec, Vec<(&'a Cell, &'a Program)>);
+
+/// Makes the table of frequencies; targets with the same are one row.
+fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {
+    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+    for (target, cells) in targets {
+        let (name, text) = (marked(target, cells), told(cells));
+        match rows.iter_mut().find(|(_, known)| *known == text) {
+            Some((names, _)) => names.push(name),
+            None => rows.push((vec![name], text)),
+        }
+    }
+    rows.into_iter()
+        .map(|(names, text)| (names.join(" · "), text))
+        .collect()
+}
+
+fn hz_of(cells: &[(&Cell, &Program)]) -> Option<f64> {
+    let (_, first) = cells.first()?;
+    frequency::choose(&first.frequencies).map(|frequency| frequency.hz)
+}
+
+fn told(cells: &[(&Cell, &Program)]) -> String {
+    let known: Vec<_> = cells
+        .iter()
+        .filter_map(|(_, program)| frequency::choose(&program.frequencies))
+        .collect();
+    let Some(first) = known.first() else {
+        return "not known; durations are in cycles only".to_owned();
+    };
+    let low = known.iter().map(|tsc| tsc.hz).fold(f64::INFINITY, f64::min);
+    let high = known.iter().map(|tsc| tsc.hz).fold(0.0, f64::max);
+    let mut text = N.with_unit(&N.fixed(first.hz / 1e6, 4), "MHz");
+    if let Some(ppm) = first.uncertainty_ppm {
+        text.push_str(&format!(" ± {}", N.with_unit(&N.short(ppm), "ppm")));
+    }
+    let spread = (high / low - 1.0) * 1e6;
+    if known.len() > 1 {
+        let ppm = N.with_unit(&N.short(spread), "ppm");
+        text.push_str(&format!(
+            ", {ppm} from lowest to highest of {} cells",
+            known.len()
+        ));
+    }
+    format!("{text}; {}", first.note)
+}

@@ -1,0 +1,142 @@
+//! A published study beside the run: its claims, its figures against those measured, its tables.
+
+use maud::{Markup, html};
+
+use super::dot_plot::{self, Entry};
+use super::parts::{Figure, N, Table, legend};
+use crate::svg::colour;
+use crate::words::typeset;
+use tare_figures::claims::{Drawn, Reproduction};
+use tare_figures::mark::Mark;
+
+/// Renders what the run tells of the claims of the study that it reproduces.
+pub(super) fn answers(reproduction: &Reproduction) -> Markup {
+    let mut claims = Table::new(["claim of the study", "here", "why"]);
+    for claim in &reproduction.claims {
+        claims.row([
+            typeset(&claim.claim),
+            claim.finding.answer.words().to_owned(),
+            typeset(&claim.finding.why),
+        ]);
+    }
+    html! {
+        p.read {
+            (reproduction.question)
+            @if reproduction.quick {
+                " This was the shorter variant: fewer and shorter runs than the study's."
+            }
+        }
+        div.findings { (claims.render()) }
+    }
+}
+
+/// Renders the study's figures, beside those measured and as they were published.
+pub(super) fn published(reproduction: &Reproduction) -> Markup {
+    let mut figures = Table::new(["figure", "published", "here"]);
+    for (target, comparisons) in reproduction.by_target() {
+        figures.heading(target);
+        for comparison in comparisons {
+            figures.row([
+                typeset(&comparison.what),
+                typeset(&comparison.published),
+                typeset(&comparison.here),
+            ]);
+        }
+    }
+    html! {
+        @if !figures.rows.is_empty() {
+            @for picture in pictures(reproduction) { (picture) }
+            h3 { "Published and measured" }
+            p.read { (reproduction.note) }
+            (figures.render())
+        }
+        @for table in &reproduction.tables {
+            details {
+                summary { "As published: " (table.title) }
+                p.note { (table.note) }
+                (Table { head: table.head.clone(), rows: table.rows.clone(), ..Table::default() }.render())
+            }
+        }
+    }
+}
+
+/// Draws published figures beside those of the run, as far as it has any: a picture for each kind of figure.
+fn pictures(reproduction: &Reproduction) -> Vec<Markup> {
+    let all = || {
+        let comparisons = reproduction.comparisons.iter();
+        comparisons.flat_map(|comparison| {
+            let target = comparison.target.as_deref().unwrap_or_default();
+            comparison.drawn.iter().map(move |drawn| (target, drawn))
+        })
+    };
+    let mut titles: Vec<&str> = Vec::new();
+    for (_, drawn) in all() {
+        if !titles.contains(&drawn.picture) {
+            titles.push(drawn.picture);
+        }
+    }
+    let of = |title| all().filter(move |(_, drawn)| drawn.picture == title);
+    let pictures = titles
+        .into_iter()
+        .map(|title| picture(reproduction, of(title).collect()));
+    pictures.collect()
+}
+
+fn picture(reproduction: &Reproduction, of: Vec<(&str, &Drawn)>) -> Markup {
+    // Colours tell targets apart only where a row has several; else its name does.
+    let is_same = |a: &Drawn, b: &Drawn| a.group == b.group && a.name == b.name;
+    let several = of.iter().any(|(_, drawn)| {
+        let same = of.iter().filter(|(_, other)| is_same(drawn, other));
+        same.count() > 1
+    });
+    let mut targets: Vec<&str> = of.iter().map(|(target, _)| *target).collect();
+    targets.retain(|_| several);
+    targets.sort_unstable();
+    targets.dedup();
+    let mut rows: Vec<Entry> = Vec::new();
+    for (target, drawn) in &of {
+        let series = targets.iter().position(|known| known == target);
+        let here = Mark {
+            series: series.unwrap_or_default(),
+            ..drawn.here.clone()
+        };
+        let is_of = |row: &&mut Entry| row.group == drawn.group && row.name == drawn.name;
+        if let Some(row) = rows.iter_mut().find(is_of) {
+            row.marks.push(here);
+            continue;
+        }
+        let (value, label) = &drawn.published;
+        rows.push(Entry {
+            group: drawn.group.clone(),
+            name: drawn.name.clone(),
+            marks: vec![Mark::published(*value, label, &reproduction.study), here],
+        });
+    }
+    // Rows of one group stand together, groups in the order in which they come.
+    let groups: Vec<String> = rows.iter().map(|row| row.group.clone()).collect();
+    rows.sort_by_key(|row| groups.iter().position(|group| *group == row.group));
+    let first = of[0].1;
+    let description = format!("{}, published and measured here", first.picture);
+    let plot = dot_plot::draw(&rows, description, (first.across, f64::INFINITY), |v| {
+        N.tick(v)
+    });
+    // The first sentence of the table says where it is from, the others what is in its columns.
+    let source = |note: &str| note.split(". ").next().unwrap_or_default().to_owned();
+    let sources = reproduction.tables.iter().map(|table| source(&table.note));
+    let sources: Vec<String> = sources.collect();
+    let names = targets.iter().enumerate();
+    let names = names.map(|(series, target)| (colour(series), (*target).to_owned()));
+    let diamond = format!("published by {}, on another machine", reproduction.study);
+    let symbols = dot_plot::symbols(&rows, &diamond);
+    let figure = Figure {
+        title: format!("{}: published and here", first.picture),
+        read: format!(
+            "Published figures are of another machine ({}).",
+            sources.join("; ")
+        ),
+        legend: legend(names, symbols),
+        plot: &plot,
+        table: None,
+    };
+    figure.render()
+}

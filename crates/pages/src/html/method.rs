@@ -1,0 +1,181 @@
+//! How it was measured, what that cannot see, what was not measured, and where it all comes from.
+
+use maud::{Markup, html};
+use tare_results::model::{Plan, Record};
+
+use crate::Report;
+use crate::view::Story;
+use tare_figures::findings::{Severity, State, name_cells};
+use tare_figures::places::Placement;
+use tare_figures::words;
+
+use super::parts::{N, Table, facts, with_code};
+
+/// Renders how this run was measured.
+pub(super) fn method(report: &Report) -> Markup {
+    html! {
+        @for story in report.stories() { (story.method()) }
+        p {
+            "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: means, shares and \
+             rates are those of all runs together, other figures the median over the runs; intervals are at 95 % \
+             confidence over runs. A dash means that there is no figure, not that it is 0."
+        }
+    }
+}
+
+/// Renders what the method cannot see.
+fn limits(report: &Report) -> Markup {
+    html! {
+        ul {
+            @for limit in report.stories().flat_map(Story::limits) { li { (limit) } }
+            li {
+                "The longest of a run is not the longest possible. Rare events need long runs: what comes once a \
+                 minute is mostly missed in ten seconds."
+            }
+        }
+    }
+}
+
+/// Renders what was not measured and why.
+pub(super) fn not_measured(report: &Report) -> Markup {
+    let summary = report.summary();
+    let mut table = Table::new(["cell", "run", "state", "why, and what to do"]);
+    for cell in &summary.not_measured {
+        let state = match cell.state {
+            State::Missing => "missing",
+            State::Failed => "failed",
+            State::LeftOut => "left out",
+            State::Damaged => "damaged",
+            State::Contradictory => "contradictory",
+        };
+        table.row([
+            format!("{} · {}", cell.id, cell.label),
+            cell.block.to_string(),
+            state.to_owned(),
+            cell.reason.clone(),
+        ]);
+    }
+    html! {
+        @if table.rows.is_empty() {
+            p { "All " (N.count(summary.planned)) " cells of the plan were measured." }
+        } @else {
+            p {
+                (N.count(summary.done)) " of " (N.count(summary.planned)) " cells of the plan were measured. The others:"
+            }
+            div.findings { (table.render()) }
+        }
+        @let notes = || summary.alarms.iter().filter(|a| a.severity == Severity::Note);
+        @if !summary.notices.is_empty() || notes().next().is_some() {
+            h3 { "What was remarked while measuring" }
+            ul {
+                @for note in notes() { li { (with_code(&note.text)) } }
+                @for notice in &summary.notices {
+                    li { (with_code(&notice.text)) span.note { " (" (name_cells(&notice.cells)) ")" } }
+                }
+            }
+        }
+        h3 { "What this method cannot see" }
+        (limits(report))
+    }
+}
+
+/// Renders where the run comes from.
+pub(super) fn provenance(report: &Report) -> Markup {
+    let plan = &report.run().plan;
+    let mut rows = vec![
+        ("Command", plan.command.join(" ")),
+        ("Planned", plan.created.to_string()),
+        ("Measured", span(report)),
+        ("tare", versions(plan, &report.summary().tare_version)),
+        ("CPU", format!("{}: {}", plan.cpu, plan.cpu_reason)),
+        ("Order", order(plan)),
+    ];
+    let settings: Vec<String> = plan
+        .settings
+        .iter()
+        .map(|setting| format!("{} = {}", setting.path, setting.value))
+        .collect();
+    let settings = if settings.is_empty() {
+        "none".to_owned()
+    } else {
+        settings.join(", ")
+    };
+    rows.push(("Kernel settings changed for the run", settings));
+    for agent in agents(report) {
+        rows.push(("Agent", agent));
+    }
+    facts(&rows)
+}
+
+fn versions(plan: &Plan, derived: &str) -> String {
+    if plan.tare_version == derived {
+        return format!("{derived} measured it and made this report");
+    }
+    format!(
+        "{} measured it, {derived} made this report",
+        plan.tare_version
+    )
+}
+
+fn order(plan: &Plan) -> String {
+    let blocks = plan
+        .cells
+        .iter()
+        .map(|cell| cell.block)
+        .max()
+        .unwrap_or_default();
+    let cells = N.count(plan.cells.len() as u64);
+    let runs = words::counted(N, u64::from(blocks), "run", "runs");
+    format!(
+        "{cells} cells in {runs}; each run holds every combination once, in random order (seed {})",
+        plan.seed
+    )
+}
+
+fn span(report: &Report) -> String {
+    let starts = || report.run().cells.iter().map(|cell| cell.started_at);
+    match (starts().min(), starts().max()) {
+        (Some(first), Some(last)) if first != last => {
+            format!("first cell {first}, last cell {last}")
+        }
+        (Some(first), _) => first.to_string(),
+        _ => "nothing".to_owned(),
+    }
+}
+
+/// Describes every agent and preparation once, with the cells that had it.
+fn agents(report: &Report) -> Vec<String> {
+    let mut described: Vec<(String, Vec<u32>)> = Vec::new();
+    for cell in report.run().cells.iter() {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
+            continue;
+        };
+        let (agent, preparation) = (&program.agent, &program.preparation);
+        let mut text = format!(
+            "{} on {}{}, SHA-256 {}; buffers {}locked; /dev/cpu_dma_latency {}",
+            agent.version,
+            agent.environment,
+            if agent.emulated { " (emulated)" } else { "" },
+            agent.sha256,
+            if preparation.locked { "" } else { "not " },
+            if preparation.latency_held {
+                "held at 0"
+            } else {
+                "not held"
+            },
+        );
+        let placement = Placement::of(&report.run().plan, &cell.plan, program);
+        text.push_str(&format!("; {}", placement.words()));
+        if let Some(accelerator) = &agent.accelerator {
+            text.push_str(&format!("; executed by {accelerator}"));
+        }
+        match described.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, cells)) => cells.push(cell.plan.id),
+            None => described.push((text, vec![cell.plan.id])),
+        }
+    }
+    described
+        .into_iter()
+        .map(|(text, cells)| format!("{text} ({})", name_cells(&cells)))
+        .collect()
+}

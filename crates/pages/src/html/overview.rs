@@ -1,0 +1,113 @@
+//! Many targets at a glance: one row for each, by group, with a mark for each load.
+
+use maud::Markup;
+
+use super::dot_plot::{self, Entry};
+use super::parts::{Figure, N, Table, legend};
+use crate::svg::{COLOURS, colour};
+use tare_figures::mark::{Mark, Spread};
+use tare_figures::rows::{self, Row};
+use tare_figures::words::NONE;
+
+/// Renders one figure by target and load; `None` if no row has it. All rows are of one measure and figure.
+#[must_use]
+pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.over.is_ok())
+        .copied()
+        .collect();
+    let unit = rows.first()?.unit;
+    let mut loads: Vec<&str> = Vec::new();
+    let mut names: Vec<(&Row, String)> = Vec::new();
+    for row in &rows {
+        if !loads.contains(&row.load.as_str()) {
+            loads.push(&row.load);
+        }
+        let name = name(row, &rows);
+        if names.iter().all(|(_, known)| *known != name) {
+            names.push((row, name));
+        }
+    }
+    names.sort_by_key(|(row, _)| row.group);
+    let drawn = |value: f64| if unit == "1" { value * 100.0 } else { value };
+    let mut table = Table::new(["target"]);
+    table
+        .head
+        .extend(loads.iter().map(|load| (*load).to_owned()));
+    let mut group = None;
+    let mut entries: Vec<Entry> = Vec::new();
+    for (first, name) in &names {
+        if group != Some(first.group) {
+            group = Some(first.group);
+            table.heading(first.group.name());
+        }
+        let (mut cells, mut marks) = (vec![name.clone()], Vec::new());
+        for (series, load) in loads.iter().enumerate() {
+            let found = rows
+                .iter()
+                .find(|row| row.load == *load && self::name(row, &rows) == *name);
+            cells.push(found.map_or_else(|| NONE.to_owned(), |row| ranged(row)));
+            // Further loads are in the table.
+            if let Some(row) = found.filter(|_| series < COLOURS) {
+                let write = |value| rows::written(value, row.unit);
+                marks.extend(Mark::of(row, series, drawn, write));
+            }
+        }
+        table.rows.push(cells);
+        entries.push(Entry {
+            group: first.group.name().to_owned(),
+            name: name.clone(),
+            marks,
+        });
+    }
+    let label = |v: f64| match unit {
+        "1" => N.with_unit(&N.tick(v), "%"),
+        "ns" => N.ns_tick(v),
+        _ => N.tick(v),
+    };
+    let bound = if unit == "1" { 100.0 } else { f64::INFINITY };
+    let description = format!("{what} by target");
+    let plot = dot_plot::draw(&entries, description, (what, bound), label);
+    let read = match loads.len() {
+        ..=COLOURS => "",
+        _ => "The first six loads are drawn; the table has all.",
+    };
+    let shown = loads.iter().take(COLOURS).enumerate();
+    let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
+    let shown = shown.filter(|_| loads.len() > 1);
+    let figure = Figure {
+        title,
+        read: read.to_owned(),
+        legend: legend(shown, dot_plot::symbols(&entries, "")),
+        plot: &plot,
+        table: Some(table),
+    };
+    Some(figure.render())
+}
+
+/// Names a row among others: by its target, and by labels that not all of them have.
+fn name(row: &Row, rows: &[&Row]) -> String {
+    let is_own = |(key, value): &(&str, &str)| {
+        let mut rows = rows.iter();
+        rows.any(|other| other.labels.get(key) != Some(value))
+    };
+    let labels = row.labels.iter().filter(is_own);
+    let labels = labels.map(|(key, value)| format!(",{key}={value}"));
+    format!("{}{}", row.marked_target(), labels.collect::<String>())
+}
+
+/// Writes the figure, and below it by how much it varies.
+fn ranged(row: &Row) -> String {
+    let Ok(over) = &row.over else {
+        return NONE.to_owned();
+    };
+    let written = |value| rows::written(value, row.unit);
+    match Spread::of(row) {
+        Some(spread) => {
+            let spread = spread.words(row.unit, written);
+            format!("{}\n{spread}", written(over.estimate))
+        }
+        None => written(over.estimate),
+    }
+}

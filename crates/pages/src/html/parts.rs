@@ -1,0 +1,179 @@
+//! Parts that all sections are made of: figures, legends, tables.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::svg::Plot;
+use tare_figures::format::Numbers;
+
+/// How the page writes numbers.
+pub const N: Numbers = Numbers::TYPESET;
+
+/// A picture with what is needed to read it.
+pub struct Figure<'a> {
+    /// Its heading.
+    pub title: String,
+    /// What it shows and how to read it.
+    pub read: String,
+    /// What its colours stand for.
+    pub legend: Markup,
+    /// The picture.
+    pub plot: &'a Plot,
+    /// What stands behind it.
+    pub table: Option<Table>,
+}
+
+/// A table: the first cell of each row names it, and a row of one cell is a heading. A line feed within a
+/// cell starts a new line.
+#[derive(Default)]
+pub struct Table {
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+    /// Whether the last column holds sentences, not figures.
+    pub ends_in_prose: bool,
+    /// What there is to say of it if it tells nothing: it is folded away then.
+    pub nothing: Option<&'static str>,
+}
+
+impl Figure<'_> {
+    /// Renders the figure below a heading of the third level.
+    pub fn render(self) -> Markup {
+        html! {
+            figure {
+                h3 { (self.title) }
+                @if !self.read.is_empty() { p.read { (self.read) } }
+                (self.legend)
+                div.plot tabindex="0" { (PreEscaped(self.plot.markup())) }
+                @if let Some(table) = self.table {
+                    details {
+                        summary { "Figures" }
+                        (table.render())
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Table {
+    /// Starts a table.
+    pub fn new<const COLUMNS: usize>(head: [&str; COLUMNS]) -> Self {
+        Self {
+            head: head.map(str::to_owned).to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a row.
+    pub fn row<const COLUMNS: usize>(&mut self, cells: [String; COLUMNS]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// Adds a heading for the rows below it.
+    pub fn heading(&mut self, heading: &str) {
+        self.rows.push(vec![heading.to_owned()]);
+    }
+
+    /// Renders the table within a part of the page that scrolls by itself.
+    pub fn render(&self) -> Markup {
+        html! {
+            div.scroll tabindex="0" {
+                table.prose[self.ends_in_prose] {
+                    thead { tr { @for cell in &self.head { th scope="col" { (breakable(cell)) } } } }
+                    tbody {
+                        @for row in &self.rows {
+                            tr {
+                                @if let ([heading], 2..) = (row.as_slice(), self.head.len()) {
+                                    th.group colspan=(self.head.len()) scope="rowgroup" { span { (heading) } }
+                                } @else {
+                                    @for (place, cell) in row.iter().enumerate() {
+                                        @if place == 0 { th scope="row" { (breakable(cell)) } } @else { td { (cell) } }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders a name that may be broken behind its commas, but for those within a figure.
+fn breakable(name: &str) -> Markup {
+    html! {
+        @for (place, piece) in name.split_inclusive(',').enumerate() {
+            @if place > 0 && !piece.starts_with(|c: char| c.is_ascii_digit()) { wbr; }
+            (piece)
+        }
+    }
+}
+
+/// Renders a text in which commands stand between backticks.
+pub fn with_code(text: &str) -> Markup {
+    html! {
+        @for (place, part) in text.split('`').enumerate() {
+            @if place % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// Renders names and values one below the other.
+pub fn facts(rows: &[(&str, String)]) -> Markup {
+    html! {
+        div.scroll tabindex="0" {
+            table.facts {
+                tbody {
+                    @for (name, value) in rows {
+                        tr { th scope="row" { (name) } td { (value) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders names with the classes of their marks.
+pub fn legend_of(entries: impl IntoIterator<Item = (String, String)>) -> Markup {
+    legend(entries, Vec::new())
+}
+
+/// Renders names with the classes of their marks, and in the same line what the symbols mean, each as it is drawn.
+pub fn legend(
+    entries: impl IntoIterator<Item = (String, String)>,
+    symbols: Vec<(Markup, String)>,
+) -> Markup {
+    let mut entries = entries.into_iter().peekable();
+    html! {
+        @if entries.peek().is_some() || !symbols.is_empty() {
+            ul.legend {
+                @for (classes, name) in entries {
+                    li class=(classes) { (name) }
+                }
+                @for (drawing, meaning) in symbols {
+                    li.symbol {
+                        svg width="26" height="12" aria-hidden="true" { (drawing) }
+                        (meaning)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders names with the lines of series, which differ in more than their colour.
+pub fn line_legend(entries: impl IntoIterator<Item = (String, String)>) -> Markup {
+    html! {
+        ul class="legend lines" {
+            @for (classes, name) in entries {
+                li class=(classes) {
+                    svg width="26" height="8" aria-hidden="true" {
+                        path class={ "line dashed " (classes) } d="M0 4h26" {}
+                    }
+                    (name)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Loads as they really were, daemons beside them, and the places as they look from inside.
+
+use maud::{Markup, html};
+
+use tare_figures::analysis::Summary;
+use tare_figures::findings::name_cells;
+use tare_figures::places::Place;
+use tare_figures::words::NONE;
+
+use crate::words;
+
+use super::parts::{N, Table, with_code};
+
+/// Renders what the loads did, and which daemons ran; `None` if there was neither.
+pub fn loads(summary: &Summary) -> Option<Markup> {
+    if summary.loads.is_empty() && summary.daemons.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(["load", "what", "median", "range", "blocks"]);
+    for (place, loads) in words::loads_by_place(&summary.loads) {
+        // What was a schedule is told load by load.
+        if loads
+            .iter()
+            .all(|load| load.is_schedule && load.rates.is_empty())
+        {
+            continue;
+        }
+        table.heading(&place);
+        for load in loads {
+            for (number, rate) in load.rates.iter().enumerate() {
+                let mut row = words::load_row(N, load, rate, number == 0).to_vec();
+                row.push(N.count(rate.blocks.len() as u64));
+                table.rows.push(row);
+            }
+            if load.rates.is_empty() && !load.is_schedule {
+                table.row([
+                    load.load.clone(),
+                    "nothing was counted".to_owned(),
+                    NONE.to_owned(),
+                    NONE.to_owned(),
+                    NONE.to_owned(),
+                ]);
+            }
+        }
+    }
+    let remarks = remarks(summary);
+    Some(html! {
+        @if !table.rows.is_empty() {
+            p.read {
+                "What each load really did while a target was measured: the median over the blocks, and the range. A load \
+                 inside runs under the same kernel as the measured code, one beside it on the machine that the target \
+                 runs on."
+            }
+            (table.render())
+        }
+        @if !remarks.is_empty() {
+            h3 { "In what they differ from the published loads" }
+            ul {
+                @for (text, who) in &remarks { li { (with_code(text)) span.note { " (" (who) ")" } } }
+            }
+        }
+        @if !summary.daemons.is_empty() {
+            h3 { "Daemons" }
+            p { "Daemons running meanwhile: " (words::daemons(&summary.daemons)) "." }
+        }
+    })
+}
+
+/// Returns each remark of a load once, with who made it. Those of a schedule say themselves of which load they are.
+fn remarks(summary: &Summary) -> Vec<(String, String)> {
+    let mut remarks: Vec<(&str, Option<&str>, Vec<u32>)> = Vec::new();
+    for load in &summary.loads {
+        let name = (!load.is_schedule).then_some(load.load.as_str());
+        for notice in &load.notices {
+            let same = |known: &&mut (&str, Option<&str>, Vec<u32>)| {
+                known.0 == notice.text && known.1 == name
+            };
+            match remarks.iter_mut().find(same) {
+                Some((.., cells)) => cells.extend(&notice.cells),
+                None => remarks.push((&notice.text, name, notice.cells.clone())),
+            }
+        }
+    }
+    remarks
+        .into_iter()
+        .map(|(text, load, cells)| {
+            let cells = name_cells(&cells);
+            let who = load.map_or_else(|| cells.clone(), |load| format!("{load}; {cells}"));
+            (text.to_owned(), who)
+        })
+        .collect()
+}
+
+/// Renders the places from inside; `None` if no target tells anything of itself.
+pub fn places(places: &[Place]) -> Option<Markup> {
+    if places.is_empty() {
+        return None;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for fact in places.iter().flat_map(|place| &place.facts) {
+        if !names.contains(&fact.name.as_str()) {
+            names.push(&fact.name);
+        }
+    }
+    // A fact may be as long as a kernel's command line, so there is a column for each target and not for each fact.
+    let mut table = Table::new([""]);
+    let has_groups = places.windows(2).any(|two| two[0].group != two[1].group);
+    let head = places.iter().map(|place| match has_groups {
+        true => format!("{}:\n{}", place.group.name(), place.target),
+        false => place.target.clone(),
+    });
+    table.head.extend(head);
+    let mut changed = false;
+    for name in &names {
+        let mut row = vec![(*name).to_owned()];
+        for place in places {
+            let fact = place.facts.iter().find(|fact| fact.name == *name);
+            let values = fact.map_or(&[][..], |fact| fact.values.as_slice());
+            changed |= values.len() > 1;
+            row.push(match values {
+                [] => NONE.to_owned(),
+                [only] => only.value.clone(),
+                several => {
+                    let each = several
+                        .iter()
+                        .map(|value| format!("{} ({})", value.value, name_cells(&value.cells)));
+                    format!("changed: {}", each.collect::<Vec<_>>().join("; "))
+                }
+            });
+        }
+        table.rows.push(row);
+    }
+    Some(html! {
+        p.read { "What the measured code, or the agent around it, found where it ran." }
+        @if changed {
+            p.caution role="note" {
+                b { "Caution. " }
+                "A target was not the same in all cells: figures over its runs mix two environments. The table says which \
+                 cells found what."
+            }
+        }
+        div.findings { (table.render()) }
+    })
+}

@@ -1,0 +1,637 @@
+//! Tables of figures, made of rows: for terminal and page.
+//!
+//! A line is a target under a load with labels; a column is one figure of one measure. Which columns there are is said by
+//! the story as data ([`Tabled`]); everything else is done here, for all experiments alike.
+
+use tare_results::model::Labels;
+use tare_stats::Interval;
+
+use crate::html::parts::Table as Markup;
+use crate::terminal::{BREAK, Page, Table};
+use crate::view::Story;
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::rows::{Figure, Row};
+use tare_figures::words::{self, NONE};
+
+/// A table of figures.
+#[derive(Clone, Debug)]
+pub struct Tabled {
+    /// What stands above it.
+    pub title: String,
+    /// How to read it; empty if that is plain.
+    pub read: String,
+    /// What it shows of each line.
+    pub columns: Vec<Column>,
+}
+
+impl Tabled {
+    /// Makes the table of what programs counted on the measured CPU ([`INTERRUPTS`](tare_figures::rows::INTERRUPTS)).
+    #[must_use]
+    pub fn interrupts(read: &str) -> Self {
+        Self {
+            title: "Counted on the measured CPU by the measured system itself".to_owned(),
+            read: read.to_owned(),
+            columns: vec![
+                Column::new("count", "interrupts", Figure::Total).counted(),
+                Column::new("per second", "interrupts", Figure::Rate),
+            ],
+        }
+    }
+}
+
+impl Tabled {
+    /// Makes the table of what the kernel did with the measured thread ([`CONTEXT_SWITCHES`](tare_figures::rows::CONTEXT_SWITCHES)).
+    #[must_use]
+    pub fn context_switches() -> Self {
+        Self {
+            title: "Context switches of the measured thread".to_owned(),
+            read: "Involuntary ones: it wanted to go on, and the kernel let another task run. Voluntary ones: it waited for \
+                   something."
+                .to_owned(),
+            columns: vec![
+                Column::new("count", "context-switches", Figure::Total).counted(),
+                Column::new("per second", "context-switches", Figure::Rate),
+            ],
+        }
+    }
+}
+
+/// A column: one figure of one measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    head: &'static str,
+    measure: &'static str,
+    figure: Figure,
+    label: Option<(&'static str, &'static str)>,
+    show: Show,
+    form: Form,
+    shown: Shown,
+    spared: u8,
+    below: bool,
+    beside: bool,
+}
+
+/// Where a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Everywhere,
+    Page,
+    /// In the table of every run on the page.
+    EveryRun,
+    /// On terminals, and not on the page.
+    Terminal,
+    Nowhere,
+}
+
+/// Which of the figures over runs is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Figure,
+    WithInterval,
+    Interval,
+    PlusMinus,
+    Lowest,
+    Highest,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Own,
+    Cycles,
+    Microseconds,
+    PerMillion,
+    Count,
+}
+
+/// A line of a table, with the row of each column.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// Any of its rows: all are of one target under one load.
+    pub of: &'a Row,
+    /// The labels that all its rows have.
+    pub labels: Labels,
+    rows: Vec<Option<&'a Row>>,
+}
+
+impl Column {
+    /// Makes a column of a figure; a line feed within the head starts a new line.
+    #[must_use]
+    pub const fn new(head: &'static str, measure: &'static str, figure: Figure) -> Self {
+        Self {
+            head,
+            measure,
+            figure,
+            label: None,
+            show: Show::Figure,
+            form: Form::Own,
+            shown: Shown::Everywhere,
+            spared: 0,
+            below: false,
+            beside: false,
+        }
+    }
+
+    /// Takes the figure with a label that its line does not have.
+    #[must_use]
+    pub const fn of(mut self, label: &'static str, value: &'static str) -> Self {
+        self.label = Some((label, value));
+        self
+    }
+
+    /// Shows the figure and below it its interval.
+    #[must_use]
+    pub const fn with_interval(mut self) -> Self {
+        self.show = Show::WithInterval;
+        self
+    }
+
+    /// Shows the interval only.
+    #[must_use]
+    pub const fn interval(mut self) -> Self {
+        self.show = Show::Interval;
+        self
+    }
+
+    /// Shows the figure ± half of its interval.
+    #[must_use]
+    pub const fn plus_minus(mut self) -> Self {
+        self.show = Show::PlusMinus;
+        self
+    }
+
+    /// Shows the lowest of the runs.
+    #[must_use]
+    pub const fn lowest(mut self) -> Self {
+        self.show = Show::Lowest;
+        self
+    }
+
+    /// Shows the highest of the runs.
+    #[must_use]
+    pub const fn highest(mut self) -> Self {
+        self.show = Show::Highest;
+        self
+    }
+
+    /// Writes a time in ticks of the TSC.
+    #[must_use]
+    pub const fn in_cycles(mut self) -> Self {
+        self.form = Form::Cycles;
+        self
+    }
+
+    /// Writes a time in µs without the unit.
+    #[must_use]
+    pub const fn in_microseconds(mut self) -> Self {
+        self.form = Form::Microseconds;
+        self
+    }
+
+    /// Writes a share as so many of a million.
+    #[must_use]
+    pub const fn per_million(mut self) -> Self {
+        self.form = Form::PerMillion;
+        self
+    }
+
+    /// Writes the sum over the runs as a whole number.
+    #[must_use]
+    pub const fn counted(mut self) -> Self {
+        self.form = Form::Count;
+        self
+    }
+
+    /// Leaves it out on a terminal that has no room for all columns; those with the highest number go first. Which lines there
+    /// are does not depend on that.
+    #[must_use]
+    pub const fn spared(mut self, rank: u8) -> Self {
+        self.spared = rank;
+        self
+    }
+
+    /// Shows it on the page only.
+    #[must_use]
+    pub const fn page_only(mut self) -> Self {
+        self.shown = Shown::Page;
+        self
+    }
+
+    /// Shows it on terminals only.
+    #[must_use]
+    pub const fn terminal_only(mut self) -> Self {
+        self.shown = Shown::Terminal;
+        self
+    }
+
+    /// Shows it in the table of every run only.
+    #[must_use]
+    pub const fn every_run_only(mut self) -> Self {
+        self.shown = Shown::EveryRun;
+        self
+    }
+
+    /// Shows it nowhere: what has a figure in it has a line.
+    #[must_use]
+    pub const fn hidden(mut self) -> Self {
+        self.shown = Shown::Nowhere;
+        self
+    }
+
+    /// Writes it below the column before, on the page: its head stands behind the figure.
+    #[must_use]
+    pub const fn below(mut self) -> Self {
+        self.below = true;
+        self.page_only()
+    }
+
+    /// Shows it only in lines that have another figure, too.
+    #[must_use]
+    pub const fn beside(mut self) -> Self {
+        self.beside = true;
+        self
+    }
+
+    const fn is_on_terminal(&self) -> bool {
+        matches!(self.shown, Shown::Everywhere | Shown::Terminal)
+    }
+
+    const fn is_on_page(&self) -> bool {
+        matches!(self.shown, Shown::Everywhere | Shown::Page)
+    }
+
+    const fn is_of_every_run(&self) -> bool {
+        let is_figure = !matches!(self.show, Show::Interval);
+        is_figure && (self.is_on_page() || matches!(self.shown, Shown::EveryRun))
+    }
+
+    fn is_of(&self, row: &Row) -> bool {
+        row.measure.id == self.measure
+            && row.figure == self.figure
+            && self
+                .label
+                .is_none_or(|(key, value)| row.labels.get(key) == Some(value))
+    }
+
+    /// Returns the labels of a row without that of the column.
+    fn rest(&self, row: &Row) -> Labels {
+        let own = self.label.map(|(key, _)| key);
+        let rest = row.labels.iter().filter(|(key, _)| Some(*key) != own);
+        rest.fold(Labels::default(), |all, (key, value)| all.with(key, value))
+    }
+
+    /// Writes the figure over runs.
+    fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
+        let Ok(over) = &row.over else {
+            return NONE.to_owned();
+        };
+        let value = match self.show {
+            Show::Lowest => over.lowest,
+            Show::Highest => over.highest,
+            _ if self.form == Form::Count => row.each.iter().filter_map(|e| e.figure.value()).sum(),
+            _ => over.estimate,
+        };
+        let interval = over.interval.as_ref().ok();
+        let range = || interval.map_or_else(|| NONE.to_owned(), |i| self.range(row, i, numbers));
+        match self.show {
+            Show::Interval => range(),
+            Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
+            Show::PlusMinus => match interval {
+                // An interval that ends at 0 is not symmetric.
+                Some(interval) if interval.low > 0.0 => {
+                    let unit = match (self.form, row.tsc_hz) {
+                        (Form::Cycles, Some(hz)) if row.unit == "ns" => hz / 1e9,
+                        _ => 1.0,
+                    };
+                    numbers.plus_minus(value * unit, (interval.high - value) * unit)
+                }
+                Some(_) => format!("{} ({})", self.value(row, value, numbers), range()),
+                None => self.value(row, value, numbers),
+            },
+            _ if both && self.form == Form::Own && row.tsc_hz.is_some() && row.unit == "ns" => {
+                let cycles = Self {
+                    form: Form::Cycles,
+                    ..*self
+                };
+                let cycles = cycles.value(row, value, numbers);
+                format!("{}\n{cycles}", self.value(row, value, numbers))
+            }
+            _ => self.value(row, value, numbers),
+        }
+    }
+
+    fn value(&self, row: &Row, value: f64, numbers: Numbers) -> String {
+        match (self.form, row.unit) {
+            (Form::Count, _) => numbers.count(value as u64),
+            (Form::Microseconds, "ns") => words::microseconds(numbers, value),
+            (Form::PerMillion, _) if value == 0.0 => "0".to_owned(),
+            (Form::PerMillion, _) => numbers.short(value * 1e6),
+            (Form::Cycles, "ns") => match row.tsc_hz {
+                Some(_) => words::cycles_figure(numbers, row.time(value).cycles),
+                None => NONE.to_owned(),
+            },
+            (_, "ns") => numbers.ns(value, row.resolution_ns),
+            (_, "1") => numbers.percent(value),
+            (_, "bytes") => numbers.bytes(value as u64),
+            (_, "bytes/s") => numbers.byte_rate(value),
+            (_, "cycles") => words::cycles_figure(numbers, value),
+            _ => numbers.short(value),
+        }
+    }
+
+    fn range(&self, row: &Row, interval: &Interval, numbers: Numbers) -> String {
+        if row.unit == "1" && self.form == Form::Own {
+            return words::percent_range(numbers, interval.low, interval.high);
+        }
+        let end = |value: f64| self.value(row, value, numbers);
+        // Columns of mere numbers are many and narrow.
+        let between = match self.form {
+            Form::Microseconds => "to\n",
+            _ => "to ",
+        };
+        format!("{} {between}{}", end(interval.low), end(interval.high))
+    }
+
+    /// Returns what stands above it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.head {
+            "" => self.figure.to_string(),
+            head => head.to_owned(),
+        }
+    }
+}
+
+impl Line<'_> {
+    /// Returns how many runs its figures stand for.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        let rows = self.rows.iter().flatten();
+        rows.map(|row| row.each.len()).max().unwrap_or(0)
+    }
+
+    /// Names its target; an emulated one is marked.
+    #[must_use]
+    pub fn target(&self) -> String {
+        self.of.marked_target()
+    }
+
+    /// Writes its labels: `phase=0, thread=1`.
+    #[must_use]
+    pub fn labelled(&self) -> String {
+        let each = self
+            .labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the lines of a table that have a figure in one of its columns.
+#[must_use]
+pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    for (row, beside) in [false, true].into_iter().flat_map(|beside| {
+        let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
+        rows.map(move |row| (row, beside))
+    }) {
+        for (place, column) in columns.iter().enumerate() {
+            if !column.is_of(row) || column.beside != beside {
+                continue;
+            }
+            let labels = column.rest(row);
+            let known = lines.iter_mut().find(|line| {
+                line.of.target == row.target && line.of.load == row.load && line.labels == labels
+            });
+            match known {
+                Some(line) => line.rows[place] = Some(row),
+                None if beside => {}
+                None => {
+                    let mut rows = vec![None; columns.len()];
+                    rows[place] = Some(row);
+                    lines.push(Line {
+                        of: row,
+                        labels,
+                        rows,
+                    });
+                }
+            }
+        }
+    }
+    lines
+}
+
+/// The lines of a table below the headings that a story gives them.
+struct Grouped<'a> {
+    columns: Vec<Column>,
+    lines: Vec<(Option<String>, String, Line<'a>)>,
+    /// The number of runs, where that of each line has to be told.
+    runs: Option<Vec<String>>,
+}
+
+impl<'a> Grouped<'a> {
+    /// Takes the columns that are shown; without any there are no lines.
+    fn of(
+        story: &dyn Story,
+        run: &'a Run,
+        tabled: &Tabled,
+        is_shown: impl Fn(&Column) -> bool,
+    ) -> Self {
+        let mut lines = lines(run, story.experiment(), &tabled.columns);
+        story.arrange(run, tabled, &mut lines);
+        let shown: Vec<bool> = tabled.columns.iter().map(is_shown).collect();
+        let mut columns = tabled.columns.clone();
+        keep(&mut columns, &shown);
+        if columns.is_empty() {
+            lines.clear();
+        }
+        let cases = Case::all(run, story.experiment());
+        let each = |line: &Line<'_>| {
+            let case = cases.iter().find(|case| case.has(line.of));
+            let (runs, planned) = (line.runs(), case.map_or(0, |case| case.planned));
+            match runs == planned {
+                true => runs.to_string(),
+                false => format!("{runs}/{planned}"),
+            }
+        };
+        let runs: Vec<String> = lines.iter().map(each).collect();
+        let differ = runs.windows(2).any(|two| two[0] != two[1])
+            || runs.first().is_some_and(|first| first.contains('/'));
+        let named = lines.into_iter().map(|mut line| {
+            keep(&mut line.rows, &shown);
+            let (heading, name) = story.name(run, &line);
+            (heading, name, line)
+        });
+        Self {
+            columns,
+            lines: named.collect(),
+            runs: differ.then_some(runs),
+        }
+    }
+
+    /// Calls `heading` with each new heading and `row` with the cells of each line.
+    fn each(
+        &self,
+        mut add: impl FnMut(Option<&str>, Vec<String>),
+        write: impl Fn(&Line<'a>) -> Vec<String>,
+    ) {
+        let mut before = None;
+        for (place, (heading, name, line)) in self.lines.iter().enumerate() {
+            let is_new = *heading != before;
+            before.clone_from(heading);
+            let runs = self.runs.as_ref().map(|runs| runs[place].clone());
+            let cells = std::iter::once(name.clone()).chain(runs).chain(write(line));
+            add(heading.as_deref().filter(|_| is_new), cells.collect());
+        }
+    }
+
+    /// Says that it tells nothing: there is no figure in any run, or none but 0.
+    fn nothing(&self) -> Option<&'static str> {
+        let rows = self.lines.iter().flat_map(|(.., line)| &line.rows);
+        let each = rows.flatten().flat_map(|row| &row.each);
+        let mut values = each.filter_map(|each| each.figure.value()).peekable();
+        let is_empty = values.peek().is_none();
+        values
+            .all(|value| value == 0.0)
+            .then_some(if is_empty { "no figures" } else { "all 0" })
+    }
+
+    /// Returns the names of the columns but of those that stand below others.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let heads = self.columns.iter().filter(|column| !column.below);
+        heads.map(Column::name)
+    }
+
+    fn head(&self) -> Vec<String> {
+        let runs = self.runs.as_ref().map(|_| "runs".to_owned());
+        std::iter::once(String::new())
+            .chain(runs)
+            .chain(self.names())
+            .collect()
+    }
+
+    /// Returns the places of the columns of the table that can be spared, the first to go first.
+    fn spared(&self) -> Vec<usize> {
+        let before = 1 + usize::from(self.runs.is_some());
+        let columns = (before..).zip(self.columns.iter().filter(|column| !column.below));
+        let mut spared: Vec<(u8, usize)> = columns
+            .filter(|(_, column)| column.spared > 0)
+            .map(|(place, column)| (column.spared, place))
+            .collect();
+        spared.sort_unstable_by_key(|&(rank, place)| std::cmp::Reverse((rank, place)));
+        spared.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// Writes what the columns show of a line, each by `write`, and below it what belongs there.
+    fn cells(
+        &self,
+        line: &Line<'_>,
+        write: impl Fn(&Column, &Row) -> Option<String>,
+    ) -> Vec<String> {
+        let mut cells: Vec<String> = Vec::new();
+        for (column, row) in self.columns.iter().zip(&line.rows) {
+            let text = row.and_then(|row| write(column, row));
+            match cells.last_mut().filter(|_| column.below) {
+                Some(above) => {
+                    above.extend(text.map(|text| format!("\n{text} {}", column.head)));
+                }
+                None => cells.push(text.unwrap_or_else(|| NONE.to_owned())),
+            }
+        }
+        cells
+    }
+}
+
+fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
+    let mut shown = shown.iter();
+    all.retain(|_| shown.next().is_some_and(|shown| *shown));
+}
+
+/// Writes the tables of a story onto a terminal.
+pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
+    for tabled in story.tables(run) {
+        let grouped = Grouped::of(story, run, &tabled, Column::is_on_terminal);
+        if grouped.lines.is_empty() {
+            continue;
+        }
+        page.heading(&tabled.title);
+        if !tabled.read.is_empty() {
+            page.note(&tabled.read);
+        }
+        let mut table = Table::new(&grouped.head()).sparing(&grouped.spared());
+        let add = |heading: Option<&str>, mut cells: Vec<String>| {
+            if let Some(heading) = heading {
+                table.heading(heading);
+            }
+            // A target has no blanks to break it at.
+            if let Some(name) = cells.first_mut() {
+                *name = name.replace(',', &format!(",{BREAK}"));
+            }
+            table.row(cells);
+        };
+        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::PLAIN, false));
+        grouped.each(add, |line| grouped.cells(line, figure));
+        page.table(&table);
+    }
+}
+
+/// Returns the tables of a story for its page, each with its title and how to read it.
+pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)> {
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, Column::is_on_page);
+        let mut table = Markup {
+            head: grouped.head(),
+            nothing: grouped.nothing(),
+            ..Markup::default()
+        };
+        let add = |heading: Option<&str>, cells: Vec<String>| {
+            table
+                .rows
+                .extend(heading.map(|heading| vec![heading.to_owned()]));
+            table.rows.push(cells);
+        };
+        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::TYPESET, true));
+        grouped.each(add, |line| grouped.cells(line, figure));
+        (tabled.title, tabled.read, table)
+    });
+    tables
+        .filter(|(.., table)| !table.rows.is_empty())
+        .collect()
+}
+
+/// Returns the tables of a story with the figures of every run, each with its title.
+pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run);
+        let mut table = Markup {
+            head: ["", "run", "cell"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(grouped.names())
+                .collect(),
+            nothing: grouped.nothing(),
+            ..Markup::default()
+        };
+        let mut before = &None;
+        for (heading, name, line) in &grouped.lines {
+            let is_new = heading != before;
+            let new = heading.iter().filter(|_| is_new);
+            table.rows.extend(new.map(|heading| vec![heading.clone()]));
+            before = heading;
+            let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
+            for each in any.map_or(&[][..], |row| &row.each) {
+                let figures = grouped.cells(line, |column, row| {
+                    let mut all = row.each.iter();
+                    let own = all.find(|own| own.cell == each.cell)?;
+                    Some(column.value(row, own.figure.value()?, Numbers::TYPESET))
+                });
+                let place = [name.clone(), each.block.to_string(), each.cell.to_string()];
+                table.rows.push(place.into_iter().chain(figures).collect());
+            }
+        }
+        (tabled.title, table)
+    });
+    tables.filter(|(_, table)| !table.rows.is_empty()).collect()
+}

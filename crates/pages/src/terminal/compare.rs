@@ -1,0 +1,250 @@
+//! A comparison on a terminal, the conclusion first.
+
+use anstyle::{AnsiColor, Style};
+use tare_host::visible_in_line;
+
+use super::{N, Page, Table, Text};
+use tare_figures::compare::{ComparedRow, Comparison, signed, told};
+use tare_figures::words::NONE;
+
+/// The number of figures up to which all are listed; of more only those that differ.
+const ALL: usize = 40;
+
+/// The number of figures that a refusal names; of more it says how many.
+const NAMED: usize = 4;
+
+/// How to read a table.
+const READ: &str = "Figures are medians over the repetitions. The shift is the median of all differences between a \
+                    repetition of one side and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it \
+                    need not be the difference of the medians; shares shift by percentage points (pp). p is adjusted over all \
+                    figures.";
+
+/// Writes a comparison, the conclusion first.
+#[must_use]
+pub fn compare(comparison: &Comparison, width: usize) -> Text {
+    let mut page = Page::new(width);
+    for (place, sentence) in comparison.verdict.iter().enumerate() {
+        let style = if place == 0 {
+            Style::new().bold()
+        } else {
+            Style::new()
+        };
+        page.paragraph(sentence, style, "");
+    }
+    page.blank();
+    for (name, runs) in comparison.names.iter().zip(&comparison.runs) {
+        let folders: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
+        let invocations: u64 = runs.iter().map(|run| run.invocations).sum();
+        let counted = match invocations {
+            1 => "1 invocation".to_owned(),
+            n => format!("{n} invocations"),
+        };
+        let text = format!("{name}: {} ({counted})", folders.join(", "));
+        page.paragraph(&text, Style::new(), "");
+    }
+    if !comparison.differences.is_empty() {
+        page.heading("What differs beside the figures");
+        let [base, new] = &comparison.names;
+        let mut rows = Table::new(&["what", base, new]);
+        for difference in &comparison.differences {
+            rows.row([&difference.what, &difference.base, &difference.new].map(String::clone));
+        }
+        page.table(&rows);
+    }
+    let shown = shown(comparison);
+    if !shown.is_empty() {
+        let [base, new] = &comparison.names;
+        page.heading(&format!("{new} against {base}"));
+        page.note(READ);
+        let [_, head @ ..] = head(comparison);
+        for same in shown.chunk_by(|a, b| place(a) == place(b)) {
+            page.paragraph(&place(same[0]), Style::new().dimmed(), "");
+            let mut rows = Table::new(&head);
+            for row in same {
+                rows.row(cells(row));
+            }
+            page.table(&rows);
+        }
+    }
+    let told = comparison.rows.iter().filter(|row| row.base.is_some());
+    let left_out = told.count() - shown.len();
+    if left_out > 0 {
+        let text = format!("{left_out} figures that do not differ are in --json only.");
+        page.paragraph(&text, Style::new().dimmed(), "");
+    }
+    notes(&mut page, comparison);
+    page.finish()
+}
+
+/// Returns the heads of the columns; the first is of Markdown alone.
+fn head(comparison: &Comparison) -> [&str; 8] {
+    let [base, new] = &comparison.names;
+    [
+        "measured",
+        "figure",
+        base,
+        new,
+        "shift",
+        "95 % interval",
+        "adjusted p",
+        "",
+    ]
+}
+
+/// Writes a comparison as Markdown, for a pull request.
+#[must_use]
+pub fn compare_markdown(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for (place, sentence) in comparison.verdict.iter().enumerate() {
+        let bold = if place == 0 { "**" } else { "" };
+        text.push_str(&format!("{bold}{}{bold}\n\n", escaped(sentence)));
+    }
+    let [base, new] = comparison.names.each_ref().map(|name| escaped(name));
+    let line = |cells: &[&str]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let shown = shown(comparison);
+    if !shown.is_empty() {
+        text.push_str(&line(&head(comparison)));
+        text.push_str("|---|---|--:|--:|--:|--:|--:|---|\n");
+        for row in shown {
+            let place = place(row);
+            let cells = cells(row);
+            let cells: Vec<&str> = std::iter::once(place.as_str())
+                .chain(cells.iter().map(String::as_str))
+                .collect();
+            text.push_str(&line(&cells));
+        }
+        text.push('\n');
+    }
+    let [base_repetitions, new_repetitions] = comparison.repetitions;
+    text.push_str(&format!(
+        "{} figures judged together (tare compare); repetitions: {base} {base_repetitions}, {new} {new_repetitions}. {READ}\n",
+        comparison.tests
+    ));
+    for difference in &comparison.differences {
+        text.push_str(&format!(
+            "\n- {} differs: {} and {}",
+            escaped(&difference.what),
+            escaped(&difference.base),
+            escaped(&difference.new)
+        ));
+    }
+    if !comparison.differences.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// Escapes what would end a cell, or be more than text.
+fn escaped(text: &str) -> String {
+    let text = visible_in_line(text).replace('|', "\\|");
+    text.replace('<', "&lt;").replace('[', "\\[")
+}
+
+/// Returns the rows that are listed.
+fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
+    let told: Vec<&ComparedRow> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.base.is_some())
+        .collect();
+    let all = told.len() <= ALL;
+    told.into_iter().filter(|row| all || row.differs).collect()
+}
+
+fn place(row: &ComparedRow) -> String {
+    let side = |target: &str, load: &str| match load {
+        "idle" => target.to_owned(),
+        load => format!("{target} under {load}"),
+    };
+    let base = side(&row.base_target, &row.base_load);
+    let new = side(&row.new_target, &row.new_load);
+    if base == new {
+        return base;
+    }
+    format!("{base} and {new}")
+}
+
+/// Names the figure with its labels: `delays.total class=C`.
+fn name(row: &ComparedRow) -> String {
+    let labels: String = (row.labels.iter())
+        .map(|(key, value)| format!(" {key}={value}"))
+        .collect();
+    format!("{}.{}{labels}", row.measure, row.figure)
+}
+
+fn cells(row: &ComparedRow) -> Vec<String> {
+    let unit = row.unit.as_str();
+    let interval = row.low.zip(row.high).map_or_else(
+        || NONE.to_owned(),
+        |(low, high)| format!("{} to {}", signed(low, unit), signed(high, unit)),
+    );
+    let p = match (row.exact, row.adjusted_p_value) {
+        (true, _) => "exact".to_owned(),
+        (false, Some(p)) => N.short(p),
+        (false, None) => NONE.to_owned(),
+    };
+    let shift = row.shift.map_or_else(
+        || NONE.to_owned(),
+        |shift| match row.relative.filter(|_| unit != "1") {
+            Some(share) => format!("{} ({})", signed(shift, unit), signed(share, "%")),
+            None => signed(shift, unit),
+        },
+    );
+    let mark = match (row.differs, row.is_worse) {
+        (true, true) => "worse",
+        (true, false) => "better",
+        (false, _) => "",
+    };
+    vec![
+        name(row),
+        told(row.base, unit),
+        told(row.new, unit),
+        shift,
+        interval,
+        p,
+        mark.to_owned(),
+    ]
+}
+
+fn notes(page: &mut Page, comparison: &Comparison) {
+    let mut refused: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in &comparison.rows {
+        let Some(why) = row.refused.as_deref() else {
+            continue;
+        };
+        let name = format!("{} of {}", name(row), place(row));
+        match refused.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => refused.push((why, vec![name])),
+        }
+    }
+    for (why, mut names) in refused {
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let mut names = names.join("; ");
+        if more > 0 {
+            names.push_str(&format!("; and {more} more"));
+        }
+        let text = format!("Refused: {names}: {why}.");
+        page.paragraph(&text, Style::new().dimmed(), "");
+    }
+    for unmatched in &comparison.unmatched {
+        let name = &comparison.names[usize::from(unmatched.side == 2)];
+        let text = format!("Only {name} has {}.", unmatched.what);
+        page.paragraph(&text, AnsiColor::Yellow.on_default(), "! ");
+    }
+    let max = comparison
+        .rows
+        .iter()
+        .any(|row| row.figure == "max" && row.differs);
+    if max {
+        page.paragraph(
+            "The longest of a run grows with its length: compare runs that measured for the same time.",
+            Style::new().dimmed(),
+            "",
+        );
+    }
+}

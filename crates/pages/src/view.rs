@@ -1,0 +1,167 @@
+//! The seam between this kit and the experiments.
+//!
+//! An experiment is a [`View`]: its measures, from which all its rows follow, and the way to its story. While the cells of
+//! a run are taken one by one, a [`Collect`] keeps of their samples what rows can't hold. In the end it becomes a
+//! [`Story`]: the verdict, the special pictures, the checks. Everything has a default that is made of rows.
+
+use std::fmt::Debug;
+
+use maud::{Markup, html};
+use serde_json::Value;
+use tare_figures::Run;
+use tare_figures::claims::Published;
+use tare_figures::findings::Alarm;
+use tare_figures::rows::{self, CellData, Measure};
+use tare_figures::verdict::Verdict;
+use tare_results::model::{Cell, Outcome, Plan, Samples};
+
+use crate::html::{Detail, Section};
+use crate::tables::{Line, Tabled};
+use crate::terminal::Page;
+
+/// What can be shown: experiments in the order of a report, and published studies.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    /// The experiments.
+    pub views: Vec<&'static dyn View>,
+    /// The studies.
+    pub studies: Vec<&'static Published>,
+}
+
+/// An experiment, as far as its figures are derived and shown.
+pub trait View: Debug + Sync {
+    /// Returns the name of the experiment.
+    fn experiment(&self) -> &'static str;
+
+    /// Lists what it measures, the most important first.
+    fn measures(&self) -> &'static [Measure];
+
+    /// Lists the published studies whose claims take this experiment.
+    fn studies(&self) -> &'static [&'static Published] {
+        &[]
+    }
+
+    /// Starts to collect what its story needs in addition to rows: nothing for
+    /// [`Plain`](crate::plain::Plain), a story made of rows alone.
+    fn begin(&self, plan: &Plan) -> Box<dyn Collect>;
+
+    /// Says in one short line what a cell has shown.
+    ///
+    /// # Errors
+    ///
+    /// Says why the cell shows nothing.
+    fn live(&self, data: &CellData<'_>) -> Result<String, String> {
+        rows::live(self.measures(), data)
+    }
+}
+
+/// Collects what the story of an experiment needs of samples.
+pub trait Collect: Debug {
+    /// Takes a cell of the experiment that ran to its end.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the cell if it can't be used. Then it has no rows either.
+    fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String>;
+
+    /// Makes the story of what was taken; the run is complete.
+    fn finish(self: Box<Self>, run: &Run) -> Box<dyn Story>;
+}
+
+/// What only this experiment knows to tell of a run.
+pub trait Story: Debug {
+    /// Returns the name of the experiment.
+    fn experiment(&self) -> &'static str;
+
+    /// Returns its tables of figures.
+    fn tables(&self, run: &Run) -> Vec<Tabled>;
+
+    /// Names a line of its tables, and what stands above lines that belong together.
+    fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+        let name = match line.labels.is_empty() {
+            true => line.target(),
+            false => format!("{} · {}", line.target(), line.labelled()),
+        };
+        let heading = (line.of.load != "idle").then(|| format!("under {}", line.of.load));
+        (heading, name)
+    }
+
+    /// Puts the lines of one of its tables in order; those that don't belong into it are taken away.
+    fn arrange(&self, _run: &Run, _tabled: &Tabled, _lines: &mut Vec<Line<'_>>) {}
+
+    /// Returns what programs may read of it beside rows: its part of `stories` in `summary.json`.
+    fn json(&self) -> Value {
+        Value::Null
+    }
+
+    /// Returns what bears on whether its figures may be believed.
+    fn alarms(&self, _run: &Run) -> Vec<Alarm> {
+        Vec::new()
+    }
+
+    /// Says what the run says; `None` if nothing was measured. Cautions are the whole run's.
+    fn verdict(&self, run: &Run) -> Option<Verdict>;
+
+    /// Writes what it has to tell on a terminal beside its tables.
+    fn terminal(&self, _run: &Run, _page: &mut Page) {}
+
+    /// Renders the picture that goes with the verdict.
+    fn first_picture(&self, _run: &Run, _detail: &Detail) -> Option<Markup> {
+        None
+    }
+
+    /// Returns its sections of the page beside its tables.
+    fn sections(&self, _run: &Run, _detail: &Detail) -> Vec<Section> {
+        Vec::new()
+    }
+
+    /// Renders how it measures, a paragraph each.
+    fn method(&self) -> Markup {
+        html! {}
+    }
+
+    /// Says what its method can't see.
+    fn limits(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns CSV files with the columns of a study, each with its name.
+    fn csv(&self, _run: &Run) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+impl Catalogue {
+    /// Finds an experiment by its name.
+    #[must_use]
+    pub fn view(&self, experiment: &str) -> Option<&'static dyn View> {
+        let mut views = self.views.iter();
+        views.find(|view| view.experiment() == experiment).copied()
+    }
+
+    /// Finds a published study by its short name.
+    #[must_use]
+    pub fn study(&self, name: &str) -> Option<&'static Published> {
+        let mut studies = self.studies.iter();
+        studies.find(|study| study.name == name).copied()
+    }
+
+    /// Says in one short line what a cell has shown, or why it has shown nothing.
+    #[must_use]
+    pub fn live(&self, cell: &Cell, samples: &Samples) -> String {
+        let told = match &cell.outcome {
+            Outcome::Failed { reason } => format!("failed: {reason}"),
+            Outcome::LeftOut { reason } => format!("left out: {reason}"),
+            Outcome::Done { .. } => {
+                let view = self.view(&cell.plan.experiment);
+                let data = CellData::new(cell, samples);
+                let told = view.zip(data).map(|(view, data)| view.live(&data));
+                let told = told.unwrap_or_else(|| Err("nothing is known of its experiment".into()));
+                told.unwrap_or_else(|reason| reason)
+            }
+        };
+        let cut_short = cell.outcome.cut_short();
+        let cut_short = cut_short.map_or_else(String::new, |why| format!(" (cut short: {why})"));
+        format!("{}: {told}{cut_short}", cell.plan.label())
+    }
+}

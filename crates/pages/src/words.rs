@@ -1,0 +1,188 @@
+//! Phrases that only terminal and page share.
+
+use tare_figures::Run;
+use tare_figures::analysis::{Daemon, LoadFigure, LoadRate};
+use tare_figures::format::Numbers;
+use tare_figures::places::Placement;
+use tare_figures::words::{NONE, list, numbered};
+use tare_results::model::{LoadPlace, Record};
+
+/// Writes how much a load did per second: `412 MB/s`, `1,203/s`; of CPU time how many CPUs that is.
+fn load_rate(numbers: Numbers, what: &str, per_second: f64) -> String {
+    if what == "ns of CPU time" {
+        return numbers.with_unit(&numbers.short(per_second / 1e9), "CPUs");
+    }
+    if !what.starts_with("bytes") {
+        return numbers.rate(per_second);
+    }
+    let (value, unit) = match per_second {
+        v if v < 999.5 => (v, "B/s"),
+        v if v < 999.5e3 => (v / 1e3, "kB/s"),
+        v if v < 999.5e6 => (v / 1e6, "MB/s"),
+        v => (v / 1e9, "GB/s"),
+    };
+    numbers.with_unit(&numbers.short(value), unit)
+}
+
+/// Puts the loads of one place together, below the target's name and where they ran, places in the order in which they
+/// come.
+#[must_use]
+pub fn loads_by_place(loads: &[LoadFigure]) -> Vec<(String, Vec<&LoadFigure>)> {
+    let mut places: Vec<(String, Vec<&LoadFigure>)> = Vec::new();
+    for load in loads {
+        let name = format!("{}, loads {}", load.target, load_place(load.place));
+        match places.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => known.push(load),
+            None => places.push((name, vec![load])),
+        }
+    }
+    places
+}
+
+/// Writes a row of the table of loads: load, what, median, range. The first row of a load has its name.
+#[must_use]
+pub fn load_row(
+    numbers: Numbers,
+    load: &LoadFigure,
+    rate: &LoadRate,
+    is_first: bool,
+) -> [String; 4] {
+    let [median, lowest, highest] = load_rates(numbers, rate);
+    [
+        if is_first {
+            load.load.clone()
+        } else {
+            String::new()
+        },
+        rate.what.trim_start_matches("ns of ").to_owned(),
+        median,
+        // A single block has no range.
+        match rate.blocks.len() {
+            0 | 1 => NONE.to_owned(),
+            _ => format!("{lowest} to {highest}"),
+        },
+    ]
+}
+
+/// Writes median, lowest and highest of what a load did per second.
+fn load_rates(numbers: Numbers, rate: &LoadRate) -> [String; 3] {
+    let spread = &rate.per_second;
+    [spread.figure, spread.lowest, spread.highest].map(|v| load_rate(numbers, &rate.what, v))
+}
+
+/// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
+#[must_use]
+pub fn guests(run: &Run) -> Option<String> {
+    let mut places: Vec<(String, Vec<String>)> = Vec::new();
+    for cell in &run.cells {
+        let Some(program) = cell.outcome.record().and_then(Record::program) else {
+            continue;
+        };
+        let placement = Placement::of(&run.plan, &cell.plan, program);
+        if placement.guest_cpu.is_none() {
+            continue;
+        }
+        let (cpu, target) = (placement.words(), &cell.plan.target.text);
+        match places.iter_mut().find(|(known, _)| *known == cpu) {
+            Some((_, targets)) if targets.contains(target) => {}
+            Some((_, targets)) => targets.push(target.clone()),
+            None => places.push((cpu, vec![target.clone()])),
+        }
+    }
+    places.sort();
+    let each = places.into_iter().map(|(cpu, mut targets)| {
+        targets.sort();
+        match targets.len() {
+            ..=2 => format!("{}: {cpu}", list(&targets)),
+            many => format!("{many} guests: {cpu}"),
+        }
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join(". "))
+}
+
+/// Says where a load ran, as seen from the measured code.
+#[must_use]
+pub fn load_place(place: LoadPlace) -> &'static str {
+    match place {
+        LoadPlace::Beside => "beside it",
+        LoadPlace::Inside => "inside",
+    }
+}
+
+/// Says which daemons ran while something was measured: `dockerd (blocks 1–3)`.
+#[must_use]
+pub fn daemons(daemons: &[Daemon]) -> String {
+    let each: Vec<String> = daemons
+        .iter()
+        .map(|daemon| format!("{} ({})", daemon.name, numbered("block", &daemon.blocks)))
+        .collect();
+    list(&each)
+}
+
+/// Turns a plain sentence into a typeset one: thin spaces between thousands, and no line break
+/// between a number and its unit.
+#[must_use]
+pub fn typeset(sentence: &str) -> String {
+    let words = with_units(sentence.split(' '), "\u{a0}");
+    let words: Vec<String> = words.iter().map(|word| with_thin_spaces(word)).collect();
+    words.join(" ")
+}
+
+/// Puts words together that no line break may part: a number and its unit.
+pub(crate) fn with_units<'a>(words: impl Iterator<Item = &'a str>, between: &str) -> Vec<String> {
+    const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "Hz", "MHz", "cycles", "times"];
+    let mut together: Vec<String> = Vec::new();
+    for word in words {
+        let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
+        let before = together
+            .last_mut()
+            .filter(|before| before.ends_with(|c: char| c.is_ascii_digit()));
+        match before {
+            Some(before) if UNITS.contains(&bare) => before.push_str(&format!("{between}{word}")),
+            _ => together.push(word.to_owned()),
+        }
+    }
+    together
+}
+
+/// Replaces commas between groups of three digits.
+fn with_thin_spaces(word: &str) -> String {
+    let characters: Vec<char> = word.chars().collect();
+    let digit = |place: Option<usize>| {
+        let character = place.and_then(|place| characters.get(place));
+        character.is_some_and(char::is_ascii_digit)
+    };
+    let is_group = |place: usize| {
+        digit(place.checked_sub(1))
+            && (1..=3).all(|after| digit(Some(place + after)))
+            && !digit(Some(place + 4))
+    };
+    let replaced = characters.iter().enumerate().map(|(place, &c)| match c {
+        ',' if is_group(place) => '\u{202f}',
+        c => c,
+    });
+    replaced.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typeset_sentences_keep_numbers_together() {
+        let typeset = |text| {
+            typeset(text)
+                .replace('\u{a0}', "~")
+                .replace('\u{202f}', "_")
+        };
+        assert_eq!(
+            typeset("lost 1.50 % of 1,234,567 cycles (430 ns) in 3 runs, 5"),
+            "lost 1.50~% of 1_234_567~cycles (430~ns) in 3 runs, 5"
+        );
+        assert_eq!(
+            typeset("linux,a=1,b 1,23 12,3456"),
+            "linux,a=1,b 1,23 12,3456"
+        );
+    }
+}
