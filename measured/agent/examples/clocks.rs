@@ -1,14 +1,14 @@
 //! The measured side of docs/adding-an-experiment.md: what reading each clock costs.
 //!
-//! In the product it would be a file of `measured/services` with a line in its table; here a program of its own brings it.
+//! In the product it would be a file of `measured/experiments` with a line in its table; here a program of its own brings it.
 
 use std::process::ExitCode;
 
 use tare_agent::Linux;
-use tare_services::platform::Platform;
-use tare_services::session::{self, Resources, Stop, Wanted};
-use tare_services::table::{Ended, Failure, Service, Threads};
-use tare_services::words::{self, Form, Put, Slot, Word};
+use tare_measured::platform::Platform;
+use tare_measured::session::{self, Resources, Stop, Wanted};
+use tare_measured::table::{Failure, Measurement, Threads};
+use tare_measured::words::{self, Form, Put, Slot, Word};
 use tare_wire::record::{Set, Unit};
 use tare_wire::words::PlanError;
 use tare_workloads::timing::bare_rdtsc;
@@ -117,16 +117,10 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
 }
 
 fn main() -> ExitCode {
-    let clocks = Service::<Linux> {
-        id: "clocks",
-        threads: |words| {
-            let plan = Plan::parse(words)?;
-            Ok(Threads {
-                number: 1,
-                first_cpu: plan.cpu,
-            })
-        },
-        run: |words, platform| -> Ended<'_, Linux> {
+    let clocks = Measurement::<Linux> {
+        has: |id| id == "clocks",
+        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
+        run: |words, platform| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
             run(&plan, platform).map_err(|stop| Failure::Measurement(stop.into()))
         },

@@ -6,10 +6,7 @@
 
 use std::fs;
 
-use crate::pinned;
-
-/// One thing that was found: its name and its value.
-pub type Fact = (&'static str, String);
+use tare_measured::linux::{Fact, pinned};
 
 /// Looks around.
 pub fn facts() -> Vec<Fact> {

@@ -13,21 +13,17 @@
 //! Exit status: 0 done, 1 failed (a `failure` record says why), 2 the plan can't be read.
 
 mod facts;
-mod flight;
 mod init;
 mod linux;
-mod pinned;
-mod primitives;
-mod threads;
 
 use std::process::ExitCode;
 
 use tare_load_driver::driver;
-use tare_services::primitives::Plan;
-use tare_services::table::{self, Failure, Place, Service};
+use tare_measured::linux::experiments;
+use tare_measured::primitives::linux::{peer, stamp};
+use tare_measured::table::{self, Failure, Measurement};
 
 pub use linux::Linux;
-pub use threads::ThreadsError;
 
 const USAGE: &str = "\
 Measures, and prints wire records. Started by tare.
@@ -37,15 +33,15 @@ Usage: tare-agent workload=ID WORD...
        tare-agent peer ADDRESS:PORT              (answers primitives of another machine)
 ";
 
-/// Does what the arguments ask for; `more` are functions that measure beside those of tare.
+/// Does what the arguments ask for; `more` are experiments in addition to those of tare.
 #[must_use]
-pub fn main(more: &[Service<Linux>]) -> ExitCode {
+pub fn main(more: &[Measurement<Linux>]) -> ExitCode {
     let began = linux::now();
     if init::is_asked_for() {
         init::run(began);
     }
     if let Some(argument) = std::env::args_os().nth(1) {
-        tare_primitives::stamp(argument.as_encoded_bytes(), began.main_tsc);
+        stamp(argument.as_encoded_bytes(), began.main_tsc);
     }
     let words: Vec<String> = match std::env::args_os()
         .skip(1)
@@ -65,7 +61,7 @@ pub fn main(more: &[Service<Linux>]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some("load") => return load(&words[1..]),
-        Some("peer") => return peer(&words[1..]),
+        Some("peer") => return answer(&words[1..]),
         Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(began),
         Some(_) => {}
     }
@@ -73,18 +69,18 @@ pub fn main(more: &[Service<Linux>]) -> ExitCode {
 }
 
 /// Does what a plan asks for.
-fn run(words: &[String], more: &[Service<Linux>], linux: &mut Linux) -> ExitCode {
+fn run(words: &[String], more: &[Measurement<Linux>], linux: &mut Linux) -> ExitCode {
     ExitCode::from(status(words, more, linux))
 }
 
 /// Does what a plan asks for. Returns the exit status.
-fn status(words: &[String], more: &[Service<Linux>], linux: &mut Linux) -> u8 {
+fn status(words: &[String], more: &[Measurement<Linux>], linux: &mut Linux) -> u8 {
     let words = || words.iter().map(String::as_str);
-    let service = match table::find(words(), more) {
-        Ok(service) => service,
+    let measurement = match table::find(words(), experiments().chain(more.iter().copied())) {
+        Ok(measurement) => measurement,
         Err(error) => return misuse(&error.to_string()),
     };
-    match (service.run)(&mut words(), linux) {
+    match (measurement.run)(&mut words(), linux) {
         Ok(()) => 0,
         Err(Failure::Plan(error)) => misuse(&error.to_string()),
         Err(Failure::Measurement(why)) => {
@@ -94,24 +90,12 @@ fn status(words: &[String], more: &[Service<Linux>], linux: &mut Linux) -> u8 {
     }
 }
 
-impl Place for Linux {
-    type Error = ThreadsError;
-
-    fn wake(&mut self, plan: &tare_services::wakeup::Plan) -> Result<(), Self::Error> {
-        threads::run(plan, self)
-    }
-
-    fn primitives(&mut self, plan: &Plan<'_>) -> Result<(), Self::Error> {
-        primitives::run(plan, self)
-    }
-}
-
 /// Answers on an address, for primitives between two machines.
-fn peer(words: &[String]) -> ExitCode {
+fn answer(words: &[String]) -> ExitCode {
     let [address] = words else {
         return misused("peer: want an address with a port, such as 0.0.0.0:7000");
     };
-    let Err(why) = tare_primitives::peer::run(address);
+    let Err(why) = peer::run(address);
     eprintln!("tare-agent: {why}");
     ExitCode::FAILURE
 }

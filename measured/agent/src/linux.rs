@@ -11,15 +11,17 @@ use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
 use rustix::thread::sched_setaffinity;
 use rustix::time::ClockId;
 use tare_load_driver::cpus::mask;
-use tare_services::moved::Moved;
-use tare_services::platform::{Began, Memory, MemoryError, Platform, Prepared, Spent, WriteError};
+use tare_measured::linux::Fact;
+use tare_measured::linux::clock::read_ns;
+use tare_measured::linux::pinned::Pinned;
+use tare_measured::moved::Moved;
+use tare_measured::platform::{Began, Memory, MemoryError, Platform, Prepared, Spent, WriteError};
+use tare_measured::wakeup::linux::ThreadsError;
 use tare_wire::cpus::{Cpus, MOST};
 use tare_workloads::timing::bare_rdtsc;
 
-use crate::facts::{Fact, clock_source, facts};
+use crate::facts::{clock_source, facts};
 use crate::init;
-use crate::pinned::Pinned;
-use crate::threads::clock::read_ns;
 
 /// The Linux process that runs the measured code.
 #[derive(Debug)]
@@ -58,6 +60,8 @@ impl Linux {
 }
 
 impl Platform for Linux {
+    type Error = ThreadsError;
+
     fn version(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
     }

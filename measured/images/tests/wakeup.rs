@@ -177,6 +177,16 @@ fn a_latency_above_the_limit_ends_it_unless_it_is_to_go_on() {
 }
 
 #[test]
+fn no_cpu_goes_on_measuring_when_the_records_cannot_be_written() {
+    let guest = Guest {
+        cpus: 2,
+        ..Guest::new(env!("CARGO_BIN_EXE_unread"), "cpus=2 irq=off")
+    };
+    let Some(ended) = guest.boot() else { return };
+    assert_eq!(ended.status, DONE, "{}", ended.text);
+}
+
+#[test]
 fn loops_end_it_too() {
     let Some(ended) = deterministic("interval=1ms loops=20").boot() else {
         return;

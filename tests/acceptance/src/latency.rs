@@ -12,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use tare_measured::wakeup::Plan;
 use tare_results::RunFolder;
 use tare_results::model::{Count, Labels};
-use tare_services::wakeup::Plan;
 use tare_stats::{Counts, Quantile};
 use tare_targets::measured::MeasuredFile;
 

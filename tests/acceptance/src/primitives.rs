@@ -8,10 +8,10 @@ use std::time::Instant;
 use tare_experiments::catalogue;
 use tare_figures::claims::Comparison;
 use tare_host::{Machine, Source};
+use tare_measured::primitives::memory;
 use tare_pages::analyse;
 use tare_pages::terminal;
 use tare_results::RunFolder;
-use tare_services::primitives::memory;
 
 use crate::verdict::Verdicts;
 use crate::{Result, hog, median, output, run as tare};

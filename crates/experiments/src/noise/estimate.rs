@@ -1,7 +1,7 @@
 //! How long a batch of noise will take, roughly.
 
 use tare_lab::estimate::OVERHEAD_SECONDS;
-use tare_services::noise::{Plan, Workload};
+use tare_measured::noise::{Plan, Workload};
 
 /// The time of one 32-bit division with the loop around it.
 const DIVISION_NS: f64 = 3.0;

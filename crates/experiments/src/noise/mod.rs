@@ -7,10 +7,10 @@
 mod estimate;
 mod story;
 
+use tare_measured::noise::{self as measured, Threshold, Timing, Workload, bounds};
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
-use tare_services::noise::{self as services, Threshold, Timing, Workload, bounds};
 use tare_wire::cpus::Cpus;
 
 pub use story::schema;
@@ -213,14 +213,14 @@ impl Experiment for Noise {
     }
 
     fn work(&self, words: &str) -> Option<Work> {
-        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        let plan = measured::Plan::parse(words.split_whitespace()).ok()?;
         bounds::check(&plan).ok()?;
         Some(work(&plan))
     }
 
     fn announces(&self, cell: &CellPlan) -> Option<String> {
         let words = cell.work.to_string();
-        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        let plan = measured::Plan::parse(words.split_whitespace()).ok()?;
         Some(listed(&plan))
     }
 }
@@ -236,7 +236,7 @@ impl Options {
             repetitions: values.number("repetitions"),
             warmup: values
                 .number("warmup")
-                .unwrap_or(services::Plan::DEFAULT_WARMUP),
+                .unwrap_or(measured::Plan::DEFAULT_WARMUP),
             timing: match values.text("timing") {
                 Some("published") => Timing::Published,
                 _ => Timing::Fenced,
@@ -244,7 +244,7 @@ impl Options {
             threshold: threshold.unwrap_or(Threshold::Auto),
             window: values
                 .small("window")
-                .unwrap_or(services::Plan::DEFAULT_WINDOW),
+                .unwrap_or(measured::Plan::DEFAULT_WINDOW),
         })
     }
 }
@@ -301,13 +301,13 @@ fn cell(
         Workload::Gap => (None, DEFAULT_READS),
     };
     let repetitions = options.repetitions.unwrap_or(default_repetitions);
-    let plan = services::Plan {
+    let plan = measured::Plan {
         warmup: options.warmup,
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
         cpu: Some(conditions.cpu),
-        ..services::Plan::new(workload, repetitions)
+        ..measured::Plan::new(workload, repetitions)
     };
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
         workload: workload.name(),
@@ -325,7 +325,7 @@ fn cell(
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
-fn labels(plan: &services::Plan) -> Labels {
+fn labels(plan: &measured::Plan) -> Labels {
     let labels = Labels::default().with("workload", plan.workload.name());
     let labels = match plan.workload {
         Workload::Prime { limit } => labels.with("size", limit),
@@ -339,16 +339,16 @@ fn labels(plan: &services::Plan) -> Labels {
 }
 
 /// Makes the work of a plan.
-fn work(plan: &services::Plan) -> Work {
+fn work(plan: &measured::Plan) -> Work {
     Work {
         cpus: plan.cpu.map(Cpus::one),
-        buffer_bytes: services::buffer_bytes(plan) as u64,
-        ..Work::new(plan.workload.name(), &services::OwnWords(plan).to_string())
+        buffer_bytes: measured::buffer_bytes(plan) as u64,
+        ..Work::new(plan.workload.name(), &measured::OwnWords(plan).to_string())
     }
 }
 
 /// Says from which delay on samples are listed, and by which rule.
-fn listed(plan: &services::Plan) -> String {
+fn listed(plan: &measured::Plan) -> String {
     let is_gap = plan.workload == Workload::Gap;
     let least = match plan.threshold {
         Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn the_buffers_follow_what_is_kept() {
         let mib = |workload, repetitions| {
-            let work = work(&services::Plan::new(workload, repetitions));
+            let work = work(&measured::Plan::new(workload, repetitions));
             work.buffer_bytes.div_ceil(1 << 20)
         };
         assert_eq!(mib(Workload::Prime { limit: 22 }, 1), 1);

@@ -14,11 +14,11 @@ use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::units::bytes;
-use tare_primitives::all;
+use tare_measured::primitives::linux::all;
+use tare_measured::primitives::{Area, BARE, Plan, Primitive, memory};
 use tare_results::model::{CellPlan, Expected, Labels};
 use tare_results::target::{Group, TargetSpec};
 use tare_results::work::Work;
-use tare_services::primitives::{Area, BARE, Plan, Primitive, memory};
 use tare_wire::cpus::Cpus;
 
 use parameters::{BUDGET, DIR, LARGEST, LIMIT, ONLY, PEER, REMOTE};

@@ -3,7 +3,7 @@
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::units::bytes;
-use tare_services::primitives::{FOLDER, Primitive};
+use tare_measured::primitives::{FOLDER, Primitive};
 use tare_wire::cpus::Cpus;
 
 use super::contradiction;
@@ -144,7 +144,8 @@ fn is_word(text: &str) -> bool {
 
 /// Says whether a pattern means at least one primitive.
 fn is_known(pattern: &str) -> bool {
-    !pattern.contains(',') && tare_primitives::all().any(|primitive| primitive.is_meant(pattern))
+    !pattern.contains(',')
+        && tare_measured::primitives::linux::all().any(|primitive| primitive.is_meant(pattern))
 }
 
 /// Reads the measured CPU, and those of the other side.
@@ -174,7 +175,9 @@ pub(super) fn wanted(values: &Values) -> Vec<&'static Primitive> {
     let is_wanted = |primitive: &&Primitive| {
         patterns.is_empty() || patterns.iter().any(|pattern| primitive.is_meant(pattern))
     };
-    tare_primitives::all().filter(is_wanted).collect()
+    tare_measured::primitives::linux::all()
+        .filter(is_wanted)
+        .collect()
 }
 
 /// Reads the file of predictions that was given.

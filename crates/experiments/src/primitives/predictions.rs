@@ -102,7 +102,7 @@ impl Predictions {
             read.value(&prediction.is, 0).map_err(wrong)?;
             let labels = labels(name).map_err(wrong)?;
             let id = labels.get("primitive").unwrap_or_default();
-            if tare_primitives::find(id).is_none() {
+            if tare_measured::primitives::linux::find(id).is_none() {
                 return Err(wrong(
                     "there is no such primitive; `tare primitives --list` names them".to_owned(),
                 ));
@@ -303,9 +303,12 @@ mod tests {
     fn every_primitive_has_a_prediction_with_its_reasoning() {
         let shipped = read("").unwrap();
         for id in shipped.ids() {
-            assert!(tare_primitives::find(&id).is_some(), "{id}");
+            assert!(
+                tare_measured::primitives::linux::find(&id).is_some(),
+                "{id}"
+            );
         }
-        for primitive in tare_primitives::all() {
+        for primitive in tare_measured::primitives::linux::all() {
             let all = shipped.of(primitive.id, "cost");
             assert!(!all.is_empty(), "{}", primitive.id);
             for expected in all {

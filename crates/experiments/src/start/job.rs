@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use tare_measured::noise::bounds::{MAX_LIMIT, MIN_LIMIT};
 use tare_results::work::Work;
-use tare_services::noise::bounds::{MAX_LIMIT, MIN_LIMIT};
 
 use super::NAME;
 

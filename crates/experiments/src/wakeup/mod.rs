@@ -11,10 +11,10 @@ mod story;
 pub use story::WakeupStory;
 
 use tare_loads::{Load, Schedule};
+use tare_measured::wakeup as measured;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::{Clock, Group, TargetSpec};
 use tare_results::work::{RealTime, Rights, Work};
-use tare_services::wakeup as services;
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
@@ -26,7 +26,7 @@ use tare_lab::plan::at_most;
 use tare_lab::units::{exact, exact_word};
 
 /// The name of the experiment.
-pub const NAME: &str = services::NAME;
+pub const NAME: &str = measured::NAME;
 /// The interval unless said otherwise: the study's.
 const DEFAULT_INTERVAL_NS: u64 = 100_000;
 /// How long a run measures unless said otherwise: long enough for a p99.9 at that interval.
@@ -93,7 +93,7 @@ impl Experiment for Wakeup {
     }
 
     fn work(&self, words: &str) -> Option<Work> {
-        let plan = services::Plan::parse(words.split_whitespace()).ok()?;
+        let plan = measured::Plan::parse(words.split_whitespace()).ok()?;
         plan.check().ok()?;
         Some(work(&plan))
     }
@@ -113,14 +113,14 @@ fn is_extra(cell: &CellPlan) -> bool {
 }
 
 /// Reads the plan of a cell back.
-fn plan_of(cell: &CellPlan) -> Option<services::Plan> {
+fn plan_of(cell: &CellPlan) -> Option<measured::Plan> {
     let words = cell.work.to_string();
-    services::Plan::parse(words.split_whitespace()).ok()
+    measured::Plan::parse(words.split_whitespace()).ok()
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
-fn labels(plan: &services::Plan) -> Labels {
-    let default = services::Plan::new(DEFAULT_INTERVAL_NS, 0);
+fn labels(plan: &measured::Plan) -> Labels {
+    let default = measured::Plan::new(DEFAULT_INTERVAL_NS, 0);
     let mut labels = Labels::default();
     if plan.trace > 0 {
         labels = labels.with("traced", "yes");
@@ -142,13 +142,13 @@ fn labels(plan: &services::Plan) -> Labels {
 
 /// Makes the work of a plan.
 #[must_use]
-pub fn work(plan: &services::Plan) -> Work {
+pub fn work(plan: &measured::Plan) -> Work {
     let is_ordinary = plan.policy == Policy::Other;
     Work {
         threads: plan.threads,
         cpus: plan.cpu,
         main: plan.main,
-        buffer_bytes: services::buffer_bytes(plan) as u64,
+        buffer_bytes: measured::buffer_bytes(plan) as u64,
         rights: Rights {
             real_time: (!is_ordinary).then_some(RealTime {
                 policy: plan.policy,
@@ -158,12 +158,12 @@ pub fn work(plan: &services::Plan) -> Work {
         },
         ends_early: true,
         above: plan.above_ns,
-        ..Work::new(NAME, &services::OwnWords(plan).to_string())
+        ..Work::new(NAME, &measured::OwnWords(plan).to_string())
     }
 }
 
 /// Says who is woken how often, and which wake-ups are listed.
-fn listed(plan: &services::Plan) -> String {
+fn listed(plan: &measured::Plan) -> String {
     let threads = match plan.threads {
         1 => "a thread".to_owned(),
         threads => format!("{threads} threads"),
@@ -308,7 +308,7 @@ fn plan(
     target: &TargetSpec,
     under: &Under,
     trace: u32,
-) -> Result<services::Plan, ExperimentError> {
+) -> Result<measured::Plan, ExperimentError> {
     let cpus = conditions.cpus.unwrap_or_else(|| Cpus::one(conditions.cpu));
     let policy = parameters::policy(values);
     let main = values.text("mainaffinity").and_then(Cpus::parse);
@@ -346,7 +346,7 @@ fn plan(
         0
     };
     let interval_ns = values.number("interval").unwrap_or(DEFAULT_INTERVAL_NS);
-    Ok(services::Plan {
+    Ok(measured::Plan {
         distance_ns: values.number("distance").unwrap_or(distance_ns),
         threads,
         // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
@@ -362,21 +362,21 @@ fn plan(
         phases: u32::try_from(under.phases.len().max(1)).unwrap_or(u32::MAX),
         threshold_ns: values.number("threshold"),
         // Many threads share what one has alone.
-        raw: services::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
+        raw: measured::Plan::DEFAULT_RAW / u64::from(threads.max(1)),
         // No file of samples may have more rows than one thread may list.
-        capacity: services::Plan::DEFAULT_CAPACITY
-            .min(services::MAX_KEPT / u64::from(threads.max(1))),
+        capacity: measured::Plan::DEFAULT_CAPACITY
+            .min(measured::MAX_KEPT / u64::from(threads.max(1))),
         above_ns: values.number("trace-above"),
         go_on: values.texts("on-threshold").contains(&"continue"),
         // In a guest, a line on its way out is work for the measured CPU.
         live_ns: (conditions.is_watched && target.group.is_here()).then_some(LIVE_NS),
         trace,
-        ..services::Plan::new(interval_ns, 0)
+        ..measured::Plan::new(interval_ns, 0)
     })
 }
 
 /// Checks that every value is within its bounds.
-fn check(plan: &services::Plan) -> Result<(), ExperimentError> {
+fn check(plan: &measured::Plan) -> Result<(), ExperimentError> {
     plan.check().map_err(|refusal| {
         let Refusal {
             what,

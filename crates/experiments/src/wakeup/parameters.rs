@@ -1,6 +1,6 @@
 //! What `wakeup` can be told. Options that cyclictest has are called as there.
 
-use tare_services::wakeup::{MAX_INTERVAL_NS, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS};
+use tare_measured::wakeup::{MAX_INTERVAL_NS, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS};
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;

@@ -70,11 +70,11 @@ fn without_words_a_thread_is_woken_for_seconds_on_the_measured_cpu() {
 #[test]
 fn a_place_is_told_what_the_threads_need() {
     let plan = |threads, policy, trace| {
-        let plan = services::Plan {
+        let plan = measured::Plan {
             threads,
             policy,
             trace,
-            ..services::Plan::new(100_000, 86_400_000_000_000)
+            ..measured::Plan::new(100_000, 86_400_000_000_000)
         };
         work(&plan)
     };
@@ -158,7 +158,7 @@ fn threads_that_share_a_cpu_are_not_woken_at_once() {
     assert_eq!((sharing.threads, sharing.distance_ns), (4, 500_000));
     assert_eq!((sharing.raw, sharing.capacity), (1_000_000, 262_144));
     let many = words(&[("threads", "1024")]);
-    assert_eq!(1_024 * many.capacity, services::MAX_KEPT);
+    assert_eq!(1_024 * many.capacity, measured::MAX_KEPT);
 }
 
 #[test]

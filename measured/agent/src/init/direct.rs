@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use rustix::stdio::dup2_stdout;
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::tcdrain;
-use tare_services::platform::Began;
+use tare_measured::platform::Began;
 use tare_wire::guest::Says;
 
 use super::file_systems;

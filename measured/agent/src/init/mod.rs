@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
-use tare_services::platform::Began;
+use tare_measured::platform::Began;
 use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Says};
 
 use self::error::InitError;
@@ -74,11 +74,6 @@ pub fn is_asked_for() -> bool {
         && std::env::args_os()
             .next()
             .is_some_and(|name| name == PROGRAM)
-}
-
-/// Tells whether this process runs in a guest that a first process like that, or its unit, has made ready.
-pub fn is_around() -> bool {
-    std::env::var_os(ENVIRONMENT).is_some()
 }
 
 /// Tells whether a distribution's init has started this program to execute the plan of the kernel

@@ -3,8 +3,8 @@
 use tare_figures::Run;
 use tare_figures::findings::{Alarm, name_some};
 use tare_figures::rows::{CellData, counts};
+use tare_measured::primitives::{ABSENT, FAILED};
 use tare_results::model::Labels;
-use tare_services::primitives::{ABSENT, FAILED};
 use tare_stats::{Counts, Quantile};
 
 use super::N;

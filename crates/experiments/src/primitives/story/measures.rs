@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_measured::primitives::memory;
 use tare_results::model::{Labels, SetHead};
-use tare_services::primitives::memory;
 use tare_stats::{Counts, MemoryLevel, memory_levels};
 
 use super::super::PRIMITIVE;

@@ -23,7 +23,7 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
         .collect();
     let mut entries: Vec<Entry> = Vec::new();
     let mut seen: Vec<&Row> = Vec::new();
-    for primitive in tare_primitives::all() {
+    for primitive in tare_measured::primitives::linux::all() {
         let own = known(run, "expected", Figure::Value)
             .filter(|(row, _)| id_of(&row.labels) == primitive.id);
         for (row, value) in own {

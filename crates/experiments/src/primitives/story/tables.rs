@@ -3,9 +3,9 @@
 use maud::Markup;
 use tare_figures::Run;
 use tare_figures::rows::{Figure, Row};
+use tare_measured::primitives::linux::{all, find};
 use tare_pages::html::parts::Table;
 use tare_pages::tables::{Column, Line, Tabled};
-use tare_primitives::{all, find};
 use tare_results::model::Labels;
 
 use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};

@@ -6,10 +6,10 @@ use tare_figures::gates::Gate;
 use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{self, Frame};
+use tare_measured::wakeup::Plan as Measured;
 use tare_pages::{Report, RunData};
 use tare_results::CellState;
 use tare_results::model::{Cell, Outcome, Plan, Record, SCHEMA, Samples};
-use tare_services::wakeup::Plan as Measured;
 
 use crate::commands::conditions;
 use crate::commands::measure::check_gates;

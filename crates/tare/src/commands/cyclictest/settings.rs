@@ -6,7 +6,7 @@ use rustix::thread::sched_setaffinity;
 use tare_exchange::export::cyclictest::{Histogram, Unit};
 use tare_lab::units::nanoseconds;
 use tare_loads::cpus::mask;
-use tare_services::wakeup::{MAX_KEPT, Plan, Spread};
+use tare_measured::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;

@@ -2,21 +2,16 @@
 
 use core::cell::OnceCell;
 
-use tare_services::cpuid;
-use tare_services::platform::Platform;
-use tare_services::platform::{Began, Memory, MemoryError, Prepared, WriteError};
-use tare_services::primitives;
-use tare_services::session::Stop;
-use tare_services::table::Place;
-use tare_services::wakeup::Plan;
+use tare_measured::bare::{Bare, counters};
+use tare_measured::cpuid;
+use tare_measured::platform::{Began, Memory, MemoryError, Platform, Prepared, WriteError};
+use tare_measured::session::Stop;
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
 use tare_unikernel::timer::{self, TimerError};
 use tare_unikernel::{console, cpu, memory, smp};
 use tare_wire::image::Settings;
 use tare_wire::record::{Frequency, FrequencySource};
-
-use crate::wakeup;
 
 /// The machine that runs the measured code.
 pub struct Machine {
@@ -36,35 +31,19 @@ impl Machine {
     }
 }
 
-/// Reads what is counted on this CPU.
-pub fn counters() -> [(&'static str, u64); 3] {
-    [
-        ("timer interrupts", timer::ticks()),
-        ("timer interrupts missed", timer::missed()),
-        ("other interrupts", local().unexpected_interrupts()),
-    ]
-}
-
-impl Machine {
-    /// Returns what the command line says of the machine.
-    pub fn settings(&self) -> Settings<'static> {
+impl Bare for Machine {
+    fn settings(&self) -> Settings<'static> {
         self.settings
     }
-}
 
-impl Place for Machine {
-    type Error = Stop;
-
-    fn wake(&mut self, plan: &Plan) -> Result<(), Stop> {
-        wakeup::wake(plan, self.settings)
-    }
-
-    fn primitives(&mut self, plan: &primitives::Plan<'_>) -> Result<(), Stop> {
-        crate::primitives::run(plan, self)
+    fn leave_timer(&mut self) {
+        self.settings.timer_hz = None;
     }
 }
 
 impl Platform for Machine {
+    type Error = Stop;
+
     fn version(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
     }

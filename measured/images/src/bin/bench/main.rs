@@ -14,14 +14,13 @@
 #![cfg_attr(not(test), no_main)]
 
 mod machine;
-mod primitives;
-mod wakeup;
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use tare_services::platform::Began;
-use tare_services::table::{self, Failure, Service, Threads};
+use tare_measured::bare::{experiments, reporting_cpu};
+use tare_measured::platform::Began;
+use tare_measured::table::{self, Failure, Measurement, Threads};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
 use tare_unikernel::cpu;
@@ -60,7 +59,7 @@ fn main(boot: &'static Boot) -> Status {
     // What can't be done, the measuring itself finds out, and writes a record that says so.
     let _ = smp::start(order.settings.cpus);
     ORDER.store((&raw const order).cast_mut(), Ordering::Release);
-    match smp::on_cpu(order.cpu(), measure_here) {
+    match smp::on_cpu(reporting_cpu(order.threads), measure_here) {
         Ok(()) => cpu::stop(),
         Err(_) => measure(&order),
     }
@@ -71,30 +70,21 @@ struct Order {
     line: &'static str,
     began: Began,
     settings: Settings<'static>,
-    service: Service<Machine>,
+    measurement: Measurement<Machine>,
     threads: Threads,
 }
 
 impl Order {
     fn parse(line: &'static str, began: Began) -> Result<Self, PlanError<'static>> {
         let settings = Settings::parse(line.split_ascii_whitespace())?;
-        let service = table::find(words(line), &[])?;
+        let measurement = table::find(words(line), experiments())?;
         Ok(Self {
             line,
             began,
             settings,
-            threads: (service.threads)(&mut words(line))?,
-            service,
+            threads: (measurement.threads)(&mut words(line))?,
+            measurement,
         })
-    }
-
-    /// Returns the CPU that prepares, measures and reports. Wake-ups of several CPUs are reported by the
-    /// first one, which starts all others.
-    fn cpu(&self) -> u32 {
-        match self.threads.number {
-            1 => self.threads.first_cpu.unwrap_or(0),
-            _ => 0,
-        }
     }
 }
 
@@ -106,7 +96,7 @@ fn words(line: &'static str) -> impl Iterator<Item = &'static str> {
 
 fn measure(order: &Order) -> Status {
     let mut machine = Machine::new(order.settings, order.began);
-    match (order.service.run)(&mut words(order.line), &mut machine) {
+    match (order.measurement.run)(&mut words(order.line), &mut machine) {
         Ok(()) => Status::Done,
         Err(Failure::Plan(error)) => misused(&error),
         Err(Failure::Measurement(_)) => Status::Failed,

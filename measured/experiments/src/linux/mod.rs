@@ -1,0 +1,21 @@
+//! Linux as a platform: its experiments, and the parts that they share with the agent.
+//!
+//! * [`clock`]: the kernel's clocks, and sleeping until a time of them;
+//! * [`pinned`]: whether a thread has stayed on its CPU.
+
+pub mod clock;
+pub mod pinned;
+
+use crate::platform::Platform;
+use crate::table::{Measurement, everywhere};
+use crate::wakeup::linux::ThreadsError;
+use crate::{primitives, wakeup};
+
+/// A fact about the system, as seen from inside: its name and its value.
+pub type Fact = (&'static str, String);
+
+/// Returns the experiments of Linux.
+pub fn experiments<P: Platform<Error = ThreadsError>>() -> impl Iterator<Item = Measurement<P>> {
+    let own = [wakeup::linux::on(), primitives::linux::on()];
+    everywhere().into_iter().chain(own)
+}

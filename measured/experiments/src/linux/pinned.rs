@@ -1,0 +1,137 @@
+//! Whether a thread has stayed on the CPU that it was pinned to.
+//!
+//! The kernel moves a pinned thread when somebody changes its affinity or its cpuset or takes the CPU offline, and
+//! tells nobody. So the thread looks where it is when its measurement ends, and compares the kernel's count of its
+//! migrations, which no way there and back escapes. A thread that sleeps looks at each wake-up as well, and ends at once.
+//!
+//! The count is in `/proc/thread-self/sched`; kernels built without CONFIG_SCHED_DEBUG before Linux 6.15 or so lack the
+//! file. There only both ends are known, and a fact says so.
+
+use std::fs;
+
+use crate::moved::Moved;
+use rustix::thread::sched_getaffinity;
+
+/// A thread on its CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Pinned {
+    cpu: u32,
+    /// Its migrations when it was pinned, where the kernel counts them.
+    migrations: Option<u64>,
+}
+
+impl Pinned {
+    /// Takes note that the calling thread has just been pinned.
+    pub fn to(cpu: u32) -> Self {
+        let migrations = migrations();
+        Self { cpu, migrations }
+    }
+
+    /// Says whether the calling thread runs on its CPU at this moment. Costs the read of a word that the kernel keeps.
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        current() == self.cpu
+    }
+
+    /// Checks that the calling thread has been on its CPU ever since.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Moved`] if it has not, or nothing can tell.
+    pub fn stayed(&self) -> Result<(), Moved> {
+        let (from, to) = (self.cpu, current());
+        if to != from {
+            return Err(Moved::Away { from, to });
+        }
+        match self.migrations.zip(migrations()) {
+            Some((before, now)) if now == before => Ok(()),
+            Some((before, now)) => Err(Moved::AndBack {
+                from,
+                migrations: now.wrapping_sub(before),
+            }),
+            // Whoever moved it has changed its CPUs, as a rule, and the kernel does not put them back.
+            None => match sched_getaffinity(None) {
+                Ok(set) if set.count() == 1 => Ok(()),
+                _ => Err(Moved::Unpinned { from }),
+            },
+        }
+    }
+}
+
+/// Says whether the kernel counts how often it moves a thread.
+pub fn is_counted() -> bool {
+    migrations().is_some()
+}
+
+fn current() -> u32 {
+    // SAFETY: no memory is involved.
+    let cpu = unsafe { libc::sched_getcpu() };
+    cpu.cast_unsigned()
+}
+
+/// Returns how often the kernel has moved the calling thread.
+fn migrations() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/sched").ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("se.nr_migrations"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rustix::thread::sched_setaffinity;
+    use tare_load_driver::cpus::{current as allowed, mask};
+    use tare_wire::cpus::Cpus;
+
+    use super::*;
+
+    /// Pins this thread, as anybody could.
+    fn pin(cpus: Cpus) {
+        sched_setaffinity(None, &mask(&cpus)).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_was_moved_is_found_out_even_if_it_is_back() {
+        let all = allowed().unwrap();
+        let cpus: Vec<u32> = all.iter().take(2).collect();
+        let [here, there] = cpus[..] else {
+            return tare_testkit::skip("moving a thread", "there is but one CPU");
+        };
+        let thread = thread::spawn(move || {
+            pin(Cpus::one(here));
+            let pinned = Pinned::to(here);
+            assert_eq!((pinned.stayed(), pinned.is_there()), (Ok(()), true));
+
+            pin(Cpus::one(there));
+            assert!(!pinned.is_there());
+            let away = Moved::Away {
+                from: here,
+                to: there,
+            };
+            assert_eq!(pinned.stayed(), Err(away));
+
+            pin(Cpus::one(here));
+            assert!(pinned.is_there());
+            match pinned.stayed() {
+                Err(Moved::AndBack { from, migrations }) => {
+                    assert_eq!((from, migrations), (here, 2));
+                }
+                Ok(()) if !is_counted() => {}
+                other => panic!("{other:?}"),
+            }
+
+            // Where the kernel does not count, a thread that could have moved is not believed.
+            let uncounted = Pinned {
+                migrations: None,
+                ..pinned
+            };
+            assert_eq!(uncounted.stayed(), Ok(()));
+            pin(all);
+            assert!(uncounted.stayed().is_err());
+        });
+        thread.join().unwrap();
+    }
+}

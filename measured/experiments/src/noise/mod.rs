@@ -1,0 +1,55 @@
+//! Runs one batch of a workload and reports it.
+//!
+//! The workload is warmed up, the batch runs; only then are the samples folded and written out.
+//! Between the first and the last stamp nothing but the workload and the store of its two stamps
+//! executes.
+//!
+//! * [`Plan`], [`bounds`]: what is to be done, as words, and its limits;
+//! * `threshold`: what the plan's threshold means in ticks, and the rules of the defaults;
+//! * `batch`: runs the workloads;
+//! * `fold`: from raw stamps to exact counts, delays and an envelope.
+
+mod batch;
+pub mod bounds;
+pub(crate) mod fold;
+mod plan;
+mod threshold;
+
+pub use self::batch::arena_bytes as buffer_bytes;
+
+pub use self::plan::{OwnWords, Plan, Threshold, Timing, USAGE, Workload};
+use crate::platform::Platform;
+use crate::session::{self, Resources, Stop, Wanted};
+use crate::table::{Failure, Measurement, Threads};
+
+/// Returns the experiment on a platform.
+pub fn on<P: Platform>() -> Measurement<P> {
+    Measurement {
+        has: |id| ["gap", "prime", "copy"].contains(&id),
+        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
+        run: |words, platform| {
+            let plan = Plan::parse(words).map_err(Failure::Plan)?;
+            run(&plan, platform).map_err(|stop| Failure::Measurement(stop.into()))
+        },
+    }
+}
+
+/// Runs the plan and writes the records of everything that happened.
+///
+/// # Errors
+///
+/// Returns [`Stop`] as [`session::run`] does.
+pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
+    let allowed = bounds::check(plan);
+    let wanted = Wanted {
+        plan,
+        cpu: plan.cpu,
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
+        allowed,
+    };
+    session::run(wanted, platform, Ok, |output, mut given: Resources| {
+        let step = given.costs.step_cycles;
+        let threshold = threshold::threshold_cycles(plan, given.hz, step)?;
+        batch::run(plan, output, &mut given.arena, threshold)
+    })
+}

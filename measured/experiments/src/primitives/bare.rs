@@ -1,0 +1,186 @@
+//! Primitives on the bare machine: those of the processor and of memory, and what an operating system's are here.
+
+use core::cell::Cell;
+use core::hint::black_box;
+
+use tare_unikernel::apic::{self, Message};
+use tare_unikernel::demand::Demand;
+use tare_unikernel::interrupts::WAKE;
+use tare_unikernel::local::local;
+use tare_unikernel::{cpu, memory as machine_memory};
+use tare_workloads::timing::{Fenced, Timing};
+
+use super::bench::{Bench, Of, PLAIN, Results, Why, why};
+use super::{
+    Area, Ending, NAME, Pages, Plan, Primitive, Surroundings, memory, processor, tell, threads,
+};
+use crate::arena::Arena;
+use crate::bare::Bare;
+use crate::session::{self, Stop, Wanted};
+use crate::table::{Failure, Measurement};
+
+/// The page that room begins with.
+const HUGE: usize = 2 << 20;
+
+/// What an operating system's primitives are here.
+const OWN: &[Primitive] = &[
+    Primitive {
+        id: "getpid",
+        title: "asking the kernel for a number: here a call",
+        area: Area::Syscall,
+        measure: |bench, _| {
+            bench.each(PLAIN, || black_box(local()).number());
+            Ok(())
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "wake-to-run",
+        title: "interrupt of a waiting CPU, until it runs",
+        area: Area::Scheduling,
+        measure: |bench, _| {
+            let message = Message::Interrupt {
+                apic_id: local().apic_id(),
+                vector: WAKE,
+            };
+            // It stays pending until the CPU waits.
+            let wake = || {
+                let begin = Fenced::before();
+                apic::send(message);
+                cpu::wait_for_interrupt();
+                Fenced::after().wrapping_sub(begin)
+            };
+            bench.single("cpu=same", || Ok(cpu::without_interrupts(wake)))
+        },
+        ..Primitive::NEW
+    },
+    Primitive {
+        id: "fault-anonymous",
+        title: "page fault, written: the handler clears a page and maps it",
+        area: Area::Fault,
+        measure: |bench, _| faults(bench),
+        ..Primitive::NEW
+    },
+];
+
+/// Returns the experiment on a machine without a kernel.
+pub fn on<P: Bare>() -> Measurement<P> {
+    Measurement {
+        has: |id| id == NAME,
+        threads,
+        run: |words, machine| {
+            let plan = Plan::parse(words).map_err(Failure::Plan)?;
+            run(&plan, machine).map_err(Failure::Measurement)
+        },
+    }
+}
+
+/// Measures the primitives of a plan.
+fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
+    let room = match plan.area {
+        // Some is left for page tables and what prepares.
+        Area::Memory => {
+            machine_memory::left().saturating_sub(2 * HUGE + size_of::<Results>()) & !(HUGE - 1)
+        }
+        _ => 0,
+    };
+    // Without a tick, nobody has enabled what sends interrupts.
+    if machine.settings().timer_hz.is_none() {
+        apic::enable();
+    }
+    let wanted = Wanted {
+        plan,
+        allowed: Ok(()),
+        cpu: plan.cpu(),
+        bytes: Arena::bytes::<Results>(1) + room,
+    };
+    session::run(wanted, machine, Ok, |output, mut given| {
+        let hz = given.hz.ok_or(Stop::Place(
+            "nothing tells the frequency of the TSC, so no time can be kept to",
+        ))?;
+        let results = &mut given.arena.take::<Results>(1)[0];
+        let words = given.arena.bytes_left() / size_of::<u64>();
+        let start = given.arena.take::<u64>(words).as_mut_ptr();
+        let space = words * size_of::<u64>();
+        // What a primitive got is its own until it is done.
+        let is_taken = Cell::new(false);
+        let give = |bytes: usize, pages: Pages| match is_taken.get() {
+            true => Err(why("the memory has been given")),
+            false => give(start.cast(), space, bytes, pages).inspect(|_| is_taken.set(true)),
+        };
+        let around = Surroundings {
+            plan,
+            hz,
+            room: &give,
+        };
+        let budget = (hz * plan.budget_ns as f64 / 1e9) as u64;
+        let region = given.costs.fenced_region_cycles;
+        let mut number = 0;
+        let all = processor::TABLE.iter().chain(OWN).chain(memory::TABLE);
+        for primitive in all.filter(|primitive| plan.has(primitive)) {
+            is_taken.set(false);
+            let ending = match super::measure(primitive, &around, results, (budget, region)) {
+                Ok(()) => Ending::Measured,
+                Err(why) => Ending::Absent(why),
+            };
+            tell(output, &mut number, primitive, &ending, results)?;
+        }
+        Ok(())
+    })
+}
+
+/// Gives the memory, once to each primitive.
+fn give<'a>(
+    start: *mut u8,
+    space: usize,
+    bytes: usize,
+    pages: Pages,
+) -> Result<&'a mut [usize], Why> {
+    let skipped = start.align_offset(HUGE);
+    if pages == Pages::Small {
+        return Err(why("the unikernel maps all memory in pages of 2 MiB"));
+    }
+    if skipped.saturating_add(bytes) > space {
+        return Err(why("the guest has less free memory below 4 GiB (QEMU: -m)"));
+    }
+    // SAFETY: within the block, aligned, and no primitive uses what another one got before it.
+    let words = unsafe {
+        core::slice::from_raw_parts_mut(
+            start.wrapping_add(skipped).cast::<usize>(),
+            bytes / size_of::<usize>(),
+        )
+    };
+    Ok(words)
+}
+
+fn faults(bench: &mut Bench<'_>) -> Result<(), Why> {
+    let demand = Demand::new().ok_or_else(|| why("there is no memory for a page table"))?;
+    let (mut least, mut sum, mut all) = (f64::INFINITY, 0.0, 0);
+    let begin = Fenced::before();
+    let mut passes = 0;
+    while passes < 5 || Fenced::after().wrapping_sub(begin) < bench.budget() {
+        demand.forget();
+        let before = demand.faults();
+        let first = Fenced::before();
+        for page in demand.pages() {
+            // SAFETY: the region is this function's; the fault maps the page.
+            unsafe { page.write_volatile(1) };
+        }
+        let ticks = Fenced::after().wrapping_sub(first) as f64;
+        let seen = demand.faults() - before;
+        if seen == 0 {
+            return Err(why("no page fault was counted: the pages were mapped"));
+        }
+        least = least.min(ticks / seen as f64);
+        (sum, all, passes) = (sum + ticks, all + seen, passes + 1);
+    }
+    bench.value(Of::Cost, PLAIN, least);
+    bench.value(Of::Mean, PLAIN, sum / all as f64);
+    bench.value(Of::Number, "of=faults", all as f64);
+    bench.value(
+        Of::Number,
+        "of=touched",
+        (passes * demand.pages().count() as u64) as f64,
+    );
+    Ok(())
+}

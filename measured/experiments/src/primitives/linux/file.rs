@@ -1,0 +1,365 @@
+//! Files: making and removing them, what the file cache gives, what the disk gives, and how many get along.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+use crate::primitives::bench::{Bench, Of, PLAIN, Why, why};
+use crate::primitives::{Area, Need, Primitive, Surroundings};
+use libc::c_int;
+use tare_workloads::timing::{Fenced, Timing};
+
+use super::fault::drop_from_cache;
+use super::kernel::{Folder, Partner, SharedWord, checked, close, error};
+
+const FILE: Primitive = Primitive {
+    area: Area::File,
+    needs: &[Need::Kernel, Need::Folder],
+    ..Primitive::NEW
+};
+const SINGLE: &str = "each call between two stamps; what has to be done in between is not timed";
+const PAGE: usize = 4_096;
+const BLOCK: usize = 1 << 20;
+/// The sizes of the files that are read.
+const SIZES: [usize; 4] = [64 << 10, 1 << 20, 16 << 20, 64 << 20];
+/// The file that is read past the cache, or from another machine, in bytes.
+const DIRECT: usize = 16 << 20;
+/// How many processes get along, at most.
+const MOST_PROCESSES: u32 = 8;
+
+/// The primitives.
+pub(crate) const TABLE: &[Primitive] = &[
+    Primitive {
+        id: "file-create",
+        title: "creating an empty file",
+        method: SINGLE,
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let path = folder.path("made");
+            bench.single(PLAIN, || {
+                let begin = Fenced::before();
+                let file = open(&path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+                close(file);
+                let ticks = Fenced::after().wrapping_sub(begin);
+                unlink(&path)?;
+                Ok(ticks)
+            })
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-unlink",
+        title: "removing an empty file",
+        method: SINGLE,
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let path = folder.path("made");
+            bench.single(PLAIN, || {
+                close(open(&path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?);
+                let begin = Fenced::before();
+                unlink(&path)?;
+                Ok(Fenced::after().wrapping_sub(begin))
+            })
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-fsync",
+        title: "fsync after a write of 4 KiB",
+        method: SINGLE,
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let file = open(&folder.path("synced"), libc::O_RDWR | libc::O_CREAT)?;
+            let block = [1_u8; PAGE];
+            let synced = bench.single(PLAIN, || {
+                // SAFETY: so many bytes are there.
+                let put = unsafe { libc::pwrite(file, block.as_ptr().cast(), PAGE, 0) };
+                checked(put as c_int, "the file can't be written")?;
+                let begin = Fenced::before();
+                // SAFETY: no memory is involved.
+                let done = unsafe { libc::fsync(file) };
+                let ticks = Fenced::after().wrapping_sub(begin);
+                checked(done, "the file can't be brought to the disk (fsync)")?;
+                Ok(ticks)
+            });
+            close(file);
+            synced
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-read-sequential",
+        title: "sequential read of a file in the cache",
+        method: "a file that was just read, in blocks of 1 MiB from its beginning to its end; the label size tells how large",
+        tags: &["published", "bandwidth"],
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            for size in SIZES {
+                let file = Read::new(&folder, size, 0)?;
+                bench.passes(format_args!("size={size}"), size as u64, || file.whole())?;
+            }
+            Ok(())
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-read-random",
+        title: "random read of 4 KiB of a file in the cache",
+        method: "pread at random multiples of 4 KiB of a file that was just read; the label size tells how large",
+        tags: &["published"],
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            for size in SIZES {
+                let file = Read::new(&folder, size, 0)?;
+                bench.single(format_args!("size={size}"), || file.once())?;
+            }
+            Ok(())
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-direct-sequential",
+        title: "sequential read of a file past the cache",
+        method: "O_DIRECT in blocks of 1 MiB, of a file of 16 MiB",
+        tags: &["bandwidth", "direct"],
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let file = Read::new(&folder, DIRECT, libc::O_DIRECT)?;
+            bench.passes(format_args!("size={DIRECT}"), DIRECT as u64, || {
+                file.whole()
+            })
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-direct-random",
+        title: "random read of 4 KiB of a file past the cache",
+        method: "O_DIRECT at random multiples of 4 KiB, of a file of 16 MiB",
+        tags: &["direct"],
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let file = Read::new(&folder, DIRECT, libc::O_DIRECT)?;
+            bench.single(format_args!("size={DIRECT}"), || file.once())
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "file-contention",
+        title: "random read of 4 KiB past the cache, by number of processes",
+        method: "each process reads a file of its own with O_DIRECT; the label processes tells how many do so at once",
+        tags: &["published", "direct"],
+        measure: |bench, around| contention(bench, around),
+        ..FILE
+    },
+    Primitive {
+        id: "file-cache",
+        title: "reading a file again, by its size",
+        method: "a file is read twice; what the second reading takes tells whether it was in the cache. Files are doubled up to \
+                 the largest (--largest-file), or to half of what the disk has room for",
+        tags: &["published", "bandwidth", "curve"],
+        measure: |bench, around| cache(bench, around),
+        ..FILE
+    },
+    Primitive {
+        id: "remote-read-sequential",
+        title: "sequential read of a file on another machine",
+        method: "a file of 16 MiB in the folder of another machine, dropped from this machine's cache before each pass",
+        tags: &["published", "bandwidth"],
+        needs: &[Need::Kernel, Need::RemoteFolder],
+        measure: |bench, around| {
+            let (_folder, file) = remote(around)?;
+            bench.passes("at=remote", DIRECT as u64, || {
+                drop_from_cache(file.descriptor, file.size)?;
+                file.whole()
+            })
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "remote-read-random",
+        title: "random read of 4 KiB of a file on another machine",
+        method: "pread at random multiples of 4 KiB of a file of 16 MiB in the folder of another machine, which is dropped from this machine's \
+                 cache before each",
+        tags: &["published"],
+        needs: &[Need::Kernel, Need::RemoteFolder],
+        measure: |bench, around| {
+            let (_folder, file) = remote(around)?;
+            bench.single("at=remote", || {
+                drop_from_cache(file.descriptor, file.size)?;
+                file.once()
+            })
+        },
+        ..FILE
+    },
+];
+
+/// Writes a file in the folder of another machine. It comes second, so that it is closed first: NFS keeps a file that is open and removed
+/// under another name, with which the folder is not empty.
+fn remote(around: &Surroundings<'_>) -> Result<(Folder, Read), Why> {
+    let dir = around.plan.remote;
+    let dir = dir.ok_or_else(|| why("no folder of another machine was named (--remote-dir)"))?;
+    let folder = Folder::in_folder(dir)?;
+    let file = Read::new(&folder, DIRECT, 0)?;
+    Ok((folder, file))
+}
+
+fn open(path: &CStr, how: c_int) -> Result<c_int, Why> {
+    // SAFETY: a path that ends.
+    let file = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC, 0o600) };
+    checked(file, "the file can't be opened")
+}
+
+fn unlink(path: &CStr) -> Result<(), Why> {
+    // SAFETY: a path that ends.
+    let removed = unsafe { libc::unlink(path.as_ptr()) };
+    checked(removed, "the file can't be removed").map(drop)
+}
+
+/// A file that is read, with a buffer.
+struct Read {
+    descriptor: c_int,
+    size: usize,
+    buffer: *mut u8,
+    state: std::cell::Cell<u64>,
+}
+
+impl Read {
+    /// Writes a file of so many bytes, and opens it.
+    fn new(folder: &Folder, size: usize, how: c_int) -> Result<Self, Why> {
+        let path = folder.path(&format!("read-{size}"));
+        let buffer = crate::primitives::linux::kernel::map(BLOCK, libc::MAP_PRIVATE)?;
+        // Zeros are not even written by file systems that compress, nor by disks of guests.
+        for (place, at) in (0..BLOCK).step_by(size_of::<u64>()).enumerate() {
+            let word = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            // SAFETY: within the mapping, which is aligned to a page.
+            unsafe { buffer.add(at).cast::<u64>().write(word) };
+        }
+        let file = open(&path, libc::O_RDWR | libc::O_CREAT)?;
+        for at in (0..size).step_by(BLOCK) {
+            let bytes = BLOCK.min(size - at);
+            // SAFETY: so many bytes are there.
+            let put = unsafe { libc::pwrite(file, buffer.cast(), bytes, at as libc::off_t) };
+            if usize::try_from(put) != Ok(bytes) {
+                close(file);
+                return Err(error(format_args!(
+                    "the file of {} MiB can't be written",
+                    size >> 20
+                )));
+            }
+        }
+        // SAFETY: no memory is involved.
+        unsafe { libc::fsync(file) };
+        close(file);
+        let descriptor = open(&path, libc::O_RDONLY | how).map_err(|told| match how {
+            0 => told,
+            _ => why(format_args!(
+                "{told}: this file system has no direct I/O; name another folder (--dir)"
+            )),
+        })?;
+        // It is there as long as it is open, and is not left behind, whatever ends this process.
+        unlink(&path)?;
+        Ok(Self {
+            descriptor,
+            size,
+            buffer,
+            state: std::cell::Cell::new(0x9e37_79b9_7f4a_7c15),
+        })
+    }
+
+    /// Reads so many bytes.
+    fn at(&self, offset: usize, bytes: usize) -> Result<(), Why> {
+        let offset = offset as libc::off_t;
+        // SAFETY: the buffer is a block long.
+        let got = unsafe { libc::pread(self.descriptor, self.buffer.cast(), bytes, offset) };
+        match usize::try_from(got) == Ok(bytes) {
+            true => Ok(()),
+            false => Err(error("the file can't be read")),
+        }
+    }
+
+    /// Reads the file from its beginning to its end.
+    fn whole(&self) -> Result<u64, Why> {
+        let begin = Fenced::before();
+        for at in (0..self.size).step_by(BLOCK) {
+            self.at(at, BLOCK.min(self.size - at))?;
+        }
+        Ok(Fenced::after().wrapping_sub(begin))
+    }
+
+    /// Reads 4 KiB somewhere.
+    fn once(&self) -> Result<u64, Why> {
+        // xorshift64: Marsaglia, "Xorshift RNGs", 2003.
+        let mut state = self.state.get();
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        self.state.set(state);
+        let at = (state >> 11) as usize % (self.size / PAGE) * PAGE;
+        let begin = Fenced::before();
+        self.at(at, PAGE)?;
+        Ok(Fenced::after().wrapping_sub(begin))
+    }
+}
+
+impl Drop for Read {
+    fn drop(&mut self) {
+        close(self.descriptor);
+        // SAFETY: a mapping of our own.
+        unsafe { libc::munmap(self.buffer.cast(), BLOCK) };
+    }
+}
+
+fn contention(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+    let folder = Folder::new(around)?;
+    let file = Read::new(&folder, DIRECT, libc::O_DIRECT)?;
+    let mut others = Vec::new();
+    let mut processes = 1;
+    let going = SharedWord::new()?;
+    let cpus = super::kernel::allowed_cpus(around.plan);
+    while processes <= MOST_PROCESSES {
+        while others.len() + 1 < processes as usize {
+            let number = others.len() + 1;
+            let own = Read::new(&folder, DIRECT + number * BLOCK, libc::O_DIRECT)?;
+            // Spread over the CPUs, so that they contend for the disk.
+            let cpu = cpus.get(number % cpus.len().max(1)).copied();
+            others.push(Partner::start(cpu, || {
+                going.add();
+                while own.once().is_ok() {}
+            })?);
+        }
+        if !going.wait_for(others.len() as u32, 5_000) {
+            return Err(why("the other processes did not begin"));
+        }
+        bench.single(format_args!("processes={processes}"), || file.once())?;
+        processes *= 2;
+    }
+    Ok(())
+}
+
+/// Returns how many bytes may be written where a file is.
+fn free_bytes(path: &CStr) -> Result<u64, Why> {
+    let mut told = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: a path that ends, and room for the answer.
+    let known = unsafe { libc::statvfs(path.as_ptr(), told.as_mut_ptr()) };
+    checked(known, "nothing tells how much room the disk has (statvfs)")?;
+    // SAFETY: it has been filled in.
+    let told = unsafe { told.assume_init() };
+    Ok(told.f_bavail * told.f_frsize)
+}
+
+fn cache(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+    let folder = Folder::new(around)?;
+    let most = (free_bytes(&folder.path(""))? / 2).min(around.plan.largest);
+    let mut size = 8 << 20;
+    while size as u64 <= most {
+        let file = Read::new(&folder, size, 0)?;
+        drop_from_cache(file.descriptor, file.size)?;
+        for reading in ["first", "second"] {
+            let mut once = Some(file.whole()?);
+            let labels = format_args!("reading={reading} size={size}");
+            bench.keep(Of::Pass, labels, || once.take());
+            bench.value(Of::Bytes, labels, size as f64);
+        }
+        size *= 2;
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Communication between processes of one machine: round trips and bandwidth.
+
+use crate::primitives::bench::{Bench, Why, why};
+use crate::primitives::{Area, Need, Primitive, Surroundings};
+use libc::c_int;
+use tare_workloads::timing::{Fenced, Timing};
+
+use super::kernel::{Pair, Partner, placements, put, take};
+
+const IPC: Primitive = Primitive {
+    area: Area::Ipc,
+    needs: &[Need::Kernel],
+    method: "one byte there and one back, many in a row and each between two stamps; there and back are a round trip",
+    ..Primitive::NEW
+};
+const BANDWIDTH: Primitive = Primitive {
+    method: "blocks of 64 KiB, until the other side has told that it has read 16 MiB",
+    tags: &["bandwidth"],
+    ..IPC
+};
+/// What a pass moves, in bytes.
+pub(crate) const BYTES: usize = 16 << 20;
+/// The bytes of a block.
+const BLOCK: usize = 64 << 10;
+
+/// The primitives.
+pub(crate) const TABLE: &[Primitive] = &[
+    Primitive {
+        id: "pipe-round-trip",
+        title: "round trip through pipes",
+        measure: |bench, around| {
+            round_trips(bench, around, || {
+                let ([a, b], [c, d]) = (Pair::pipe()?.keep(), Pair::pipe()?.keep());
+                Ok([(c, b), (a, d)])
+            })
+        },
+        ..IPC
+    },
+    Primitive {
+        id: "unix-round-trip",
+        title: "round trip through a UNIX stream socket",
+        measure: |bench, around| {
+            round_trips(bench, around, || {
+                let [a, b] = Pair::sockets(libc::SOCK_STREAM)?.keep();
+                Ok([(a, a), (b, b)])
+            })
+        },
+        ..IPC
+    },
+    Primitive {
+        id: "unix-datagram-round-trip",
+        title: "round trip through a UNIX datagram socket",
+        measure: |bench, around| {
+            round_trips(bench, around, || {
+                let [a, b] = Pair::sockets(libc::SOCK_DGRAM)?.keep();
+                Ok([(a, a), (b, b)])
+            })
+        },
+        ..IPC
+    },
+    Primitive {
+        id: "pipe-bandwidth",
+        title: "bandwidth of a pipe",
+        measure: |bench, around| {
+            bandwidth(bench, around, || {
+                let [from, to] = Pair::pipe()?.keep();
+                Ok((from, to))
+            })
+        },
+        ..BANDWIDTH
+    },
+    Primitive {
+        id: "unix-bandwidth",
+        title: "bandwidth of a UNIX stream socket",
+        measure: |bench, around| {
+            bandwidth(bench, around, || {
+                let [from, to] = Pair::sockets(libc::SOCK_STREAM)?.keep();
+                Ok((from, to))
+            })
+        },
+        ..BANDWIDTH
+    },
+];
+
+/// What one side reads from and writes to.
+type Ends = (c_int, c_int);
+
+/// Sends a byte there and back, for each place of the other side. Descriptors are closed when the process ends.
+fn round_trips(
+    bench: &mut Bench<'_>,
+    around: &Surroundings<'_>,
+    ends: impl Fn() -> Result<[Ends; 2], Why>,
+) -> Result<(), Why> {
+    for (label, cpu) in placements(around.plan) {
+        let [own, other] = ends()?;
+        let _partner = Partner::start(cpu, || echo(other))?;
+        round_trip(bench, format_args!("cpu={label}"), own)?;
+    }
+    Ok(())
+}
+
+/// Answers each byte.
+pub(crate) fn echo((from, to): Ends) {
+    while take(from) && put(to) {}
+}
+
+/// Measures how long it takes to send a byte and to get one.
+pub(crate) fn round_trip(
+    bench: &mut Bench<'_>,
+    labels: impl std::fmt::Display + Copy,
+    (from, to): Ends,
+) -> Result<(), Why> {
+    if !(put(to) && take(from)) {
+        return Err(why("the other side does not answer"));
+    }
+    bench.whole(|bench| {
+        let mut answers = true;
+        bench.each(labels, || answers &= put(to) && take(from));
+        match answers {
+            true => Ok(()),
+            false => Err(why("the other side no longer answers")),
+        }
+    })
+}
+
+fn bandwidth(
+    bench: &mut Bench<'_>,
+    around: &Surroundings<'_>,
+    ends: impl Fn() -> Result<Ends, Why>,
+) -> Result<(), Why> {
+    for (label, cpu) in placements(around.plan) {
+        let (from, to) = ends()?;
+        let answers = Pair::pipe()?;
+        let [answer, told] = answers.0;
+        let _partner = Partner::start(cpu, || while drain(from, BYTES) && put(told) {})?;
+        pour(bench, format_args!("cpu={label}"), to, answer)?;
+    }
+    Ok(())
+}
+
+/// Reads so many bytes, and says whether they came.
+pub(crate) fn drain(from: c_int, bytes: usize) -> bool {
+    let mut block = vec![0_u8; BLOCK];
+    let mut left = bytes;
+    while left > 0 {
+        // SAFETY: there is room for a block.
+        let got = unsafe { libc::read(from, block.as_mut_ptr().cast(), BLOCK.min(left)) };
+        match usize::try_from(got) {
+            Ok(got) if got > 0 => left -= got,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Measures how long it takes to write 16 MiB, until the other side tells that it has them.
+pub(crate) fn pour(
+    bench: &mut Bench<'_>,
+    labels: impl std::fmt::Display + Copy,
+    to: c_int,
+    answer: c_int,
+) -> Result<(), Why> {
+    let block = vec![1_u8; BLOCK];
+    bench.passes(labels, BYTES as u64, || {
+        let begin = Fenced::before();
+        let mut left = BYTES;
+        while left > 0 {
+            // SAFETY: a block is there.
+            let put = unsafe { libc::write(to, block.as_ptr().cast(), BLOCK.min(left)) };
+            match usize::try_from(put) {
+                Ok(put) if put > 0 => left -= put,
+                _ => return Err(super::kernel::error("the other side does not read")),
+            }
+        }
+        match take(answer) {
+            true => Ok(Fenced::after().wrapping_sub(begin)),
+            false => Err(why(
+                "the other side did not tell that it had read everything",
+            )),
+        }
+    })
+}

@@ -1,0 +1,497 @@
+//! The network: round trips, bandwidth, connections; over the loopback device, and to another machine that the user names.
+
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+use crate::primitives::bench::{Bench, PLAIN, Why, why};
+use crate::primitives::{Area, Need, Primitive, Surroundings};
+use libc::c_int;
+use tare_workloads::timing::{Fenced, Timing};
+
+use super::ipc::{pour, round_trip};
+use super::kernel::{checked, close, error, placements, put, take};
+use super::peer::{ANSWER, COUNT, ECHO, Peer, SINK, connect};
+
+const NETWORK: Primitive = Primitive {
+    area: Area::Network,
+    needs: &[Need::Kernel],
+    ..Primitive::NEW
+};
+const ROUND_TRIP: &str = "one byte there and one back, many in a row and each between two stamps";
+
+/// The primitives.
+pub(crate) const TABLE: &[Primitive] = &[
+    Primitive {
+        id: "tcp-round-trip",
+        title: "round trip by TCP",
+        method: ROUND_TRIP,
+        tags: &["published"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                let connection = connect(address, ECHO)?;
+                if !labels.contains("at=peer") {
+                    // Each wait with an end sets a timer. This machine's own side answers, or ends.
+                    let _ = connection.set_read_timeout(None);
+                }
+                let socket = connection.as_raw_fd();
+                round_trip(bench, labels, (socket, socket))
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "udp-round-trip",
+        title: "round trip by UDP",
+        method: ROUND_TRIP,
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                let socket = udp(address)?;
+                round_trip(bench, labels, (socket.as_raw_fd(), socket.as_raw_fd()))
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "icmp-round-trip",
+        title: "round trip by ICMP echo: what the kernel answers itself",
+        method: "echo requests of 8 bytes, each between two stamps",
+        tags: &["published"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                if ["cpu=other", "cpu=socket"]
+                    .iter()
+                    .any(|at| labels.contains(at))
+                {
+                    // The kernel answers where the request is sent.
+                    return Ok(());
+                }
+                ping(bench, labels, address)
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "tcp-bandwidth",
+        title: "bandwidth of TCP",
+        method: "blocks of 64 KiB, until the other side has told that it has read 16 MiB",
+        tags: &["published", "bandwidth"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                let connection = connect(address, SINK)?;
+                let socket = connection.as_raw_fd();
+                pour(bench, labels, socket, socket)
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "udp-bandwidth",
+        title: "bandwidth of UDP",
+        method: "datagrams of 1,472 bytes, the most that Ethernet carries in one; of each 32, the last is answered when all have come",
+        tags: &["bandwidth"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                datagrams(bench, labels, &udp(address)?)
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "tcp-connect",
+        title: "connect by TCP",
+        method: "each call between two stamps; the other side has accepted and answered before the next one, so that its queue is \
+                 empty",
+        tags: &["published"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                bench.single(labels, || {
+                    let socket = Socket::new(&address)?;
+                    let ticks = socket.connect(&address)?;
+                    socket.asks()?;
+                    socket.abort();
+                    Ok(ticks)
+                })
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "tcp-close",
+        title: "close of a TCP connection",
+        method: "each call between two stamps, of a connection that has carried a byte each way",
+        tags: &["published"],
+        measure: |bench, around| {
+            everywhere(bench, around, |bench, labels, address| {
+                bench.single(labels, || {
+                    let socket = Socket::new(&address)?;
+                    socket.connect(&address)?;
+                    socket.asks()?;
+                    let begin = Fenced::before();
+                    drop(socket);
+                    Ok(Fenced::after().wrapping_sub(begin))
+                })
+            })
+        },
+        ..NETWORK
+    },
+    Primitive {
+        id: "tcp-accept",
+        title: "accept of a TCP connection that waits",
+        method: "each call between two stamps, when the connection is there",
+        measure: |bench, _| {
+            let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| {
+                let address = listener.local_addr()?;
+                Ok((listener, address))
+            });
+            let (listener, address) =
+                listener.map_err(|error| why(format_args!("nothing listens: {error}")))?;
+            bench.single(PLAIN, || {
+                let socket = Socket::new(&address)?;
+                socket.connect(&address)?;
+                let begin = Fenced::before();
+                // SAFETY: nobody asks who connected.
+                let accepted = unsafe {
+                    libc::accept(
+                        listener.as_raw_fd(),
+                        std::ptr::null_mut(),
+                        std::ptr::null_mut(),
+                    )
+                };
+                let ticks = Fenced::after().wrapping_sub(begin);
+                socket.abort();
+                close(checked(accepted, "no connection is there (accept)")?);
+                Ok(ticks)
+            })
+        },
+        ..NETWORK
+    },
+];
+
+/// Measures over the loopback device for each place of the other side, and to the peer that the plan names.
+fn everywhere(
+    bench: &mut Bench<'_>,
+    around: &Surroundings<'_>,
+    mut measure: impl FnMut(&mut Bench<'_>, &str, SocketAddr) -> Result<(), Why>,
+) -> Result<(), Why> {
+    for (label, cpu) in placements(around.plan) {
+        let peer = Peer::start(cpu)?;
+        measure(bench, &format!("at=loopback cpu={label}"), peer.address)?;
+    }
+    let Some(peer) = around.plan.peer else {
+        return Ok(());
+    };
+    let address = peer.to_socket_addrs().ok().and_then(|mut all| all.next());
+    let address = address.ok_or_else(|| why(format_args!("'{peer}' is no address with a port")))?;
+    measure(bench, "at=peer", address)
+}
+
+fn udp(address: SocketAddr) -> Result<UdpSocket, Why> {
+    let any = if address.is_ipv4() {
+        "0.0.0.0:0"
+    } else {
+        "[::]:0"
+    };
+    let made = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(address)?;
+        // A datagram that is lost must not end in waiting for ever.
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
+        Ok(socket)
+    });
+    made.map_err(|error| why(format_args!("no UDP socket to {address}: {error}")))
+}
+
+/// Sends datagrams, never more at a time than the other side's socket holds.
+fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<(), Why> {
+    /// What an Ethernet frame carries, less the headers of IP and UDP.
+    const BYTES: usize = 1_472;
+    const AT_A_TIME: u32 = 32;
+    const TIMES: u32 = 64;
+    let (sunk, counted) = ([SINK; BYTES], [COUNT; BYTES]);
+    let ask = || {
+        let mut answer = [0; 4];
+        socket.send(&counted)?;
+        socket.recv(&mut answer)?;
+        Ok(u32::from_ne_bytes(answer))
+    };
+    let send = || {
+        for _ in 1..AT_A_TIME {
+            socket.send(&sunk)?;
+        }
+        ask()
+    };
+    // What somebody else has left is not counted.
+    ask().map_err(|error| no_answer(&error))?;
+    let bytes = BYTES as u64 * u64::from(AT_A_TIME * TIMES);
+    bench.whole(|bench| {
+        bench.passes(labels, bytes, || {
+            let begin = Fenced::before();
+            for _ in 0..TIMES {
+                match send() {
+                    Ok(AT_A_TIME) => {}
+                    Ok(came) => {
+                        return Err(why(format_args!(
+                            "{came} of {AT_A_TIME} datagrams have come: the rest is lost, and no bandwidth"
+                        )));
+                    }
+                    Err(error) => return Err(no_answer(&error)),
+                }
+            }
+            Ok(Fenced::after().wrapping_sub(begin))
+        })
+    })
+}
+
+/// Says that the other side does not answer; the kernel's words for a wait that came to its end are of no help.
+fn no_answer(error: &io::Error) -> Why {
+    let waited = [Some(libc::EAGAIN), Some(libc::EINPROGRESS)].contains(&error.raw_os_error());
+    match waited {
+        true => why("the other side does not answer in time"),
+        false => why(format_args!("the other side does not answer: {error}")),
+    }
+}
+
+/// A TCP socket, closed when it is dropped. Neither a connect nor an answer is waited for for ever.
+struct Socket(c_int);
+
+impl Socket {
+    fn new(address: &SocketAddr) -> Result<Self, Why> {
+        let family = if address.is_ipv4() {
+            libc::AF_INET
+        } else {
+            libc::AF_INET6
+        };
+        // SAFETY: no memory is involved.
+        let socket = unsafe { libc::socket(family, libc::SOCK_STREAM, 0) };
+        let socket = Self(checked(socket, "no TCP socket")?);
+        let wait = libc::timeval {
+            tv_sec: ANSWER.as_secs().cast_signed(),
+            tv_usec: 0,
+        };
+        set(socket.0, libc::SO_RCVTIMEO, &wait);
+        set(socket.0, libc::SO_SNDTIMEO, &wait);
+        Ok(socket)
+    }
+
+    /// Connects, and returns the ticks that took.
+    fn connect(&self, address: &SocketAddr) -> Result<u64, Why> {
+        let (name, length) = name_of(address);
+        let begin = Fenced::before();
+        // SAFETY: a name of that length.
+        let connected = unsafe { libc::connect(self.0, (&raw const name).cast(), length) };
+        let ticks = Fenced::after().wrapping_sub(begin);
+        match connected {
+            -1 => Err(no_answer(&io::Error::last_os_error())),
+            _ => Ok(ticks),
+        }
+    }
+
+    /// Waits until the other side has accepted and answers.
+    fn asks(&self) -> Result<(), Why> {
+        let wanted = ECHO;
+        // SAFETY: one byte is there.
+        let sent = unsafe { libc::write(self.0, (&raw const wanted).cast(), 1) == 1 };
+        match sent && take(self.0) && put(self.0) && take(self.0) {
+            true => Ok(()),
+            false => Err(no_answer(&io::Error::last_os_error())),
+        }
+    }
+}
+
+impl Socket {
+    /// Closes it at once, so that its port is not kept for a minute (TIME_WAIT): there are not many.
+    fn abort(self) {
+        let now = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        set(self.0, libc::SO_LINGER, &now);
+    }
+}
+
+/// Sets an option of a socket.
+fn set<T>(socket: c_int, option: c_int, value: &T) {
+    let length = size_of_val(value) as libc::socklen_t;
+    // SAFETY: a value of that length.
+    unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            option,
+            ptr::from_ref(value).cast(),
+            length,
+        )
+    };
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        close(self.0);
+    }
+}
+
+fn name_of(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: zero is a valid name.
+    let mut name: libc::sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
+    let length = match address {
+        SocketAddr::V4(v4) => {
+            // SAFETY: there is room for a name of every family.
+            let own = unsafe { &mut *(&raw mut name).cast::<libc::sockaddr_in>() };
+            own.sin_family = libc::AF_INET as libc::sa_family_t;
+            own.sin_port = v4.port().to_be();
+            own.sin_addr.s_addr = u32::from_ne_bytes(v4.ip().octets());
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            // SAFETY: as above.
+            let own = unsafe { &mut *(&raw mut name).cast::<libc::sockaddr_in6>() };
+            own.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            own.sin6_port = v6.port().to_be();
+            own.sin6_addr.s6_addr = v6.ip().octets();
+            own.sin6_scope_id = v6.scope_id();
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (name, length as libc::socklen_t)
+}
+
+/// Sends echo requests (RFC 792), each when the reply to the one before is there.
+fn ping(bench: &mut Bench<'_>, labels: &str, address: SocketAddr) -> Result<(), Why> {
+    if address.is_ipv6() {
+        return Err(why("ICMP echo is measured over IPv4 only"));
+    }
+    // SAFETY: no memory is involved.
+    let socket = |kind| unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
+    // One takes the right to any packet, the other no right, where net.ipv4.ping_group_range lets this group.
+    let (raw, datagrams) = (socket(libc::SOCK_RAW), || socket(libc::SOCK_DGRAM));
+    let is_raw = raw != -1;
+    let opened = Socket(checked(
+        if is_raw { raw } else { datagrams() },
+        "no raw socket, which takes CAP_NET_RAW, and none for ICMP (net.ipv4.ping_group_range)",
+    )?);
+    let socket = opened.0;
+    let (name, length) = name_of(&address);
+    // SAFETY: a name of that length.
+    let connected = unsafe { libc::connect(socket, (&raw const name).cast(), length) };
+    checked(connected, "no way to the other side")?;
+    let wait = libc::timeval {
+        tv_sec: 1,
+        tv_usec: 0,
+    };
+    set(socket, libc::SO_RCVTIMEO, &wait);
+    let id = (std::process::id() as u16).to_be_bytes();
+    let mut number = 0_u16;
+    bench.single(labels, || {
+        number = number.wrapping_add(1);
+        let request = request(id, number);
+        let mut reply = [0_u8; 128];
+        let begin = Fenced::before();
+        // SAFETY: so many bytes are there.
+        unsafe { libc::send(socket, request.as_ptr().cast(), request.len(), 0) };
+        loop {
+            // SAFETY: there is room for so many bytes.
+            let got = unsafe { libc::recv(socket, reply.as_mut_ptr().cast(), reply.len(), 0) };
+            let got =
+                usize::try_from(got).map_err(|_| error("no reply to an ICMP echo request"))?;
+            // A raw socket shows the IP header, and the requests over the loopback device as well; any other one has an id of its own.
+            let header = if is_raw {
+                usize::from(reply[0] & 0xf) * 4
+            } else {
+                0
+            };
+            let message = reply[..got].get(header..header + 8).unwrap_or_default();
+            let same = if is_raw { 4 } else { 6 };
+            if message.first() == Some(&0) && message[same..] == request[same..] {
+                return Ok(Fenced::after().wrapping_sub(begin));
+            }
+        }
+    })
+}
+
+fn request(id: [u8; 2], number: u16) -> [u8; 8] {
+    let mut request = [8, 0, 0, 0, id[0], id[1], 0, 0];
+    request[6..].copy_from_slice(&number.to_be_bytes());
+    let mut words = request.as_slice();
+    let mut sum = 0_u32;
+    let mut word = [0; 2];
+    while words.read_exact(&mut word).is_ok() {
+        sum += u32::from(u16::from_be_bytes(word));
+    }
+    let once = (sum & 0xffff) + (sum >> 16);
+    request[2..4].copy_from_slice(&(!(once + (once >> 16)) as u16).to_be_bytes());
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use crate::primitives::bench::Results;
+
+    use super::*;
+
+    /// Returns a socket that listens for so many connections, and accepts none.
+    fn mute(queue: c_int) -> TcpListener {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // SAFETY: no memory is involved. It changes how many wait.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), queue) }, 0);
+        listener
+    }
+
+    #[test]
+    fn nobody_is_waited_for_for_ever() {
+        let begin = Instant::now();
+        let mute = [mute(16), mute(0)];
+        let [accepts, full] = mute.each_ref().map(|one| one.local_addr().unwrap());
+        let own: Vec<Socket> = (0..2).map(|_| Socket::new(&full).unwrap()).collect();
+        // One waits in a queue for none. The next one's first packet is dropped, as in a black hole.
+        assert!(own[0].connect(&full).is_ok());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let why = own[1].connect(&full).unwrap_err();
+                assert_eq!(why, "the other side does not answer in time");
+            });
+            scope.spawn(|| assert!(connect(full, ECHO).is_err()));
+            scope.spawn(|| assert!(connect(accepts, ECHO).is_err()));
+            scope.spawn(|| {
+                let socket = Socket::new(&accepts).unwrap();
+                socket.connect(&accepts).unwrap();
+                let why = socket.asks().unwrap_err();
+                assert_eq!(why, "the other side does not answer in time");
+            });
+        });
+        assert!(begin.elapsed() < 4 * ANSWER);
+    }
+
+    #[test]
+    fn datagrams_that_do_not_come_are_no_bandwidth() {
+        // SAFETY: zero is a valid value.
+        let mut results = unsafe { Box::<Results>::new_zeroed().assume_init() };
+        let mut bench = Bench::new(&mut results, 1_000, 0);
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = udp(other.local_addr().unwrap()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in [1_u32, 31] {
+                    let (_, from) = other.recv_from(&mut [0; 2_048]).unwrap();
+                    other.send_to(&number.to_ne_bytes(), from).unwrap();
+                }
+            });
+            let why = datagrams(&mut bench, "at=peer", &socket).unwrap_err();
+            assert!(why.starts_with("31 of 32 datagrams"), "{why}");
+        });
+        assert!(results.all().is_empty());
+    }
+
+    #[test]
+    fn an_echo_request_has_the_checksum_of_rfc_1071() {
+        let request = request([0x12, 0x34], 1);
+        let sum: u32 = request
+            .chunks(2)
+            .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+            .sum();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+    }
+}

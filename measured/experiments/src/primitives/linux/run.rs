@@ -1,0 +1,56 @@
+//! The primitives of Linux, one after the other, each in a process of its own.
+
+use super::child::{Nursery, room};
+use super::kernel::{keep_given_cpus, sweep};
+use crate::platform::Platform;
+use crate::primitives::bench::why;
+use crate::primitives::{Ending, Need, Plan, Primitive, Surroundings, tell};
+use crate::session::{self, Resources, Stop, Wanted};
+
+/// Measures the primitives of a plan, and writes the records of everything that happened.
+pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
+    keep_given_cpus();
+    let wanted = Wanted {
+        plan,
+        allowed: Ok(()),
+        cpu: plan.cpu(),
+        bytes: 0,
+    };
+    let prepare = |given: Resources| Ok::<_, Stop>(given);
+    session::run(wanted, linux, prepare, |output, given| {
+        let hz = given.hz.ok_or(Stop::Place(
+            "nothing tells the frequency of the TSC, so no time can be kept to",
+        ))?;
+        let budget = (hz * plan.budget_ns as f64 / 1e9) as u64;
+        let nursery = Nursery::new(budget, given.costs.fenced_region_cycles);
+        let mut nursery = nursery.map_err(|_| Stop::Place("there is no memory for results"))?;
+        sweep([plan.dir].into_iter().chain(plan.remote));
+        let around = Surroundings {
+            plan,
+            hz,
+            room: &room,
+        };
+        let mut number = 0;
+        for primitive in super::all().filter(|primitive| plan.has(primitive)) {
+            let ending = match lacking(primitive, plan) {
+                Some(need) => {
+                    nursery.results().clear();
+                    Ending::Absent(why(format_args!("it needs {need}")))
+                }
+                None => nursery.measure(primitive, &around),
+            };
+            tell(output, &mut number, primitive, &ending, nursery.results())?;
+            output.flush()?;
+        }
+        Ok(())
+    })
+}
+
+/// Returns what a primitive needs that the plan does not give.
+fn lacking(primitive: &Primitive, plan: &Plan<'_>) -> Option<Need> {
+    let lacks = |need: &Need| match need {
+        Need::Kernel | Need::Folder => false,
+        Need::RemoteFolder => plan.remote.is_none(),
+    };
+    primitive.needs.iter().copied().find(lacks)
+}

@@ -1,0 +1,323 @@
+//! System calls, and what the vDSO does in their place.
+
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use crate::primitives::bench::{Bench, PLAIN, Why, why};
+use crate::primitives::{Area, Need, Primitive, Surroundings};
+use libc::{c_int, clockid_t};
+use tare_workloads::timing::{Fenced, Timing};
+
+use super::kernel::{Folder, checked, close, error};
+
+const SYSCALL: Primitive = Primitive {
+    area: Area::Syscall,
+    needs: &[Need::Kernel],
+    ..Primitive::NEW
+};
+const FILE: Primitive = Primitive {
+    needs: &[Need::Kernel, Need::Folder],
+    ..SYSCALL
+};
+const PUBLISHED: &[&str] = &["published"];
+const TIMER: &[&str] = &["timer"];
+const VDSO: &[&str] = &["timer", "vdso"];
+
+/// Makes the entry of what needs no preparation.
+macro_rules! plain {
+    ($id:literal, $title:literal, $tags:expr, $operation:expr) => {
+        Primitive {
+            id: $id,
+            title: $title,
+            tags: $tags,
+            measure: |bench, _| {
+                bench.each(PLAIN, $operation);
+                Ok(())
+            },
+            ..SYSCALL
+        }
+    };
+}
+
+/// Makes the entry of a clock that the vDSO reads without the kernel, if the kernel's own clock lets it.
+macro_rules! by_vdso {
+    ($id:literal, $title:literal, $operation:expr) => {
+        Primitive {
+            measure: |bench, _| {
+                readable_by_vdso()?;
+                bench.each(PLAIN, $operation);
+                Ok(())
+            },
+            ..plain!($id, $title, VDSO, || {})
+        }
+    };
+}
+
+/// The primitives.
+pub(crate) const TABLE: &[Primitive] = &[
+    plain!("enosys", "a system call that does not exist", &[], || {
+        // SAFETY: no call has this number.
+        unsafe { libc::syscall(0x7fff) };
+    }),
+    plain!("getpid", "getpid", PUBLISHED, || {
+        // SAFETY: no memory is involved. glibc asks the kernel each time.
+        unsafe { libc::getpid() };
+    }),
+    plain!("getppid", "getppid", PUBLISHED, || {
+        // SAFETY: no memory is involved.
+        unsafe { libc::getppid() };
+    }),
+    plain!("getuid", "getuid", &[], || {
+        // SAFETY: no memory is involved.
+        unsafe { libc::getuid() };
+    }),
+    Primitive {
+        id: "read",
+        title: "read of a byte of /dev/zero",
+        measure: |bench, _| {
+            with_file(bench, c"/dev/zero", libc::O_RDONLY, |file| {
+                let mut byte = 0_u8;
+                // SAFETY: room for a byte.
+                unsafe { libc::read(file, (&raw mut byte).cast(), 1) == 1 }
+            })
+        },
+        ..SYSCALL
+    },
+    Primitive {
+        id: "write",
+        title: "write of a byte to /dev/null",
+        measure: |bench, _| {
+            with_file(bench, c"/dev/null", libc::O_WRONLY, |file| {
+                let byte = 0_u8;
+                // SAFETY: a byte.
+                unsafe { libc::write(file, (&raw const byte).cast(), 1) == 1 }
+            })
+        },
+        ..SYSCALL
+    },
+    Primitive {
+        id: "open",
+        title: "open of a file",
+        tags: PUBLISHED,
+        measure: |bench, around| opened(bench, around, true),
+        ..FILE
+    },
+    Primitive {
+        id: "close",
+        title: "close of a file",
+        measure: |bench, around| opened(bench, around, false),
+        ..FILE
+    },
+    Primitive {
+        id: "open-close",
+        title: "open and close of a file",
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let path = folder.path("file");
+            close(create(&path)?);
+            working(bench, || {
+                // SAFETY: a path that ends.
+                let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY) };
+                close(file);
+                file != -1
+            })
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "stat",
+        title: "stat of a file",
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let path = folder.path("file");
+            close(create(&path)?);
+            working(bench, || {
+                let mut told = MaybeUninit::<libc::stat>::uninit();
+                // SAFETY: a path that ends, and room for what is told.
+                unsafe { libc::stat(path.as_ptr(), told.as_mut_ptr()) == 0 }
+            })
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "fstat",
+        title: "fstat of an open file",
+        measure: |bench, around| {
+            let folder = Folder::new(around)?;
+            let file = create(&folder.path("file"))?;
+            let measured = working(bench, || {
+                let mut told = MaybeUninit::<libc::stat>::uninit();
+                // SAFETY: room for what is told.
+                unsafe { libc::syscall(libc::SYS_fstat, file, told.as_mut_ptr()) == 0 }
+            });
+            close(file);
+            measured
+        },
+        ..FILE
+    },
+    Primitive {
+        id: "kill",
+        title: "kill of this process with no signal",
+        measure: |bench, _| {
+            // SAFETY: no memory is involved.
+            let own = unsafe { libc::getpid() };
+            // SAFETY: signal 0 is none.
+            working(bench, || unsafe { libc::kill(own, 0) == 0 })
+        },
+        ..SYSCALL
+    },
+    plain!("wait", "wait without a child to wait for", &[], || {
+        // SAFETY: nobody asks for the status.
+        unsafe { libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG) };
+    }),
+    by_vdso!("clock-monotonic", "CLOCK_MONOTONIC by the vDSO", || {
+        clock(libc::CLOCK_MONOTONIC)
+    }),
+    by_vdso!("clock-boottime", "CLOCK_BOOTTIME by the vDSO", || {
+        clock(libc::CLOCK_BOOTTIME)
+    }),
+    by_vdso!("clock-realtime", "CLOCK_REALTIME by the vDSO", || {
+        clock(libc::CLOCK_REALTIME)
+    }),
+    by_vdso!(
+        "clock-monotonic-raw",
+        "CLOCK_MONOTONIC_RAW by the vDSO",
+        || { clock(libc::CLOCK_MONOTONIC_RAW) }
+    ),
+    plain!(
+        "clock-coarse",
+        "CLOCK_MONOTONIC_COARSE by the vDSO",
+        VDSO,
+        || { clock(libc::CLOCK_MONOTONIC_COARSE) }
+    ),
+    by_vdso!("gettimeofday", "gettimeofday by the vDSO", || {
+        let mut time = MaybeUninit::<libc::timeval>::uninit();
+        // SAFETY: room for the time.
+        unsafe { libc::gettimeofday(time.as_mut_ptr(), ptr::null_mut()) };
+    }),
+    plain!(
+        "clock-monotonic-syscall",
+        "CLOCK_MONOTONIC by a system call",
+        TIMER,
+        || {
+            let mut time = MaybeUninit::<libc::timespec>::uninit();
+            // SAFETY: room for the time.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_clock_gettime,
+                    libc::CLOCK_MONOTONIC,
+                    time.as_mut_ptr(),
+                )
+            };
+        }
+    ),
+    plain!("clock-thread-cpu", "CLOCK_THREAD_CPUTIME_ID", TIMER, || {
+        clock(libc::CLOCK_THREAD_CPUTIME_ID)
+    }),
+    plain!(
+        "getcpu",
+        "getcpu without a system call (vDSO, restartable sequences)",
+        &["vdso"],
+        || {
+            // SAFETY: no memory is involved.
+            unsafe { libc::sched_getcpu() };
+        }
+    ),
+];
+
+/// Checks that the kernel takes time from what a program can read, too; else the vDSO asks the kernel.
+fn readable_by_vdso() -> Result<(), Why> {
+    const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    const READABLE: [&str; 3] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"];
+    match std::fs::read_to_string(PATH) {
+        Ok(source) if !READABLE.contains(&source.trim()) => Err(why(format_args!(
+            "the vDSO can't read the clock source {}: it asks the kernel, as clock-monotonic-syscall does",
+            source.trim()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Opens or closes a file many times in a row, so that what stands around it cancels out, then each between two stamps.
+fn opened(bench: &mut Bench<'_>, around: &Surroundings<'_>, is_open: bool) -> Result<(), Why> {
+    /// How many are open at once: fewer than any limit.
+    const MOST: u64 = 128;
+    let folder = Folder::new(around)?;
+    let path = folder.path("file");
+    close(create(&path)?);
+    // SAFETY: a path that ends.
+    let open = || unsafe { libc::open(path.as_ptr(), libc::O_RDONLY) };
+    let mut files = [-1; MOST as usize];
+    let mut timed = |number: u64| {
+        let files = &mut files[..number as usize];
+        let begin = Fenced::before();
+        files.fill_with(open);
+        let between = Fenced::after();
+        let again = Fenced::before();
+        files.iter().for_each(|file| close(*file));
+        let end = Fenced::after();
+        match files.contains(&-1) {
+            true => Err(error("the file can't be opened")),
+            false if is_open => Ok(between.wrapping_sub(begin)),
+            false => Ok(end.wrapping_sub(again)),
+        }
+    };
+    timed(MOST)?;
+    bench.whole(|bench| {
+        let mut failed = None;
+        bench.cost(PLAIN, 1, |units| {
+            let whole = (0..units / MOST).map(|_| MOST);
+            let batches = whole.chain([units % MOST]).filter(|number| *number > 0);
+            let ticks = batches.map(|number| {
+                timed(number).unwrap_or_else(|why| {
+                    failed = Some(why);
+                    0
+                })
+            });
+            ticks.sum()
+        });
+        failed.map_or(Ok(()), Err)?;
+        bench.timed(PLAIN, || timed(1)).map(drop)
+    })
+}
+
+fn clock(clock: clockid_t) {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: room for the time.
+    unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
+    black_box(time);
+}
+
+fn create(path: &std::ffi::CStr) -> Result<c_int, Why> {
+    // SAFETY: a path that ends.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CREAT, 0o600) };
+    checked(file, "the file can't be made")
+}
+
+fn with_file(
+    bench: &mut Bench<'_>,
+    path: &std::ffi::CStr,
+    how: c_int,
+    operation: impl Fn(c_int) -> bool,
+) -> Result<(), Why> {
+    // SAFETY: a path that ends.
+    let file = unsafe { libc::open(path.as_ptr(), how) };
+    checked(file, "the device can't be opened")?;
+    let measured = working(bench, || operation(file));
+    close(file);
+    measured
+}
+
+/// Measures a call that tells whether it did its work, before and behind the measurement: in between, looking would be timed, too.
+fn working(bench: &mut Bench<'_>, operation: impl Fn() -> bool) -> Result<(), Why> {
+    let works = || match operation() {
+        true => Ok(()),
+        false => Err(error("the call fails")),
+    };
+    bench.whole(|bench| {
+        works()?;
+        bench.each(PLAIN, &operation);
+        works()
+    })
+}

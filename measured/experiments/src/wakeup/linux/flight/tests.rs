@@ -1,0 +1,192 @@
+//! The recorder under a real kernel: a thread that sleeps, and one that keeps it from running.
+
+use std::convert::Infallible;
+use std::thread;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+use tare_wire::packed::Packed;
+use tare_wire::record::Record;
+use tare_wire::trace::{Kind, Task, unzigzag};
+
+use super::*;
+use crate::linux::clock::{now_ns, sleep_until};
+
+const INTERVAL_NS: u64 = 1_000_000;
+
+/// The id that the records give the thread.
+const TID: u32 = 4_321;
+
+/// What the records of a measurement say.
+#[derive(Default)]
+struct Told {
+    worst: Vec<(u32, u64, u64, bool)>,
+    events: Vec<Vec<(i64, Kind, u64, u64)>>,
+    names: Vec<(String, u64, String)>,
+}
+
+impl Told {
+    fn new(trace: &Trace) -> Self {
+        let mut told = Self::default();
+        let put = |record: &Record<'_>| -> Result<(), Infallible> {
+            match record {
+                Record::Trace(worst) => {
+                    assert_eq!(worst.tid, TID);
+                    assert_eq!(worst.place as usize, told.worst.len());
+                    told.events.push(Vec::new());
+                    told.worst
+                        .push((worst.set, worst.index, worst.value, worst.complete));
+                }
+                Record::TraceEvents(list) => told.rows(list.rows),
+                Record::Name(name) => {
+                    told.names
+                        .push((name.of.to_owned(), name.number, name.name.to_owned()));
+                }
+                other => panic!("{other:?}"),
+            }
+            Ok(())
+        };
+        let Ok(()) = trace.records(put);
+        told
+    }
+
+    fn rows(&mut self, rows: Packed<'_>) {
+        for row in rows.rows::<5>() {
+            let [place, at, kind, a, b] = row.unwrap();
+            let kind = Kind::from_number(kind).unwrap();
+            self.events[place as usize].push((unzigzag(at), kind, a, b));
+        }
+    }
+
+    fn name(&self, of: &str, number: u64) -> Option<&str> {
+        let mut names = self.names.iter();
+        let found = names.find(|name| name.0 == of && name.1 == number)?;
+        Some(&found.2)
+    }
+}
+
+/// Returns the last CPU that this process may use, pins the calling thread to it, and records there.
+fn prepared(worst: u32) -> Option<(Flight, Snapshots)> {
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu))?;
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).unwrap();
+    match Flight::open([(7, Some(cpu as u32))].into_iter(), worst) {
+        Ok((flight, mut snapshots)) => Some((flight, snapshots.pop()?)),
+        Err(error) => {
+            tare_testkit::skip("trace events", &error.to_string());
+            None
+        }
+    }
+}
+
+/// Takes some samples of the calling thread, and returns what was recorded.
+fn measure(flight: Flight, mut snapshots: Snapshots, samples: u64) -> Told {
+    let origin = now_ns() + INTERVAL_NS;
+    let mut index = 0;
+    for _ in 0..samples {
+        let due = origin + index * INTERVAL_NS;
+        sleep_until(due);
+        let value = now_ns() - due;
+        if snapshots.is_candidate(value) {
+            snapshots.keep(index, due, value);
+        }
+        index = (now_ns() - origin) / INTERVAL_NS + 1;
+    }
+    Told::new(&flight.finish(&[(TID, snapshots)]))
+}
+
+#[test]
+fn the_way_of_a_wake_up_is_told() {
+    let Some((flight, snapshots)) = prepared(20) else {
+        return;
+    };
+    let told = measure(flight, snapshots, 300);
+    assert_eq!(told.worst.len(), 20);
+    assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
+    for events in &told.events {
+        assert!(events.is_sorted_by_key(|event| event.0), "{events:?}");
+        assert_eq!(events[0].1, Kind::Running);
+    }
+    // On a busy machine some of the worst have another way: who was not yet asleep is not woken up.
+    let tid = gettid().as_raw_nonzero().get() as u32;
+    let mut ways = told.worst.iter().zip(&told.events);
+    let vector = ways.find_map(|(worst, events)| usual_way(tid, worst.2, worst.3, events));
+    let vector = vector.unwrap_or_else(|| panic!("{:?}", told.events));
+    assert_eq!(told.name("vector", vector), Some("local timer"));
+    assert_eq!(told.name("softirq", 1), Some("TIMER"));
+    let name = told.name("thread", tid.into());
+    assert_eq!(name, thread::current().name().map(|name| &name[..15]));
+}
+
+/// Looks for the timer's interrupt, the timer, the thread made runnable, the CPU going on to it. Returns the
+/// interrupt's vector.
+fn usual_way(
+    tid: u32,
+    value_ns: u64,
+    complete: bool,
+    events: &[(i64, Kind, u64, u64)],
+) -> Option<u64> {
+    let is_ours = |number| Task::from_number(number).is_some_and(|task| task.tid == tid);
+    let woken = events
+        .iter()
+        .position(|event| event.1 == Kind::Waking && is_ours(event.2))?;
+    let (before, after) = events.split_at(woken);
+    let entry = before.iter().rfind(|event| event.1 == Kind::TimerEntry)?;
+    let expired = before.last()?;
+    let switched = after.iter().rfind(|event| event.1 == Kind::Switch)?;
+    let is_whole = complete
+        && expired.1 == Kind::TimerExpired
+        && expired.2 == 1
+        && expired.0 >= 0
+        && is_ours(switched.3)
+        && switched.0 <= value_ns as i64;
+    is_whole.then_some(entry.2)
+}
+
+#[test]
+fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
+    let Some((flight, mut snapshots)) = prepared(2) else {
+        return;
+    };
+    for (index, value) in [(0, 5), (1, 9), (2, 3), (3, 7), (4, 9), (5, 1)] {
+        if snapshots.is_candidate(value) {
+            snapshots.keep(index, now_ns() - value, value);
+        }
+    }
+    assert!(!snapshots.is_candidate(9));
+    assert!(snapshots.is_candidate(10));
+    let told = Told::new(&flight.finish(&[(TID, snapshots)]));
+    let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
+    assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
+}
+
+#[test]
+fn what_was_overwritten_is_not_taken_for_complete() {
+    let Some((flight, mut snapshots)) = prepared(1) else {
+        return;
+    };
+    let due = now_ns();
+    // Each sleep leaves some hundred bytes of events; a copy holds 64 KiB.
+    for _ in 0..1_000 {
+        thread::sleep(Duration::from_micros(1));
+    }
+    let value = now_ns() - due;
+    snapshots.keep(0, due, value);
+    let told = Told::new(&flight.finish(&[(TID, snapshots)]));
+    assert!(!told.worst[0].3);
+    let events = &told.events[0];
+    assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());
+    assert!(events.is_sorted_by_key(|event| event.0));
+}
+
+#[test]
+fn threads_anywhere_and_too_many_of_them_are_refused() {
+    let anywhere = Flight::open([(0, None)].into_iter(), 10);
+    // Where nothing can be recorded at all, that is said first.
+    assert!(anywhere.is_err());
+    let many: Vec<_> = (0..1_000).map(|thread| (thread, Some(0))).collect();
+    let many = Flight::open(many.into_iter(), 100);
+    assert!(matches!(many, Err(FlightError::TooMuch { .. })));
+}

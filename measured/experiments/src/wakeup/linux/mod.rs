@@ -1,0 +1,321 @@
+//! Measuring threads on Linux: they sleep until absolute times, as cyclictest's do.
+//!
+//! The order is fixed, because measuring must never wait for recording. All memory is mapped, touched and locked;
+//! the threads are started, pinned and scheduled, and measure what their own sleep and recording cost; only then
+//! is the time of the first sample chosen and told. From then on a thread does nothing but sleep, read the clock
+//! and record, until it is over; no other thread has to run for that. Everything else is written afterwards.
+//!
+//! # When the method lies
+//!
+//! A latency ends when the clock was read, so it holds what reading takes. Where the timer step is a tick
+//! (no high-resolution timers) latencies are those of ticks. SCHED_OTHER threads keep their timer slack, 50 µs as a
+//! rule, as every ordinary program's. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
+//!
+//! * [`thread`]: one measuring thread; [`clock`]: its clock and sleep, and what these cost;
+//! * [`begin`]: what a load is told;
+//! * [`watch`]: what the thread that started them does meanwhile; [`shared`]: what they share; [`signals`];
+//! * [`placing`], [`scheduling`]: where they run, under which policy;
+//! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
+//! * [`facts`]: what a reader of the figures wants to know of the place;
+//! * `error`: what can keep a measurement from being made.
+
+mod begin;
+mod error;
+mod facts;
+mod flight;
+mod group;
+mod placing;
+mod refusal;
+mod scheduling;
+mod shared;
+mod signals;
+mod thread;
+mod throttling;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tare_wire::cpus::Cpus;
+use tare_wire::phases::LEAD_NS;
+use tare_wire::record::{Begins, Record};
+
+use crate::arena::Arena;
+use crate::linux::clock::now_ns;
+use crate::output::{self, Output};
+use crate::platform::Platform;
+use crate::session::{self, Resources, Wanted};
+use crate::table::{Failure, Measurement};
+use crate::wakeup::{Identity, NAME, Plan, Recorder, arena_bytes, buffer_bytes, threads};
+
+pub use self::error::ThreadsError;
+use self::flight::{Flight, FlightError, Snapshots, timerlat};
+use self::placing::Place;
+use self::shared::Shared;
+use self::signals::Signals;
+use self::thread::Thread;
+use self::throttling::Throttling;
+use self::watch::Watch;
+
+/// How many times a sleep's cost must fit into the interval so that nothing is remarked.
+const COMFORT: u64 = 2;
+
+/// Returns the experiment on Linux.
+pub fn on<P: Platform<Error = ThreadsError>>() -> Measurement<P> {
+    Measurement {
+        has: |id| id == NAME,
+        threads,
+        run: |words, platform| {
+            let plan = Plan::parse(words).map_err(Failure::Plan)?;
+            run(&plan, platform).map_err(Failure::Measurement)
+        },
+    }
+}
+
+/// Runs the plan and writes the records of everything that happened.
+///
+/// # Errors
+///
+/// Returns why there is no result, as [`session::run`] does.
+pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
+    // Preparing pins this thread to the CPU that is calibrated, which is the first one that measures.
+    let allowed_cpus = placing::allowed();
+    let allowed = plan.check();
+    let wanted = Wanted {
+        plan,
+        allowed,
+        cpu: plan.cpu_of(0),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
+    };
+    session::run(
+        wanted,
+        platform,
+        |given| Ready::prepare(plan, &allowed_cpus?, given),
+        |output, ready| ready.measure(plan, output),
+    )
+}
+
+/// Everything that a measurement needs, ready to begin.
+struct Ready {
+    place: Place,
+    signals: Signals,
+    shared: Arc<Shared>,
+    /// What records the kernel's events, or why nothing does; None if it was not asked for.
+    flight: Option<Result<Flight, FlightError>>,
+    threads: Vec<Thread>,
+}
+
+impl Ready {
+    /// Starts the threads.
+    fn prepare(plan: &Plan, allowed: &Cpus, given: Resources) -> Result<Self, ThreadsError> {
+        let place = placing::of_main(plan, allowed)?;
+        placing::pin(place.cpus)?;
+        let signals = Signals::take_over().map_err(|source| ThreadsError::System {
+            what: "descriptor for signals",
+            source,
+        })?;
+        let shared = Shared::new().map_err(|errno| ThreadsError::System {
+            what: "descriptor for events",
+            source: errno.into(),
+        })?;
+        let shared = Arc::new(shared);
+        let (flight, snapshots) = match open_flight(plan) {
+            None => (None, Vec::new()),
+            Some(Ok((flight, snapshots))) => (Some(Ok(flight)), snapshots),
+            Some(Err(error)) => (Some(Err(error)), Vec::new()),
+        };
+        let threads = start(plan, given.arena, snapshots, &place, &shared);
+        if threads.is_err() {
+            // Those that wait end; one that hangs is not waited for.
+            shared.release(None);
+            placing::move_others(&place.cpus);
+        }
+        Ok(Self {
+            place,
+            signals,
+            shared,
+            flight,
+            threads: threads?,
+        })
+    }
+
+    /// Lets the threads measure, and writes what they tell meanwhile and afterwards.
+    fn measure(
+        self,
+        plan: &Plan,
+        output: &mut Output<'_, impl Platform>,
+    ) -> Result<(), ThreadsError> {
+        for notice in self.notices(plan) {
+            output.notice(&output::text(&notice))?;
+        }
+        let origin_ns = now_ns() + LEAD_NS;
+        output.put(&Record::Begins(Begins { origin_ns }))?;
+        output.flush()?;
+        begin::tell(origin_ns).map_err(|source| ThreadsError::System {
+            what: "way to tell the load when to begin",
+            source,
+        })?;
+        self.shared.release(Some(origin_ns));
+        let watch = Watch::new(plan, &self.threads, &self.shared, &self.signals, origin_ns);
+        let watched = watch.until_all_end(output);
+        if watched.is_err() {
+            placing::move_others(&self.place.cpus);
+        }
+        let is_cut_short = watched?;
+        let has_flight = matches!(self.flight, Some(Ok(_)));
+        let flight = self.flight.and_then(Result::ok);
+        report(self.threads, flight, origin_ns, output)?;
+        // Whoever asks for an early end does not want to wait for more.
+        if is_cut_short {
+            output.put(&Record::CutShort)?;
+        } else if has_flight {
+            second_opinion(plan, output)?;
+        }
+        Ok(())
+    }
+
+    /// Says what the reader of the figures should know.
+    fn notices(&self, plan: &Plan) -> Vec<String> {
+        let mut notices = Vec::new();
+        let mut threads = self.threads.iter();
+        if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
+            notices.push(format!(
+                "an interval of {} ns is hardly longer than what setting a timer, being woken up and recording \
+                 take here: much is missed, and the CPU has little time for anything else",
+                plan.interval_of(thread.number)
+            ));
+        }
+        if self.place.shares {
+            notices.push(format!(
+                "threads measure on every CPU that the watching thread may use ({}): what it writes meanwhile \
+                 comes late, and its own work disturbs",
+                self.place.cpus
+            ));
+        }
+        if let Some(Err(error)) = &self.flight {
+            notices.push(format!(
+                "the kernel's events around the worst samples are not recorded: {error}"
+            ));
+        }
+        if let Some(throttling) = Throttling::find()
+            && let Some(warning) = throttling.warning(self.real_time_used(plan))
+        {
+            notices.push(warning.to_string());
+        }
+        notices
+    }
+
+    /// Returns the share of a CPU that its real-time threads take at least, on the CPU where they take most.
+    fn real_time_used(&self, plan: &Plan) -> f64 {
+        let mut used: BTreeMap<Option<u32>, f64> = BTreeMap::new();
+        let threads = self.threads.iter();
+        for thread in threads.filter(|thread| thread.scheduling.is_real_time()) {
+            let share = taken_ns(thread) as f64 / plan.interval_of(thread.number) as f64;
+            *used.entry(thread.cpu).or_default() += share;
+        }
+        used.into_values().fold(0.0, f64::max)
+    }
+}
+
+/// Writes what was measured.
+fn report(
+    threads: Vec<Thread>,
+    flight: Option<Flight>,
+    origin_ns: u64,
+    output: &mut Output<'_, impl Platform>,
+) -> Result<(), ThreadsError> {
+    let facts = facts::facts(&threads);
+    let lost = |thread: &Thread| thread.channel.lost.load(Ordering::Relaxed);
+    let lost: u64 = threads.iter().map(lost).sum();
+    let mut of_threads = Vec::new();
+    for thread in threads {
+        let identity = Identity {
+            tid: thread.tid,
+            cpu: thread.cpu,
+            policy: thread.scheduling.policy().name(),
+            priority: thread.scheduling.priority(),
+        };
+        let (recorder, snapshots) = thread.join()?;
+        recorder.report(identity, origin_ns, output)?;
+        of_threads.extend(snapshots.map(|snapshots| (identity.tid, snapshots)));
+    }
+    if let Some(flight) = flight {
+        let trace = flight.finish(&of_threads);
+        trace.records(|record| output.put(record))?;
+    }
+    if lost > 0 {
+        output
+            .notice("values above the limit came too fast to be told at once; they are counted")?;
+    }
+    for (name, value) in &facts {
+        output.fact(name, "", value)?;
+    }
+    Ok(())
+}
+
+/// Lets the kernel's own tracer measure, too, where it can and nobody else has to do with it.
+fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), ThreadsError> {
+    // After several phases the load is over.
+    let is_alone = plan.phases == 1 && output.platform.environment() != "linux";
+    let Some(cpu) = plan.cpu_of(0).filter(|_| is_alone) else {
+        return Ok(());
+    };
+    match timerlat::run(cpu, plan.interval_ns) {
+        Ok(facts) => {
+            for (name, value) in facts.iter().flatten() {
+                output.fact(name, "", value)?;
+            }
+        }
+        Err(source) => {
+            let text = format!("the kernel's tracer timerlat can't be used: {source}");
+            output.notice(&output::text(&text))?;
+        }
+    }
+    Ok(())
+}
+
+/// Begins to record the kernel's events on the CPUs of the threads, if the plan asks for it: not being able to is no
+/// reason not to measure.
+fn open_flight(plan: &Plan) -> Option<Result<(Flight, Vec<Snapshots>), FlightError>> {
+    let threads = (0..plan.threads).map(|thread| (thread, plan.cpu_of(thread)));
+    (plan.trace > 0).then(|| Flight::open(threads, plan.trace))
+}
+
+/// Starts all threads, one after the other so that they do not disturb each other's calibration, and checks that
+/// they can hold their intervals.
+fn start(
+    plan: &Plan,
+    mut arena: Arena,
+    snapshots: Vec<Snapshots>,
+    place: &Place,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Thread>, ThreadsError> {
+    let mut threads = Vec::new();
+    let mut snapshots = snapshots.into_iter();
+    for number in 0..plan.threads {
+        let memory = arena.take(arena_bytes(plan, number));
+        let recorder = Recorder::new(plan, number, memory);
+        let thread = Thread::start(plan, number, (recorder, snapshots.next()), shared)?;
+        let interval_ns = plan.interval_of(number);
+        let (sleep_ns, recording_ns) = (thread.sleep.least_ns, thread.recording_ns);
+        if interval_ns <= sleep_ns + recording_ns {
+            return Err(ThreadsError::TooShort {
+                interval_ns,
+                sleep_ns,
+                recording_ns,
+            });
+        }
+        threads.push(thread);
+    }
+    placing::leaves_room(plan, place, |number| {
+        let thread = &threads[number as usize];
+        thread.sleep.least_ns + thread.recording_ns
+    })?;
+    Ok(threads)
+}
+
+/// Returns what a period of a thread takes of its CPU as a rule.
+fn taken_ns(thread: &Thread) -> u64 {
+    thread.sleep.median_ns + thread.recording_ns
+}

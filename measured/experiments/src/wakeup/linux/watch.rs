@@ -1,0 +1,207 @@
+//! What the thread that started the others does meanwhile: it sleeps until there is news.
+
+use std::sync::Arc;
+
+use crate::output::Output;
+use crate::platform::Platform;
+use crate::wakeup::Plan;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tare_wire::record::{Live, Record};
+
+use super::error::ThreadsError;
+use super::shared::Shared;
+use super::signals::{Signals, nudge};
+use super::thread::Thread;
+use crate::linux::clock::now_ns;
+
+/// How long a thread may stand still after its end was due before it counts as stuck; twice in a row, since
+/// this process may have been stopped itself.
+const PATIENCE_NS: u64 = 5_000_000_000;
+/// How often sleeping threads are taken up that are to end: one may be on its way to its next sleep when the
+/// signal comes.
+const NUDGE_NS: u64 = 10_000_000;
+
+/// Watches the threads of a measurement until all have ended.
+pub struct Watch<'a> {
+    plan: &'a Plan,
+    threads: &'a [Thread],
+    shared: &'a Arc<Shared>,
+    signals: &'a Signals,
+    /// When the state of the threads is told next.
+    live_ns: Option<u64>,
+    /// Whether a signal has asked for their end, before anything else made them end.
+    was_asked: bool,
+    /// Whether the threads are to end early.
+    is_stopping: bool,
+    patience: Patience,
+}
+
+impl<'a> Watch<'a> {
+    /// Prepares to watch a measurement that begins at `origin_ns`.
+    pub fn new(
+        plan: &'a Plan,
+        threads: &'a [Thread],
+        shared: &'a Arc<Shared>,
+        signals: &'a Signals,
+        origin_ns: u64,
+    ) -> Self {
+        let last = plan.threads.saturating_sub(1);
+        Self {
+            plan,
+            threads,
+            shared,
+            signals,
+            live_ns: plan
+                .live_ns
+                .map(|live| origin_ns.saturating_add(live.max(1))),
+            was_asked: false,
+            is_stopping: false,
+            patience: Patience {
+                ends_ns: origin_ns.saturating_add(plan.expected_ns()),
+                length_ns: PATIENCE_NS + 2 * plan.interval_of(last),
+                taken: None,
+                idle: 0,
+            },
+        }
+    }
+
+    /// Watches until all threads have ended, by themselves, or because somebody asked for it: says whether that cut their
+    /// plan short.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ThreadsError::Stuck`] if a thread does not run any more, [`ThreadsError::Stop`] if nobody reads.
+    pub fn until_all_end(
+        mut self,
+        output: &mut Output<'_, impl Platform>,
+    ) -> Result<bool, ThreadsError> {
+        loop {
+            self.wait();
+            self.shared.clear_news();
+            if self.signals.came() {
+                self.was_asked |= !self.shared.is_stopped();
+                self.shared.stop();
+            }
+            // What they said before they ended is told.
+            let have_ended = self.threads.iter().all(|thread| thread.channel.has_ended());
+            let told = self.tell(output);
+            if told.is_err() {
+                self.shared.stop();
+            }
+            if have_ended {
+                let mut threads = self.threads.iter();
+                let is_early = threads.any(|thread| thread.channel.has_ended_early());
+                return told.map(|()| self.was_asked && is_early);
+            }
+            if self.shared.is_stopped() {
+                if !self.is_stopping {
+                    self.is_stopping = true;
+                    self.patience.ends_ns = now_ns();
+                }
+                self.nudge();
+            }
+            if let Some(thread) = self.patience.ends_with(self.threads) {
+                return Err(ThreadsError::Stuck {
+                    thread: thread.number,
+                    cpu: thread.cpu,
+                    seconds: 2 * self.patience.length_ns / 1_000_000_000,
+                });
+            }
+        }
+    }
+
+    /// Sleeps until there is news, or something is to be done.
+    fn wait(&self) {
+        let mut until_ns = self.patience.ends_ns;
+        if self.is_stopping {
+            until_ns = now_ns() + NUDGE_NS;
+        }
+        if let Some(live_ns) = self.live_ns {
+            until_ns = until_ns.min(live_ns);
+        }
+        let left_ns = until_ns.saturating_sub(now_ns());
+        let left = Timespec {
+            tv_sec: (left_ns / 1_000_000_000).cast_signed(),
+            tv_nsec: (left_ns % 1_000_000_000).cast_signed(),
+        };
+        let mut fds = [
+            PollFd::new(self.shared, PollFlags::IN),
+            PollFd::new(self.signals, PollFlags::IN),
+        ];
+        // A signal that interrupts it is as good as news.
+        let _ = poll(&mut fds, Some(&left));
+    }
+
+    /// Writes what there is to tell.
+    fn tell(&mut self, output: &mut Output<'_, impl Platform>) -> Result<(), ThreadsError> {
+        let mut has_told = false;
+        for thread in self.threads {
+            while let Ok(exceeded) = thread.exceeded.try_recv() {
+                output.put(&Record::Exceeded(exceeded))?;
+                has_told = true;
+            }
+        }
+        let now = now_ns();
+        if let Some((live_ns, period_ns)) = self.live_ns.zip(self.plan.live_ns)
+            && now >= live_ns
+        {
+            for thread in self.threads {
+                let (set, tid) = (thread.number, thread.tid);
+                let live = thread.progress.snapshot();
+                if live.n > 0 {
+                    output.put(&Record::Live(Live { set, tid, ..live }))?;
+                }
+            }
+            let periods = (now - live_ns) / period_ns.max(1) + 1;
+            self.live_ns = Some(live_ns.saturating_add(periods.saturating_mul(period_ns.max(1))));
+            has_told = true;
+        }
+        if has_told {
+            output.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the sleeps of threads that are to end.
+    fn nudge(&self) {
+        for thread in self
+            .threads
+            .iter()
+            .filter(|thread| !thread.channel.has_ended())
+        {
+            nudge(thread.tid);
+        }
+    }
+}
+
+/// Notices that a thread does not run any more.
+struct Patience {
+    /// When it is looked at next: first when the measurement is due to end.
+    ends_ns: u64,
+    length_ns: u64,
+    /// Samples of each thread when it was last looked.
+    taken: Option<Vec<u64>>,
+    /// How often in a row one stood still.
+    idle: u32,
+}
+
+impl Patience {
+    /// Returns a thread that has stood still for twice the patience, although the measurement was due to end.
+    fn ends_with<'a>(&mut self, threads: &'a [Thread]) -> Option<&'a Thread> {
+        let now = now_ns();
+        if now < self.ends_ns {
+            return None;
+        }
+        let taken: Vec<u64> = threads.iter().map(|t| t.progress.snapshot().n).collect();
+        let stands_still = self.taken.as_ref().and_then(|before| {
+            let mut still = threads.iter().zip(before.iter().zip(&taken));
+            let (thread, _) =
+                still.find(|(t, (then, now))| then == now && !t.channel.has_ended())?;
+            Some(thread)
+        });
+        self.idle = stands_still.map_or(0, |_| self.idle + 1);
+        self.taken = Some(taken);
+        self.ends_ns = now.saturating_add(self.length_ns);
+        stands_still.filter(|_| self.idle >= 2)
+    }
+}
