@@ -3,25 +3,33 @@
 //! - [`view`] is the seam to the experiments: a [`Story`] says what only its experiment knows to show besides rows.
 //!   [`plain`] is the story of an experiment that has none.
 //! - [`report`] derives the figures of a run folder and the stories.
-//! - [`tables`] are made of rows, for terminal and page.
-//! - [`terminal`] and [`html`] write the same [`Report`] for different readers; [`write_all`] puts all files into the run
-//!   folder.
+//! - [`tables`] are columns over rows, as a story lists them; a [`Table`] is what terminal and page
+//!   render of them.
+//! - [`terminal`] and [`page`] show the same [`Report`] to different readers; [`write_all`] puts all
+//!   files into the run folder.
 //!
-//! Below them lie [`words`], and [`svg`], a small kit for plots: scales, axes, marks. What the figures are is decided in
-//! `tare-figures`; nothing here computes one.
+//! Below them lie the kits of both media, [`text`] and [`html`] with [`svg`], and [`words`]. What the
+//! figures are is decided in `tare-figures`; nothing here computes one. The modules form layers: a
+//! test reads their imports (`tests/layers.rs`).
 
 #![forbid(unsafe_code)]
 
+mod grouped;
 pub mod html;
+pub mod page;
 pub mod plain;
 pub mod report;
+mod shared;
 pub mod svg;
+pub mod table;
 pub mod tables;
 pub mod terminal;
+pub mod text;
 pub mod view;
 pub mod words;
 mod write;
 
 pub use report::{Report, RunData, analyse, analyse_with};
+pub use table::{Table, Titled};
 pub use view::{Catalogue, Collect, Story, View};
 pub use write::{Written, write_all};

@@ -1,16 +1,12 @@
-//! Tables of figures, made of rows: for terminal and page.
+//! Tables of figures as a story describes them: columns over rows.
 //!
-//! A line is a target under a load with labels; a column is one figure of one measure. Which columns there are is said by
-//! the story as data ([`Tabled`]); everything else is done here, for all experiments alike.
+//! A line is a target under a load with labels; a column is one figure of one measure. A story
+//! lists the columns ([`Tabled`]); the rest is the same for all experiments.
 
 use tare_results::model::Labels;
 use tare_stats::Interval;
 
-use crate::html::parts::Table as Markup;
-use crate::terminal::{BREAK, Page, Table};
-use crate::view::Story;
 use tare_figures::Run;
-use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::words::{self, NONE};
@@ -61,15 +57,15 @@ impl Tabled {
 /// A column: one figure of one measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    head: &'static str,
+    pub(crate) head: &'static str,
     measure: &'static str,
     figure: Figure,
     label: Option<(&'static str, &'static str)>,
     show: Show,
     form: Form,
     shown: Shown,
-    spared: u8,
-    below: bool,
+    pub(crate) spared: u8,
+    pub(crate) below: bool,
     beside: bool,
 }
 
@@ -113,7 +109,7 @@ pub struct Line<'a> {
     pub of: &'a Row,
     /// The labels that all its rows have.
     pub labels: Labels,
-    rows: Vec<Option<&'a Row>>,
+    pub(crate) rows: Vec<Option<&'a Row>>,
 }
 
 impl Column {
@@ -254,15 +250,15 @@ impl Column {
         self
     }
 
-    const fn is_on_terminal(&self) -> bool {
+    pub(crate) const fn is_on_terminal(&self) -> bool {
         matches!(self.shown, Shown::Everywhere | Shown::Terminal)
     }
 
-    const fn is_on_page(&self) -> bool {
+    pub(crate) const fn is_on_page(&self) -> bool {
         matches!(self.shown, Shown::Everywhere | Shown::Page)
     }
 
-    const fn is_of_every_run(&self) -> bool {
+    pub(crate) const fn is_of_every_run(&self) -> bool {
         let is_figure = !matches!(self.show, Show::Interval);
         is_figure && (self.is_on_page() || matches!(self.shown, Shown::EveryRun))
     }
@@ -283,7 +279,7 @@ impl Column {
     }
 
     /// Writes the figure over runs.
-    fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
+    pub(crate) fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
         let Ok(over) = &row.over else {
             return NONE.to_owned();
         };
@@ -322,7 +318,7 @@ impl Column {
         }
     }
 
-    fn value(&self, row: &Row, value: f64, numbers: Numbers) -> String {
+    pub(crate) fn value(&self, row: &Row, value: f64, numbers: Numbers) -> String {
         match (self.form, row.unit) {
             (Form::Count, _) => numbers.count(value as u64),
             (Form::Microseconds, "ns") => words::microseconds(numbers, value),
@@ -421,217 +417,4 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
         }
     }
     lines
-}
-
-/// The lines of a table below the headings that a story gives them.
-struct Grouped<'a> {
-    columns: Vec<Column>,
-    lines: Vec<(Option<String>, String, Line<'a>)>,
-    /// The number of runs, where that of each line has to be told.
-    runs: Option<Vec<String>>,
-}
-
-impl<'a> Grouped<'a> {
-    /// Takes the columns that are shown; without any there are no lines.
-    fn of(
-        story: &dyn Story,
-        run: &'a Run,
-        tabled: &Tabled,
-        is_shown: impl Fn(&Column) -> bool,
-    ) -> Self {
-        let mut lines = lines(run, story.experiment(), &tabled.columns);
-        story.arrange(run, tabled, &mut lines);
-        let shown: Vec<bool> = tabled.columns.iter().map(is_shown).collect();
-        let mut columns = tabled.columns.clone();
-        keep(&mut columns, &shown);
-        if columns.is_empty() {
-            lines.clear();
-        }
-        let cases = Case::all(run, story.experiment());
-        let each = |line: &Line<'_>| {
-            let case = cases.iter().find(|case| case.has(line.of));
-            let (runs, planned) = (line.runs(), case.map_or(0, |case| case.planned));
-            match runs == planned {
-                true => runs.to_string(),
-                false => format!("{runs}/{planned}"),
-            }
-        };
-        let runs: Vec<String> = lines.iter().map(each).collect();
-        let differ = runs.windows(2).any(|two| two[0] != two[1])
-            || runs.first().is_some_and(|first| first.contains('/'));
-        let named = lines.into_iter().map(|mut line| {
-            keep(&mut line.rows, &shown);
-            let (heading, name) = story.name(run, &line);
-            (heading, name, line)
-        });
-        Self {
-            columns,
-            lines: named.collect(),
-            runs: differ.then_some(runs),
-        }
-    }
-
-    /// Calls `heading` with each new heading and `row` with the cells of each line.
-    fn each(
-        &self,
-        mut add: impl FnMut(Option<&str>, Vec<String>),
-        write: impl Fn(&Line<'a>) -> Vec<String>,
-    ) {
-        let mut before = None;
-        for (place, (heading, name, line)) in self.lines.iter().enumerate() {
-            let is_new = *heading != before;
-            before.clone_from(heading);
-            let runs = self.runs.as_ref().map(|runs| runs[place].clone());
-            let cells = std::iter::once(name.clone()).chain(runs).chain(write(line));
-            add(heading.as_deref().filter(|_| is_new), cells.collect());
-        }
-    }
-
-    /// Says that it tells nothing: there is no figure in any run, or none but 0.
-    fn nothing(&self) -> Option<&'static str> {
-        let rows = self.lines.iter().flat_map(|(.., line)| &line.rows);
-        let each = rows.flatten().flat_map(|row| &row.each);
-        let mut values = each.filter_map(|each| each.figure.value()).peekable();
-        let is_empty = values.peek().is_none();
-        values
-            .all(|value| value == 0.0)
-            .then_some(if is_empty { "no figures" } else { "all 0" })
-    }
-
-    /// Returns the names of the columns but of those that stand below others.
-    fn names(&self) -> impl Iterator<Item = String> {
-        let heads = self.columns.iter().filter(|column| !column.below);
-        heads.map(Column::name)
-    }
-
-    fn head(&self) -> Vec<String> {
-        let runs = self.runs.as_ref().map(|_| "runs".to_owned());
-        std::iter::once(String::new())
-            .chain(runs)
-            .chain(self.names())
-            .collect()
-    }
-
-    /// Returns the places of the columns of the table that can be spared, the first to go first.
-    fn spared(&self) -> Vec<usize> {
-        let before = 1 + usize::from(self.runs.is_some());
-        let columns = (before..).zip(self.columns.iter().filter(|column| !column.below));
-        let mut spared: Vec<(u8, usize)> = columns
-            .filter(|(_, column)| column.spared > 0)
-            .map(|(place, column)| (column.spared, place))
-            .collect();
-        spared.sort_unstable_by_key(|&(rank, place)| std::cmp::Reverse((rank, place)));
-        spared.into_iter().map(|(_, place)| place).collect()
-    }
-
-    /// Writes what the columns show of a line, each by `write`, and below it what belongs there.
-    fn cells(
-        &self,
-        line: &Line<'_>,
-        write: impl Fn(&Column, &Row) -> Option<String>,
-    ) -> Vec<String> {
-        let mut cells: Vec<String> = Vec::new();
-        for (column, row) in self.columns.iter().zip(&line.rows) {
-            let text = row.and_then(|row| write(column, row));
-            match cells.last_mut().filter(|_| column.below) {
-                Some(above) => {
-                    above.extend(text.map(|text| format!("\n{text} {}", column.head)));
-                }
-                None => cells.push(text.unwrap_or_else(|| NONE.to_owned())),
-            }
-        }
-        cells
-    }
-}
-
-fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
-    let mut shown = shown.iter();
-    all.retain(|_| shown.next().is_some_and(|shown| *shown));
-}
-
-/// Writes the tables of a story onto a terminal.
-pub(crate) fn terminal(story: &dyn Story, run: &Run, page: &mut Page) {
-    for tabled in story.tables(run) {
-        let grouped = Grouped::of(story, run, &tabled, Column::is_on_terminal);
-        if grouped.lines.is_empty() {
-            continue;
-        }
-        page.heading(&tabled.title);
-        if !tabled.read.is_empty() {
-            page.note(&tabled.read);
-        }
-        let mut table = Table::new(&grouped.head()).sparing(&grouped.spared());
-        let add = |heading: Option<&str>, mut cells: Vec<String>| {
-            if let Some(heading) = heading {
-                table.heading(heading);
-            }
-            // A target has no blanks to break it at.
-            if let Some(name) = cells.first_mut() {
-                *name = name.replace(',', &format!(",{BREAK}"));
-            }
-            table.row(cells);
-        };
-        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::PLAIN, false));
-        grouped.each(add, |line| grouped.cells(line, figure));
-        page.table(&table);
-    }
-}
-
-/// Returns the tables of a story for its page, each with its title and how to read it.
-pub(crate) fn page(story: &dyn Story, run: &Run) -> Vec<(String, String, Markup)> {
-    let tables = story.tables(run).into_iter().map(|tabled| {
-        let grouped = Grouped::of(story, run, &tabled, Column::is_on_page);
-        let mut table = Markup {
-            head: grouped.head(),
-            nothing: grouped.nothing(),
-            ..Markup::default()
-        };
-        let add = |heading: Option<&str>, cells: Vec<String>| {
-            table
-                .rows
-                .extend(heading.map(|heading| vec![heading.to_owned()]));
-            table.rows.push(cells);
-        };
-        let figure = |column: &Column, row: &Row| Some(column.over(row, Numbers::TYPESET, true));
-        grouped.each(add, |line| grouped.cells(line, figure));
-        (tabled.title, tabled.read, table)
-    });
-    tables
-        .filter(|(.., table)| !table.rows.is_empty())
-        .collect()
-}
-
-/// Returns the tables of a story with the figures of every run, each with its title.
-pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<(String, Markup)> {
-    let tables = story.tables(run).into_iter().map(|tabled| {
-        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run);
-        let mut table = Markup {
-            head: ["", "run", "cell"]
-                .map(str::to_owned)
-                .into_iter()
-                .chain(grouped.names())
-                .collect(),
-            nothing: grouped.nothing(),
-            ..Markup::default()
-        };
-        let mut before = &None;
-        for (heading, name, line) in &grouped.lines {
-            let is_new = heading != before;
-            let new = heading.iter().filter(|_| is_new);
-            table.rows.extend(new.map(|heading| vec![heading.clone()]));
-            before = heading;
-            let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
-            for each in any.map_or(&[][..], |row| &row.each) {
-                let figures = grouped.cells(line, |column, row| {
-                    let mut all = row.each.iter();
-                    let own = all.find(|own| own.cell == each.cell)?;
-                    Some(column.value(row, own.figure.value()?, Numbers::TYPESET))
-                });
-                let place = [name.clone(), each.block.to_string(), each.cell.to_string()];
-                table.rows.push(place.into_iter().chain(figures).collect());
-            }
-        }
-        (tabled.title, table)
-    });
-    tables.filter(|(_, table)| !table.rows.is_empty()).collect()
 }

@@ -16,8 +16,8 @@ use tare_figures::verdict::Verdict;
 use tare_results::model::{Cell, Outcome, Plan, Samples};
 
 use crate::html::{Detail, Section};
+use crate::table::Titled;
 use crate::tables::{Line, Tabled};
-use crate::terminal::Page;
 
 /// What can be shown: experiments in the order of a report, and published studies.
 #[derive(Clone, Debug)]
@@ -102,8 +102,10 @@ pub trait Story: Debug {
     /// Says what the run says; `None` if nothing was measured. Cautions are the whole run's.
     fn verdict(&self, run: &Run) -> Option<Verdict>;
 
-    /// Writes what it has to tell on a terminal beside its tables.
-    fn terminal(&self, _run: &Run, _page: &mut Page) {}
+    /// Returns tables that a terminal shows after those of rows; a page has them in its sections.
+    fn more(&self, _run: &Run) -> Vec<Titled> {
+        Vec::new()
+    }
 
     /// Renders the picture that goes with the verdict.
     fn first_picture(&self, _run: &Run, _detail: &Detail) -> Option<Markup> {

@@ -1,74 +1,10 @@
 //! Phrases that only terminal and page share.
 
 use tare_figures::Run;
-use tare_figures::analysis::{Daemon, LoadFigure, LoadRate};
-use tare_figures::format::Numbers;
+use tare_figures::analysis::Daemon;
 use tare_figures::places::Placement;
-use tare_figures::words::{NONE, list, numbered};
-use tare_results::model::{LoadPlace, Record};
-
-/// Writes how much a load did per second: `412 MB/s`, `1,203/s`; of CPU time how many CPUs that is.
-fn load_rate(numbers: Numbers, what: &str, per_second: f64) -> String {
-    if what == "ns of CPU time" {
-        return numbers.with_unit(&numbers.short(per_second / 1e9), "CPUs");
-    }
-    if !what.starts_with("bytes") {
-        return numbers.rate(per_second);
-    }
-    let (value, unit) = match per_second {
-        v if v < 999.5 => (v, "B/s"),
-        v if v < 999.5e3 => (v / 1e3, "kB/s"),
-        v if v < 999.5e6 => (v / 1e6, "MB/s"),
-        v => (v / 1e9, "GB/s"),
-    };
-    numbers.with_unit(&numbers.short(value), unit)
-}
-
-/// Puts the loads of one place together, below the target's name and where they ran, places in the order in which they
-/// come.
-#[must_use]
-pub fn loads_by_place(loads: &[LoadFigure]) -> Vec<(String, Vec<&LoadFigure>)> {
-    let mut places: Vec<(String, Vec<&LoadFigure>)> = Vec::new();
-    for load in loads {
-        let name = format!("{}, loads {}", load.target, load_place(load.place));
-        match places.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => known.push(load),
-            None => places.push((name, vec![load])),
-        }
-    }
-    places
-}
-
-/// Writes a row of the table of loads: load, what, median, range. The first row of a load has its name.
-#[must_use]
-pub fn load_row(
-    numbers: Numbers,
-    load: &LoadFigure,
-    rate: &LoadRate,
-    is_first: bool,
-) -> [String; 4] {
-    let [median, lowest, highest] = load_rates(numbers, rate);
-    [
-        if is_first {
-            load.load.clone()
-        } else {
-            String::new()
-        },
-        rate.what.trim_start_matches("ns of ").to_owned(),
-        median,
-        // A single block has no range.
-        match rate.blocks.len() {
-            0 | 1 => NONE.to_owned(),
-            _ => format!("{lowest} to {highest}"),
-        },
-    ]
-}
-
-/// Writes median, lowest and highest of what a load did per second.
-fn load_rates(numbers: Numbers, rate: &LoadRate) -> [String; 3] {
-    let spread = &rate.per_second;
-    [spread.figure, spread.lowest, spread.highest].map(|v| load_rate(numbers, &rate.what, v))
-}
+use tare_figures::words::{list, numbered};
+use tare_results::model::Record;
 
 /// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
 #[must_use]
@@ -99,15 +35,6 @@ pub fn guests(run: &Run) -> Option<String> {
     });
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| each.join(". "))
-}
-
-/// Says where a load ran, as seen from the measured code.
-#[must_use]
-pub fn load_place(place: LoadPlace) -> &'static str {
-    match place {
-        LoadPlace::Beside => "beside it",
-        LoadPlace::Inside => "inside",
-    }
 }
 
 /// Says which daemons ran while something was measured: `dockerd (blocks 1–3)`.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tare_results::{RunFolder, columns};
 
-use crate::Report;
-use crate::html;
+use crate::page;
+use crate::report::Report;
 use tare_figures::ReportError;
 use tare_figures::json;
 use tare_figures::rows::flat::{self, Origin};
@@ -48,7 +48,7 @@ pub fn write_all(
     let csv = files
         .map(|(name, text)| write(&name, &text))
         .collect::<Result<_, _>>()?;
-    let report = write("report.html", &html::render(report))?;
+    let report = write("report.html", &page::render(report))?;
     Ok(Written {
         report,
         summary,

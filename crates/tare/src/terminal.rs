@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use tare_host::visible_in_line;
-use tare_pages::terminal::{Page, Text, broken};
+use tare_pages::text::{Page, Text, broken};
 
 use crate::error::CommandError;
 

@@ -1,7 +1,7 @@
 //! What the operating system adds: known answers, and every reason for not giving one.
 
 use serde_json::{Value, json};
-use tare_pages::{Report, html, terminal};
+use tare_pages::{Report, page, terminal};
 
 use crate::synthetic::{self, Fold, HZ, Run, measured, plain, spin, timed};
 
@@ -144,7 +144,7 @@ fn overlapping_and_negative_differences_are_not_findings() {
         }
         assert!(said[0].contains("not distinguishable"), "{}", said[0]);
         assert!(!said[0].contains("system adds at"), "{}", said[0]);
-        let page = html::render(&pair(&blocks).analyse());
+        let page = page::render(&pair(&blocks).analyse());
         assert!(page.contains("not\ndistinguishable"));
     }
 }
@@ -183,7 +183,7 @@ fn under_an_emulator_it_says_that_it_cannot() {
                 delays are in its figures.";
     assert!(sentences[0].contains(said));
     assert!(plain(&terminal::render(&analysis, 100, false)).contains(said));
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     assert!(page.contains("QEMU's TCG executed unikernel,irq=off"));
     assert!(!page.contains("What the operating system adds</h2>"));
 }
@@ -354,7 +354,7 @@ fn each_load_is_divided_and_a_guest_s_kernel_by_what_lies_below_both() {
     );
     assert_eq!(said.len(), 2);
     assert!(said[1].starts_with("Split under dd: of the"), "{}", said[1]);
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     assert!(
         page.contains("process against unikernel,irq=off, gap under dd (3\u{a0}blocks): at most")
     );

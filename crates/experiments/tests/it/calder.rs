@@ -1,7 +1,7 @@
 //! What a run of starts tells of calder-2020.
 
 use tare_figures::claims::{Answer, Reproduction};
-use tare_pages::html;
+use tare_pages::page;
 
 use crate::synthetic::Run;
 use crate::synthetic::starts::{MS, Starts, done};
@@ -57,7 +57,7 @@ fn told(targets: &[(&str, bool, &[u64], usize)]) -> Reproduction {
         add(&mut run, *target);
     }
     let analysis = run.analyse();
-    let _ = html::render(&analysis);
+    let _ = page::render(&analysis);
     analysis.summary().reproduction.clone().unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! What a run tells of the study that it reproduces.
 
 use tare_figures::claims::{Answer, Reproduction};
-use tare_pages::{html, terminal};
+use tare_pages::{page, terminal};
 use tare_results::model::Cell;
 
 use crate::synthetic::{self, Fold, Run, measured, timed};
@@ -240,7 +240,7 @@ fn work_that_does_not_grow_in_a_line_is_told() {
 
 #[test]
 fn published_figures_are_drawn_beside_ours_and_called_so() {
-    let page = html::render(&run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse());
+    let page = page::render(&run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse());
     for title in [
         "Mean duration",
         "Repetitions delayed by 2,000 to 6,000 cycles",
@@ -254,14 +254,14 @@ fn published_figures_are_drawn_beside_ours_and_called_so() {
         assert!(page.contains(&format!(">{label}</text>")), "{label}");
     }
     // Without the systems of the study there is nothing to draw.
-    let other = html::render(&run(&[], false, 1).analyse());
+    let other = page::render(&run(&[], false, 1).analyse());
     assert!(!other.contains("published and here"));
 }
 
 #[test]
 fn claims_stand_in_report_terminal_and_summary() {
     let analysis = run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse();
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     assert!(page.contains("Against kot-2019") && page.contains("cannot be told here"));
     assert!(
         page.contains("906.263"),
@@ -286,5 +286,5 @@ fn claims_stand_in_report_terminal_and_summary() {
     other.reproduces = None;
     let analysis = other.analyse();
     assert!(analysis.summary().reproduction.is_none());
-    assert!(!html::render(&analysis).contains("Against kot-2019"));
+    assert!(!page::render(&analysis).contains("Against kot-2019"));
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tare_experiments::catalogue;
 use tare_figures::json;
-use tare_pages::{RunData, analyse, html, terminal};
+use tare_pages::{RunData, analyse, page, terminal};
 use tare_results::model::{Samples, Trace, TraceEvent, TraceKind};
 use tare_results::{CellState, RunFolder};
 
@@ -126,7 +126,7 @@ fn put(folder: &Path, name: &str, content: &[u8]) {
 fn show(path: &Path) -> Result<(), String> {
     let run = RunFolder::open(path).map_err(|error| error.to_string())?;
     let analysis = analyse(&run, catalogue()).map_err(|error| error.to_string())?;
-    drop(html::render(&analysis));
+    drop(page::render(&analysis));
     drop(terminal::render(&analysis, 80, false));
     json::render(analysis.summary()).map_err(|error| error.to_string())?;
     Ok(())

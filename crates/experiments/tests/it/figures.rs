@@ -5,7 +5,7 @@ use tare_figures::findings::{Severity, State};
 use tare_figures::format::Numbers;
 use tare_figures::rows::Row;
 use tare_figures::rows::flat::FlatRow;
-use tare_pages::{Report, RunData, html, terminal};
+use tare_pages::{Report, RunData, page, terminal};
 use tare_results::CellState;
 
 use crate::synthetic::{self, Fold, HZ, Run, analyse, figure, measured, row, spin, timed};
@@ -394,7 +394,7 @@ fn one_stalled_run_takes_no_share_out_of_its_bounds() {
             );
         }
         let text = terminal::render(&analysis, 110, false);
-        let page = html::render(&analysis);
+        let page = page::render(&analysis);
         assert!(!text.contains('−'), "{text}");
         assert!(!page.contains('−'), "{runs} runs");
         if runs == 2 {
@@ -450,7 +450,7 @@ proptest! {
         let analysis = run.analyse();
         let none = Vec::<String>::new();
         prop_assert_eq!(beyond_bounds(&terminal::render(&analysis, 110, false)), none.clone());
-        prop_assert_eq!(beyond_bounds(&html::render(&analysis)), none);
+        prop_assert_eq!(beyond_bounds(&page::render(&analysis)), none);
         let mut shares = 0;
         for row in analysis.summary().figures.iter().filter(|row| row.unit == "1") {
             shares += usize::from(row.value.is_some());

@@ -2,7 +2,7 @@
 
 use tare_experiments::catalogue;
 use tare_host::{Finding, Machine, Severity, Source};
-use tare_pages::{Report, RunData, analyse_with, html};
+use tare_pages::{Report, RunData, analyse_with, page};
 use tare_results::model::{Bin, Count, Event, SetHead};
 use tare_results::{CellState, MachineRecord};
 
@@ -77,14 +77,14 @@ fn what_bears_on_belief_stands_above_every_figure() {
         remedy: None,
     };
     data.machine = Some(MachineRecord::new(machine, vec![busy]));
-    let page = html::render(&analyse(data));
+    let page = page::render(&analyse(data));
     let at = |part: &str| page.find(part).unwrap();
     assert!(at("CPU 1: 100\u{a0}% busy") < at("<figure"));
 }
 
 #[test]
 fn the_page_is_well_formed() {
-    let page = html::render(&analyse(everything()));
+    let page = page::render(&analyse(everything()));
     assert_balanced(&page);
     assert!(page.starts_with("<!DOCTYPE html>"));
     for heading in [
@@ -109,7 +109,7 @@ fn the_page_is_well_formed() {
 
 #[test]
 fn the_page_needs_no_network_and_no_script() {
-    let page = html::render(&analyse(everything()));
+    let page = page::render(&analyse(everything()));
     for foreign in [
         "http:", "https:", "src=", "url(", "@import", "<script", "<link", "<iframe",
     ] {
@@ -143,7 +143,7 @@ fn the_longest_of_every_run_is_in_picture_and_table() {
             timed(&durations, Fold::default()),
         );
     }
-    let page = html::render(&run.analyse());
+    let page = page::render(&run.analyse());
     for longest in longest {
         let text = format!("{}\u{202f}{:03}", longest / 1_000, longest % 1_000);
         assert!(
@@ -162,8 +162,8 @@ fn the_longest_of_every_run_is_in_picture_and_table() {
 fn two_hundred_cells_of_a_hundred_thousand_different_delays_stay_below_the_limit() {
     let combinations = [(40, 5, 100_000), (200, 1, 10_000), (1, 200, 10_000)];
     for (sizes, runs, delays) in combinations {
-        let page = html::render(&dense(sizes, runs, delays));
-        assert!(page.len() < html::LIMIT, "{sizes} × {runs}: {}", page.len());
+        let page = page::render(&dense(sizes, runs, delays));
+        assert!(page.len() < page::LIMIT, "{sizes} × {runs}: {}", page.len());
         assert_balanced(&page);
     }
 }
@@ -271,7 +271,7 @@ pub fn woken(places: u32, runs: u32, loads: &[&str]) -> RunData {
 
 #[test]
 fn wake_ups_have_a_whole_page() {
-    let page = html::render(&analyse(woken(2, 2, &["idle", "dd & <du>"])));
+    let page = page::render(&analyse(woken(2, 2, &["idle", "dd & <du>"])));
     assert_balanced(&page);
     for heading in [
         "Wake-up latency",
@@ -304,9 +304,9 @@ fn wake_ups_have_a_whole_page() {
 fn many_wake_ups_stay_below_the_limit() {
     let loads = ["idle", "ping", "idle", "dd", "du", "tar", "nc"];
     for (places, runs) in [(14, 2), (2, 20)] {
-        let page = html::render(&analyse(woken(places, runs, &loads)));
+        let page = page::render(&analyse(woken(places, runs, &loads)));
         assert!(
-            page.len() < html::LIMIT,
+            page.len() < page::LIMIT,
             "{places} × {runs}: {}",
             page.len()
         );
@@ -323,7 +323,7 @@ fn extreme_wake_ups_are_drawn() {
             ..Schedule::default()
         };
         run.woken(1, schedule, |_, _, _| latency);
-        let page = html::render(&run.analyse());
+        let page = page::render(&run.analyse());
         assert_balanced(&page);
         assert!(!page.contains("NaN"), "{latency}");
     }
@@ -333,7 +333,7 @@ fn extreme_wake_ups_are_drawn() {
 fn a_run_without_any_figure_still_has_a_page() {
     let mut run = Run::new(1);
     run.failed(1, "process", "prime", "it did not start");
-    let page = html::render(&run.analyse());
+    let page = page::render(&run.analyse());
     assert_balanced(&page);
     assert!(page.contains("Nothing was measured"));
     assert!(page.contains("it did not start"));
@@ -365,7 +365,7 @@ fn extreme_durations_are_drawn() {
         None,
         spin(10, 20, &[(50, hour)], Fold::default()),
     );
-    let page = html::render(&run.analyse());
+    let page = page::render(&run.analyse());
     assert_balanced(&page);
     assert!(!page.contains("NaN"));
 }
@@ -382,14 +382,14 @@ fn a_table_of_nothing_but_zeros_is_folded() {
         }
     }
     let title = "Delays per million repetitions, by cycles above the mean";
-    let both = html::render(&run.analyse());
+    let both = page::render(&run.analyse());
     assert!(both.contains(&format!("<h3>{title}</h3>")));
     let mut run = Run::new(1);
     for block in 1..=3 {
         let folded = timed(&[1_000; 10_000], Fold::default());
         run.done(block, "unikernel,irq=off", "prime", Some(22), folded);
     }
-    let quiet = html::render(&run.analyse());
+    let quiet = page::render(&run.analyse());
     assert!(!quiet.contains(&format!("<h3>{title}</h3>")));
     let folded = format!("<summary>{title}: all 0</summary>");
     // In the results and among the tables of every run.
@@ -416,7 +416,7 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
     let analysis = run.analyse();
     let verdict = &analysis.summary().verdict.headline;
     assert!(verdict.contains("3.00 ms"), "{verdict}");
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     assert!(page.contains("<title>3.00\u{a0}ms</title>"));
     assert!(!page.contains("<title>9.00\u{a0}ms</title>"));
     assert!(page.contains("Grey: due before its load began"));
@@ -436,7 +436,7 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
     let analysis = run.analyse();
     let verdict = &analysis.summary().verdict.headline;
     assert!(verdict.contains("5.38 ms"), "{verdict}");
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     let rings = page.matches("<title>5.38\u{a0}ms</title>").count();
     assert_eq!(rings, 2);
 }
@@ -448,7 +448,7 @@ fn the_axis_of_time_ends_where_the_last_wake_up_was_due() {
         9_999 => 2_000_000_000,
         _ => 2_000,
     });
-    let page = html::render(&run.analyse());
+    let page = page::render(&run.analyse());
     assert!(page.contains(">800\u{a0}ms</text>"));
     assert!(!page.contains(">1.5\u{a0}s</text>") && !page.contains(">2\u{a0}s</text>"));
 }
@@ -465,7 +465,7 @@ fn pictures_show_the_interval_that_the_verdict_tells() {
                 run.done(block, target, "gap", None, folded);
             }
         }
-        html::render(&run.analyse())
+        page::render(&run.analyse())
     };
     let with = page(5, &mut random);
     assert!(with.contains("95 % interval") && with.contains("(95 % CI)"));

@@ -4,7 +4,7 @@ use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
 use tare_experiments::catalogue;
 use tare_figures::claims::{Answer, Reproduction};
-use tare_pages::html;
+use tare_pages::page;
 
 const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
 
@@ -99,7 +99,7 @@ fn headline_and_title_name_the_study_and_count_its_claims() {
     let analysis = run(&STUDY, false, "", 0).analyse();
     let headline = "landolfi-2018: 4 claims reproduced.";
     assert_eq!(analysis.summary().verdict.headline, headline);
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     let title = format!("<title>tare reproduce landolfi-2018 on CPU 1: {headline}</title>");
     assert!(page.contains(&title));
     let text = tare_pages::terminal::render(&analysis, 100, false);
@@ -108,7 +108,7 @@ fn headline_and_title_name_the_study_and_count_its_claims() {
 
 #[test]
 fn published_figures_are_drawn_beside_ours() {
-    let page = html::render(&run(&STUDY[..2], false, "", 0).analyse());
+    let page = page::render(&run(&STUDY[..2], false, "", 0).analyse());
     for title in [
         "Longest wake-up latency by load",
         "Mean wake-up latency by load",

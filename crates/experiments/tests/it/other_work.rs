@@ -1,6 +1,6 @@
 //! What else ran on the measured CPU, and how often it took it.
 
-use tare_pages::{html, terminal};
+use tare_pages::{page, terminal};
 use tare_results::model::{Cell, Counter, OtherTask, OtherWork};
 
 use crate::synthetic::{self, Fold, HZ, Run, measured, plain, row, spin};
@@ -134,5 +134,5 @@ fn a_load_s_context_switches_are_told() {
         !shown.contains("· voluntary"),
         "what never happened is no line"
     );
-    assert!(html::render(&analysis).contains("Context switches of the measured thread"));
+    assert!(page::render(&analysis).contains("Context switches of the measured thread"));
 }

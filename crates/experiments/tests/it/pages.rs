@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tare_pages::html;
+use tare_pages::page;
 use tare_testkit::browser;
 
 use crate::html::{everything, woken};
@@ -11,12 +11,12 @@ use crate::{claims, landolfi};
 
 /// Makes pages of each kind with the names that they go by.
 fn pages() -> Vec<(&'static str, String)> {
-    let page = |run: Run| html::render(&run.analyse());
+    let page = |run: Run| page::render(&run.analyse());
     let study = [claims::LINUX, claims::UNIKERNEL, claims::QUIET];
     let loads = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
     vec![
-        ("noise", html::render(&analyse(everything()))),
-        ("wake-ups", html::render(&analyse(woken(3, 2, &loads)))),
+        ("noise", page::render(&analyse(everything()))),
+        ("wake-ups", page::render(&analyse(woken(3, 2, &loads)))),
         ("kot-2019", page(claims::run(&study, false, 1))),
         (
             "landolfi-2018",
@@ -83,7 +83,7 @@ fn nothing_overlaps_or_leaves_its_place_on_a_wide_or_a_narrow_screen() {
 
 #[test]
 fn every_strip_fills_its_width_and_what_never_happened_takes_no_room() {
-    let page = html::render(&unlike().analyse());
+    let page = page::render(&unlike().analyse());
     let (_, strips) = page.split_once(">Interruptions over time<").unwrap();
     let (strips, _) = strips.split_once("</svg>").unwrap();
     assert!(

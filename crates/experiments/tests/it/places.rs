@@ -1,7 +1,7 @@
 //! Many places in one report: groups, loads, daemons, counters, CPUs, facts, page sizes.
 
 use tare_figures::json;
-use tare_pages::{Report, html, terminal};
+use tare_pages::{Report, page, terminal};
 use tare_results::model::{Achieved, Counter, Fact, Labels, Load, LoadPlace};
 use tare_results::target::Group;
 
@@ -24,7 +24,7 @@ fn gaps(count: u64) -> synthetic::Folded {
 fn said(analysis: &Report) -> (String, String, String) {
     (
         plain(&terminal::render(analysis, 120, false)),
-        plain(&html::render(analysis)),
+        plain(&page::render(analysis)),
         json::render(analysis.summary()).unwrap(),
     )
 }
@@ -320,8 +320,8 @@ fn a_dozen_targets_stand_by_group_and_the_emulated_one_is_not_ranked() {
 
 #[test]
 fn a_dozen_targets_are_overlaid_by_six_at_most() {
-    let page = html::render(&dozen());
-    assert!(page.len() < html::LIMIT);
+    let page = page::render(&dozen());
+    assert!(page.len() < page::LIMIT);
     for heading in [
         "gap under dd · Containers",
         "gap · Linux guests, whole Debian",

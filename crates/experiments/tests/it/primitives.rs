@@ -3,7 +3,7 @@
 use tare_experiments::catalogue;
 use tare_host::machine::Cache;
 use tare_host::{Machine, Source};
-use tare_pages::{Report, html, terminal};
+use tare_pages::{Report, page, terminal};
 use tare_results::MachineRecord;
 
 use crate::synthetic::primitives::Primitives;
@@ -84,7 +84,7 @@ fn costs_are_told_beside_what_was_expected_of_them() {
     ] {
         assert!(text.contains(words), "no '{words}' in {text}");
     }
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     assert!(page.contains("worked out before") && page.contains("What was expected, and why"));
 }
 
@@ -262,7 +262,7 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     // Of an array that a cache holds nothing was expected.
     let ratio = of("ratio", "primitive=bandwidth-read");
     assert!((ratio - 0.5).abs() < 1e-3, "{ratio}");
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     assert!(page.contains("Latency by working set") && page.contains("The memory hierarchy"));
 }
 

@@ -3,7 +3,7 @@
 use tare_experiments::catalogue;
 use tare_figures::compare::{compare, side};
 use tare_figures::gates::{Gate, GateError};
-use tare_pages::{Report, html, terminal};
+use tare_pages::{Report, page, terminal};
 use tare_results::model::{Fate, Instance};
 
 use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
@@ -263,7 +263,7 @@ fn a_run_where_nothing_became_ready_says_so() {
         "No instance became ready (process)."
     );
     assert!(summary.alarms.iter().any(|alarm| alarm.id == "none-ready"));
-    let _ = html::render(&analysis);
+    let _ = page::render(&analysis);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_damaged_folder_is_no_reason_to_stop() {
     }
     let analysis = run.analyse();
     let _ = (
-        html::render(&analysis),
+        page::render(&analysis),
         terminal::render(&analysis, 80, false),
     );
     assert_eq!(analysis.summary().planned, 20);
@@ -403,7 +403,7 @@ mod frame {
     #[test]
     fn pages_and_files() {
         let analysis = three(1).analyse();
-        let page = plain(&html::render(&analysis));
+        let page = plain(&page::render(&analysis));
         for text in [
             "Ready after",
             "Time until an instance is ready",

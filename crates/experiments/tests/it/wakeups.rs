@@ -10,7 +10,7 @@ use tare_figures::cases::Case;
 use tare_figures::rows::derive::Refused;
 use tare_figures::rows::{Figure, Row, RunFigure};
 use tare_host::{Machine, Source};
-use tare_pages::{Report, RunData, analyse, html, terminal, write_all};
+use tare_pages::{Report, RunData, analyse, page, terminal, write_all};
 use tare_results::model::{
     Achieved, Counter, Labels, LeftTool, Load, LoadPlace, Trace, TraceEvent, TraceKind,
 };
@@ -146,7 +146,7 @@ fn what_falls_between_phases_is_in_no_phase_and_told() {
     }
 
     let text = terminal::render(&analysis, 200, false);
-    let page = html::render(&analysis)
+    let page = page::render(&analysis)
         .replace(['\u{a0}', '\u{202f}'], " ")
         .replace("<wbr>", "");
     let csv = csv(&analysis);
@@ -295,7 +295,7 @@ fn intervals_take_runs_and_are_refused_without_enough() {
         text.contains("51.0 µs to 56.0 µs (95 % CI, 6 runs)"),
         "{text}"
     );
-    let page = html::render(&six);
+    let page = page::render(&six);
     assert!(page.contains("intervals over runs") && page.contains("51.00 to\n56.00"));
     let three = combined(3);
     let over = |figure| only(&three).over("latency", figure, &[]).unwrap();
@@ -307,7 +307,7 @@ fn intervals_take_runs_and_are_refused_without_enough() {
     );
     let one = combined(1);
     assert!(sure(&one).contains("in a single run"), "{}", sure(&one));
-    assert!(!html::render(&one).contains("intervals over runs"));
+    assert!(!page::render(&one).contains("intervals over runs"));
 }
 
 /// Makes a run without and one with a trace, in which a thread's softirq held up one wake-up for 60 µs.
@@ -472,7 +472,7 @@ fn clocks_and_counters_are_looked_at_as_those_of_noise_are() {
     let of = |figure| case.over("interrupts", figure, &[("counter", "timer interrupts")]);
     assert_eq!(of(Figure::Total).unwrap().estimate, 10_000.0);
     assert_eq!(of(Figure::Rate).unwrap().estimate, 10_000.0);
-    let page = html::render(&analysis);
+    let page = page::render(&analysis);
     let (_, row) = page
         .split_once("unikernel · timer interrupts</th>")
         .unwrap();
@@ -546,7 +546,7 @@ fn noise_and_wake_ups_of_one_run_leave_each_other_alone() {
     let text = terminal::render(&analysis, 200, false);
     assert!(text.contains("Woken at worst 10.0 ms late"), "{text}");
     // The picture of the second experiment has its place, too.
-    assert!(html::render(&analysis).contains("Wake-up latency over time"));
+    assert!(page::render(&analysis).contains("Wake-up latency over time"));
 }
 
 #[test]
@@ -783,7 +783,7 @@ fn the_page_shows_wake_ups_before_what_the_loads_did() {
         phases: Vec::new(),
         left: Vec::new(),
     });
-    let page = html::render(&data.analyse(catalogue()).unwrap());
+    let page = page::render(&data.analyse(catalogue()).unwrap());
     let at = |part: &str| {
         page.find(part)
             .unwrap_or_else(|| panic!("{part} is missing"))

@@ -3,6 +3,8 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::svg::Plot;
+pub use crate::table::Table;
+use crate::words::typeset;
 use tare_figures::format::Numbers;
 
 /// How the page writes numbers.
@@ -20,20 +22,6 @@ pub struct Figure<'a> {
     pub plot: &'a Plot,
     /// What stands behind it.
     pub table: Option<Table>,
-}
-
-/// A table: the first cell of each row names it, and a row of one cell is a heading. A line feed within a
-/// cell starts a new line.
-#[derive(Default)]
-pub struct Table {
-    /// Names of the columns.
-    pub head: Vec<String>,
-    /// The rows.
-    pub rows: Vec<Vec<String>>,
-    /// Whether the last column holds sentences, not figures.
-    pub ends_in_prose: bool,
-    /// What there is to say of it if it tells nothing: it is folded away then.
-    pub nothing: Option<&'static str>,
 }
 
 impl Figure<'_> {
@@ -57,24 +45,6 @@ impl Figure<'_> {
 }
 
 impl Table {
-    /// Starts a table.
-    pub fn new<const COLUMNS: usize>(head: [&str; COLUMNS]) -> Self {
-        Self {
-            head: head.map(str::to_owned).to_vec(),
-            ..Self::default()
-        }
-    }
-
-    /// Adds a row.
-    pub fn row<const COLUMNS: usize>(&mut self, cells: [String; COLUMNS]) {
-        self.rows.push(cells.to_vec());
-    }
-
-    /// Adds a heading for the rows below it.
-    pub fn heading(&mut self, heading: &str) {
-        self.rows.push(vec![heading.to_owned()]);
-    }
-
     /// Renders the table within a part of the page that scrolls by itself.
     pub fn render(&self) -> Markup {
         html! {
@@ -88,7 +58,7 @@ impl Table {
                                     th.group colspan=(self.head.len()) scope="rowgroup" { span { (heading) } }
                                 } @else {
                                     @for (place, cell) in row.iter().enumerate() {
-                                        @if place == 0 { th scope="row" { (breakable(cell)) } } @else { td { (cell) } }
+                                        @if place == 0 { th scope="row" { (breakable(&typeset(cell))) } } @else { td { (typeset(cell)) } }
                                     }
                                 }
                             }

@@ -1,28 +1,20 @@
 //! A published study on a terminal: its claims and figures, with a run or without one.
 
 use anstyle::{AnsiColor, Style};
+use tare_figures::claims::{Answer, ClaimFigure, Reproduction};
 
-use super::{Page, Table, Text};
-use tare_figures::claims::{Answer, ClaimFigure, PublishedTable, Reproduction};
+use crate::shared;
+use crate::table::Titled;
+use crate::text::{Page, Text};
 
 impl Page {
     /// Writes what the run tells of the study that it reproduces.
     pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
         let study = &reproduction.study;
         self.claims(study, &reproduction.claims);
-        let mut figures = Table::new(&["figure", "published", "here"]).of_prose();
-        for (target, comparisons) in reproduction.by_target() {
-            figures.heading(target);
-            for comparison in comparisons {
-                figures.row(
-                    [&comparison.what, &comparison.published, &comparison.here].map(String::clone),
-                );
-            }
-        }
-        if !figures.is_empty() {
-            self.heading(&format!("Published by {study}, and measured here"));
-            self.table(&figures);
-        }
+        let figures = shared::comparisons(reproduction);
+        let title = format!("Published by {study}, and measured here");
+        self.titled(&title, "", &figures);
     }
 
     fn claims(&mut self, study: &str, claims: &[ClaimFigure]) {
@@ -39,16 +31,6 @@ impl Page {
             self.paragraph(&text, style, "  ");
         }
     }
-
-    fn published(&mut self, published: &PublishedTable) {
-        self.heading(&published.title);
-        self.note(&published.note);
-        let mut rows = Table::new(&published.head);
-        for row in &published.rows {
-            rows.row(row.clone());
-        }
-        self.table(&rows);
-    }
 }
 
 /// Writes a published study without a run: its tables and its claims.
@@ -58,8 +40,9 @@ pub fn study(study: &Reproduction, width: usize) -> Text {
     let title = format!("{}: {}", study.study, study.question);
     page.paragraph(&title, Style::new().bold(), "");
     for table in &study.tables {
-        page.published(table);
+        let Titled { title, read, table } = shared::published(table);
+        page.titled(&title, &read, &table);
     }
     page.claims(&study.study, &study.claims);
-    page.text
+    page.finish()
 }

@@ -3,7 +3,9 @@
 use anstyle::{AnsiColor, Style};
 use tare_host::visible_in_line;
 
-use super::{N, Page, Table, Text};
+use super::N;
+use crate::table::Table;
+use crate::text::{Page, Text};
 use tare_figures::compare::{ComparedRow, Comparison, signed, told};
 use tare_figures::words::NONE;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use anstyle::{AnsiColor, Style};
 use tare_host::{Finding, Machine, Sample, Severity, Source, doctor, summary};
-use tare_pages::terminal::Page;
+use tare_pages::text::Page;
 
 use super::{claim, clean_up};
 use crate::cli::DoctorArguments;

@@ -96,7 +96,14 @@ fn matched<'a>(
     matched
 }
 
-/// Lists what the machine claims beside what was found: name, claimed, effective.
+/// Returns what the machine claims next to what was found.
+pub(super) fn table(run: &Run) -> Table {
+    let mut table = Table::new(["", "claimed", "effective"]);
+    table.rows.extend(claimed(run).into_iter().map(Vec::from));
+    table
+}
+
+/// Lists what the machine claims next to what was found: name, claimed, effective.
 pub(super) fn claimed(run: &Run) -> Vec<[String; 3]> {
     let (Some(target), Some(machine)) = (target(run), run.machine.as_ref()) else {
         return clock(run).into_iter().collect();
@@ -264,16 +271,13 @@ pub(super) fn sentence(run: &Run) -> Option<String> {
 
 /// Renders the description of the machine as the study has it, and what is effective of it.
 pub(super) fn section(run: &Run) -> Markup {
-    let mut table = Table::new(["", "claimed", "effective"]);
-    for row in claimed(run) {
-        table.row(row);
-    }
+    let table = table(run);
     let described = run
         .machine
         .as_ref()
         .map(|machine| described(&machine.machine));
     html! {
-        @if !table.rows.is_empty() { (table.render()) }
+        @if !table.is_empty() { (table.render()) }
         @if let Some(rows) = described {
             h3 { "The machine as the study describes it" }
             (facts(&rows))

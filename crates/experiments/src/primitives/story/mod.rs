@@ -18,8 +18,7 @@ use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::terminal::{Page, Table};
-use tare_pages::{Collect, Story, View};
+use tare_pages::{Collect, Story, Titled, View};
 use tare_results::model::Plan;
 
 use super::{NAME, Primitives};
@@ -85,25 +84,17 @@ impl Story for Flags {
         verdict::of(run)
     }
 
-    fn terminal(&self, run: &Run, page: &mut Page) {
-        let claimed = machine::claimed(run);
-        if !claimed.is_empty() {
-            page.heading("Claimed and effective");
-            let mut table = Table::new(&["", "claimed", "effective"]);
-            for row in claimed {
-                table.row(row);
-            }
-            page.table(&table);
-        }
-        let absent = checks::absent(run);
-        if !absent.is_empty() {
-            page.heading("Primitives without figures");
-            let mut table = Table::new(&["", "why"]).of_prose();
-            for (name, why) in absent {
-                table.row([name, why]);
-            }
-            page.table(&table);
-        }
+    fn more(&self, run: &Run) -> Vec<Titled> {
+        let tables = [
+            ("Claimed and effective", machine::table(run)),
+            ("Primitives without figures", tables::absent(run)),
+        ];
+        let titled = tables.map(|(title, table)| Titled {
+            title: title.to_owned(),
+            read: String::new(),
+            table,
+        });
+        titled.into()
     }
 
     fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
@@ -126,12 +117,11 @@ impl Story for Flags {
                 content,
             ));
         }
-        if let Some(content) = tables::absent(run) {
-            sections.push(Section::new(
-                "absent",
-                "Primitives without figures",
-                content,
-            ));
+        let mut absent = tables::absent(run);
+        absent.ends_in_prose = true;
+        if !absent.is_empty() {
+            let name = "Primitives without figures";
+            sections.push(Section::new("absent", name, absent.render()));
         }
         sections
     }

@@ -141,12 +141,11 @@ pub(super) fn reasoning(run: &Run) -> Option<Markup> {
     (!table.rows.is_empty()).then(|| table.render())
 }
 
-/// Lists the primitives that have no figures, with the reason; `None` if all have.
-pub(super) fn absent(run: &Run) -> Option<Markup> {
-    let mut table = Table::new(["", "why"]);
-    table.ends_in_prose = true;
+/// Returns the primitives that have no figures, with the reason.
+pub(super) fn absent(run: &Run) -> Table {
+    let mut table = Table::new(["", "why"]).of_prose();
     for (name, why) in checks::absent(run) {
         table.row([name, why]);
     }
-    (!table.rows.is_empty()).then(|| table.render())
+    table
 }

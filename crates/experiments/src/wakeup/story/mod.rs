@@ -27,8 +27,7 @@ use tare_figures::rows::{CellData, Figure, Measure, RunFigure, Sample};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::terminal::Page;
-use tare_pages::{Collect, Story, View};
+use tare_pages::{Collect, Story, Titled, View};
 use tare_results::model::{CellPlan, Plan, SetHead};
 
 use super::{NAME, Wakeup};
@@ -155,11 +154,12 @@ impl Story for Woken {
         verdict::of(self, run)
     }
 
-    fn terminal(&self, run: &Run, page: &mut Page) {
+    fn more(&self, run: &Run) -> Vec<Titled> {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
         // Of what was traced the reasons are known.
-        worst::terminal(if traced.is_empty() { &plain } else { &traced }, page);
+        let worst = if traced.is_empty() { &plain } else { &traced };
+        vec![worst::few(worst)]
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {

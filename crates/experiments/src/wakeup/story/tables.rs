@@ -18,9 +18,6 @@ const TRACED: &str = "With the kernel's events recorded, which costs time, µs";
 const AVERAGES: &str = "Maximum, averaged over the phases of a run, µs";
 const INTERVALS: &str = "Wake-up latency, intervals over runs at 95 %, µs";
 
-/// The width from which a terminal has room for the culprits beside the parts of latencies.
-pub(super) const WIDE: usize = 130;
-
 /// The number of threads up to which each has lines of its own.
 const THREADS: u64 = 8;
 

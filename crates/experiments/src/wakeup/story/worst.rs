@@ -17,11 +17,10 @@ use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::CellData;
 use tare_figures::words::NONE;
-use tare_pages::html::parts::{self, N};
-use tare_pages::terminal::{Page, Table};
+use tare_pages::html::parts::N;
+use tare_pages::{Table, Titled};
 
 use super::late::ending;
-use super::tables::WIDE;
 use super::words::{Phase, named, under_load};
 
 /// How many of the worst wake-ups are named.
@@ -183,20 +182,14 @@ pub(super) fn keep(found: &mut Vec<Worst>) {
 pub(super) type OfCase<'a> = (&'a Case<'a>, &'a [Worst]);
 
 /// Makes the table, each target and load below a heading: without the columns of the parts if nothing is known of them.
-fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) -> parts::Table {
+fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) -> Table {
     let mut worst = all.iter().flat_map(|(_, worst)| *worst);
     let is_blamed = worst.any(|worst| worst.blame.is_some());
     let columns = if is_blamed { HEAD.len() } else { UNTRACED };
-    let mut table = parts::Table {
-        head: HEAD[..columns]
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect(),
-        ends_in_prose: is_blamed,
-        ..parts::Table::default()
-    };
+    let mut table = Table::new(&HEAD[..columns]);
+    table.ends_in_prose = is_blamed;
     for (case, worst) in all.iter().filter(|(_, worst)| !worst.is_empty()) {
-        table.heading(&format!("{}{}", named(case), under_load(case.plan)));
+        table.heading(format!("{}{}", named(case), under_load(case.plan)));
         for worst in worst.iter().take(shown(is_blamed)) {
             let mut cells = row(numbers, case, worst);
             cells.truncate(columns);
@@ -245,34 +238,16 @@ fn row(numbers: Numbers, case: &Case<'_>, worst: &Worst) -> Vec<String> {
     row
 }
 
-/// Writes the worst wake-ups onto a terminal: of each target and load if their reasons are known, else only a few.
-pub(super) fn terminal(all: &[OfCase<'_>], page: &mut Page) {
+/// Returns the table for a terminal: of each target and load if their reasons are known, else only a few.
+pub(super) fn few(all: &[OfCase<'_>]) -> Titled {
     const FEW: usize = 3;
-    let made = table(
-        Numbers::PLAIN,
-        all,
-        |is_blamed| if is_blamed { WORST } else { FEW },
-    );
-    // The culprit takes more room than all figures together.
-    let is_below = made.ends_in_prose && page.width() < WIDE;
-    let columns = made.head.len() - usize::from(is_below);
-    // The rest follows from the others.
-    let shown = Table::new(&made.head[..columns]).sparing(&[HEAD.len() - 2, 2]);
-    let mut shown = shown.left(&[UNTRACED - 1, HEAD.len() - 1]);
-    for mut row in made.rows {
-        if row.len() == 1 {
-            shown.heading(row.remove(0));
-            continue;
-        }
-        let culprit = row.split_off(columns).pop();
-        shown.row(row);
-        if let Some(culprit) = culprit.filter(|culprit| culprit != NONE) {
-            shown.below(culprit);
-        }
-    }
-    if !shown.is_empty() {
-        page.heading("Worst wake-ups");
-        page.table(&shown);
+    let shown = |is_blamed| if is_blamed { WORST } else { FEW };
+    let table = table(Numbers::PLAIN, all, shown);
+    Titled {
+        title: "Worst wake-ups".to_owned(),
+        read: String::new(),
+        // The rest follows from the other columns.
+        table: table.sparing(&[HEAD.len() - 2, 2]).left(&[UNTRACED - 1]),
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::name::Wanted;
 use tare_kernels::{Kernel, Store};
-use tare_pages::terminal::Table;
+use tare_pages::Table;
 
 use super::megabytes;
 use crate::error::CommandError;
@@ -121,7 +121,7 @@ fn table(rows: &[Row], width: usize) -> String {
         "SHA-256",
         "SIZE",
     ];
-    let mut table = Table::new(&head)
+    let mut table = Table::new(head)
         .left(&[1, 2, 3, 4, 5, 6])
         .sparing(&[6, 3, 1, 2]);
     for row in rows {

@@ -1,16 +1,18 @@
-//! Tables on a terminal, some of whose rows are texts across all columns.
+//! Tables on a terminal.
 //!
-//! Columns are as wide as their widest cell. If not all of them fit, long names stand on lines of their own, and columns that
-//! can be spared go, one after the other. What is still too wide gives way at blanks, at [`BREAK`], and only then within
-//! words.
+//! Columns are as wide as their widest cell. If not all of them fit, long names get lines apart, and
+//! columns that can be spared go, one after the other. A column that is still too wide is broken at
+//! blanks, then at [`BREAK`], and only then within words.
 
 use anstyle::Style;
+use tare_figures::words::NONE;
 use tare_host::{visible, visible_in_line};
 
 use super::Page;
+use crate::table::Table;
 
 /// A place where a name without blanks may be broken: a blank of no width.
-pub const BREAK: char = '\u{200b}';
+const BREAK: char = '\u{200b}';
 
 /// Stands between two columns.
 const BETWEEN: usize = 2;
@@ -24,14 +26,15 @@ const APART: &str = "  ";
 /// The length from which names may stand on lines of their own.
 const LONG: usize = 17;
 
-/// A table: the first column is aligned to the left, the others to the right unless said otherwise.
-#[derive(Clone, Debug, Default)]
-pub struct Table {
-    head: Vec<String>,
-    left: Vec<usize>,
-    spared: Vec<usize>,
-    names_are_prose: bool,
+/// The width from which a terminal has room for a column of sentences.
+const WIDE: usize = 130;
+
+/// A table as a terminal shows it.
+struct Sheet<'a> {
+    table: &'a Table,
+    head: &'a [String],
     rows: Vec<Row>,
+    left: Vec<usize>,
 }
 
 /// What of a table is shown, and how wide.
@@ -42,7 +45,6 @@ struct Layout {
     is_apart: bool,
 }
 
-#[derive(Clone, Debug)]
 enum Row {
     Cells(Vec<String>),
     /// Names what the rows below it have in common.
@@ -52,64 +54,48 @@ enum Row {
 }
 
 impl Table {
-    /// Starts a table. A head may have several lines.
+    /// Returns it as text without colour, without a line feed at its end.
     #[must_use]
-    pub fn new(head: &[impl AsRef<str>]) -> Self {
-        Self {
-            head: head.iter().map(|name| name.as_ref().to_owned()).collect(),
-            left: vec![0],
-            ..Self::default()
+    pub fn text(&self, width: usize) -> String {
+        let mut page = Page::new(width);
+        page.table(self);
+        page.text.to_string().trim_end().to_owned()
+    }
+}
+
+impl<'a> Sheet<'a> {
+    /// Takes what a terminal of this width shows. Sentences in the last column stand below their
+    /// rows where there is no room for them. Only what is aligned to the right, figures, may have
+    /// several lines: words may come from anywhere, and must not end the line that they stand in.
+    fn of(table: &'a Table, width: usize) -> Self {
+        let last = table.head.len().saturating_sub(1);
+        let is_below = table.ends_in_prose && width < WIDE;
+        let columns = table.head.len() - usize::from(is_below);
+        let mut left = vec![0];
+        left.extend(&table.left);
+        left.extend(table.ends_in_prose.then_some(last));
+        let mut rows = Vec::new();
+        for row in &table.rows {
+            if let ([heading], 1..) = (row.as_slice(), last) {
+                rows.push(Row::Heading(heading.clone()));
+                continue;
+            }
+            let cells = row.iter().take(columns).enumerate();
+            let cells = cells.map(|(at, cell)| match left.contains(&at) {
+                true if at == 0 => breakable(&visible_in_line(cell)),
+                true => visible_in_line(cell).into_owned(),
+                false => visible(cell).into_owned(),
+            });
+            rows.push(Row::Cells(cells.collect()));
+            let more = row.get(columns).filter(|text| *text != NONE);
+            rows.extend(more.map(|text| Row::Below(text.clone())));
         }
-    }
-
-    /// Lets columns go where there is no room for all of them, the first of these first.
-    #[must_use]
-    pub fn sparing(mut self, columns: &[usize]) -> Self {
-        self.spared.extend(columns);
-        self
-    }
-
-    /// Breaks its names between words rather than giving them lines of their own.
-    #[must_use]
-    pub fn of_prose(mut self) -> Self {
-        self.names_are_prose = true;
-        self
-    }
-
-    /// Aligns columns to the left that hold words.
-    #[must_use]
-    pub fn left(mut self, columns: &[usize]) -> Self {
-        self.left.extend(columns);
-        self
-    }
-
-    /// Returns whether it has no row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Adds a row of cells, the first of which names it. Only what is aligned to the right, figures, may have several lines:
-    /// words may come from anywhere, and must not end the line that they stand in.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let shown = cells.into_iter().enumerate().map(|(at, cell)| {
-            let shown = match self.left.contains(&at) {
-                true => visible_in_line(&cell),
-                false => visible(&cell),
-            };
-            shown.into_owned()
-        });
-        self.rows.push(Row::Cells(shown.collect()));
-    }
-
-    /// Adds a text that names what the rows below it have in common.
-    pub fn heading(&mut self, text: impl Into<String>) {
-        self.rows.push(Row::Heading(text.into()));
-    }
-
-    /// Adds a text that says more of the row above it.
-    pub fn below(&mut self, text: impl Into<String>) {
-        self.rows.push(Row::Below(text.into()));
+        Self {
+            table,
+            head: &table.head[..columns],
+            rows,
+            left,
+        }
     }
 
     fn layout(&self, width: usize) -> Layout {
@@ -118,7 +104,7 @@ impl Table {
             Row::Heading(_) | Row::Below(_) => None,
         });
         let (mut widths, mut least) = (vec![0; self.head.len()], vec![1; self.head.len()]);
-        for row in std::iter::once(&self.head).chain(cells) {
+        for row in std::iter::once(self.head).chain(cells.map(Vec::as_slice)) {
             for ((cell, width), least) in row.iter().zip(&mut widths).zip(&mut least) {
                 *width = cell.lines().map(length).max().unwrap_or(0).max(*width);
                 *least = pieces(cell).map(length).max().unwrap_or(0).max(*least);
@@ -129,9 +115,10 @@ impl Table {
             let all: usize = columns.iter().map(|&at| widths[at]).sum();
             all + BETWEEN * columns.len().saturating_sub(1)
         };
-        let is_long = !self.names_are_prose && widths.first().is_some_and(|name| *name >= LONG);
+        let is_long =
+            !self.table.names_are_prose && widths.first().is_some_and(|name| *name >= LONG);
         let mut shown: Vec<usize> = (0..widths.len()).collect();
-        for gone in self.spared.iter().map(Some).chain([None]) {
+        for gone in self.table.spared.iter().map(Some).chain([None]) {
             if taken(&widths, &shown) <= width {
                 let columns = of(&shown);
                 let is_apart = false;
@@ -159,18 +146,9 @@ impl Table {
         }
     }
 
-    /// Returns it as text without colour, without a line feed at its end.
-    #[must_use]
-    pub fn text(&self, width: usize) -> String {
-        let mut page = Page::new(width);
-        self.write(&mut page);
-        page.text.to_string().trim_end().to_owned()
-    }
-
-    /// Writes it onto a page.
-    pub(super) fn write(&self, page: &mut Page) {
+    fn write(&self, page: &mut Page) {
         let layout = self.layout(page.width);
-        self.cells(&self.head, &layout, page);
+        self.cells(self.head, &layout, page);
         for (place, row) in self.rows.iter().enumerate() {
             match row {
                 Row::Cells(cells) => self.cells(cells, &layout, page),
@@ -220,6 +198,23 @@ impl Table {
     }
 }
 
+/// Writes a table onto a page.
+pub(super) fn write(table: &Table, page: &mut Page) {
+    Sheet::of(table, page.width).write(page);
+}
+
+/// Marks where a name may be broken: behind its commas, but for those within a figure.
+fn breakable(name: &str) -> String {
+    let mut all = String::new();
+    for piece in name.split_inclusive(',') {
+        if !all.is_empty() && !piece.starts_with(|c: char| c.is_ascii_digit() || c == ' ') {
+            all.push(BREAK);
+        }
+        all.push_str(piece);
+    }
+    all
+}
+
 /// Returns how many columns a text takes.
 fn length(text: &str) -> usize {
     text.chars().filter(|c| *c != BREAK).count()
@@ -261,18 +256,18 @@ mod tests {
     fn written(table: &Table, width: usize) -> String {
         let mut page = Page::new(60);
         page.width = width;
-        table.write(&mut page);
+        page.table(table);
         page.text.to_string()
     }
 
     #[test]
     fn columns_are_aligned_and_texts_stand_across() {
-        let mut table = Table::new(&["name", "count", "why"]).left(&[2]);
+        let mut table = Table::new(["name", "count", "why", "more"]).left(&[2]);
+        table.ends_in_prose = true;
         table.heading("the first");
-        table.row(["a", "1", "one"].map(String::from));
-        table.below("said of a");
+        table.row(["a", "1", "one", "said of a"].map(String::from));
         table.heading("the second");
-        table.row(["bcd", "1,000", "-"].map(String::from));
+        table.row(["bcd", "1,000", "-", NONE].map(String::from));
         assert_eq!(
             written(&table, 60),
             "name  count  why\nthe first\na         1  one\n    said of a\n\nthe second\nbcd   1,000  -\n"
@@ -281,29 +276,28 @@ mod tests {
 
     #[test]
     fn long_names_get_lines_of_their_own_before_columns_go() {
-        let mut table = Table::new(&["", "first", "second", "third"]).sparing(&[3, 1]);
+        let mut table = Table::new(["", "first", "second", "third"]).sparing(&[3, 1]);
         table.heading("a group");
         table.row(["linux,kernel=debian", "1.5 ms", "2.5 ms", "1,234,567"].map(String::from));
         table.row(["process", "1 ns", "2 ns", "3 ns"].map(String::from));
-        table.below("said of it");
         assert_eq!(
             written(&table, 30),
             "   first  second      third\na group\nlinux,kernel=debian\n  1.5 ms  2.5 ms  1,234,567\nprocess\n    1 ns    \
-             2 ns       3 ns\n    said of it\n"
+             2 ns       3 ns\n"
         );
         assert_eq!(
             written(&table, 20),
-            "   first  second\na group\nlinux,kernel=debian\n  1.5 ms  2.5 ms\nprocess\n    1 ns    2 ns\n    said of it\n"
+            "   first  second\na group\nlinux,kernel=debian\n  1.5 ms  2.5 ms\nprocess\n    1 ns    2 ns\n"
         );
         // Short names stay beside their figures.
-        let mut table = Table::new(&["", "first", "second"]).sparing(&[1]);
+        let mut table = Table::new(["", "first", "second"]).sparing(&[1]);
         table.row(["process", "1.5 ms", "2.5 ms"].map(String::from));
         assert_eq!(written(&table, 20), "         second\nprocess  2.5 ms\n");
     }
 
     #[test]
     fn a_name_ends_no_line() {
-        let mut table = Table::new(&["name", "n"]);
+        let mut table = Table::new(["name", "n"]);
         table.row(["dd\nCPU 1 lost 0 %\u{1b}[2J".to_owned(), "1\n2".to_owned()]);
         assert_eq!(
             written(&table, 60),
@@ -313,8 +307,8 @@ mod tests {
 
     #[test]
     fn the_widest_column_gives_way_first_and_words_are_broken_last() {
-        let mut table = Table::new(&["name", "n"]).of_prose();
-        table.row([format!("linux,{BREAK}a=1,{BREAK}b=2 x"), "123".to_owned()]);
+        let mut table = Table::new(["name", "n"]).of_prose();
+        table.row(["linux,a=1,b=2 x".to_owned(), "123".to_owned()]);
         assert_eq!(
             written(&table, 16),
             "name           n\nlinux,a=1,   123\nb=2 x\n"

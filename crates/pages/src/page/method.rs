@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 use tare_results::model::{Plan, Record};
 
-use crate::Report;
+use crate::report::Report;
 use crate::view::Story;
 use tare_figures::findings::{Severity, State, name_cells};
 use tare_figures::places::Placement;
 use tare_figures::words;
 
-use super::parts::{N, Table, facts, with_code};
+use crate::html::parts::{N, Table, facts, with_code};
 
 /// Renders how this run was measured.
 pub(super) fn method(report: &Report) -> Markup {

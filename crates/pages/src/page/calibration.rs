@@ -9,7 +9,7 @@ use tare_figures::Run;
 use tare_figures::interval::Time;
 use tare_figures::words::NONE;
 
-use super::parts::{N, Table, facts};
+use crate::html::parts::{N, Table, facts};
 
 type Cost = fn(&Calibration) -> f64;
 

@@ -7,45 +7,21 @@ use tare_figures::findings::name_cells;
 use tare_figures::places::Place;
 use tare_figures::words::NONE;
 
+use crate::shared;
+use crate::table::Medium;
 use crate::words;
 
-use super::parts::{N, Table, with_code};
+use crate::html::parts::{Table, with_code};
 
 /// Renders what the loads did, and which daemons ran; `None` if there was neither.
 pub fn loads(summary: &Summary) -> Option<Markup> {
     if summary.loads.is_empty() && summary.daemons.is_empty() {
         return None;
     }
-    let mut table = Table::new(["load", "what", "median", "range", "blocks"]);
-    for (place, loads) in words::loads_by_place(&summary.loads) {
-        // What was a schedule is told load by load.
-        if loads
-            .iter()
-            .all(|load| load.is_schedule && load.rates.is_empty())
-        {
-            continue;
-        }
-        table.heading(&place);
-        for load in loads {
-            for (number, rate) in load.rates.iter().enumerate() {
-                let mut row = words::load_row(N, load, rate, number == 0).to_vec();
-                row.push(N.count(rate.blocks.len() as u64));
-                table.rows.push(row);
-            }
-            if load.rates.is_empty() && !load.is_schedule {
-                table.row([
-                    load.load.clone(),
-                    "nothing was counted".to_owned(),
-                    NONE.to_owned(),
-                    NONE.to_owned(),
-                    NONE.to_owned(),
-                ]);
-            }
-        }
-    }
+    let table = shared::loads(&summary.loads, Medium::Page);
     let remarks = remarks(summary);
     Some(html! {
-        @if !table.rows.is_empty() {
+        @if !table.is_empty() {
             p.read {
                 "What each load really did while a target was measured: the median over the blocks, and the range. A load \
                  inside runs under the same kernel as the measured code, one beside it on the machine that the target \

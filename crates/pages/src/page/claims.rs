@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::dot_plot::{self, Entry};
-use super::parts::{Figure, N, Table, legend};
+use crate::html::dot_plot::{self, Entry};
+use crate::html::parts::{Figure, N, Table, legend};
+use crate::shared;
 use crate::svg::colour;
-use crate::words::typeset;
+use crate::table::Titled;
 use tare_figures::claims::{Drawn, Reproduction};
 use tare_figures::mark::Mark;
 
@@ -13,11 +14,8 @@ use tare_figures::mark::Mark;
 pub(super) fn answers(reproduction: &Reproduction) -> Markup {
     let mut claims = Table::new(["claim of the study", "here", "why"]);
     for claim in &reproduction.claims {
-        claims.row([
-            typeset(&claim.claim),
-            claim.finding.answer.words().to_owned(),
-            typeset(&claim.finding.why),
-        ]);
+        let answer = claim.finding.answer.words().to_owned();
+        claims.row([claim.claim.clone(), answer, claim.finding.why.clone()]);
     }
     html! {
         p.read {
@@ -32,29 +30,19 @@ pub(super) fn answers(reproduction: &Reproduction) -> Markup {
 
 /// Renders the study's figures, beside those measured and as they were published.
 pub(super) fn published(reproduction: &Reproduction) -> Markup {
-    let mut figures = Table::new(["figure", "published", "here"]);
-    for (target, comparisons) in reproduction.by_target() {
-        figures.heading(target);
-        for comparison in comparisons {
-            figures.row([
-                typeset(&comparison.what),
-                typeset(&comparison.published),
-                typeset(&comparison.here),
-            ]);
-        }
-    }
+    let figures = shared::comparisons(reproduction);
     html! {
-        @if !figures.rows.is_empty() {
+        @if !figures.is_empty() {
             @for picture in pictures(reproduction) { (picture) }
             h3 { "Published and measured" }
             p.read { (reproduction.note) }
             (figures.render())
         }
-        @for table in &reproduction.tables {
+        @for Titled { title, read, table } in reproduction.tables.iter().map(shared::published) {
             details {
-                summary { "As published: " (table.title) }
-                p.note { (table.note) }
-                (Table { head: table.head.clone(), rows: table.rows.clone(), ..Table::default() }.render())
+                summary { "As published: " (title) }
+                p.note { (read) }
+                (table.render())
             }
         }
     }

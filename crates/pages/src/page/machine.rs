@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use tare_host::{Fact, Finding, Machine, Severity};
 use tare_results::MachineRecord;
 
-use super::parts::{N, facts, with_code};
+use crate::html::parts::{N, facts, with_code};
 
 /// Renders the description of the machine.
 pub(super) fn machine(record: &MachineRecord, cpu: u32) -> Markup {

@@ -1,0 +1,185 @@
+//! The tables of a story, made of its columns and the rows of the run.
+
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::rows::Row;
+use tare_figures::words::NONE;
+
+use crate::table::{Medium, Table, Titled};
+use crate::tables::{Column, Line, Tabled, lines};
+use crate::view::Story;
+
+/// The lines of a table below the headings that a story gives them.
+struct Grouped<'a> {
+    columns: Vec<Column>,
+    lines: Vec<(Option<String>, String, Line<'a>)>,
+    /// The number of runs, where that of each line has to be told.
+    runs: Option<Vec<String>>,
+}
+
+impl<'a> Grouped<'a> {
+    /// Takes the columns that are shown; without any there are no lines.
+    fn of(
+        story: &dyn Story,
+        run: &'a Run,
+        tabled: &Tabled,
+        is_shown: impl Fn(&Column) -> bool,
+    ) -> Self {
+        let mut lines = lines(run, story.experiment(), &tabled.columns);
+        story.arrange(run, tabled, &mut lines);
+        let shown: Vec<bool> = tabled.columns.iter().map(is_shown).collect();
+        let mut columns = tabled.columns.clone();
+        keep(&mut columns, &shown);
+        if columns.is_empty() {
+            lines.clear();
+        }
+        let cases = Case::all(run, story.experiment());
+        let each = |line: &Line<'_>| {
+            let case = cases.iter().find(|case| case.has(line.of));
+            let (runs, planned) = (line.runs(), case.map_or(0, |case| case.planned));
+            match runs == planned {
+                true => runs.to_string(),
+                false => format!("{runs}/{planned}"),
+            }
+        };
+        let runs: Vec<String> = lines.iter().map(each).collect();
+        let differ = runs.windows(2).any(|two| two[0] != two[1])
+            || runs.first().is_some_and(|first| first.contains('/'));
+        let named = lines.into_iter().map(|mut line| {
+            keep(&mut line.rows, &shown);
+            let (heading, name) = story.name(run, &line);
+            (heading, name, line)
+        });
+        Self {
+            columns,
+            lines: named.collect(),
+            runs: differ.then_some(runs),
+        }
+    }
+
+    /// Adds the heading of a line to a table, unless it is that of the line before.
+    fn heading(&self, place: usize, table: &mut Table) {
+        let heading = |place: usize| self.lines[place].0.as_ref();
+        let before = place.checked_sub(1).and_then(heading);
+        if let Some(new) = heading(place).filter(|new| Some(*new) != before) {
+            table.heading(new);
+        }
+    }
+
+    /// Says that it tells nothing: there is no figure in any run, or none but 0.
+    fn nothing(&self) -> Option<&'static str> {
+        let rows = self.lines.iter().flat_map(|(.., line)| &line.rows);
+        let each = rows.flatten().flat_map(|row| &row.each);
+        let mut values = each.filter_map(|each| each.figure.value()).peekable();
+        let is_empty = values.peek().is_none();
+        values
+            .all(|value| value == 0.0)
+            .then_some(if is_empty { "no figures" } else { "all 0" })
+    }
+
+    /// Returns the names of the columns but of those that stand below others.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let heads = self.columns.iter().filter(|column| !column.below);
+        heads.map(Column::name)
+    }
+
+    fn head(&self) -> Vec<String> {
+        let runs = self.runs.as_ref().map(|_| "runs".to_owned());
+        std::iter::once(String::new())
+            .chain(runs)
+            .chain(self.names())
+            .collect()
+    }
+
+    /// Returns the places of the columns of the table that can be spared, the first to go first.
+    fn spared(&self) -> Vec<usize> {
+        let before = 1 + usize::from(self.runs.is_some());
+        let columns = (before..).zip(self.columns.iter().filter(|column| !column.below));
+        let mut spared: Vec<(u8, usize)> = columns
+            .filter(|(_, column)| column.spared > 0)
+            .map(|(place, column)| (column.spared, place))
+            .collect();
+        spared.sort_unstable_by_key(|&(rank, place)| std::cmp::Reverse((rank, place)));
+        spared.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// Writes what the columns show of a line, each by `write`, and below it what belongs there.
+    fn cells(
+        &self,
+        line: &Line<'_>,
+        write: impl Fn(&Column, &Row) -> Option<String>,
+    ) -> Vec<String> {
+        let mut cells: Vec<String> = Vec::new();
+        for (column, row) in self.columns.iter().zip(&line.rows) {
+            let text = row.and_then(|row| write(column, row));
+            match cells.last_mut().filter(|_| column.below) {
+                Some(above) => {
+                    above.extend(text.map(|text| format!("\n{text} {}", column.head)));
+                }
+                None => cells.push(text.unwrap_or_else(|| NONE.to_owned())),
+            }
+        }
+        cells
+    }
+}
+
+fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
+    let mut shown = shown.iter();
+    all.retain(|_| shown.next().is_some_and(|shown| *shown));
+}
+
+/// Returns the tables of a story that have lines.
+pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
+    let (is_shown, is_page): (fn(&Column) -> bool, _) = match medium {
+        Medium::Terminal => (Column::is_on_terminal, false),
+        Medium::Page => (Column::is_on_page, true),
+    };
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, is_shown);
+        let mut table = Table::new(grouped.head()).sparing(&grouped.spared());
+        table.nothing = grouped.nothing();
+        let figure = |column: &Column, row: &Row| Some(column.over(row, medium.numbers(), is_page));
+        for (place, (_, name, line)) in grouped.lines.iter().enumerate() {
+            grouped.heading(place, &mut table);
+            let runs = grouped.runs.as_ref().map(|runs| runs[place].clone());
+            let name = std::iter::once(name.clone()).chain(runs);
+            table.row(name.chain(grouped.cells(line, figure)));
+        }
+        Titled {
+            title: tabled.title,
+            read: tabled.read,
+            table,
+        }
+    });
+    tables.filter(|titled| !titled.table.is_empty()).collect()
+}
+
+/// Returns the tables of a story with the figures of every run.
+pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
+    let tables = story.tables(run).into_iter().map(|tabled| {
+        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run);
+        let head = ["", "run", "cell"].map(str::to_owned).into_iter();
+        let mut table = Table::new(head.chain(grouped.names()));
+        table.nothing = grouped.nothing();
+        for (place, (_, name, line)) in grouped.lines.iter().enumerate() {
+            grouped.heading(place, &mut table);
+            let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
+            for each in any.map_or(&[][..], |row| &row.each) {
+                let figures = grouped.cells(line, |column, row| {
+                    let mut all = row.each.iter();
+                    let own = all.find(|own| own.cell == each.cell)?;
+                    Some(column.value(row, own.figure.value()?, Numbers::TYPESET))
+                });
+                let place = [name.clone(), each.block.to_string(), each.cell.to_string()];
+                table.row(place.into_iter().chain(figures));
+            }
+        }
+        Titled {
+            title: tabled.title,
+            read: String::new(),
+            table,
+        }
+    });
+    tables.filter(|titled| !titled.table.is_empty()).collect()
+}

@@ -1,0 +1,286 @@
+//! The report as one page: no network, no script, light and dark, readable when printed.
+//!
+//! The verdict and one picture come first; then the tables and sections of each story; then everything that is needed to
+//! judge them.
+//!
+//! The page stays below [`LIMIT`] bytes whatever the number of samples and cells: what stories show follows a [`Detail`].
+
+mod calibration;
+mod claims;
+mod machine;
+mod method;
+mod places;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use tare_results::model::CellPlan;
+
+use crate::grouped;
+use crate::html::parts::{N, with_code};
+use crate::html::{Detail, Section};
+use crate::report::Report;
+use crate::table::{Medium, Table, Titled};
+use crate::view::Story;
+use crate::words::typeset;
+use tare_figures::analysis::Summary;
+use tare_figures::findings::{Alarm, Severity};
+
+/// What the page may have at most, in bytes.
+pub const LIMIT: usize = 2_000_000;
+
+/// The number of rows from which a table is folded away.
+const FOLDED: usize = 40;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Renders the report of a run.
+///
+/// The page is smaller than [`LIMIT`]; if a run has so many cells that it would not be, it is drawn
+/// coarser. Tables have every cell up to some thousands.
+#[must_use]
+pub fn render(report: &Report) -> String {
+    let coarser = [
+        Detail::FULL,
+        Detail {
+            bytes: 300_000,
+            pictures: 6,
+            rows: 2_000,
+        },
+        Detail {
+            bytes: 90_000,
+            pictures: 2,
+            rows: 1_000,
+        },
+        Detail {
+            bytes: 30_000,
+            pictures: 0,
+            rows: 200,
+        },
+    ];
+    let mut text = String::new();
+    for detail in coarser {
+        text = Page { report, detail }.render().into_string();
+        if text.len() < LIMIT {
+            break;
+        }
+    }
+    text
+}
+
+struct Page<'a> {
+    report: &'a Report,
+    detail: Detail,
+}
+
+impl Page<'_> {
+    fn summary(&self) -> &Summary {
+        self.report.summary()
+    }
+
+    fn render(&self) -> Markup {
+        let summary = self.summary();
+        let name = match &summary.reproduction {
+            Some(of) => format!("reproduce {}", of.study),
+            None => summary.experiment.clone(),
+        };
+        let mut cells = self.report.run().plan.cells.iter();
+        let title = match cells.any(CellPlan::has_its_cpus) {
+            true => format!("tare {name} on CPU {}", summary.cpu),
+            false => format!("tare {name}"),
+        };
+        let sections = self.sections();
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) ": " (summary.verdict.headline) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    header {
+                        h1 { (title) }
+                        p { (self.machine_in_short()) }
+                        p { (summary.created.strftime("%-d %B %Y, %H:%M UTC").to_string()) }
+                    }
+                    main {
+                        (self.verdict())
+                        nav aria-label="Contents" {
+                            ul { @for section in &sections { li { a href={ "#" (section.id) } { (section.name) } } } }
+                        }
+                        @for section in &sections {
+                            section aria-labelledby=(section.id) {
+                                h2 id=(section.id) { (section.name) }
+                                (section.content)
+                            }
+                        }
+                    }
+                    footer {
+                        p {
+                            "Made by tare " (summary.tare_version) ". The figures of this page are in summary.json and \
+                             figures.csv, every figure of every run in figures.parquet, samples and exact counts in the \
+                             other Parquet files of the run folder."
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn machine_in_short(&self) -> String {
+        let Some(record) = &self.report.run().machine else {
+            return "The machine was not described.".to_owned();
+        };
+        let machine = &record.machine;
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(machine.processor.model_name.known().cloned());
+        parts.extend(
+            machine
+                .kernel
+                .release
+                .known()
+                .map(|release| format!("Linux {release}")),
+        );
+        parts.extend(
+            machine
+                .virtualisation
+                .guest_of()
+                .map(|name| format!("guest of {name}")),
+        );
+        parts.join(" · ")
+    }
+
+    fn verdict(&self) -> Markup {
+        let verdict = &self.summary().verdict;
+        let serious: Vec<&Alarm> = (self.summary().alarms.iter())
+            .filter(|alarm| alarm.severity >= Severity::Warning)
+            .collect();
+        // What the alarms say is shown as such, and not again as a sentence.
+        let others = verdict.cautions.iter().skip(serious.len());
+        let run = self.report.run();
+        let mut stories = self.report.stories();
+        let picture = stories.find_map(|story| story.first_picture(run, &self.detail));
+        html! {
+            @for alarm in serious.iter().filter(|alarm| alarm.severity == Severity::Error) {
+                (caution(alarm))
+            }
+            p.headline { (typeset(&verdict.headline)) }
+            @if let Some(reproduction) = &self.summary().reproduction { (claims::answers(reproduction)) }
+            @for detail in &verdict.details { p { (with_code(&typeset(detail))) } }
+            @for certainty in &verdict.certainty { p.sure { (typeset(certainty)) } }
+            @for alarm in serious.iter().filter(|alarm| alarm.severity < Severity::Error) {
+                (caution(alarm))
+            }
+            @for text in others { p.caution { (typeset(text)) } }
+            @if let Some(picture) = picture { (picture) }
+        }
+    }
+
+    /// Returns the sections of the page.
+    fn sections(&self) -> Vec<Section> {
+        let (summary, run) = (self.summary(), self.report.run());
+        let mut sections = Vec::new();
+        let mut add = |id: &str, name: &str, content: Option<Markup>| {
+            sections.extend(content.map(|content| Section::new(id, name, content)));
+        };
+        if let Some(reproduction) = &summary.reproduction {
+            let name = format!("Against {}", reproduction.study);
+            add("claims", &name, Some(claims::published(reproduction)));
+        }
+        let results = self.each_story(|story| grouped::all(story, run, Medium::Page));
+        // That of the first story stands beside the verdict.
+        let pictures = self.report.stories();
+        let pictures = pictures.filter_map(|story| story.first_picture(run, &self.detail));
+        let results = results.map(|tables| {
+            html! { @for picture in pictures.skip(1) { (picture) } (tables) }
+        });
+        add("results", "Results", results);
+        let own = self
+            .report
+            .stories()
+            .flat_map(|story| story.sections(run, &self.detail));
+        for section in own {
+            add(&section.id, &section.name, Some(section.content));
+        }
+        add("loads", "Loads", places::loads(summary));
+        let every_run = self.each_story(|story| grouped::every_run(story, run));
+        add("runs", "Every run", every_run);
+        let calibration = (!run.cells.is_empty()).then(|| calibration::calibration(run));
+        add("calibration", "Calibration", calibration);
+        add(
+            "places",
+            "The targets, from inside",
+            places::places(&summary.places),
+        );
+        let not_measured = method::not_measured(self.report);
+        add(
+            "not-measured",
+            "What was not measured, and why",
+            Some(not_measured),
+        );
+        if let Some(record) = &run.machine {
+            let findings = machine::findings(&record.findings);
+            add("findings", "What disturbs measuring here", Some(findings));
+            add(
+                "machine",
+                "Machine",
+                Some(machine::machine(record, summary.cpu)),
+            );
+        }
+        add("method", "Method", Some(method::method(self.report)));
+        add(
+            "provenance",
+            "Provenance",
+            Some(method::provenance(self.report)),
+        );
+        sections
+    }
+
+    /// Renders the tables of all stories; `None` if there are none. Tables without information are
+    /// folded away.
+    fn each_story(&self, tables: impl Fn(&dyn Story) -> Vec<Titled>) -> Option<Markup> {
+        let tables: Vec<Titled> = self.report.stories().flat_map(tables).collect();
+        let content = |read: &str, table| {
+            html! {
+                @if !read.is_empty() { p.read { (typeset(read)) } }
+                (self.table(table))
+            }
+        };
+        (!tables.is_empty()).then(|| {
+            html! {
+                @for Titled { title, read, table } in tables {
+                    @if let Some(nothing) = table.nothing {
+                        details.nothing { summary { (title) ": " (nothing) } (content(&read, table)) }
+                    } @else {
+                        h3 { (title) }
+                        (content(&read, table))
+                    }
+                }
+            }
+        })
+    }
+
+    /// Renders a table; one with many rows is folded away, and cut if there is no room for all of them.
+    fn table(&self, mut table: Table) -> Markup {
+        let left_out = table.rows.len().saturating_sub(self.detail.rows);
+        table.rows.truncate(self.detail.rows);
+        let shown = html! {
+            (table.render())
+            @if left_out > 0 { p.note { (N.count(left_out as u64)) " more are in figures.csv." } }
+        };
+        if table.rows.len() <= FOLDED {
+            return shown;
+        }
+        html! { details { summary { (N.count(table.rows.len() as u64)) " rows" } (shown) } }
+    }
+}
+
+fn caution(alarm: &Alarm) -> Markup {
+    let (class, word) = match alarm.severity {
+        Severity::Error => ("caution error", "Beware. "),
+        Severity::Warning | Severity::Note => ("caution", "Caution. "),
+    };
+    html! { p class=(class) role="note" { b { (word) } (with_code(&typeset(&alarm.text))) } }
+}
