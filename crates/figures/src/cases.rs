@@ -3,11 +3,12 @@
 use tare_results::model::{Cell, CellPlan, Labels, Program, Record};
 use tare_stats::OverRuns;
 
+use crate::group::{distinct, entry};
 use crate::places::Placement;
 use crate::rows::{Figure, Row};
 use crate::run::{Run, tsc};
 
-/// What was measured of one target under one load (or loads one after the other) with one choice of parameters.
+/// The cells of one target under one load (or loads one after the other) with one choice of parameters.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
     /// The run.
@@ -31,15 +32,13 @@ impl<'a> Case<'a> {
             .iter()
             .filter(|plan| plan.experiment == experiment)
         {
-            match cases.iter_mut().find(|case| case.plan.repeats(plan)) {
-                Some(case) => case.planned += 1,
-                None => cases.push(Self {
-                    run,
-                    plan,
-                    cells: Vec::new(),
-                    planned: 1,
-                }),
-            }
+            let new = || Self {
+                run,
+                plan,
+                cells: Vec::new(),
+                planned: 0,
+            };
+            entry(&mut cases, |case| case.plan.repeats(plan), new).planned += 1;
         }
         for cell in &run.cells {
             let case = cases.iter_mut().find(|case| case.plan.repeats(&cell.plan));
@@ -74,7 +73,7 @@ impl<'a> Case<'a> {
         rows.filter(|row| self.has(row))
     }
 
-    /// Returns the row of a figure that has these labels beside the plan's, and no other.
+    /// Returns the row of a figure that has exactly the plan's labels and these.
     #[must_use]
     pub fn row(&self, measure: &str, figure: Figure, labels: &[(&str, &str)]) -> Option<&'a Row> {
         let plan = self.plan.labels.clone();
@@ -108,7 +107,7 @@ impl<'a> Case<'a> {
         self.records().find_map(Record::program)
     }
 
-    /// Returns what its programs tell of the place where they ran; the first that tells it.
+    /// Returns a fact that its programs report of their place; the first report.
     #[must_use]
     pub fn fact(&self, name: &str) -> Option<&'a str> {
         self.records()
@@ -122,7 +121,7 @@ impl<'a> Case<'a> {
         programs.any(|program| program.agent.emulated)
     }
 
-    /// Returns the frequency of the TSC of its first cell; `None` if nothing tells it.
+    /// Returns the frequency of the TSC of its first cell; `None` if it is unknown.
     #[must_use]
     pub fn hz(&self) -> Option<f64> {
         self.cells.first().and_then(|cell| Some(tsc(cell)?.hz))
@@ -131,14 +130,8 @@ impl<'a> Case<'a> {
     /// Returns the CPUs that it was measured on: one, unless the runs were placed differently.
     #[must_use]
     pub fn placements(&self) -> Vec<Placement> {
-        let mut placements: Vec<Placement> = Vec::new();
-        for program in self.records().filter_map(Record::program) {
-            let placement = Placement::of(&self.run.plan, self.plan, program);
-            if !placements.contains(&placement) {
-                placements.push(placement);
-            }
-        }
-        placements
+        let programs = self.records().filter_map(Record::program);
+        distinct(programs.map(|program| Placement::of(&self.run.plan, self.plan, program)))
     }
 
     /// Names its target; marked if its times are not those of a machine.

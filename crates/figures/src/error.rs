@@ -3,7 +3,7 @@
 use tare_results::ResultsError;
 use thiserror::Error;
 
-/// Says why there is no report.
+/// The reason why there is no report.
 ///
 /// A cell that cannot be used is no error: the report is made from the others, and says so.
 #[derive(Debug, Error)]

@@ -20,7 +20,7 @@ pub struct Time {
 /// are met. Its figures have the unit of what it belongs to: cycles, or a share of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
-    /// What it was computed for, mostly a mean.
+    /// The figure, mostly a mean.
     pub estimate: f64,
     /// Lower end.
     pub low: f64,
@@ -28,13 +28,13 @@ pub struct Interval {
     pub high: f64,
     /// Confidence as a fraction of 1.
     pub level: f64,
-    /// What was taken as independent repetitions.
+    /// The unit of independent repetitions.
     pub over: Over,
     /// How many of them there were.
     pub repetitions: u64,
 }
 
-/// Says what an interval takes as independent repetitions.
+/// The independent repetitions of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
@@ -44,7 +44,7 @@ pub enum Over {
     RunsInOrder,
 }
 
-/// Holds one figure over the runs of a combination.
+/// A figure over the runs of a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median of other figures.

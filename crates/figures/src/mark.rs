@@ -4,7 +4,7 @@ use crate::format::Numbers;
 use crate::rows::Row;
 use crate::words;
 
-/// What a mark looks like.
+/// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A dot: measured.
@@ -27,7 +27,7 @@ pub enum Spread {
 /// A figure as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// What it looks like.
+    /// Its shape.
     pub shape: Shape,
     /// What gives it its colour.
     pub series: usize,
@@ -37,9 +37,9 @@ pub struct Mark {
     pub spread: Option<Spread>,
     /// The same of each run.
     pub runs: Vec<f64>,
-    /// The figure as it is written beside it.
+    /// The figure as it is written next to it.
     pub label: String,
-    /// What is said when it is pointed at.
+    /// The text shown when it is pointed at.
     pub said: String,
 }
 

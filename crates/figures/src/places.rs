@@ -5,7 +5,9 @@ use serde::Serialize;
 use tare_results::model::{Cell, CellPlan, Plan, Program, Record};
 use tare_results::target::Group;
 
-/// Says on which CPU a cell was measured. A guest numbers its CPUs by itself.
+use crate::group::entry;
+
+/// The CPU that a cell was measured on. A guest numbers its CPUs by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Placement {
     /// CPU of this machine; null if it was not pinned, or ran on another machine.
@@ -16,23 +18,23 @@ pub struct Placement {
     pub remote_cpu: Option<u32>,
 }
 
-/// Says what one target looks like from inside.
+/// A target as it looks from inside.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Place {
     /// Target as it is written on the command line.
     pub target: String,
     /// The group that it belongs to.
     pub group: Group,
-    /// What is known of it, in the order in which it was told.
+    /// Its facts, in the order in which they were reported.
     pub facts: Vec<PlaceFact>,
 }
 
 /// One thing about a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlaceFact {
-    /// What is told: `kernel release`, for example.
+    /// The name: `kernel release`, for example.
     pub name: String,
-    /// What was found. More than one value means that the place changed between cells.
+    /// The values. More than one means that the place changed between cells.
     pub values: Vec<FactValue>,
 }
 
@@ -46,7 +48,7 @@ pub struct FactValue {
 }
 
 impl Placement {
-    /// Tells on which CPU a cell was measured.
+    /// Returns the CPU that a cell was measured on.
     #[must_use]
     pub fn of(plan: &Plan, cell: &CellPlan, measured: &Program) -> Self {
         let named = measured.preparation.cpu;
@@ -56,7 +58,7 @@ impl Placement {
             remote_cpu: None,
         };
         match cell.target.group {
-            // What tells of its place is pinned, the many instances are not.
+            // The instance that reports its place is pinned, the many instances are not.
             _ if !cell.has_its_cpus() => nowhere,
             Group::Remote => Self {
                 remote_cpu: named,
@@ -89,38 +91,28 @@ impl Placement {
     }
 }
 
-/// Collects what the cells tell of their places, by target in the order of the groups.
+/// Collects the facts that cells report of their places, by target in the order of the groups.
 pub(crate) fn collect(cells: &[Cell]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for cell in cells {
         let Some(program) = cell.outcome.record().and_then(Record::program) else {
             continue;
         };
-        // What is told of a thread is no fact of the place.
+        // A fact of a thread is no fact of the place.
         let facts = program.facts.iter().filter(|fact| fact.labels.is_empty());
         let mut facts = facts.peekable();
         if facts.peek().is_none() {
             continue;
         }
         let target = &cell.plan.target;
-        let place = match places.iter().position(|place| *target == *place.target) {
-            Some(place) => place,
-            None => {
-                places.push(Place {
-                    target: target.text.clone(),
-                    group: target.group,
-                    facts: Vec::new(),
-                });
-                places.len() - 1
-            }
+        let new = || Place {
+            target: target.text.clone(),
+            group: target.group,
+            facts: Vec::new(),
         };
+        let place = entry(&mut places, |place| *target == *place.target, new);
         for fact in facts {
-            add(
-                &mut places[place].facts,
-                &fact.name,
-                &fact.value,
-                cell.plan.id,
-            );
+            add(&mut place.facts, &fact.name, &fact.value, cell.plan.id);
         }
     }
     places.sort_by(|a, b| (a.group, &a.target).cmp(&(b.group, &b.target)));
@@ -128,22 +120,15 @@ pub(crate) fn collect(cells: &[Cell]) -> Vec<Place> {
 }
 
 fn add(facts: &mut Vec<PlaceFact>, name: &str, value: &str, cell: u32) {
-    let values = match facts.iter().position(|fact| fact.name == name) {
-        Some(known) => &mut facts[known].values,
-        None => {
-            facts.push(PlaceFact {
-                name: name.to_owned(),
-                values: Vec::new(),
-            });
-            let last = facts.len() - 1;
-            &mut facts[last].values
-        }
+    let new = || PlaceFact {
+        name: name.to_owned(),
+        values: Vec::new(),
     };
-    match values.iter_mut().find(|known| known.value == value) {
-        Some(known) => known.cells.push(cell),
-        None => values.push(FactValue {
-            value: value.to_owned(),
-            cells: vec![cell],
-        }),
-    }
+    let fact = entry(facts, |fact| fact.name == name, new);
+    let new = || FactValue {
+        value: value.to_owned(),
+        cells: Vec::new(),
+    };
+    let known = entry(&mut fact.values, |known| known.value == value, new);
+    known.cells.push(cell);
 }

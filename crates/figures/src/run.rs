@@ -5,12 +5,12 @@ use tare_results::{MachineRecord, TscFrequency, frequency};
 
 use crate::rows::Rows;
 
-/// What was asked for, and what was measured of it.
+/// A plan, and the cells that were measured of it.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What it was asked to do.
+    /// The plan.
     pub plan: Plan,
-    /// What it was made on.
+    /// The machine.
     pub machine: Option<MachineRecord>,
     /// The records of the cells that have figures, in running order.
     pub cells: Vec<Cell>,
@@ -34,7 +34,7 @@ impl Run {
     }
 }
 
-/// Returns how fast the TSC of a cell ticks; `None` if nothing tells it.
+/// Returns the frequency of the TSC of a cell; `None` if it is unknown.
 #[must_use]
 pub fn tsc(cell: &Cell) -> Option<TscFrequency> {
     frequency::choose(&cell.outcome.record()?.program()?.frequencies)

@@ -7,19 +7,19 @@ use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
 
 use crate::claims::Reproduction;
-use crate::findings::{Alarm, NotMeasured, Severity, State};
+use crate::notices::{NotMeasured, Notice, Severity, State};
 use crate::run::Run;
 
-/// What a run says, in words.
+/// The conclusion of a run, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
-    /// One or two sentences on what matters most.
+    /// One or two sentences on the most important result.
     pub headline: String,
-    /// What there is to say beside it, a sentence or two each.
+    /// Further sentences, one or two each.
     pub details: Vec<String>,
     /// Confidence intervals of what the headline says.
     pub certainty: Vec<String>,
-    /// What stands between the figures and the truth: first the alarms, in their order.
+    /// Reasons to doubt the figures: first the notices, in their order.
     pub cautions: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn of(
     run: &Run,
     told: impl IntoIterator<Item = Verdict>,
     reproduction: Option<&Reproduction>,
-    alarms: &[Alarm],
+    alarms: &[Notice],
     not_measured: &[NotMeasured],
 ) -> Verdict {
     let mut told = told.into_iter();
@@ -78,7 +78,7 @@ const DISTURBING: [&str; 15] = [
     "debug-kernel",
 ];
 
-fn cautions(run: &Run, alarms: &[Alarm], not_measured: &[NotMeasured]) -> Vec<String> {
+fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<String> {
     let serious = alarms
         .iter()
         .filter(|alarm| alarm.severity >= Severity::Warning);

@@ -14,7 +14,7 @@ use crate::view::Story;
 struct Grouped<'a> {
     columns: Vec<Column>,
     lines: Vec<(Option<String>, String, Line<'a>)>,
-    /// The number of runs, where that of each line has to be told.
+    /// The number of runs of each line, if they differ.
     runs: Option<Vec<String>>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Grouped<'a> {
         }
     }
 
-    /// Says that it tells nothing: there is no figure in any run, or none but 0.
+    /// Returns why it has no information: no figure in any run, or none but 0.
     fn nothing(&self) -> Option<&'static str> {
         let rows = self.lines.iter().flat_map(|(.., line)| &line.rows);
         let each = rows.flatten().flat_map(|row| &row.each);

@@ -8,7 +8,7 @@
 //! - [`terminal`] and [`page`] show the same [`Report`] to different readers; [`write_all`] puts all
 //!   files into the run folder.
 //!
-//! Below them lie the kits of both media, [`text`] and [`html`] with [`svg`], and [`words`]. What the
+//! Below them lie the kits of both media, [`text`] and [`html`] with [`svg`], and `words`. What the
 //! figures are is decided in `tare-figures`; nothing here computes one. The modules form layers: a
 //! test reads their imports (`tests/layers.rs`).
 
@@ -26,7 +26,7 @@ pub mod tables;
 pub mod terminal;
 pub mod text;
 pub mod view;
-pub mod words;
+mod words;
 mod write;
 
 pub use report::{Report, RunData, analyse, analyse_with};

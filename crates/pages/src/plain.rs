@@ -1,4 +1,4 @@
-//! The story of an experiment that has none of its own: everything is made of rows.
+//! The story of an experiment that brings no other: everything is made of rows.
 
 use maud::Markup;
 use tare_results::model::Plan;

@@ -21,9 +21,9 @@ pub struct Report {
 /// A run in memory.
 #[derive(Clone, Debug)]
 pub struct RunData {
-    /// What it was asked to do.
+    /// The plan.
     pub plan: Plan,
-    /// What it was made on.
+    /// The machine.
     pub machine: Option<MachineRecord>,
     /// The cells of the plan with their samples, in its order; those that it lacks at the end are
     /// missing.
@@ -78,7 +78,7 @@ impl Stories for Told {
             accounts.push(Account {
                 experiment: view.experiment(),
                 json: story.json(),
-                alarms: story.alarms(run),
+                notices: story.notices(run),
                 verdict: story.verdict(run),
             });
             self.stories.push(story);

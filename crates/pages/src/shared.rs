@@ -38,7 +38,7 @@ pub(crate) fn loads(loads: &[LoadFigure], medium: Medium) -> Table {
     let mut head = vec!["load", "what", "median", "range"];
     head.extend(is_page.then_some("blocks"));
     let mut table = Table::new(head).left(&[1]);
-    // What was a schedule has its figures load by load.
+    // A schedule has its figures load by load.
     let is_shown = |load: &LoadFigure| !load.rates.is_empty() || (is_page && !load.is_schedule);
     let mut place = String::new();
     for load in by_place(loads).into_iter().filter(|load| is_shown(load)) {

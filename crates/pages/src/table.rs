@@ -22,9 +22,9 @@ pub struct Table {
     pub(crate) names_are_prose: bool,
 }
 
-/// What a table is made for: numbers are written differently, and a page has room for more.
+/// The medium of a table: numbers are written differently, and a page has room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
+pub(crate) enum Medium {
     /// A terminal.
     Terminal,
     /// A page.
@@ -45,7 +45,7 @@ pub struct Titled {
 impl Medium {
     /// Returns how it writes numbers.
     #[must_use]
-    pub const fn numbers(self) -> Numbers {
+    pub(crate) const fn numbers(self) -> Numbers {
         match self {
             Self::Terminal => Numbers::PLAIN,
             Self::Page => Numbers::TYPESET,

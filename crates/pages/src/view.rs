@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tare_figures::Run;
 use tare_figures::claims::Published;
-use tare_figures::findings::Alarm;
+use tare_figures::notices::Notice;
 use tare_figures::rows::{self, CellData, Measure};
 use tare_figures::verdict::Verdict;
 use tare_results::model::{Cell, Outcome, Plan, Samples};
@@ -49,7 +49,7 @@ pub trait View: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// Says why the cell shows nothing.
+    /// Why the cell shows nothing.
     fn live(&self, data: &CellData<'_>) -> Result<String, String> {
         rows::live(self.measures(), data)
     }
@@ -61,14 +61,14 @@ pub trait Collect: Debug {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the cell if it can't be used. Then it has no rows either.
+    /// What is wrong with the cell. Then it has no rows either.
     fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String>;
 
     /// Makes the story of what was taken; the run is complete.
     fn finish(self: Box<Self>, run: &Run) -> Box<dyn Story>;
 }
 
-/// What only this experiment knows to tell of a run.
+/// The part of a report that only this experiment knows.
 pub trait Story: Debug {
     /// Returns the name of the experiment.
     fn experiment(&self) -> &'static str;
@@ -76,7 +76,7 @@ pub trait Story: Debug {
     /// Returns its tables of figures.
     fn tables(&self, run: &Run) -> Vec<Tabled>;
 
-    /// Names a line of its tables, and what stands above lines that belong together.
+    /// Returns the heading and the name of a line of its tables.
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         let name = match line.labels.is_empty() {
             true => line.target(),
@@ -89,13 +89,13 @@ pub trait Story: Debug {
     /// Puts the lines of one of its tables in order; those that don't belong into it are taken away.
     fn arrange(&self, _run: &Run, _tabled: &Tabled, _lines: &mut Vec<Line<'_>>) {}
 
-    /// Returns what programs may read of it beside rows: its part of `stories` in `summary.json`.
+    /// Returns its part of `stories` in `summary.json`: what programs may read besides rows.
     fn json(&self) -> Value {
         Value::Null
     }
 
     /// Returns what bears on whether its figures may be believed.
-    fn alarms(&self, _run: &Run) -> Vec<Alarm> {
+    fn notices(&self, _run: &Run) -> Vec<Notice> {
         Vec::new()
     }
 
@@ -112,7 +112,7 @@ pub trait Story: Debug {
         None
     }
 
-    /// Returns its sections of the page beside its tables.
+    /// Returns its sections of the page, besides its tables.
     fn sections(&self, _run: &Run, _detail: &Detail) -> Vec<Section> {
         Vec::new()
     }

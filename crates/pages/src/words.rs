@@ -2,29 +2,21 @@
 
 use tare_figures::Run;
 use tare_figures::analysis::Daemon;
+use tare_figures::group::{distinct, grouped};
 use tare_figures::places::Placement;
 use tare_figures::words::{list, numbered};
 use tare_results::model::Record;
 
 /// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
 #[must_use]
-pub fn guests(run: &Run) -> Option<String> {
-    let mut places: Vec<(String, Vec<String>)> = Vec::new();
-    for cell in &run.cells {
-        let Some(program) = cell.outcome.record().and_then(Record::program) else {
-            continue;
-        };
+pub(crate) fn guests(run: &Run) -> Option<String> {
+    let placed = run.cells.iter().filter_map(|cell| {
+        let program = cell.outcome.record().and_then(Record::program)?;
         let placement = Placement::of(&run.plan, &cell.plan, program);
-        if placement.guest_cpu.is_none() {
-            continue;
-        }
-        let (cpu, target) = (placement.words(), &cell.plan.target.text);
-        match places.iter_mut().find(|(known, _)| *known == cpu) {
-            Some((_, targets)) if targets.contains(target) => {}
-            Some((_, targets)) => targets.push(target.clone()),
-            None => places.push((cpu, vec![target.clone()])),
-        }
-    }
+        placement.guest_cpu?;
+        Some((placement.words(), cell.plan.target.text.clone()))
+    });
+    let mut places = grouped(distinct(placed));
     places.sort();
     let each = places.into_iter().map(|(cpu, mut targets)| {
         targets.sort();
@@ -39,7 +31,7 @@ pub fn guests(run: &Run) -> Option<String> {
 
 /// Says which daemons ran while something was measured: `dockerd (blocks 1–3)`.
 #[must_use]
-pub fn daemons(daemons: &[Daemon]) -> String {
+pub(crate) fn daemons(daemons: &[Daemon]) -> String {
     let each: Vec<String> = daemons
         .iter()
         .map(|daemon| format!("{} ({})", daemon.name, numbered("block", &daemon.blocks)))
@@ -50,7 +42,7 @@ pub fn daemons(daemons: &[Daemon]) -> String {
 /// Turns a plain sentence into a typeset one: thin spaces between thousands, and no line break
 /// between a number and its unit.
 #[must_use]
-pub fn typeset(sentence: &str) -> String {
+pub(crate) fn typeset(sentence: &str) -> String {
     let words = with_units(sentence.split(' '), "\u{a0}");
     let words: Vec<String> = words.iter().map(|word| with_thin_spaces(word)).collect();
     words.join(" ")

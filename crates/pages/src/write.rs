@@ -10,7 +10,7 @@ use tare_figures::ReportError;
 use tare_figures::json;
 use tare_figures::rows::flat::{self, Origin};
 
-/// Names the files that were written.
+/// The files that were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The page for people.

@@ -1,12 +1,12 @@
-//! The modules of `tare-figures` and of `tare-pages` form layers: none imports one of its own layer or of one above it.
+//! The modules of `tare-figures` and of `tare-pages` form layers: imports go to lower layers only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const FIGURES: &[&[&str]] = &[
-    &["error", "format", "interval", "places"],
-    &["words"],
-    &["rows", "findings"],
+    &["error", "format", "group", "interval"],
+    &["places", "words"],
+    &["rows", "notices"],
     &["run", "mark"],
     &["cases", "claims"],
     &["verdict"],

@@ -79,7 +79,7 @@ pub enum Command {
     /// Repeat a published study and check which of its claims are reproduced here
     ///
     /// The report shows the published figures beside those measured, and a verdict with its reason for
-    /// each claim: reproduced, not reproduced, or cannot be told here.
+    /// each claim: reproduced, not reproduced, or inconclusive.
     Reproduce(ReproduceArguments),
     /// Show a run and regenerate its report
     Report(ReportArguments),

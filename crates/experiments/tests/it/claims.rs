@@ -180,12 +180,12 @@ fn the_first_sentence_counts_the_claims() {
     };
     assert_eq!(
         said(run(&[LINUX, UNIKERNEL, QUIET], false, 1)),
-        "kot-2019: 5 claims reproduced, 1 not, 1 can't be told here."
+        "kot-2019: 5 claims reproduced, 1 not, 1 inconclusive."
     );
     // What a machine would have told if it had executed the same.
     assert_eq!(
         said(run(&[LINUX, UNIKERNEL, QUIET], true, 1)),
-        "kot-2019: no claim reproduced, 6 can't be told without KVM, 1 can't be told here."
+        "kot-2019: no claim reproduced, 6 inconclusive without KVM, 1 inconclusive."
     );
     // What an emulator's pauses do to its figures does not count as another reason.
     let slow = System {
@@ -195,11 +195,11 @@ fn the_first_sentence_counts_the_claims() {
     };
     assert_eq!(
         said(run(&[LINUX, slow, QUIET], true, 1)),
-        "kot-2019: no claim reproduced, 6 can't be told without KVM, 1 can't be told here."
+        "kot-2019: no claim reproduced, 6 inconclusive without KVM, 1 inconclusive."
     );
     assert_eq!(
         said(run(&[LINUX], false, 1)),
-        "kot-2019: 2 claims reproduced, 1 not, 4 can't be told here."
+        "kot-2019: 2 claims reproduced, 1 not, 4 inconclusive."
     );
 }
 
@@ -262,7 +262,7 @@ fn published_figures_are_drawn_beside_ours_and_called_so() {
 fn claims_stand_in_report_terminal_and_summary() {
     let analysis = run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse();
     let page = page::render(&analysis);
-    assert!(page.contains("Against kot-2019") && page.contains("cannot be told here"));
+    assert!(page.contains("Against kot-2019") && page.contains("inconclusive"));
     assert!(
         page.contains("906.263"),
         "the published table is in the page"

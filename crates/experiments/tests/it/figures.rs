@@ -1,8 +1,8 @@
 //! Runs with known answers: what rows, sentences and CSV files say of them.
 
 use proptest::prelude::*;
-use tare_figures::findings::{Severity, State};
 use tare_figures::format::Numbers;
+use tare_figures::notices::{Severity, State};
 use tare_figures::rows::Row;
 use tare_figures::rows::flat::FlatRow;
 use tare_pages::{Report, RunData, page, terminal};

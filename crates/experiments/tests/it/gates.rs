@@ -70,7 +70,7 @@ fn a_matching_cell_that_was_left_out_fails() {
         let judged = judge(&analysis, gate).unwrap();
         assert!(judged.failed, "{gate}");
         let told =
-            "can't be told: cell 2, crun prime 22, was left out: the rate before was too much.";
+            "is inconclusive: cell 2, crun prime 22, was left out: the rate before was too much.";
         assert!(judged.sentence.contains(told), "{}", judged.sentence);
     }
     // What was measured, and is beyond the limit, is told first.

@@ -207,7 +207,7 @@ fn daemons_are_named_with_their_blocks_also_those_beside_failed_cells() {
     let analysis = analyse(data);
     assert_eq!(analysis.summary().daemons[0].blocks, [1, 2, 3, 5]);
     let (terminal, page, _) = said(&analysis);
-    let running = "aemons running meanwhile: dockerd (blocks 1–3, 5)";
+    let running = "aemons that were running: dockerd (blocks 1–3, 5)";
     assert!(terminal.contains(running), "{terminal}");
     assert!(page.contains(running));
 }

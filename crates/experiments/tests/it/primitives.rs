@@ -344,12 +344,7 @@ fn claims_of_the_study_are_answered_from_rows() {
         .collect();
     assert_eq!(
         answers,
-        [
-            "reproduced",
-            "reproduced",
-            "not reproduced",
-            "cannot be told here"
-        ]
+        ["reproduced", "reproduced", "not reproduced", "inconclusive"]
     );
     assert_eq!(told.claims.len(), study.claims.len());
     let process = told

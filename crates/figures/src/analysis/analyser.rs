@@ -8,7 +8,7 @@ use tare_results::{CellState, MachineRecord};
 use super::loads::Disturbances;
 use super::{Analysis, Experiments, SCHEMA, Stories, Summary, checks, other_work};
 use crate::error::ReportError;
-use crate::findings::{NotMeasured, Notice, State};
+use crate::notices::{AgentNotice, NotMeasured, State};
 use crate::rows::flat::Origin;
 use crate::rows::{self, CellData};
 use crate::run::Run;
@@ -23,7 +23,7 @@ pub(super) struct Analyser<'a> {
     cells: Vec<Cell>,
     rows: rows::Collector,
     not_measured: Vec<NotMeasured>,
-    notices: Vec<Notice>,
+    notices: Vec<AgentNotice>,
     disturbances: Disturbances,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Analyser<'a> {
         let (state, reason) = match state {
             CellState::Done(cell) | CellState::Failed(cell) => {
                 for text in &cell.notices {
-                    Notice::add(&mut self.notices, text, cell.plan.id);
+                    AgentNotice::add(&mut self.notices, text, cell.plan.id);
                 }
                 self.disturbances.take(&cell);
                 match cell.outcome {
@@ -116,7 +116,7 @@ impl<'a> Analyser<'a> {
         alarms.extend(
             accounts
                 .iter_mut()
-                .flat_map(|account| account.alarms.drain(..)),
+                .flat_map(|account| account.notices.drain(..)),
         );
         alarms.sort_by_key(|alarm| Reverse(alarm.severity));
         let (loads, daemons) = self.disturbances.finish();

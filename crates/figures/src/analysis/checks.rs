@@ -4,8 +4,8 @@ use tare_results::TscFrequency;
 use tare_results::model::{Cell, Program, Record, Unit};
 use tare_results::target::Clock;
 
-use crate::findings::{Alarm, name_cells};
 use crate::format::Numbers;
+use crate::notices::{Notice, name_cells};
 use crate::run::{Run, tsc};
 use crate::words;
 
@@ -20,7 +20,7 @@ struct Measured<'a> {
 }
 
 /// Finds what bears on the figures of all cells.
-pub(super) fn find(run: &Run) -> Vec<Alarm> {
+pub(super) fn find(run: &Run) -> Vec<Notice> {
     let measured: Vec<Measured<'_>> = run.cells.iter().filter_map(Measured::of).collect();
     let which = |is: &dyn Fn(&Measured<'_>) -> bool| -> Vec<u32> {
         let found = measured.iter().filter(|m| is(m));
@@ -33,11 +33,11 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
         names.dedup();
         names
     };
-    let mut alarms = Vec::new();
+    let mut notices = Vec::new();
     let cut: Vec<&Cell> = run.cut_short().collect();
     if let Some(first) = cut.first() {
         let ids: Vec<u32> = cut.iter().map(|cell| cell.plan.id).collect();
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "cut-short",
             format!(
                 "Cut short: {} ({}). The figures cover the samples until then; `--resume` repeats the whole cell.",
@@ -49,7 +49,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     let backwards = which(&|m| m.backwards() > 0);
     if !backwards.is_empty() {
         let samples = measured.iter().map(Measured::backwards).sum();
-        alarms.push(Alarm::error(
+        notices.push(Notice::error(
             "tsc-backwards",
             format!(
                 "In {} the TSC ran backwards in {} samples, which are in no figure: the counters of the CPUs differ, or a \
@@ -62,7 +62,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     }
     let emulated = targets(&|m| m.program.agent.emulated && m.clock == Clock::Host);
     if !emulated.is_empty() {
-        alarms.push(Alarm::error(
+        notices.push(Notice::error(
             "emulated",
             format!(
                 "An emulator (QEMU's TCG) executed the measured code of {}: these figures say nothing of a machine's speed. \
@@ -73,7 +73,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     }
     let counted = targets(&|m| m.clock == Clock::Instructions);
     if !counted.is_empty() {
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "instruction-time",
             format!(
                 "Times on {} are instructions that an emulator counted, as if each took the same time: they repeat exactly and \
@@ -83,14 +83,14 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
             ),
         ));
     }
-    // What was measured in ns needs no frequency.
+    // Measurements in ns need no frequency.
     let unknown = which(&|m| {
         let in_cycles = m.record.sets.iter().any(|head| head.unit == Unit::Cycles);
         in_cycles && m.frequency.is_none()
     });
     if !unknown.is_empty() {
         let cells = name_cells(&unknown);
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "tsc-frequency-unknown",
             format!(
                 "Nothing told the TSC's frequency in {cells}: durations are given in cycles only."
@@ -100,14 +100,14 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     let mut contradictions = measured.iter().filter_map(Measured::contradiction);
     if let Some(note) = contradictions.next() {
         let cells = name_cells(&which(&|m| m.contradiction().is_some()));
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "tsc-frequency-contradicted",
             format!("TSC frequency in {cells}: {note}."),
         ));
     }
     let not_locked = which(&|m| !m.program.preparation.locked);
     if !not_locked.is_empty() {
-        alarms.push(Alarm::note(
+        notices.push(Notice::note(
             "not-locked",
             format!(
                 "The buffers of {} were not locked in memory; the kernel could have taken pages away and delayed their next \
@@ -116,7 +116,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
             ),
         ));
     }
-    alarms
+    notices
 }
 
 impl<'a> Measured<'a> {

@@ -1,4 +1,4 @@
-//! What disturbed on purpose, and how much of it there really was; and which daemons ran meanwhile.
+//! Loads: what was asked for and what they really did; daemons that were running.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,10 +6,11 @@ use tare_results::model::{Achieved, Cell, LoadPlace};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, over_runs};
 
-use crate::findings::Notice;
+use crate::group::{distinct, entry};
 use crate::interval::Spread;
+use crate::notices::AgentNotice;
 
-/// Says what a load did while one target was measured.
+/// The work of a load while one target was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadFigure {
     /// Load as it is written on the command line.
@@ -20,18 +21,18 @@ pub struct LoadFigure {
     pub group: Group,
     /// Where the load ran, as seen from the measured code.
     pub place: LoadPlace,
-    /// Whether it is a schedule of loads, which have figures of their own.
+    /// Whether it is a schedule of loads, each of which has its figures.
     pub is_schedule: bool,
-    /// What it did per second, one entry for each thing that was counted.
+    /// Rates per second, one entry for each counted thing.
     pub rates: Vec<LoadRate>,
     /// In what it differs from the published load, and what else it remarked.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<AgentNotice>,
 }
 
-/// Says how much of one thing a load did per second.
+/// One thing that a load did, per second.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadRate {
-    /// What is counted, in the plural: `bytes written`, for example.
+    /// The counted thing, in the plural: `bytes written`, for example.
     pub what: String,
     /// How many per second; the unit of replication is the block.
     pub per_second: Spread,
@@ -39,7 +40,7 @@ pub struct LoadRate {
     pub blocks: Vec<u32>,
 }
 
-/// Says while which blocks a daemon ran on this machine.
+/// A daemon that ran on this machine, with the blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Daemon {
     /// Its name: `dockerd`, for example.
@@ -64,7 +65,7 @@ struct Collected {
     place: LoadPlace,
     is_schedule: bool,
     done: Vec<Done>,
-    notices: Vec<Notice>,
+    notices: Vec<AgentNotice>,
 }
 
 /// How much a load did of one thing in one block.
@@ -81,18 +82,12 @@ impl Disturbances {
     pub fn take(&mut self, cell: &Cell) {
         let plan = &cell.plan;
         for name in &cell.daemons {
-            let daemon = match self.daemons.iter_mut().find(|known| known.name == *name) {
-                Some(known) => known,
-                None => {
-                    self.daemons.push(Daemon {
-                        name: name.clone(),
-                        blocks: Vec::new(),
-                        cells: Vec::new(),
-                    });
-                    let last = self.daemons.len() - 1;
-                    &mut self.daemons[last]
-                }
+            let new = || Daemon {
+                name: name.clone(),
+                blocks: Vec::new(),
+                cells: Vec::new(),
             };
+            let daemon = entry(&mut self.daemons, |known| known.name == *name, new);
             daemon.cells.push(plan.id);
             daemon.blocks.push(plan.block);
             daemon.blocks.sort_unstable();
@@ -103,7 +98,7 @@ impl Disturbances {
         known.is_schedule |= !load.phases.is_empty();
         known.add(plan.block, &load.achieved);
         for text in &load.notices {
-            Notice::add(&mut known.notices, text, plan.id);
+            AgentNotice::add(&mut known.notices, text, plan.id);
         }
         // A load without a count is idle.
         let phases = load
@@ -117,25 +112,17 @@ impl Disturbances {
     }
 
     fn load(&mut self, load: &str, target: &TargetSpec, place: LoadPlace) -> &mut Collected {
-        let mut loads = self.loads.iter();
         let is_same = |known: &Collected| {
             known.load == load && known.target == *target && known.place == place
         };
-        let at = match loads.position(is_same) {
-            Some(at) => at,
-            None => {
-                self.loads.push(Collected {
-                    load: load.to_owned(),
-                    target: target.clone(),
-                    place,
-                    is_schedule: false,
-                    done: Vec::new(),
-                    notices: Vec::new(),
-                });
-                self.loads.len() - 1
-            }
-        };
-        &mut self.loads[at]
+        entry(&mut self.loads, is_same, || Collected {
+            load: load.to_owned(),
+            target: target.clone(),
+            place,
+            is_schedule: false,
+            done: Vec::new(),
+            notices: Vec::new(),
+        })
     }
 
     /// Returns what the loads did, in the order of loads and groups, and the daemons.
@@ -149,29 +136,20 @@ impl Disturbances {
 impl Collected {
     fn add(&mut self, block: u32, achieved: &[Achieved]) {
         for achieved in achieved {
-            let is_same = |done: &&mut Done| done.what == achieved.what && done.block == block;
-            match self.done.iter_mut().find(is_same) {
-                Some(done) => {
-                    done.amount = done.amount.saturating_add(achieved.amount);
-                    done.ns = done.ns.saturating_add(achieved.ns);
-                }
-                None => self.done.push(Done {
-                    what: achieved.what.clone(),
-                    block,
-                    amount: achieved.amount,
-                    ns: achieved.ns,
-                }),
-            }
+            let is_same = |done: &Done| done.what == achieved.what && done.block == block;
+            let done = entry(&mut self.done, is_same, || Done {
+                what: achieved.what.clone(),
+                block,
+                amount: 0,
+                ns: 0,
+            });
+            done.amount = done.amount.saturating_add(achieved.amount);
+            done.ns = done.ns.saturating_add(achieved.ns);
         }
     }
 
     fn figure(self) -> LoadFigure {
-        let mut names: Vec<&str> = Vec::new();
-        for done in &self.done {
-            if !names.contains(&done.what.as_str()) {
-                names.push(&done.what);
-            }
-        }
+        let names = distinct(self.done.iter().map(|done| done.what.as_str()));
         let rates = names.into_iter().filter_map(|what| {
             // A load that ran for no time has no rate.
             let done = || self.done.iter().filter(|d| d.what == what && d.ns > 0);

@@ -19,7 +19,7 @@ pub use summary::{SCHEMA, Summary};
 
 use crate::claims::Published;
 use crate::error::ReportError;
-use crate::findings::Alarm;
+use crate::notices::Notice;
 use crate::rows::{CellData, Measure, Rows};
 use crate::run::Run;
 use crate::verdict::Verdict;
@@ -47,7 +47,7 @@ pub trait Stories {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the cell if it can't be used. Then it has no rows either.
+    /// What is wrong with the cell. Then it has no rows either.
     fn take(&mut self, plan: &Plan, data: &CellData<'_>) -> Result<(), String>;
 
     /// Returns what each experiment reports, in the order of the report; the run is complete.
@@ -62,7 +62,7 @@ pub struct Account {
     /// Its part of `stories` in `summary.json`.
     pub json: Value,
     /// What bears on whether its figures may be believed.
-    pub alarms: Vec<Alarm>,
+    pub notices: Vec<Notice>,
     /// The conclusion; `None` if nothing was measured.
     pub verdict: Option<Verdict>,
 }

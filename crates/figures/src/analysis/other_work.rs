@@ -5,8 +5,9 @@
 use tare_results::model::{Cell, OtherTask, OtherWork};
 use tare_results::target::Group;
 
-use crate::findings::{Alarm, name_cells};
 use crate::format::Numbers;
+use crate::group::entry;
+use crate::notices::{Notice, name_cells};
 use crate::run::Run;
 use crate::words;
 
@@ -19,7 +20,7 @@ const MUCH: f64 = 0.01;
 /// How many processes are named.
 const NAMED: usize = 3;
 
-/// What a process used of the measured CPUs, in all cells in which that is worth telling.
+/// CPU time that a process used on the measured CPUs, in the cells where it matters.
 struct Used<'a> {
     task: &'a OtherTask,
     ns: u64,
@@ -28,7 +29,7 @@ struct Used<'a> {
     greatest: f64,
 }
 
-/// What was watched: a cell, or a measurement that has none.
+/// The watched interval: a cell, or a measurement without one.
 struct Watched<'a> {
     cell: Option<u32>,
     is_loaded: bool,
@@ -36,7 +37,7 @@ struct Watched<'a> {
 }
 
 /// Finds other work and other runs on the measured CPUs.
-pub(super) fn find(run: &Run) -> Vec<Alarm> {
+pub(super) fn find(run: &Run) -> Vec<Notice> {
     let cells = run.cells.iter();
     let watched = cells.filter_map(|cell| {
         Some(Watched {
@@ -45,14 +46,14 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
             other: cell.other_work.as_ref()?,
         })
     });
-    let mut alarms = told_of(&watched.collect::<Vec<_>>());
-    alarms.extend(not_watched(run));
-    alarms
+    let mut notices = told_of(&watched.collect::<Vec<_>>());
+    notices.extend(not_watched(run));
+    notices
 }
 
 /// Says what else ran while something was measured that is no cell.
 #[must_use]
-pub fn other_work(other: &OtherWork) -> Vec<Alarm> {
+pub fn other_work(other: &OtherWork) -> Vec<Notice> {
     told_of(&[Watched {
         cell: None,
         is_loaded: false,
@@ -60,18 +61,18 @@ pub fn other_work(other: &OtherWork) -> Vec<Alarm> {
     }])
 }
 
-fn told_of(watched: &[Watched<'_>]) -> Vec<Alarm> {
-    let alarms = [other_runs(watched), other_tasks(watched)];
-    alarms.into_iter().flatten().collect()
+fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
+    let notices = [other_runs(watched), other_tasks(watched)];
+    notices.into_iter().flatten().collect()
 }
 
 /// Says of which cells nothing can be known.
-fn not_watched(run: &Run) -> Option<Alarm> {
+fn not_watched(run: &Run) -> Option<Notice> {
     let remote = run.cells.iter();
     let remote = remote.filter(|cell| cell.plan.target.group == Group::Remote);
     let cells: Vec<u32> = remote.map(|cell| cell.plan.id).collect();
     (!cells.is_empty()).then(|| {
-        Alarm::note(
+        Notice::note(
             "other-work-unknown",
             format!(
                 "Other work and other runs on the measured CPU of the other machine were not looked for in {}.",
@@ -81,7 +82,7 @@ fn not_watched(run: &Run) -> Option<Alarm> {
     })
 }
 
-/// Says whether so much else ran on the measured CPU of a cell that its delays may be that.
+/// Returns whether other work on the measured CPU of a cell may explain its delays.
 #[must_use]
 pub fn had_other_work(cell: &Cell) -> bool {
     let told = |other: &OtherWork| {
@@ -95,14 +96,14 @@ fn share(task: &OtherTask, other: &OtherWork) -> f64 {
     task.ns as f64 / other.watched_ns.max(1) as f64
 }
 
-fn other_runs(watched: &[Watched<'_>]) -> Option<Alarm> {
+fn other_runs(watched: &[Watched<'_>]) -> Option<Notice> {
     let shared = watched.iter().filter(|it| !it.other.runs.is_empty());
     let cells: Vec<u32> = shared.clone().filter_map(|it| it.cell).collect();
     let mut runs: Vec<String> = shared.flat_map(|it| it.other.runs.clone()).collect();
     runs.sort();
     runs.dedup();
     (!runs.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "cpu-shared",
             format!(
                 "Another run of tare measured on the same CPU{}: {}. They competed for the CPU, so neither tells what the \
@@ -114,7 +115,7 @@ fn other_runs(watched: &[Watched<'_>]) -> Option<Alarm> {
     })
 }
 
-fn other_tasks(watched: &[Watched<'_>]) -> Option<Alarm> {
+fn other_tasks(watched: &[Watched<'_>]) -> Option<Notice> {
     let mut all: Vec<Used<'_>> = Vec::new();
     for Watched {
         cell,
@@ -122,7 +123,7 @@ fn other_tasks(watched: &[Watched<'_>]) -> Option<Alarm> {
         other,
     } in watched
     {
-        // What the kernel does for the load belongs to the load.
+        // Kernel threads that work for the load belong to the load.
         let tasks = other
             .tasks
             .iter()
@@ -132,24 +133,17 @@ fn other_tasks(watched: &[Watched<'_>]) -> Option<Alarm> {
             if share < TOLD {
                 continue;
             }
-            let is_same = |known: &&mut Used<'_>| {
+            let is_same = |known: &Used<'_>| {
                 let known = known.task;
                 (known.pid, known.cpu, &known.name) == (task.pid, task.cpu, &task.name)
             };
-            let known = match all.iter_mut().find(is_same) {
-                Some(known) => known,
-                None => {
-                    all.push(Used {
-                        task,
-                        ns: 0,
-                        watched_ns: 0,
-                        cells: Vec::new(),
-                        greatest: 0.0,
-                    });
-                    let last = all.len() - 1;
-                    &mut all[last]
-                }
-            };
+            let known = entry(&mut all, is_same, || Used {
+                task,
+                ns: 0,
+                watched_ns: 0,
+                cells: Vec::new(),
+                greatest: 0.0,
+            });
             known.ns += task.ns;
             known.watched_ns += other.watched_ns;
             known.cells.extend(cell);
@@ -173,8 +167,8 @@ fn other_tasks(watched: &[Watched<'_>]) -> Option<Alarm> {
         each.join("; ")
     );
     Some(match worst.greatest >= MUCH {
-        true => Alarm::warning("other-work", text),
-        false => Alarm::note("other-work", text),
+        true => Notice::warning("other-work", text),
+        false => Notice::note("other-work", text),
     })
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::loads::{Daemon, LoadFigure};
 use crate::claims::Reproduction;
-use crate::findings::{Alarm, NotMeasured, Notice};
+use crate::notices::{AgentNotice, NotMeasured, Notice};
 use crate::places::Place;
 use crate::rows::FlatRow;
 use crate::verdict::Verdict;
@@ -39,21 +39,21 @@ pub struct Summary {
     pub planned: u64,
     /// Cells whose figures are here.
     pub done: u64,
-    /// What the run says, in words.
+    /// The conclusion, in words.
     pub verdict: Verdict,
     /// What bears on whether the figures may be believed, worst first.
-    pub alarms: Vec<Alarm>,
-    /// What the loads did, by load and target; empty if none ran.
+    pub alarms: Vec<Notice>,
+    /// Achieved rates of the loads, by load and target; empty if none ran.
     pub loads: Vec<LoadFigure>,
-    /// Daemons that ran on this machine meanwhile and may have disturbed.
+    /// Daemons that were running on this machine and may have disturbed.
     pub daemons: Vec<Daemon>,
-    /// What the targets look like from inside, as far as they tell.
+    /// The targets as they look from inside, as far as they report it.
     pub places: Vec<Place>,
     /// Cells without figures, and why.
     pub not_measured: Vec<NotMeasured>,
-    /// What the agents remarked, with the cells concerned.
-    pub notices: Vec<Notice>,
-    /// What the run tells of the published study that it reproduces; null if it reproduces none.
+    /// Notices of the agents, with the cells concerned.
+    pub notices: Vec<AgentNotice>,
+    /// The claims of the published study that the run reproduces; null if it reproduces none.
     pub reproduction: Option<Reproduction>,
     /// Every figure of every experiment over all blocks, in one shape; `figures.parquet` has those of each block, too.
     pub figures: Vec<FlatRow>,

@@ -1,7 +1,7 @@
 //! Published studies: their figures, their claims, and which of them a run reproduces.
 //!
 //! A claim is a finding of a study, put as a question that figures can answer. It is *reproduced*, *not
-//! reproduced*, or *cannot be told here*: a run on an emulator, or without one of the systems that are
+//! reproduced*, or *inconclusive*: a run on an emulator, or without one of the systems that are
 //! compared, answers nothing, and says so.
 //!
 //! Each study is a file. One whose experiment tare does not have yet lists its claims all the same.
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 pub use table::PublishedTable;
 
+use crate::group::grouped;
 use crate::mark::Mark;
 use crate::run::Run;
 
@@ -24,22 +25,22 @@ const NO_TARGET: &str = "no target of this run";
 pub struct Published {
     /// Its short name.
     pub name: &'static str,
-    /// What it asks.
+    /// Its question.
     pub question: &'static str,
     /// Its findings.
     pub claims: &'static [Claim],
     /// Its figures: title, and CSV with a comment as its first line.
     pub tables: &'static [(&'static str, &'static str)],
-    /// How to read its figures beside those of a run; empty if there are none.
+    /// How to read its figures next to those of a run; empty if there are none.
     pub note: &'static str,
-    /// Puts its figures beside those of a run.
+    /// Compares its figures with those of a run.
     pub compare: fn(&Run, &[PublishedTable]) -> Vec<Comparison>,
 }
 
 /// A finding of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// What the study says.
+    /// The claim, in the study's sense.
     pub text: &'static str,
     /// The experiment that it takes.
     pub experiment: &'static str,
@@ -49,7 +50,7 @@ pub struct Claim {
     pub tell: Option<fn(&Run) -> Finding>,
 }
 
-/// Says whether a claim is reproduced.
+/// The answer to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -68,11 +69,11 @@ pub struct Finding {
     pub answer: Answer,
     /// The figures that it follows from, or why there is none.
     pub why: String,
-    /// Whether it can't be told because an emulator executed the measured code: that is what KVM would change.
+    /// Whether it is inconclusive because an emulator executed the measured code: KVM would change that.
     pub needs_kvm: bool,
 }
 
-/// Says why a claim can't be told.
+/// The reason why a claim is inconclusive.
 #[derive(Clone, Debug)]
 pub struct Inconclusive {
     why: String,
@@ -112,20 +113,20 @@ impl From<&str> for Inconclusive {
     }
 }
 
-/// Says what a run tells of a published study.
+/// A published study, as a run answers it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Reproduction {
     /// The study's short name.
     pub study: String,
-    /// What it asks.
+    /// Its question.
     pub question: String,
     /// Whether the shorter variant ran, whose intervals are wider.
     pub quick: bool,
     /// Its claims with what came of them.
     pub claims: Vec<ClaimFigure>,
-    /// Published figures beside those of the run.
+    /// Published figures next to those of the run.
     pub comparisons: Vec<Comparison>,
-    /// How to read published figures beside those of the run; empty if there are none.
+    /// How to read published figures next to those of the run; empty if there are none.
     pub note: String,
     /// Its figures as published.
     pub tables: Vec<PublishedTable>,
@@ -134,30 +135,30 @@ pub struct Reproduction {
 /// A claim with its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ClaimFigure {
-    /// What the study says.
+    /// The claim, in the study's sense.
     pub claim: String,
-    /// What came of it.
+    /// The answer.
     #[serde(flatten)]
     pub finding: Finding,
 }
 
-/// Puts one published figure beside one of the run.
+/// A published figure next to one of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// What it is the figure of.
+    /// The quantity.
     pub what: String,
     /// As published.
     pub published: String,
     /// The target that was measured here; null if there is none.
     pub target: Option<String>,
-    /// What was measured here, or why nothing was.
+    /// The figure measured here, or why there is none.
     pub here: String,
     /// The same as it is drawn.
     #[serde(skip)]
     pub drawn: Vec<Drawn>,
 }
 
-/// A published figure beside that of a target, in one of the pictures of a study.
+/// A published figure next to that of a target, in one of the pictures of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
     /// The title of the picture: `Mean duration`.
@@ -175,9 +176,9 @@ pub struct Drawn {
 }
 
 impl Reproduction {
-    /// Says how many claims are reproduced: `kot-2019: 1 claim reproduced, 1 not, 5 can't be told without KVM.`
+    /// Says how many claims are reproduced: `kot-2019: 1 claim reproduced, 1 not, 5 inconclusive without KVM.`
     #[must_use]
-    pub fn in_short(&self) -> String {
+    pub(crate) fn in_short(&self) -> String {
         let count = |of: &dyn Fn(&ClaimFigure) -> bool| {
             let claims = self.claims.iter().filter(|claim| of(claim));
             claims.count()
@@ -191,11 +192,8 @@ impl Reproduction {
         let needs_kvm = count(&|claim| claim.finding.needs_kvm);
         let parts = [
             (answered(Answer::NotReproduced), "not"),
-            (needs_kvm, "can't be told without KVM"),
-            (
-                answered(Answer::CannotBeTold) - needs_kvm,
-                "can't be told here",
-            ),
+            (needs_kvm, "inconclusive without KVM"),
+            (answered(Answer::CannotBeTold) - needs_kvm, "inconclusive"),
         ];
         let others = parts.iter().filter(|(number, _)| *number > 0);
         let others: String = others
@@ -207,15 +205,8 @@ impl Reproduction {
     /// Puts the comparisons of one target together, targets in the order in which they come.
     #[must_use]
     pub fn by_target(&self) -> Vec<(&str, Vec<&Comparison>)> {
-        let mut targets: Vec<(&str, Vec<&Comparison>)> = Vec::new();
-        for comparison in &self.comparisons {
-            let target = comparison.target.as_deref().unwrap_or(NO_TARGET);
-            match targets.iter_mut().find(|(known, _)| *known == target) {
-                Some((_, known)) => known.push(comparison),
-                None => targets.push((target, vec![comparison])),
-            }
-        }
-        targets
+        let comparisons = self.comparisons.iter();
+        grouped(comparisons.map(|of| (of.target.as_deref().unwrap_or(NO_TARGET), of)))
     }
 }
 
@@ -239,7 +230,7 @@ impl Published {
     }
 
     /// Returns what there is to say of it without a run, if only the experiments in `known` exist: its
-    /// figures, and claims of which none can be told.
+    /// figures, and its claims without an answer.
     #[must_use]
     pub fn untold(&self, known: &[&str]) -> Reproduction {
         let claims = self.claims.iter().map(|claim| ClaimFigure {
@@ -303,7 +294,7 @@ impl Answer {
         match self {
             Self::Reproduced => "reproduced",
             Self::NotReproduced => "not reproduced",
-            Self::CannotBeTold => "cannot be told here",
+            Self::CannotBeTold => "inconclusive",
         }
     }
 }
@@ -311,29 +302,24 @@ impl Answer {
 /// Answers a claim, with the figures that the answer follows from.
 #[must_use]
 pub fn reproduced(why: impl Into<String>) -> Finding {
-    Finding {
-        answer: Answer::Reproduced,
-        why: why.into(),
-        needs_kvm: false,
-    }
+    answered(Answer::Reproduced, why.into().into())
 }
 
 /// Answers a claim, with the figures that the answer follows from.
 #[must_use]
 pub fn not_reproduced(why: impl Into<String>) -> Finding {
-    Finding {
-        answer: Answer::NotReproduced,
-        why: why.into(),
-        needs_kvm: false,
-    }
+    answered(Answer::NotReproduced, why.into().into())
 }
 
-/// Answers that a claim can't be told, and why.
+/// Answers that a claim is inconclusive here, and why.
 #[must_use]
 pub fn cannot(why: impl Into<Inconclusive>) -> Finding {
-    let Inconclusive { why, needs_kvm } = why.into();
+    answered(Answer::CannotBeTold, why.into())
+}
+
+fn answered(answer: Answer, Inconclusive { why, needs_kvm }: Inconclusive) -> Finding {
     Finding {
-        answer: Answer::CannotBeTold,
+        answer,
         why,
         needs_kvm,
     }

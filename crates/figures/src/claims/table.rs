@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A table as published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublishedTable {
-    /// What it holds.
+    /// Its title.
     pub title: String,
     /// Where and how it was measured, with units.
     pub note: String,

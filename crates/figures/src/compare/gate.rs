@@ -22,10 +22,10 @@ enum Limit {
     Absolute(f64, &'static str),
 }
 
-/// What a gate says of a comparison.
+/// The judgement of a gate on a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftJudgement {
-    /// Whether a figure is beyond the limit, or can't be told.
+    /// Whether a figure is beyond the limit, or inconclusive.
     pub failed: bool,
     /// What decides, in one sentence.
     pub sentence: String,
@@ -67,7 +67,7 @@ impl FromStr for ShiftGate {
 }
 
 impl ShiftGate {
-    /// Judges several comparisons, those of `--by`: each that has a matching row. What is the same of several is told once.
+    /// Judges several comparisons, those of `--by`: each that has a matching row. Equal judgements are given once.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl ShiftGate {
         Ok(judged)
     }
 
-    /// Judges a comparison. A single invocation against another is told, and judged only if `allow_single` says so, or
+    /// Judges a comparison. A single invocation against another is reported, and judged only with `allow_single`, or
     /// where instructions were counted: then chance has no part in it.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl ShiftGate {
         }
         let judged = |failed, sentence| ShiftJudgement { failed, sentence };
         let single = comparison.unit == CompareUnit::TwoRuns && !allow_single;
-        // Where instructions were counted, one is enough; a figure refused there is not for want of invocations.
+        // Where instructions were counted, one invocation is enough, so a figure is refused for other reasons.
         let is_sure = |row: &ComparedRow| {
             row.exact || (row.of.counts_instructions && row.shift.is_none()) || !single
         };
@@ -168,7 +168,7 @@ impl ShiftGate {
             return Ok(judged(
                 true,
                 format!(
-                    "Gate failed: whether {} of {} is beyond '{}' can't be told: {why}.",
+                    "Gate failed: whether {} of {} is beyond '{}' is inconclusive: {why}.",
                     name(row),
                     row.of.place(),
                     self.text
@@ -180,7 +180,7 @@ impl ShiftGate {
             return Ok(judged(
                 true,
                 format!(
-                    "Gate failed: '{}' can't be told with {base} against {new} {}; it needs {} of each.",
+                    "Gate failed: '{}' is inconclusive with {base} against {new} {}; it needs {} of each.",
                     self.text,
                     comparison.unit.plural(),
                     comparison.needed

@@ -56,9 +56,9 @@ pub enum CompareError {
          same in both"
     )]
     NothingInCommon {
-        /// What the first side has.
+        /// The places of the first side.
         base: String,
-        /// What the second side has.
+        /// The places of the second side.
         new: String,
     },
     /// There is but one target or load.
@@ -77,13 +77,13 @@ pub enum CompareError {
     },
 }
 
-/// What was taken as independent repetitions.
+/// The unit of independent repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompareUnit {
-    /// Invocations: what differs between the sides is told of the systems.
+    /// Invocations: a difference is one of the systems.
     Invocations,
-    /// Runs of one invocation each: what differs is told of these two runs.
+    /// Runs of one invocation each: a difference is one of these two runs.
     TwoRuns,
     /// Runs of conditions that met the same minutes in turn.
     Conditions,
@@ -105,11 +105,11 @@ pub struct Comparison {
     pub names: [String; 2],
     /// The runs of BASE and NEW.
     pub runs: [Vec<RunIdentity>; 2],
-    /// What was taken as independent repetitions.
+    /// The unit of independent repetitions.
     pub unit: CompareUnit,
     /// Repetitions of BASE and NEW.
     pub repetitions: [u64; 2],
-    /// In what the sides differ beside their figures: machine, kernels, CPU.
+    /// Differences of the sides besides their figures: machine, kernels, CPU.
     pub differences: Vec<SideDifference>,
     /// The figures, in the order of the report.
     pub rows: Vec<ComparedRow>,
@@ -151,7 +151,7 @@ pub struct ComparedRow {
     pub new_load: String,
     /// What else distinguishes the row.
     pub labels: Labels,
-    /// What is measured.
+    /// The measure.
     pub measure: String,
     /// The figure.
     pub figure: String,
@@ -264,7 +264,7 @@ fn shape((base, new): &(Vec<f64>, Vec<f64>)) -> Shape {
 }
 
 /// Judges figures together. Those with other numbers of repetitions (a cell failed, or ran less often) were not
-/// taken together, so they are a table of their own, and probabilities are multiplied by the number of tables (Bonferroni).
+/// taken together, so they are another table, and probabilities are multiplied by the number of tables (Bonferroni).
 fn differences(values: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, CompareError> {
     let tables = shapes(values);
     let mut found: Vec<Option<Difference>> = vec![None; values.len()];
@@ -371,7 +371,7 @@ pub fn signed(shift: f64, unit: &str) -> String {
 impl CompareUnit {
     /// Returns what its repetitions are called.
     #[must_use]
-    pub fn plural(self) -> &'static str {
+    pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Invocations => "invocations",
             Self::TwoRuns | Self::Conditions => "runs",

@@ -10,6 +10,7 @@ use tare_results::model::Labels;
 use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
+use crate::group::distinct;
 use crate::rows::derive::{Each, Refused, over};
 use crate::rows::{Figure, Row, Rows};
 use crate::run::Run as Measured;
@@ -17,7 +18,7 @@ use crate::run::Run as Measured;
 /// One side of a comparison: BASE or NEW.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// What it is called: `BASE`, or what distinguishes it.
+    /// Its name: `BASE`, or what distinguishes it.
     pub name: String,
     /// Its runs.
     pub runs: Vec<Run>,
@@ -55,7 +56,7 @@ pub struct RunIdentity {
 pub struct Unmatched {
     /// The side: 1 is BASE, 2 is NEW.
     pub side: u32,
-    /// What it has.
+    /// The target and load.
     pub what: String,
 }
 
@@ -343,14 +344,9 @@ pub fn by(
         "load" => row.load.clone(),
         _ => row.target.clone(),
     };
-    let mut values: Vec<String> = Vec::new();
     let rows = || run.rows.0.iter().filter(|row| is_compared(row));
-    for row in rows() {
-        if !values.contains(&pick(row)) {
-            values.push(pick(row));
-        }
-    }
-    // What is of a schedule as a whole has nothing in common with what is of its loads.
+    let mut values = distinct(rows().map(pick));
+    // Figures of a schedule as a whole have nothing in common with those of its loads.
     let measures = |value: &String| -> BTreeSet<&str> {
         let own = rows().filter(|row| pick(row) == *value);
         own.map(|row| row.measure.id).collect()

@@ -1,7 +1,7 @@
 //! What a comparison says, in words.
 
 use super::{CompareUnit, ComparedRow, Comparison, told};
-use crate::findings::name_cells;
+use crate::notices::name_cells;
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
@@ -74,7 +74,7 @@ fn nothing(comparison: &Comparison, all: usize) -> String {
     if !comparison.can_tell {
         let of = comparison.unit.plural();
         return format!(
-            "Whether they differ can't be told: that needs {needed} {of} of each, and there are {base} and {new}."
+            "The comparison is inconclusive: it needs {needed} {of} of each, and there are {base} and {new}."
         );
     }
     let what = match comparison.unit {

@@ -22,7 +22,8 @@ use thiserror::Error;
 pub use selector::Selector;
 
 use crate::analysis::{Analysis, Experiments};
-use crate::findings::{NotMeasured, State};
+use crate::group::distinct;
+use crate::notices::{NotMeasured, State};
 use crate::rows::derive::Refused;
 use crate::rows::{Figure, Measure, Row, written};
 
@@ -71,9 +72,9 @@ pub enum GateError {
          or 'latency.p99.9{{load=dd}} > 50us', or with '<' for what must not be less"
     )]
     Grammar {
-        /// What was given.
+        /// The text as given.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// No row is of its kind.
@@ -81,7 +82,7 @@ pub enum GateError {
     Nothing {
         /// The gate.
         text: String,
-        /// What the run has.
+        /// The figures of the run.
         there: String,
     },
     /// The limit is of another unit than the figure.
@@ -89,15 +90,15 @@ pub enum GateError {
     Unit {
         /// The gate.
         text: String,
-        /// What the figure is in.
+        /// The unit of the figure.
         unit: String,
     },
 }
 
-/// What a gate says of a run.
+/// The judgement of a gate on a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Whether a row is beyond the limit, or can't be told.
+    /// Whether a row is beyond the limit, or inconclusive.
     pub failed: bool,
     /// The limit and the figure that decides, in one sentence.
     pub sentence: String,
@@ -206,19 +207,15 @@ impl Gate {
             text: self.text.clone(),
             there,
         };
-        let mut names: Vec<String> = Vec::new();
-        let mut found: Vec<(&CellPlan, &Measure)> = Vec::new();
-        for cell in &plan.cells {
-            found.extend(selector.measure_of(cell, known).map(|of| (cell, of)));
-            for measure in known.measures(&cell.experiment).unwrap_or_default() {
-                let name = format!("{}/{}", cell.experiment, measure.id);
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
+        let found = |cell| Some((cell, selector.measure_of(cell, known)?));
+        let found: Vec<(&CellPlan, &Measure)> = plan.cells.iter().filter_map(found).collect();
         let Some((_, measure)) = found.first() else {
-            return Err(nothing(format!("it has {}", names.join(", "))));
+            let names = plan.cells.iter().flat_map(|cell| {
+                let measures = known.measures(&cell.experiment).unwrap_or_default();
+                let names = measures.iter().map(|measure| measure.id);
+                names.map(|id| format!("{}/{id}", cell.experiment))
+            });
+            return Err(nothing(format!("it has {}", distinct(names).join(", "))));
         };
         let Some(figure) = selector.figure_of(measure) else {
             let figures: Vec<String> = measure.figures.iter().map(Figure::to_string).collect();
@@ -315,11 +312,11 @@ impl Gate {
                 self.limit_in(row)
             ),
             (None, Some(cell), ..) => format!(
-                "Gate failed: '{self}' can't be told: cell {}, {}, was left out: {}.",
+                "Gate failed: '{self}' is inconclusive: cell {}, {}, was left out: {}.",
                 cell.id, cell.label, cell.reason
             ),
             (None, None, Some((row, why)), _) => format!(
-                "Gate failed: whether {} is {word} {} can't be told: {why}.",
+                "Gate failed: whether {} is {word} {} is inconclusive: {why}.",
                 row.name(),
                 self.limit_in(row)
             ),
@@ -461,7 +458,7 @@ mod tests {
         #[test]
         fn any_value_of_a_label_can_be_written(value in "[^{}>]*") {
             let doubled = value.replace(',', ",,");
-            // At the ends, commas of the value and those between labels can't be told apart, nor blanks.
+            // At the ends, commas of the value look like those between labels, and blanks are trimmed.
             prop_assume!(!value.starts_with(',') && !value.ends_with(',') && value.trim() == value);
             let selector = Selector::parse(&format!("lost{{a=1,load={doubled}}}")).unwrap();
             prop_assert_eq!(&selector.labels[1].1, &value);

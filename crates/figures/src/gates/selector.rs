@@ -3,9 +3,10 @@
 use tare_results::model::{CellPlan, Plan};
 
 use crate::analysis::Experiments;
+use crate::group::distinct;
 use crate::rows::{Figure, Measure, Row, Rows};
 
-/// Says of which rows a gate is: `[experiment/]measure[.figure][{label=value,…}]`.
+/// The rows that a gate is of: `[experiment/]measure[.figure][{label=value,…}]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     pub(super) text: String,
@@ -20,7 +21,7 @@ impl Selector {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it.
+    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (head, labels) = match text.split_once('{') {
@@ -121,15 +122,9 @@ impl Selector {
 
     /// Says what a run has, for a selector that matches nothing there.
     #[must_use]
-    pub fn there(&self, rows: &Rows) -> String {
+    pub(crate) fn there(&self, rows: &Rows) -> String {
         let of = |pick: &dyn Fn(&Row) -> Option<String>| {
-            let mut names: Vec<String> = Vec::new();
-            for name in rows.0.iter().filter_map(pick) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            names.join(", ")
+            distinct(rows.0.iter().filter_map(pick)).join(", ")
         };
         let figures = of(&|row| self.is_of(row).then(|| row.figure.to_string()));
         if !figures.is_empty() {

@@ -13,7 +13,7 @@ use super::measure::{Sample, Samples};
 pub struct CellData<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// What was measured in it.
+    /// Its record.
     pub record: &'a Record,
     /// Its samples.
     pub samples: &'a model::Samples,
@@ -54,7 +54,7 @@ impl<'a> CellData<'a> {
         self.record.program()
     }
 
-    /// Returns the frequency of the TSC; `None` if nothing tells it.
+    /// Returns the frequency of the TSC; `None` if it is unknown.
     #[must_use]
     pub fn tsc(&self) -> Option<TscFrequency> {
         frequency::choose(&self.program()?.frequencies)
@@ -69,7 +69,7 @@ impl<'a> CellData<'a> {
         }
     }
 
-    /// Returns the frequency of the TSC if the cell was measured in its ticks and something tells it.
+    /// Returns the frequency of the TSC if the cell was measured in its ticks and the frequency is known.
     #[must_use]
     pub fn hz(&self) -> Option<f64> {
         let mut sets = self.record.sets.iter();
@@ -77,7 +77,7 @@ impl<'a> CellData<'a> {
         in_cycles.then(|| self.tsc().map(|tsc| tsc.hz)).flatten()
     }
 
-    /// Returns the least by which times can differ, in ns; `None` if nothing tells it.
+    /// Returns the least difference of two times, in ns; `None` if it is unknown.
     #[must_use]
     pub fn resolution_ns(&self) -> Option<f64> {
         let mut sets = self.record.sets.iter();
@@ -92,7 +92,7 @@ impl<'a> CellData<'a> {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the samples.
+    /// What is wrong with the samples.
     pub fn sampled(&self, measure: &str) -> Samples {
         let sets = self.sets(measure).map(|(head, set)| {
             let sample = Sample::Counts(counts(set)?, self.ns(head));

@@ -31,7 +31,7 @@ pub struct Row {
     pub labels: Labels,
     /// Those among them that are the plan's.
     pub plan: Labels,
-    /// What is measured.
+    /// The measure.
     pub measure: &'static Measure,
     /// The place of the measure in its experiment's list.
     place: usize,
@@ -40,9 +40,9 @@ pub struct Row {
     /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
     pub unit: &'static str,
     /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it was measured in ns, or
-    /// nothing tells it.
+    /// it is unknown.
     pub tsc_hz: Option<f64>,
-    /// The least by which its times can differ; `None` if nothing tells it.
+    /// The least difference of two of its times; `None` if it is unknown.
     pub resolution_ns: Option<f64>,
     /// Whether an emulator executed the measured code.
     pub emulated: bool,
@@ -93,7 +93,7 @@ pub enum Refused {
     /// Its values are none that can be put together.
     #[error("{why}")]
     Values {
-        /// What is wrong with them.
+        /// The reason.
         why: String,
     },
 }
@@ -108,7 +108,7 @@ pub struct Collector {
     rows: Vec<Row>,
 }
 
-/// What a cell says of one measure under one choice of labels.
+/// The sample of a cell for one measure under one choice of labels.
 #[derive(Debug)]
 pub struct Taken {
     /// The measure, with its place in the experiment's list.
@@ -122,7 +122,7 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the cell's samples. None of its figures is taken then.
+    /// What is wrong with the cell's samples. None of its figures is taken then.
     pub fn take(
         &mut self,
         measures: &'static [Measure],
@@ -137,8 +137,8 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the cell's samples.
-    pub fn derive(
+    /// What is wrong with the cell's samples.
+    pub(crate) fn derive(
         &self,
         measures: &'static [Measure],
         data: &CellData<'_>,
@@ -158,7 +158,7 @@ impl Collector {
     }
 
     /// Takes what was derived of a cell.
-    pub fn add_all(&mut self, taken: Vec<Taken>, data: &CellData<'_>) {
+    pub(crate) fn add_all(&mut self, taken: Vec<Taken>, data: &CellData<'_>) {
         for Taken {
             measure,
             labels,
@@ -283,7 +283,7 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     let mut over = put.map_err(|error| Refused::Values {
         why: error.to_string(),
     })?;
-    // What is measured is never below 0, as Student's interval of a mean may be. Signed values have no such bound.
+    // Measured values are never below 0, but Student's interval of a mean may be. Signed values have no such bound.
     if let Ok(interval) = &mut over.interval
         && over.lowest >= 0.0
     {

@@ -14,7 +14,7 @@ use super::derive::{Each, Row, Rows};
 use super::measure::RunFigure;
 use tare_results::target::Group;
 
-/// What all lines of a run have in common.
+/// The origin of the lines of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Name of the run's folder.
@@ -69,7 +69,7 @@ pub struct FlatRow {
     pub load: String,
     /// What else distinguishes the row.
     pub labels: Labels,
-    /// What is measured.
+    /// The measure.
     pub measure: String,
     /// Its unit.
     pub unit: String,
@@ -186,109 +186,73 @@ fn over_blocks(row: &Row, origin: &Origin) -> FlatRow {
     }
 }
 
-/// Names the columns of the files, in their order.
-pub const COLUMNS: [&str; 23] = [
-    "run",
-    "invocation",
-    "block",
-    "machine",
-    "node",
-    "cpu",
-    "created",
-    "experiment",
-    "target",
-    "group",
-    "load",
-    "labels",
-    "measure",
-    "unit",
-    "figure",
-    "value",
-    "low",
-    "high",
-    "level",
-    "method",
-    "runs",
-    "refused",
-    "emulated",
+/// The type of a column, and how a line fills it.
+enum Of {
+    Text(fn(&FlatRow) -> Option<String>),
+    Real(fn(&FlatRow) -> Option<f64>),
+    Whole(fn(&FlatRow) -> Option<u32>),
+    Time(fn(&FlatRow) -> Option<Timestamp>),
+    Truth(fn(&FlatRow) -> bool),
+    Labels,
+}
+
+/// The columns of the files, in their order.
+const COLUMNS: [(&str, Of); 23] = [
+    ("run", Of::Text(|line| Some(line.run.clone()))),
+    ("invocation", Of::Time(|line| line.invocation)),
+    ("block", Of::Whole(|line| line.block)),
+    ("machine", Of::Text(|line| line.machine.clone())),
+    ("node", Of::Text(|line| line.node.clone())),
+    ("cpu", Of::Whole(|line| Some(line.cpu))),
+    ("created", Of::Time(|line| Some(line.created))),
+    ("experiment", Of::Text(|line| Some(line.experiment.clone()))),
+    ("target", Of::Text(|line| Some(line.target.clone()))),
+    ("group", Of::Text(|line| Some(line.group.id().to_owned()))),
+    ("load", Of::Text(|line| Some(line.load.clone()))),
+    ("labels", Of::Labels),
+    ("measure", Of::Text(|line| Some(line.measure.clone()))),
+    ("unit", Of::Text(|line| Some(line.unit.clone()))),
+    ("figure", Of::Text(|line| Some(line.figure.clone()))),
+    ("value", Of::Real(|line| line.value)),
+    ("low", Of::Real(|line| line.low)),
+    ("high", Of::Real(|line| line.high)),
+    ("level", Of::Real(|line| line.level)),
+    ("method", Of::Text(|line| line.method.clone())),
+    ("runs", Of::Whole(|line| Some(line.runs))),
+    ("refused", Of::Text(|line| line.refused.clone())),
+    ("emulated", Of::Truth(|line| line.emulated)),
 ];
 
-/// Writes lines as CSV with a head line. Labels are words `key=value`; what is not there is empty.
+/// Writes lines as CSV with a head line. Labels are words `key=value`; missing values are empty.
 #[must_use]
 pub fn csv(lines: &[FlatRow]) -> String {
-    let real = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let fields = |line: &FlatRow| {
-        [
-            line.run.clone(),
-            line.invocation
-                .map_or_else(String::new, |at| at.to_string()),
-            line.block
-                .map_or_else(String::new, |block| block.to_string()),
-            text(&line.machine),
-            text(&line.node),
-            line.cpu.to_string(),
-            line.created.to_string(),
-            line.experiment.clone(),
-            line.target.clone(),
-            line.group.id().to_owned(),
-            line.load.clone(),
-            line.labels.to_string(),
-            line.measure.clone(),
-            line.unit.clone(),
-            line.figure.clone(),
-            real(line.value),
-            real(line.low),
-            real(line.high),
-            real(line.level),
-            text(&line.method),
-            line.runs.to_string(),
-            text(&line.refused),
-            line.emulated.to_string(),
-        ]
+    let maybe = |value: Option<String>| value.unwrap_or_default();
+    let field = |line: &FlatRow, of: &Of| match of {
+        Of::Text(of) => maybe(of(line)),
+        Of::Real(of) => maybe(of(line).map(|value| value.to_string())),
+        Of::Whole(of) => maybe(of(line).map(|value| value.to_string())),
+        Of::Time(of) => maybe(of(line).map(|value| value.to_string())),
+        Of::Truth(of) => of(line).to_string(),
+        Of::Labels => line.labels.to_string(),
     };
-    table(&COLUMNS.join(","), lines.iter().map(fields))
+    let fields = lines
+        .iter()
+        .map(|line| COLUMNS.iter().map(move |(_, of)| field(line, of)));
+    table(&COLUMNS.each_ref().map(|(name, _)| *name).join(","), fields)
 }
 
 /// Returns lines as the columns of a Parquet file. Labels are a JSON object.
 #[must_use]
 pub fn columns(lines: &[FlatRow]) -> Vec<(&'static str, Column)> {
-    let text = |of: &dyn Fn(&FlatRow) -> String| {
-        Column::Text(lines.iter().map(|line| Some(of(line))).collect())
+    let micros = |at: Timestamp| at.as_microsecond();
+    let json = |line: &FlatRow| Some(serde_json::to_string(&line.labels).unwrap_or_default());
+    let column = |of: Of| match of {
+        Of::Text(of) => Column::Text(lines.iter().map(of).collect()),
+        Of::Real(of) => Column::Real(lines.iter().map(of).collect()),
+        Of::Whole(of) => Column::Whole(lines.iter().map(of).collect()),
+        Of::Time(of) => Column::Time(lines.iter().map(|line| of(line).map(micros)).collect()),
+        Of::Truth(of) => Column::Truth(lines.iter().map(of).collect()),
+        Of::Labels => Column::Text(lines.iter().map(json).collect()),
     };
-    let maybe =
-        |of: &dyn Fn(&FlatRow) -> Option<String>| Column::Text(lines.iter().map(of).collect());
-    let real = |of: fn(&FlatRow) -> Option<f64>| Column::Real(lines.iter().map(of).collect());
-    let whole = |of: fn(&FlatRow) -> Option<u32>| Column::Whole(lines.iter().map(of).collect());
-    let time = |of: fn(&FlatRow) -> Option<Timestamp>| {
-        let micros = |line| of(line).map(|at: Timestamp| at.as_microsecond());
-        Column::Time(lines.iter().map(micros).collect())
-    };
-    let json = |line: &FlatRow| serde_json::to_string(&line.labels).unwrap_or_default();
-    let columns = [
-        text(&|line| line.run.clone()),
-        time(|line| line.invocation),
-        whole(|line| line.block),
-        maybe(&|line| line.machine.clone()),
-        maybe(&|line| line.node.clone()),
-        whole(|line| Some(line.cpu)),
-        time(|line| Some(line.created)),
-        text(&|line| line.experiment.clone()),
-        text(&|line| line.target.clone()),
-        text(&|line| line.group.id().to_owned()),
-        text(&|line| line.load.clone()),
-        text(&json),
-        text(&|line| line.measure.clone()),
-        text(&|line| line.unit.clone()),
-        text(&|line| line.figure.clone()),
-        real(|line| line.value),
-        real(|line| line.low),
-        real(|line| line.high),
-        real(|line| line.level),
-        maybe(&|line| line.method.clone()),
-        whole(|line| Some(line.runs)),
-        maybe(&|line| line.refused.clone()),
-        Column::Truth(lines.iter().map(|line| line.emulated).collect()),
-    ];
-    COLUMNS.into_iter().zip(columns).collect()
+    COLUMNS.map(|(name, of)| (name, column(of))).into()
 }

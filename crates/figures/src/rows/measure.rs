@@ -6,13 +6,14 @@ use tare_results::model::Labels;
 use tare_stats::{Counts, Kind, Moments, Quantile, QuantileEstimate, Response};
 
 use super::cell::CellData;
+use crate::group::grouped;
 
 /// Something that an experiment measures or derives.
 #[derive(Clone, Copy)]
 pub struct Measure {
     /// Its name in rows, gates and files: `latency`.
     pub id: &'static str,
-    /// What it is, for a reader: `wake-up latency`.
+    /// Its name for a reader: `wake-up latency`.
     pub title: &'static str,
     /// Its unit in rows.
     pub unit: &'static str,
@@ -24,7 +25,7 @@ pub struct Measure {
     pub from: fn(&CellData<'_>) -> Samples,
 }
 
-/// What a cell says of a measure, once for each choice of labels; or what is wrong with the cell's samples.
+/// The samples of a cell for a measure, one for each choice of labels; or what is wrong with them.
 pub type Samples = Result<Vec<(Labels, Sample)>, String>;
 
 /// Which direction of a measure is better.
@@ -61,16 +62,16 @@ pub enum Figure {
     Value,
 }
 
-/// What one run says of a measure.
+/// The sample of one run for a measure.
 #[derive(Clone, Debug)]
 pub enum Sample {
     /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
     /// unknown length.
     Counts(Counts, Option<f64>),
     /// The greatest of samples of which a full list holds only some, with the factor as with counts: no other figure of
-    /// them can be told.
+    /// them is known.
     Greatest(u64, Option<f64>),
-    /// Samples of which a full list holds only some: no figure can be told.
+    /// Samples of which a full list holds only some: no figure is known.
     Unlisted,
     /// A number that is not whole, for any figure but the standard deviation of the population.
     Mean {
@@ -180,7 +181,7 @@ impl PartialEq for Measure {
 }
 
 impl Sample {
-    /// Returns a figure of the run; `None` if it makes no sense of such a sample, or there is none at all.
+    /// Returns a figure of the run; `None` if such a sample has no such figure.
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<RunFigure> {
         match self {
@@ -226,7 +227,7 @@ impl Sample {
 impl Sample {
     /// Says whether its values are cycles that nothing turns into a time.
     #[must_use]
-    pub fn is_in_cycles(&self) -> bool {
+    pub(crate) fn is_in_cycles(&self) -> bool {
         match self {
             Self::Counts(_, factor) | Self::Greatest(_, factor) | Self::Mean { factor, .. } => {
                 factor.is_none()
@@ -329,19 +330,11 @@ fn counters(data: &CellData<'_>, label: fn(&str) -> Option<(&'static str, &str)>
     let Some(seconds) = seconds else {
         return Ok(Vec::new());
     };
-    let mut counted: Vec<(&str, u64)> = Vec::new();
-    for counter in data
-        .record
-        .programs
-        .iter()
-        .flat_map(|program| &program.counters)
-    {
-        match counted.iter_mut().find(|(name, _)| *name == counter.name) {
-            Some((_, count)) => *count += counter.count,
-            None => counted.push((&counter.name, counter.count)),
-        }
-    }
-    let counters = counted.into_iter().filter_map(|(name, count)| {
+    let programs = data.record.programs.iter();
+    let counters = programs.flat_map(|program| &program.counters);
+    let counted = grouped(counters.map(|counter| (counter.name.as_str(), counter.count)));
+    let counters = counted.into_iter().filter_map(|(name, counts)| {
+        let count: u64 = counts.iter().sum();
         let (key, value) = label(name)?;
         let labels = Labels::default().with(key, value);
         Some((labels, Sample::Ratio(count as f64, seconds)))

@@ -68,7 +68,7 @@ impl Row {
 ///
 /// # Errors
 ///
-/// Says what is wrong with the samples of the cell.
+/// What is wrong with the samples of the cell.
 pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String, String> {
     const SHOWN: usize = 3;
     for measure in measures {

@@ -57,7 +57,7 @@ impl Tail for Response<'_> {
     }
 }
 
-/// What values are counted in.
+/// The unit of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unit {
     /// Nanoseconds.
@@ -66,7 +66,7 @@ pub enum Unit {
     Cycles(Option<f64>),
 }
 
-/// What is drawn of one target.
+/// The curves of one target.
 #[derive(Clone, Copy)]
 pub struct Series<'a> {
     /// Its place among the names of the picture, which gives it its colour.
@@ -81,19 +81,19 @@ pub struct Series<'a> {
 
 /// What belongs over each other.
 pub struct Panel<'a> {
-    /// What it has in common; empty if there is but one panel.
+    /// Its name; empty if there is but one panel.
     pub name: String,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series<'a>>,
 }
 
 /// Distributions of one quantity.
 pub struct Distributions<'a> {
-    /// What they are of, in the plural: `wake-up latencies`.
+    /// The quantity, in the plural: `wake-up latencies`.
     pub of: &'a str,
     /// The title of the axis below: `latency`.
     pub across: &'a str,
-    /// What the values are counted in.
+    /// The unit of the values.
     pub unit: Unit,
     /// The least width of a bar.
     pub step: u64,
@@ -120,7 +120,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// What all panels have in common: how far their axes reach.
+/// The extent of the axes, common to all panels.
 struct Extent {
     low: f64,
     high: f64,

@@ -1,7 +1,7 @@
 //! Dot plots: a row for each name and in it a mark for each figure.
 //!
-//! A dozen lines or clouds of dots over each other tell nothing. Here every row has its name, so that no colour has to be
-//! looked up, and every mark has its figure written beside it.
+//! A dozen lines or clouds of dots over each other are unreadable. Here every row has its name, so that no colour has to be
+//! looked up, and every mark has its figure next to it.
 
 use maud::{Markup, PreEscaped};
 
@@ -85,7 +85,7 @@ impl Entry {
         published.any(|mark| own.first().is_some_and(|own| meets(mark, own)))
     }
 
-    /// Returns its height with a name of so many lines.
+    /// Returns its height with a name of this many lines.
     fn height(&self, lines: usize, across: Scale) -> f64 {
         let (_, own) = self.parts();
         let below = if self.is_below(across) { BELOW } else { 0.0 };

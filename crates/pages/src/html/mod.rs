@@ -10,11 +10,11 @@ use maud::Markup;
 /// How much a page may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// What all plots of samples over time may have together, in bytes.
+    /// The size of all plots of samples over time together, in bytes.
     pub bytes: usize,
-    /// How many of the choices of a parameter get pictures of their own.
+    /// The number of choices of a parameter that get pictures.
     pub pictures: usize,
-    /// How many rows the tables of single cells have at most.
+    /// The greatest number of rows in tables of single cells.
     pub rows: usize,
 }
 

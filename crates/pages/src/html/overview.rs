@@ -5,6 +5,7 @@ use maud::Markup;
 use super::dot_plot::{self, Entry};
 use super::parts::{Figure, N, Table, legend};
 use crate::svg::{COLOURS, colour};
+use tare_figures::group::{distinct, grouped};
 use tare_figures::mark::{Mark, Spread};
 use tare_figures::rows::{self, Row};
 use tare_figures::words::NONE;
@@ -18,18 +19,9 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         .copied()
         .collect();
     let unit = rows.first()?.unit;
-    let mut loads: Vec<&str> = Vec::new();
-    let mut names: Vec<(&Row, String)> = Vec::new();
-    for row in &rows {
-        if !loads.contains(&row.load.as_str()) {
-            loads.push(&row.load);
-        }
-        let name = name(row, &rows);
-        if names.iter().all(|(_, known)| *known != name) {
-            names.push((row, name));
-        }
-    }
-    names.sort_by_key(|(row, _)| row.group);
+    let loads = distinct(rows.iter().map(|row| row.load.as_str()));
+    let mut names = grouped(rows.iter().map(|row| (name(row, &rows), *row)));
+    names.sort_by_key(|(_, own)| own[0].group);
     let drawn = |value: f64| if unit == "1" { value * 100.0 } else { value };
     let mut table = Table::new(["target"]);
     table
@@ -37,16 +29,15 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         .extend(loads.iter().map(|load| (*load).to_owned()));
     let mut group = None;
     let mut entries: Vec<Entry> = Vec::new();
-    for (first, name) in &names {
+    for (name, own) in &names {
+        let first = own[0];
         if group != Some(first.group) {
             group = Some(first.group);
             table.heading(first.group.name());
         }
         let (mut cells, mut marks) = (vec![name.clone()], Vec::new());
         for (series, load) in loads.iter().enumerate() {
-            let found = rows
-                .iter()
-                .find(|row| row.load == *load && self::name(row, &rows) == *name);
+            let found = own.iter().find(|row| row.load == *load);
             cells.push(found.map_or_else(|| NONE.to_owned(), |row| ranged(row)));
             // Further loads are in the table.
             if let Some(row) = found.filter(|_| series < COLOURS) {

@@ -14,7 +14,7 @@ pub const N: Numbers = Numbers::TYPESET;
 pub struct Figure<'a> {
     /// Its heading.
     pub title: String,
-    /// What it shows and how to read it.
+    /// The content, and how to read it.
     pub read: String,
     /// What its colours stand for.
     pub legend: Markup,
@@ -81,7 +81,7 @@ fn breakable(name: &str) -> Markup {
 }
 
 /// Renders a text in which commands stand between backticks.
-pub fn with_code(text: &str) -> Markup {
+pub(crate) fn with_code(text: &str) -> Markup {
     html! {
         @for (place, part) in text.split('`').enumerate() {
             @if place % 2 == 1 { code { (part) } } @else { (part) }

@@ -6,6 +6,7 @@ use tare_results::model::{Calibration, Cell, Program, Record};
 use tare_results::target::TargetSpec;
 
 use tare_figures::Run;
+use tare_figures::group::grouped;
 use tare_figures::interval::Time;
 use tare_figures::words::NONE;
 
@@ -28,20 +29,11 @@ const COSTS: [(&str, Cost); 7] = [
 
 /// Renders what the stamps and the loop cost, by target.
 pub(super) fn calibration(run: &Run) -> Markup {
-    let mut targets: Vec<Target<'_>> = Vec::new();
-    for cell in &run.cells {
-        let Some(program) = cell.outcome.record().and_then(Record::program) else {
-            continue;
-        };
-        let entry = (cell, program);
-        match targets
-            .iter_mut()
-            .find(|(target, _)| **target == cell.plan.target)
-        {
-            Some((_, cells)) => cells.push(entry),
-            None => targets.push((&cell.plan.target, vec![entry])),
-        }
-    }
+    let programs = run.cells.iter().filter_map(|cell| {
+        let program = cell.outcome.record().and_then(Record::program)?;
+        Some((&cell.plan.target, (cell, program)))
+    });
+    let mut targets: Vec<Target<'_>> = grouped(programs);
     targets.sort_by_key(|(target, _)| (target.group, *target));
     let mut costs = Table::new(["median over the cells"]);
     costs.head.extend(COSTS.map(|(name, _)| name.to_owned()));
@@ -92,16 +84,11 @@ type Target<'a> = (&'a TargetSpec, Vec<(&'a Cell, &'a Program)>);
 
 /// Makes the table of frequencies; targets with the same are one row.
 fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {
-    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
-    for (target, cells) in targets {
-        let (name, text) = (marked(target, cells), told(cells));
-        match rows.iter_mut().find(|(_, known)| *known == text) {
-            Some((names, _)) => names.push(name),
-            None => rows.push((vec![name], text)),
-        }
-    }
-    rows.into_iter()
-        .map(|(names, text)| (names.join(" · "), text))
+    let told = targets
+        .iter()
+        .map(|(target, cells)| (told(cells), marked(target, cells)));
+    let rows = grouped(told).into_iter();
+    rows.map(|(text, names)| (names.join(" · "), text))
         .collect()
 }
 

@@ -1,4 +1,4 @@
-//! A published study beside the run: its claims, its figures against those measured, its tables.
+//! A published study next to the run: its claims, its figures against those measured, its tables.
 
 use maud::{Markup, html};
 
@@ -8,9 +8,10 @@ use crate::shared;
 use crate::svg::colour;
 use crate::table::Titled;
 use tare_figures::claims::{Drawn, Reproduction};
+use tare_figures::group::grouped;
 use tare_figures::mark::Mark;
 
-/// Renders what the run tells of the claims of the study that it reproduces.
+/// Renders the answers to the claims of the study that the run reproduces.
 pub(super) fn answers(reproduction: &Reproduction) -> Markup {
     let mut claims = Table::new(["claim of the study", "here", "why"]);
     for claim in &reproduction.claims {
@@ -28,7 +29,7 @@ pub(super) fn answers(reproduction: &Reproduction) -> Markup {
     }
 }
 
-/// Renders the study's figures, beside those measured and as they were published.
+/// Renders the study's figures, next to those measured and as they were published.
 pub(super) fn published(reproduction: &Reproduction) -> Markup {
     let figures = shared::comparisons(reproduction);
     html! {
@@ -48,26 +49,15 @@ pub(super) fn published(reproduction: &Reproduction) -> Markup {
     }
 }
 
-/// Draws published figures beside those of the run, as far as it has any: a picture for each kind of figure.
+/// Draws published figures next to those of the run, as far as it has any: a picture for each kind of figure.
 fn pictures(reproduction: &Reproduction) -> Vec<Markup> {
-    let all = || {
-        let comparisons = reproduction.comparisons.iter();
-        comparisons.flat_map(|comparison| {
-            let target = comparison.target.as_deref().unwrap_or_default();
-            comparison.drawn.iter().map(move |drawn| (target, drawn))
-        })
-    };
-    let mut titles: Vec<&str> = Vec::new();
-    for (_, drawn) in all() {
-        if !titles.contains(&drawn.picture) {
-            titles.push(drawn.picture);
-        }
-    }
-    let of = |title| all().filter(move |(_, drawn)| drawn.picture == title);
-    let pictures = titles
-        .into_iter()
-        .map(|title| picture(reproduction, of(title).collect()));
-    pictures.collect()
+    let comparisons = reproduction.comparisons.iter();
+    let all = comparisons.flat_map(|comparison| {
+        let target = comparison.target.as_deref().unwrap_or_default();
+        comparison.drawn.iter().map(move |drawn| (target, drawn))
+    });
+    let pictures = grouped(all.map(|of| (of.1.picture, of))).into_iter();
+    pictures.map(|(_, of)| picture(reproduction, of)).collect()
 }
 
 fn picture(reproduction: &Reproduction, of: Vec<(&str, &Drawn)>) -> Markup {

@@ -5,7 +5,8 @@ use tare_results::model::{Plan, Record};
 
 use crate::report::Report;
 use crate::view::Story;
-use tare_figures::findings::{Severity, State, name_cells};
+use tare_figures::group::grouped;
+use tare_figures::notices::{Severity, State, name_cells};
 use tare_figures::places::Placement;
 use tare_figures::words;
 
@@ -66,7 +67,7 @@ pub(super) fn not_measured(report: &Report) -> Markup {
         }
         @let notes = || summary.alarms.iter().filter(|a| a.severity == Severity::Note);
         @if !summary.notices.is_empty() || notes().next().is_some() {
-            h3 { "What was remarked while measuring" }
+            h3 { "Notices while measuring" }
             ul {
                 @for note in notes() { li { (with_code(&note.text)) } }
                 @for notice in &summary.notices {
@@ -145,11 +146,9 @@ fn span(report: &Report) -> String {
 
 /// Describes every agent and preparation once, with the cells that had it.
 fn agents(report: &Report) -> Vec<String> {
-    let mut described: Vec<(String, Vec<u32>)> = Vec::new();
-    for cell in report.run().cells.iter() {
-        let Some(program) = cell.outcome.record().and_then(Record::program) else {
-            continue;
-        };
+    let cells = report.run().cells.iter();
+    let described = cells.filter_map(|cell| {
+        let program = cell.outcome.record().and_then(Record::program)?;
         let (agent, preparation) = (&program.agent, &program.preparation);
         let mut text = format!(
             "{} on {}{}, SHA-256 {}; buffers {}locked; /dev/cpu_dma_latency {}",
@@ -169,13 +168,10 @@ fn agents(report: &Report) -> Vec<String> {
         if let Some(accelerator) = &agent.accelerator {
             text.push_str(&format!("; executed by {accelerator}"));
         }
-        match described.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, cells)) => cells.push(cell.plan.id),
-            None => described.push((text, vec![cell.plan.id])),
-        }
-    }
+        Some((text, cell.plan.id))
+    });
+    let described = grouped(described).into_iter();
     described
-        .into_iter()
         .map(|(text, cells)| format!("{text} ({})", name_cells(&cells)))
         .collect()
 }

@@ -23,9 +23,9 @@ use crate::table::{Medium, Table, Titled};
 use crate::view::Story;
 use crate::words::typeset;
 use tare_figures::analysis::Summary;
-use tare_figures::findings::{Alarm, Severity};
+use tare_figures::notices::{Notice, Severity};
 
-/// What the page may have at most, in bytes.
+/// The greatest size of the page, in bytes.
 pub const LIMIT: usize = 2_000_000;
 
 /// The number of rows from which a table is folded away.
@@ -35,7 +35,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// Renders the report of a run.
 ///
-/// The page is smaller than [`LIMIT`]; if a run has so many cells that it would not be, it is drawn
+/// The page is smaller than [`LIMIT`]; a run with too many cells for that is drawn
 /// coarser. Tables have every cell up to some thousands.
 #[must_use]
 pub fn render(report: &Report) -> String {
@@ -154,24 +154,24 @@ impl Page<'_> {
 
     fn verdict(&self) -> Markup {
         let verdict = &self.summary().verdict;
-        let serious: Vec<&Alarm> = (self.summary().alarms.iter())
-            .filter(|alarm| alarm.severity >= Severity::Warning)
+        let serious: Vec<&Notice> = (self.summary().alarms.iter())
+            .filter(|notice| notice.severity >= Severity::Warning)
             .collect();
-        // What the alarms say is shown as such, and not again as a sentence.
+        // Notices are shown as such, and not again as a sentence.
         let others = verdict.cautions.iter().skip(serious.len());
         let run = self.report.run();
         let mut stories = self.report.stories();
         let picture = stories.find_map(|story| story.first_picture(run, &self.detail));
         html! {
-            @for alarm in serious.iter().filter(|alarm| alarm.severity == Severity::Error) {
-                (caution(alarm))
+            @for notice in serious.iter().filter(|notice| notice.severity == Severity::Error) {
+                (caution(notice))
             }
             p.headline { (typeset(&verdict.headline)) }
             @if let Some(reproduction) = &self.summary().reproduction { (claims::answers(reproduction)) }
             @for detail in &verdict.details { p { (with_code(&typeset(detail))) } }
             @for certainty in &verdict.certainty { p.sure { (typeset(certainty)) } }
-            @for alarm in serious.iter().filter(|alarm| alarm.severity < Severity::Error) {
-                (caution(alarm))
+            @for notice in serious.iter().filter(|notice| notice.severity < Severity::Error) {
+                (caution(notice))
             }
             @for text in others { p.caution { (typeset(text)) } }
             @if let Some(picture) = picture { (picture) }
@@ -190,7 +190,7 @@ impl Page<'_> {
             add("claims", &name, Some(claims::published(reproduction)));
         }
         let results = self.each_story(|story| grouped::all(story, run, Medium::Page));
-        // That of the first story stands beside the verdict.
+        // That of the first story stands next to the verdict.
         let pictures = self.report.stories();
         let pictures = pictures.filter_map(|story| story.first_picture(run, &self.detail));
         let results = results.map(|tables| {
@@ -277,10 +277,10 @@ impl Page<'_> {
     }
 }
 
-fn caution(alarm: &Alarm) -> Markup {
-    let (class, word) = match alarm.severity {
+fn caution(notice: &Notice) -> Markup {
+    let (class, word) = match notice.severity {
         Severity::Error => ("caution error", "Beware. "),
         Severity::Warning | Severity::Note => ("caution", "Caution. "),
     };
-    html! { p class=(class) role="note" { b { (word) } (with_code(&typeset(&alarm.text))) } }
+    html! { p class=(class) role="note" { b { (word) } (with_code(&typeset(&notice.text))) } }
 }

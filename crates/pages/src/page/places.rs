@@ -1,9 +1,10 @@
-//! Loads as they really were, daemons beside them, and the places as they look from inside.
+//! Loads as they really were, daemons, and the places as they look from inside.
 
 use maud::{Markup, html};
 
 use tare_figures::analysis::Summary;
-use tare_figures::findings::name_cells;
+use tare_figures::group::{distinct, grouped};
+use tare_figures::notices::name_cells;
 use tare_figures::places::Place;
 use tare_figures::words::NONE;
 
@@ -19,7 +20,7 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
         return None;
     }
     let table = shared::loads(&summary.loads, Medium::Page);
-    let remarks = remarks(summary);
+    let notices = notices(summary);
     Some(html! {
         @if !table.is_empty() {
             p.read {
@@ -29,37 +30,30 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
             }
             (table.render())
         }
-        @if !remarks.is_empty() {
+        @if !notices.is_empty() {
             h3 { "In what they differ from the published loads" }
             ul {
-                @for (text, who) in &remarks { li { (with_code(text)) span.note { " (" (who) ")" } } }
+                @for (text, who) in &notices { li { (with_code(text)) span.note { " (" (who) ")" } } }
             }
         }
         @if !summary.daemons.is_empty() {
             h3 { "Daemons" }
-            p { "Daemons running meanwhile: " (words::daemons(&summary.daemons)) "." }
+            p { "Daemons that were running: " (words::daemons(&summary.daemons)) "." }
         }
     })
 }
 
-/// Returns each remark of a load once, with who made it. Those of a schedule say themselves of which load they are.
-fn remarks(summary: &Summary) -> Vec<(String, String)> {
-    let mut remarks: Vec<(&str, Option<&str>, Vec<u32>)> = Vec::new();
-    for load in &summary.loads {
+/// Returns each notice of a load once, with its source. Those of a schedule say themselves of which load they are.
+fn notices(summary: &Summary) -> Vec<(String, String)> {
+    let notices = summary.loads.iter().flat_map(|load| {
         let name = (!load.is_schedule).then_some(load.load.as_str());
-        for notice in &load.notices {
-            let same = |known: &&mut (&str, Option<&str>, Vec<u32>)| {
-                known.0 == notice.text && known.1 == name
-            };
-            match remarks.iter_mut().find(same) {
-                Some((.., cells)) => cells.extend(&notice.cells),
-                None => remarks.push((&notice.text, name, notice.cells.clone())),
-            }
-        }
-    }
-    remarks
+        let notices = load.notices.iter();
+        notices.map(move |notice| ((notice.text.as_str(), name), &notice.cells))
+    });
+    grouped(notices)
         .into_iter()
-        .map(|(text, load, cells)| {
+        .map(|((text, load), cells)| {
+            let cells: Vec<u32> = cells.into_iter().flatten().copied().collect();
             let cells = name_cells(&cells);
             let who = load.map_or_else(|| cells.clone(), |load| format!("{load}; {cells}"));
             (text.to_owned(), who)
@@ -72,12 +66,8 @@ pub fn places(places: &[Place]) -> Option<Markup> {
     if places.is_empty() {
         return None;
     }
-    let mut names: Vec<&str> = Vec::new();
-    for fact in places.iter().flat_map(|place| &place.facts) {
-        if !names.contains(&fact.name.as_str()) {
-            names.push(&fact.name);
-        }
-    }
+    let facts = places.iter().flat_map(|place| &place.facts);
+    let names = distinct(facts.map(|fact| fact.name.as_str()));
     // A fact may be as long as a kernel's command line, so there is a column for each target and not for each fact.
     let mut table = Table::new([""]);
     let has_groups = places.windows(2).any(|two| two[0].group != two[1].group);

@@ -46,7 +46,7 @@ pub fn joined(columns: impl IntoIterator<Item = Column>) -> Vec<Column> {
     joined.into_values().collect()
 }
 
-/// Joins so many neighbouring columns to one each; the greatest value of each stays.
+/// Joins this many neighbouring columns to one; the greatest value stays.
 #[must_use]
 pub fn coarser(columns: &[Column], factor: usize) -> Vec<Column> {
     joined(columns.iter().map(|column| Column {

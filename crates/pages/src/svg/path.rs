@@ -44,7 +44,7 @@ impl Path {
     }
 
     /// Draws a dot, which is a line of no length with round ends, or a vertical line.
-    pub fn stroke(&mut self, x: f64, y: f64, down: f64) {
+    pub(crate) fn stroke(&mut self, x: f64, y: f64, down: f64) {
         self.move_to(x, y);
         let dy = tenths(y + down) - self.at.1;
         self.push("v", &[dy]);

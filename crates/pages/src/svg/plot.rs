@@ -48,7 +48,7 @@ pub struct Axis {
     pub side: Side,
     /// What its places mean.
     pub scale: Scale,
-    /// What it shows.
+    /// The text.
     pub title: String,
     /// Its marks.
     pub ticks: Vec<Tick>,
@@ -112,7 +112,7 @@ impl Area {
     }
 }
 
-/// Estimates the width of a text in pixels. Without a script nothing tells which font a reader has: it is taken as wide as in
+/// Estimates the width of a text in pixels. Without a script the reader's font is unknown: it is taken as wide as in
 /// DejaVu Sans, the widest of the usual ones.
 pub fn width_of(text: &str) -> f64 {
     let em = |c| match c {
@@ -182,8 +182,8 @@ impl Plot {
         plot
     }
 
-    /// Starts a plot that is half as wide, to stand beside another one.
-    pub fn half(height: f64, description: impl Into<String>) -> Self {
+    /// Starts a plot that is half as wide, to stand next to another one.
+    pub(crate) fn half(height: f64, description: impl Into<String>) -> Self {
         Self {
             width: HALF,
             ..Self::new(height, description)
@@ -211,8 +211,8 @@ impl Plot {
         ));
     }
 
-    /// Writes a text with its middle at a point, or as near as it stays beside the names at the left.
-    pub fn centred(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
+    /// Writes a text with its middle at a point, or as near as the names at the left allow.
+    pub(crate) fn centred(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
         // Figures may be bold.
         let half = width_of(text) * 0.55;
         let x = x.clamp(self.left + half, (self.width - half).max(self.left + half));
@@ -273,7 +273,13 @@ impl Plot {
     }
 
     /// Draws a diamond with these classes; `tooltip` is shown over it.
-    pub fn diamond(&mut self, classes: &str, (x, y): (f64, f64), radius: f64, tooltip: &str) {
+    pub(crate) fn diamond(
+        &mut self,
+        classes: &str,
+        (x, y): (f64, f64),
+        radius: f64,
+        tooltip: &str,
+    ) {
         let mut outline = Path::default();
         outline.move_to(x, y - radius);
         outline.line_to(x + radius, y);
@@ -287,7 +293,7 @@ impl Plot {
         ));
     }
 
-    /// Writes a text beside a point: where there is room, and no other text.
+    /// Writes a text next to a point: where there is room, and no other text.
     pub fn label(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
         let ((left, right), (bottom, top)) = (self.across(), self.upwards());
         let inside = Area([left, top, right - 4.0, bottom]);
@@ -309,7 +315,7 @@ impl Plot {
             let own = covered(*at);
             own.is_within(inside) && !self.texts.iter().any(|text| own.meets(*text))
         });
-        // Where no place is free, the one beside the point that stays inside.
+        // Where no place is free, the one next to the point that stays inside.
         let [beside, before, ..] = places;
         let other = if beside.0 + width > inside.0[2] {
             before
@@ -417,7 +423,7 @@ impl Plot {
             let at = axis.scale.at(tick.value);
             let (x, y, anchor) = match axis.side {
                 Side::Left | Side::Right => {
-                    // A label that would touch the one before it is left out.
+                    // A label that would touch the one before it is dropped.
                     if (before - at).abs() < LINE {
                         continue;
                     }

@@ -75,7 +75,7 @@ impl Scale {
     }
 
     /// Gives zero a place at the start of a logarithmic scale, `room` pixels before its least figure.
-    pub fn with_zero(self, room: f64) -> Self {
+    pub(crate) fn with_zero(self, room: f64) -> Self {
         if !self.log {
             return self;
         }

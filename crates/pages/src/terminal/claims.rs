@@ -8,7 +8,7 @@ use crate::table::Titled;
 use crate::text::{Page, Text};
 
 impl Page {
-    /// Writes what the run tells of the study that it reproduces.
+    /// Writes the answers to the study that the run reproduces.
     pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
         let study = &reproduction.study;
         self.claims(study, &reproduction.claims);

@@ -7,6 +7,7 @@ use super::N;
 use crate::table::Table;
 use crate::text::{Page, Text};
 use tare_figures::compare::{ComparedRow, Comparison, signed, told};
+use tare_figures::group::grouped;
 use tare_figures::words::NONE;
 
 /// The number of figures up to which all are listed; of more only those that differ.
@@ -45,7 +46,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
         page.paragraph(&text, Style::new(), "");
     }
     if !comparison.differences.is_empty() {
-        page.heading("What differs beside the figures");
+        page.heading("What differs besides the figures");
         let [base, new] = &comparison.names;
         let mut rows = Table::new(&["what", base, new]);
         for difference in &comparison.differences {
@@ -212,17 +213,10 @@ fn cells(row: &ComparedRow) -> Vec<String> {
 }
 
 fn notes(page: &mut Page, comparison: &Comparison) {
-    let mut refused: Vec<(&str, Vec<String>)> = Vec::new();
-    for row in &comparison.rows {
-        let Some(why) = row.refused.as_deref() else {
-            continue;
-        };
-        let name = format!("{} of {}", name(row), place(row));
-        match refused.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(name),
-            None => refused.push((why, vec![name])),
-        }
-    }
+    let refused = grouped(comparison.rows.iter().filter_map(|row| {
+        let why = row.refused.as_deref()?;
+        Some((why, format!("{} of {}", name(row), place(row))))
+    }));
     for (why, mut names) in refused {
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);

@@ -7,8 +7,8 @@ mod compare;
 
 use anstyle::{AnsiColor, Style};
 use tare_figures::analysis::{LoadFigure, Summary};
-use tare_figures::findings::{NotMeasured, State};
 use tare_figures::format::Numbers;
+use tare_figures::notices::{NotMeasured, State};
 use tare_figures::words::counted;
 
 use crate::report::Report;
@@ -85,14 +85,14 @@ impl Page {
         let guests = words::guests(report.run());
         let daemons = (!summary.daemons.is_empty()).then(|| {
             format!(
-                "daemons running meanwhile: {}; each may disturb what is measured beside it",
+                "daemons that were running: {}; each may disturb the measurement",
                 words::daemons(&summary.daemons)
             )
         });
         let notices = summary.notices.iter().map(|notice| notice.text.clone());
         let remarks: Vec<String> = guests.into_iter().chain(daemons).chain(notices).collect();
         if !remarks.is_empty() {
-            self.heading("Remarks");
+            self.heading("Notices");
         }
         for remark in remarks {
             self.paragraph(&remark, Style::new(), "- ");
@@ -126,7 +126,7 @@ impl Page {
             return;
         }
         self.heading("Not measured");
-        // What one cause left out is told once.
+        // Cells skipped for the same reason are one entry.
         let mut causes: Vec<(&NotMeasured, u64)> = Vec::new();
         for cell in &summary.not_measured {
             let is_same = |known: &NotMeasured| {

@@ -25,7 +25,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Starts a page of so many columns.
+    /// Starts a page of a width in columns.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self {

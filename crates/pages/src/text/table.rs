@@ -20,10 +20,10 @@ const BETWEEN: usize = 2;
 /// Stands before a text that says more of the row above it.
 const INDENT: &str = "    ";
 
-/// Stands before the figures of a row whose name has a line of its own.
+/// Stands before the figures of a row whose name has a separate line.
 const APART: &str = "  ";
 
-/// The length from which names may stand on lines of their own.
+/// The length from which names may stand on separate lines.
 const LONG: usize = 17;
 
 /// The width from which a terminal has room for a column of sentences.
@@ -41,7 +41,7 @@ struct Sheet<'a> {
 struct Layout {
     /// The columns, with their widths.
     columns: Vec<(usize, usize)>,
-    /// Whether names have lines of their own.
+    /// Whether names stand on separate lines.
     is_apart: bool,
 }
 
@@ -289,7 +289,7 @@ mod tests {
             written(&table, 20),
             "   first  second\na group\nlinux,kernel=debian\n  1.5 ms  2.5 ms\nprocess\n    1 ns    2 ns\n"
         );
-        // Short names stay beside their figures.
+        // Short names stay next to their figures.
         let mut table = Table::new(["", "first", "second"]).sparing(&[1]);
         table.row(["process", "1.5 ms", "2.5 ms"].map(String::from));
         assert_eq!(written(&table, 20), "         second\nprocess  2.5 ms\n");

@@ -66,7 +66,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     let ran = bench.run(&format!("{four} --fail-if response.p99>+5%"));
     ran.expect(3, &[]);
     assert!(
-        ran.out.contains("can't be told: p99 needs 1000"),
+        ran.out.contains("is inconclusive: p99 needs 1000"),
         "{}",
         ran.out
     );
@@ -82,7 +82,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     );
     assert!(
         ran.out
-            .contains("can't be told with 2 against 2 invocations; it needs 4 of each"),
+            .contains("is inconclusive with 2 against 2 invocations; it needs 4 of each"),
         "{}",
         ran.out
     );
@@ -122,7 +122,7 @@ fn one_invocation_against_another_tells_of_two_runs() {
         .run("compare a --to c --fail-if duration>+5% --allow-single")
         .expect(
             3,
-            &["can't be told with 4 against 1 runs; it needs 4 of each"],
+            &["is inconclusive with 4 against 1 runs; it needs 4 of each"],
         );
 }
 

@@ -265,7 +265,7 @@ fn a_figure_above_its_limit_ends_with_code_3_and_a_sentence() {
     ] {
         assert!(ran.out.contains(said), "{ran:?}");
     }
-    let needed = "can't be told: p99.9 needs 10000 samples in each run, a run has 20";
+    let needed = "is inconclusive: p99.9 needs 10000 samples in each run, a run has 20";
     run("--fail-if latency.p99.9>100s").expect(3, &[needed]);
     // Which threads measured is known at the end only.
     run("--fail-if latency{thread=7}>1s --json=there").expect(2, &["matches no figure", "Missed:"]);

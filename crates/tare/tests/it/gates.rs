@@ -33,7 +33,7 @@ fn a_figure_that_the_run_cannot_carry_fails_its_gate() {
     let bench = Bench::new();
     let ran = bench.run(&format!("{PRIME} --fail-if duration.p99.99>1s"));
     ran.expect(3, &[]);
-    let needed = "can't be told: p99.99 needs 100000 samples in each run, a run has 2000: measure longer, not more often.";
+    let needed = "is inconclusive: p99.99 needs 100000 samples in each run, a run has 2000: measure longer, not more often.";
     assert!(ran.out.contains(needed), "{ran:?}");
 }
 

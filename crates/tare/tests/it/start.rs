@@ -393,7 +393,7 @@ fn a_gate_on_a_rung_that_was_left_out_fails() {
     );
     ran.expect(
         3,
-        &["'rate{interval=100ms}<9/s' can't be told", "was left out"],
+        &["'rate{interval=100ms}<9/s' is inconclusive", "was left out"],
     );
     bench
         .run("report run --fail-if rate{interval=200ms}<9/s")

@@ -253,10 +253,9 @@ fn a_target_that_can_not_be_used_ends_a_study_before_it_starts() {
 #[test]
 fn a_published_study_without_its_experiment_is_shown_and_not_run() {
     let bench = Bench::new();
-    bench.run("reproduce includeos-2015").expect(
-        5,
-        &["(experiment service)", "cannot be told here", "158 kB"],
-    );
+    bench
+        .run("reproduce includeos-2015")
+        .expect(5, &["(experiment service)", "inconclusive", "158 kB"]);
     let json = bench.run("reproduce includeos-2015 --json");
     let shown: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(shown["claims"][0]["answer"], "cannot_be_told");

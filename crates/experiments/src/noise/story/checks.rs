@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::findings::{Alarm, name_cells, name_some};
 use tare_figures::format::Numbers;
 use tare_figures::interval::Time;
+use tare_figures::notices::{Notice, name_cells, name_some};
 use tare_figures::rows::Figure;
 use tare_figures::words;
 use tare_results::model::{Cell, Labels, Record};
@@ -24,9 +24,9 @@ const STEPS_OF_GAP: f64 = 10.0;
 const STEP_OF_MEDIAN: f64 = 0.02;
 
 /// Finds what bears on the figures of all cases.
-pub(super) fn find(run: &Run) -> Vec<Alarm> {
+pub(super) fn find(run: &Run) -> Vec<Notice> {
     let cases = Case::all(run, NAME);
-    let mut alarms = work_differs(&cases);
+    let mut notices = work_differs(&cases);
     let full = [
         (
             "gap",
@@ -39,12 +39,12 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
              drawn.",
         ),
     ];
-    alarms.extend(
+    notices.extend(
         full.into_iter()
             .filter_map(|(measure, lost)| list_full(&cases, measure, lost)),
     );
     let near = |threshold, step| threshold < STEPS_OF_GAP * step;
-    alarms.extend(coarse(&cases, ("threshold", Figure::Max), near, |step, labels, threshold| {
+    notices.extend(coarse(&cases, ("threshold", Figure::Max), near, |step, labels, threshold| {
         format!(
             "The timer advances in steps of {step}, and gaps count from {threshold} on ({labels}): near that length one step \
              decides whether there is a gap at all. Do not rely on how many are so short; raise --threshold."
@@ -52,13 +52,13 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     }));
     // A step of one cycle is as fine as the counter.
     let narrow = |median, step| step > 1.0 && median * STEP_OF_MEDIAN < step;
-    alarms.extend(coarse(&cases, ("duration", Figure::MEDIAN), narrow, |step, labels, median| {
+    notices.extend(coarse(&cases, ("duration", Figure::MEDIAN), narrow, |step, labels, median| {
         format!(
             "The timer advances in steps of {step}, and {labels} takes only {median} in the median: how common durations \
              spread is mostly the timer's doing. Means, shares of time and delays of many steps are not affected."
         )
     }));
-    alarms.extend(page_sizes(&cases, run));
+    notices.extend(page_sizes(&cases, run));
     let not_held = |cell: &&&Cell| {
         let program = cell.outcome.record().and_then(Record::program);
         program.is_some_and(|program| {
@@ -68,7 +68,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     let not_held = cases.iter().flat_map(|case| &case.cells).filter(not_held);
     let not_held: Vec<u32> = not_held.map(|cell| cell.plan.id).collect();
     if !not_held.is_empty() {
-        alarms.push(Alarm::note(
+        notices.push(Notice::note(
             "idle-states-allowed",
             format!(
                 "/dev/cpu_dma_latency was not held in {}, so cores next to the measured one could enter deep idle states and \
@@ -77,11 +77,11 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
             ),
         ));
     }
-    alarms
+    notices
 }
 
 /// Compares the work of all cells of the same workload and size.
-fn work_differs(cases: &[Case<'_>]) -> Vec<Alarm> {
+fn work_differs(cases: &[Case<'_>]) -> Vec<Notice> {
     type Work = (u64, u64);
     let mut sizes: BTreeMap<(&str, u64), BTreeMap<Work, Vec<&str>>> = BTreeMap::new();
     for case in cases {
@@ -104,7 +104,7 @@ fn work_differs(cases: &[Case<'_>]) -> Vec<Alarm> {
         }
     }
     let differing = sizes.into_iter().filter(|(_, done)| done.len() > 1);
-    let alarm = |((workload, size), done): (_, BTreeMap<Work, Vec<&str>>)| {
+    let notice = |((workload, size), done): (_, BTreeMap<Work, Vec<&str>>)| {
         let said = done.iter().map(|((result, work), targets)| {
             let who = targets.join(" and ");
             format!(
@@ -113,7 +113,7 @@ fn work_differs(cases: &[Case<'_>]) -> Vec<Alarm> {
                 N.count(*work)
             )
         });
-        Alarm::error(
+        Notice::error(
             "work-differs",
             format!(
                 "The cells of {workload} {size} did not do the same work ({}). Their figures cannot be compared; one of the \
@@ -122,11 +122,11 @@ fn work_differs(cases: &[Case<'_>]) -> Vec<Alarm> {
             ),
         )
     };
-    differing.map(alarm).collect()
+    differing.map(notice).collect()
 }
 
 /// Finds cells whose list had no room for all gaps or delays.
-fn list_full(cases: &[Case<'_>], measure: &str, lost: &str) -> Option<Alarm> {
+fn list_full(cases: &[Case<'_>], measure: &str, lost: &str) -> Option<Notice> {
     let (mut cells, mut kept, mut seen) = (Vec::new(), 0, 0);
     for cell in cases.iter().flat_map(|case| &case.cells) {
         let mut heads = cell
@@ -141,7 +141,7 @@ fn list_full(cases: &[Case<'_>], measure: &str, lost: &str) -> Option<Alarm> {
         }
     }
     (!cells.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "list-full",
             format!(
                 "In {} the list of delays was full: {} of {} are listed. {lost} Raise --threshold or lower --repetitions to \
@@ -160,7 +160,7 @@ fn coarse(
     (measure, figure): (&str, Figure),
     is: impl Fn(f64, f64) -> bool,
     say: impl Fn(String, String, String) -> String,
-) -> Option<Alarm> {
+) -> Option<Notice> {
     let mut coarse: Vec<(f64, &Case<'_>, String)> = Vec::new();
     for case in cases {
         let Some(row) = case.row(measure, figure, &[]) else {
@@ -184,14 +184,14 @@ fn coarse(
         .iter()
         .map(|(_, case, _)| case.plan.label())
         .collect();
-    Some(Alarm::warning(
+    Some(Notice::warning(
         "coarse-timer",
         say(step, name_some(&labels), least.clone()),
     ))
 }
 
 /// Says that `copy` meets pages of different sizes: the unikernel maps its buffers with large pages.
-fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Alarm> {
+fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Notice> {
     let of = |is_large: bool| {
         let mut targets: Vec<String> = (cases.iter().map(|case| case.plan))
             .filter(|plan| plan.work.id == "copy" && plan.target.group != Group::Foreign)
@@ -209,7 +209,7 @@ fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Alarm> {
         format!("; transparent huge pages on this machine: {setting}")
     });
     (!large.is_empty() && !small.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "page-sizes",
             format!(
                 "The buffers of {} lie on pages of 2 MiB, those of {} on pages of 4 KiB unless their kernel gave huge \

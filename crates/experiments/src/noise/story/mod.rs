@@ -15,8 +15,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tare_figures::Run;
 use tare_figures::claims::Published;
-use tare_figures::findings::Alarm;
 use tare_figures::format::Numbers;
+use tare_figures::notices::Notice;
 use tare_figures::rows::{self, CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
@@ -93,7 +93,7 @@ impl Story for Told {
         serde_json::to_value(&self.split).unwrap_or_default()
     }
 
-    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+    fn notices(&self, run: &Run) -> Vec<Notice> {
         checks::find(run)
     }
 

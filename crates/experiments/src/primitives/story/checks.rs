@@ -1,7 +1,7 @@
 //! What bears on whether figures of primitives may be believed, and which have none.
 
 use tare_figures::Run;
-use tare_figures::findings::{Alarm, name_some};
+use tare_figures::notices::{Notice, name_some};
 use tare_figures::rows::{CellData, counts};
 use tare_measured::primitives::{ABSENT, FAILED};
 use tare_results::model::Labels;
@@ -124,15 +124,15 @@ fn modes(counts: &Counts) -> Option<(u64, u64)> {
 }
 
 /// Finds what bears on the figures.
-pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Alarm> {
-    let alarms = [
+pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
+    let notices = [
         failed(run),
         nothing(flags),
         too_fast(flags),
         unsteady(flags),
         bimodal(flags),
     ];
-    alarms.into_iter().flatten().collect()
+    notices.into_iter().flatten().collect()
 }
 
 /// Returns the primitives without figures, each with its reason: those that can't be measured, and those that failed.
@@ -168,14 +168,14 @@ fn facts(run: &Run, name: &str) -> Vec<(String, String)> {
     all
 }
 
-fn failed(run: &Run) -> Option<Alarm> {
+fn failed(run: &Run) -> Option<Notice> {
     let failed = facts(run, FAILED);
     let each: Vec<String> = failed
         .iter()
         .map(|(name, why)| format!("{name}: {why}"))
         .collect();
     (!failed.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "primitives-failed",
             format!(
                 "{} failed: {}.",
@@ -187,9 +187,9 @@ fn failed(run: &Run) -> Option<Alarm> {
 }
 
 /// Finds costs of nothing: what took no time was not done, or is below what can be told.
-fn nothing(flags: &Flags) -> Option<Alarm> {
+fn nothing(flags: &Flags) -> Option<Notice> {
     (!flags.nothing.is_empty()).then(|| {
-        Alarm::error(
+        Notice::error(
             "cost-of-nothing",
             format!(
                 "{} cost nothing, which can't be: the difference is below what the timer can tell. It is no figure. Raise --budget.",
@@ -200,9 +200,9 @@ fn nothing(flags: &Flags) -> Option<Alarm> {
 }
 
 /// Finds bandwidths of memory above those of the first cache.
-fn too_fast(flags: &Flags) -> Option<Alarm> {
+fn too_fast(flags: &Flags) -> Option<Notice> {
     (!flags.too_fast.is_empty()).then(|| {
-        Alarm::error(
+        Notice::error(
             "bandwidth-implausible",
             format!(
                 "{} is faster than the first cache, which can't be: something disturbed the small arrays. It is no figure. Measure again.",
@@ -212,14 +212,14 @@ fn too_fast(flags: &Flags) -> Option<Alarm> {
     })
 }
 
-fn unsteady(flags: &Flags) -> Option<Alarm> {
+fn unsteady(flags: &Flags) -> Option<Notice> {
     let names: Vec<String> = flags
         .unsteady
         .iter()
         .map(|(name, factor)| format!("{name} (by {})", N.percent(factor - 1.0)))
         .collect();
     (!names.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "clock-unsteady",
             format!(
                 "The core's clock changed while these were measured, so that their times are of no one clock: {}. Fix the frequency \
@@ -230,13 +230,13 @@ fn unsteady(flags: &Flags) -> Option<Alarm> {
     })
 }
 
-fn bimodal(flags: &Flags) -> Option<Alarm> {
+fn bimodal(flags: &Flags) -> Option<Notice> {
     let each = flags.bimodal.iter();
     let each: Vec<String> = each
         .map(|(name, low, high)| format!("{name} ({} and {})", N.ns(*low, None), N.ns(*high, None)))
         .collect();
     (!each.is_empty()).then(|| {
-        Alarm::note(
+        Notice::note(
             "bimodal",
             format!(
                 "Single times fall into two groups, so that a median stands for one of them only: {}.",

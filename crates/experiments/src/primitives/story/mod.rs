@@ -12,8 +12,8 @@ mod verdict;
 use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::claims::Published;
-use tare_figures::findings::Alarm;
 use tare_figures::format::Numbers;
+use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
@@ -76,7 +76,7 @@ impl Story for Flags {
         tables::name(run, line)
     }
 
-    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+    fn notices(&self, run: &Run) -> Vec<Notice> {
         checks::find(self, run)
     }
 

@@ -1,7 +1,7 @@
 //! What bears on whether figures of starts may be believed.
 
 use tare_figures::Run;
-use tare_figures::findings::{Alarm, name_some};
+use tare_figures::notices::{Notice, name_some};
 use tare_results::model::{CellPlan, Instance};
 
 use super::series::{self, N, Point, Series};
@@ -10,15 +10,15 @@ use super::series::{self, N, Point, Series};
 const REASONS: usize = 3;
 
 /// Finds what bears on the figures of starts.
-pub(super) fn find(run: &Run) -> Vec<Alarm> {
+pub(super) fn find(run: &Run) -> Vec<Notice> {
     let all = series::all(run);
-    let alarms = [
+    let notices = [
         not_open_loop(&all),
         failed(&all),
         saturated(&all),
         refused_all(&all),
     ];
-    alarms.into_iter().flatten().collect()
+    notices.into_iter().flatten().collect()
 }
 
 /// Names the points of which something holds.
@@ -35,11 +35,11 @@ fn names(all: &[Series<'_>], is: impl Fn(&Point<'_>) -> bool) -> Vec<String> {
         .collect()
 }
 
-fn not_open_loop(all: &[Series<'_>]) -> Option<Alarm> {
+fn not_open_loop(all: &[Series<'_>]) -> Option<Notice> {
     let mut points = all.iter().flat_map(|one| &one.points);
     let why = points.find_map(Point::not_open_loop)?;
     let names = names(all, |point| point.not_open_loop().is_some());
-    Some(Alarm::warning(
+    Some(Notice::warning(
         "not-open-loop",
         format!(
             "Instances of {} did not arrive as planned ({why}): the real rate was another one, and latencies there say little of \
@@ -49,7 +49,7 @@ fn not_open_loop(all: &[Series<'_>]) -> Option<Alarm> {
     ))
 }
 
-fn failed(all: &[Series<'_>]) -> Option<Alarm> {
+fn failed(all: &[Series<'_>]) -> Option<Notice> {
     let mut reasons: Vec<(&str, u64)> = Vec::new();
     for (reason, count) in all
         .iter()
@@ -75,7 +75,7 @@ fn failed(all: &[Series<'_>]) -> Option<Alarm> {
     };
     let names = names(all, |point| !point.failures().is_empty());
     (failed > 0).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "instances-failed",
             format!(
                 "{} instances failed, of {}: {}{more}. They are in no latency.",
@@ -87,10 +87,10 @@ fn failed(all: &[Series<'_>]) -> Option<Alarm> {
     })
 }
 
-fn saturated(all: &[Series<'_>]) -> Option<Alarm> {
+fn saturated(all: &[Series<'_>]) -> Option<Notice> {
     let names = names(all, |point| point.saturated().is_some());
     (!names.is_empty()).then(|| {
-        Alarm::note(
+        Notice::note(
             "saturated",
             format!(
                 "These no longer kept up, so that latencies there grow with the time measured: {}. Shorter intervals were left out \
@@ -102,7 +102,7 @@ fn saturated(all: &[Series<'_>]) -> Option<Alarm> {
 }
 
 /// Finds points without a single instance that ended as it should.
-fn refused_all(all: &[Series<'_>]) -> Option<Alarm> {
+fn refused_all(all: &[Series<'_>]) -> Option<Notice> {
     let none = |point: &Point<'_>| {
         point
             .value("ready", tare_figures::rows::Figure::Max)
@@ -110,7 +110,7 @@ fn refused_all(all: &[Series<'_>]) -> Option<Alarm> {
     };
     let names = names(all, none);
     (!names.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "none-ready",
             format!(
                 "No instance became ready and ended as it should of {}: there is no latency. If it takes longer than the window, \

@@ -13,7 +13,7 @@ mod verdict;
 use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::claims::Published;
-use tare_figures::findings::Alarm;
+use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
@@ -109,7 +109,7 @@ impl Story for Started {
         tables::name(run, line)
     }
 
-    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+    fn notices(&self, run: &Run) -> Vec<Notice> {
         checks::find(run)
     }
 

@@ -2,7 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::findings::{Alarm, name_cells, name_some};
+use tare_figures::notices::{Notice, name_cells, name_some};
 use tare_trace::blame::Culprit;
 
 use super::words::{N, cases, fact_of};
@@ -12,13 +12,13 @@ use super::{NAME, Woken, late, recording, sums, total};
 const COSTLY: f64 = 0.02;
 
 /// Finds what bears on the figures of wake-ups.
-pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
+pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
     let cases = cases(run);
     let labels = |of: &dyn Fn(&Case<'_>) -> bool| -> Vec<String> {
         let found = cases.iter().filter(|case| of(case));
         found.map(|case| case.plan.label()).collect()
     };
-    let mut alarms = Vec::new();
+    let mut notices = Vec::new();
     let is_uncounted = |case: &Case<'_>| total(case, "uncounted") > 0.0;
     let uncounted = labels(&is_uncounted);
     if !uncounted.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
         let (counted, woken) = each
             .map(|case| sums(case, "uncounted"))
             .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "wakeups-uncounted",
             format!(
                 "There was no room for the latencies of {} of {} wake-ups of {}: they are in no mean and no quantile, only in \
@@ -41,7 +41,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
     let is_costly = |case: &Case<'_>| recording(case).0 > COSTLY;
     let costly = cases.iter().filter(|case| is_costly(case)).map(recording);
     if let Some((share, ns)) = costly.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "recording-cost",
             format!(
                 "Recording a wake-up takes {} of the interval ({}) on {}: the measured CPU is busier than the measurement \
@@ -56,7 +56,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
     let held_up = labels(&|case| throttled(case) > 0);
     if !held_up.is_empty() {
         let wakeups: usize = cases.iter().map(throttled).sum();
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "rt-throttled",
             format!(
                 "RT throttling, the kernel's limit for all real-time threads together, made {} of the worst wake-ups of {} \
@@ -69,7 +69,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
     }
     let ordinary = labels(&|case| fact_of(case, "scheduling policy", 0) == Some("other"));
     if !ordinary.is_empty() {
-        alarms.push(Alarm::note(
+        notices.push(Notice::note(
             "ordinary-task",
             format!(
                 "The threads of {} were ordinary tasks (SCHED_OTHER): their latencies hold the turns of other tasks as well as \
@@ -80,7 +80,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
     }
     let beyond: f64 = cases.iter().map(beyond_the_end).sum();
     if beyond > 0.0 {
-        alarms.push(Alarm::note(
+        notices.push(Notice::note(
             "missed-beyond-end",
             format!(
                 "{} activations that the last wake-ups missed lie behind the end of the measurement. They are among the \
@@ -98,7 +98,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
     });
     let asleep: Vec<u32> = asleep.map(|cell| cell.plan.id).collect();
     if !asleep.is_empty() {
-        alarms.push(Alarm::warning(
+        notices.push(Notice::warning(
             "woken-from-idle",
             format!(
                 "/dev/cpu_dma_latency was not held in {}: the measured CPU could enter deep idle states between wake-ups, and \
@@ -107,8 +107,8 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Alarm> {
             ),
         ));
     }
-    alarms.extend(late::find(run));
-    alarms
+    notices.extend(late::find(run));
+    notices
 }
 
 fn is_throttled(worst: &super::Worst) -> bool {

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use tare_results::model::{CellPlan, LeftTool, Load, LoadPhase};
 
 use tare_figures::Run;
-use tare_figures::findings::{Alarm, name_cells};
+use tare_figures::notices::{Notice, name_cells};
 
 use super::words::{N, cases};
 use super::{NAME, total};
 
 /// Finds phases whose loads began late or never, and tools that were left running.
-pub(super) fn find(run: &Run) -> Vec<Alarm> {
+pub(super) fn find(run: &Run) -> Vec<Notice> {
     let (mut late, mut skipped, mut tools) = (Vec::new(), Vec::new(), Vec::new());
     for cell in run.cells.iter().filter(|cell| cell.plan.experiment == NAME) {
         let Some(load) = &cell.load else {
@@ -37,7 +37,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
     }
     let between: f64 = cases(run).iter().map(|case| total(case, "between")).sum();
     let late = latest(late).map(|late| {
-        Alarm::warning(
+        Notice::warning(
             "load-late",
             format!(
                 "Loads began late in their phases: {late}. {} wake-ups from before that are counted apart (between phases) and \
@@ -47,7 +47,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
         )
     });
     let skipped = latest(skipped).map(|skipped| {
-        Alarm::warning(
+        Notice::warning(
             "load-skipped",
             format!(
                 "Loads were skipped, since more than half of their phase had passed before they could begin: {skipped}. These \
@@ -56,7 +56,7 @@ pub(super) fn find(run: &Run) -> Vec<Alarm> {
         )
     });
     let left = (!tools.is_empty()).then(|| {
-        Alarm::warning(
+        Notice::warning(
             "load-left-running",
             format!(
                 "The kernel did not let tools of loads be killed (a device or a frozen control group holds them): {}. Figures \

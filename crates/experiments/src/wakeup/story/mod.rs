@@ -22,7 +22,7 @@ use serde_json::Value;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::claims::Published;
-use tare_figures::findings::Alarm;
+use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure, RunFigure, Sample};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
@@ -146,7 +146,7 @@ impl Story for Woken {
         .unwrap_or_default()
     }
 
-    fn alarms(&self, run: &Run) -> Vec<Alarm> {
+    fn notices(&self, run: &Run) -> Vec<Notice> {
         checks::find(self, run)
     }
 

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use tare_exchange::{ExchangeError, Latencies};
 use tare_figures::analysis;
-use tare_figures::findings::Severity;
+use tare_figures::notices::Severity;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::other_work::{OtherWorkWatch, blamed};
 use tare_pages::Report;
@@ -109,10 +109,10 @@ pub fn run(arguments: &CyclictestArguments, terminal: &Terminal) -> Result<u8, C
         let blamed = blamed.map_or_else(String::new, |blamed| format!(". {blamed}"));
         CommandError::Measurement(why + &blamed)
     })?;
-    let alarms = other_work.as_ref().map(analysis::other_work);
-    let alarms = alarms.into_iter().flatten();
-    for alarm in alarms.filter(|alarm| alarm.severity >= Severity::Warning) {
-        terminal.warn(&alarm.text);
+    let notices = other_work.as_ref().map(analysis::other_work);
+    let notices = notices.into_iter().flatten();
+    for notice in notices.filter(|notice| notice.severity >= Severity::Warning) {
+        terminal.warn(&notice.text);
     }
     for notice in received.notices.iter().chain(&ended.notices) {
         terminal.warn(notice);

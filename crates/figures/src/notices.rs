@@ -1,22 +1,23 @@
-//! What a reader must know before believing a figure.
+//! Notices: what a reader must know before believing a figure.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::group::entry;
 use crate::words;
 
 /// Something that bears on whether the figures may be believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Alarm {
+pub struct Notice {
     /// Short name that stays the same between versions.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// What was seen, what it does to the figures, what to do.
+    /// The observation, its effect on the figures, and the remedy.
     pub text: String,
 }
 
-/// How much an alarm matters.
+/// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -28,30 +29,31 @@ pub enum Severity {
     Error,
 }
 
-impl Alarm {
-    /// Makes an alarm that says that some figures are wrong or mean something else.
-    #[must_use]
-    pub fn error(id: &'static str, text: String) -> Self {
-        let severity = Severity::Error;
+impl Notice {
+    const fn new(id: &'static str, severity: Severity, text: String) -> Self {
         Self { id, severity, text }
     }
 
-    /// Makes an alarm that says that some figures are worse than they could be, or incomplete.
+    /// Makes a notice that some figures are wrong or mean something else.
     #[must_use]
-    pub fn warning(id: &'static str, text: String) -> Self {
-        let severity = Severity::Warning;
-        Self { id, severity, text }
+    pub const fn error(id: &'static str, text: String) -> Self {
+        Self::new(id, Severity::Error, text)
     }
 
-    /// Makes an alarm that is worth knowing.
+    /// Makes a notice that some figures are worse than they could be, or incomplete.
     #[must_use]
-    pub fn note(id: &'static str, text: String) -> Self {
-        let severity = Severity::Note;
-        Self { id, severity, text }
+    pub const fn warning(id: &'static str, text: String) -> Self {
+        Self::new(id, Severity::Warning, text)
+    }
+
+    /// Makes a notice that is worth knowing.
+    #[must_use]
+    pub const fn note(id: &'static str, text: String) -> Self {
+        Self::new(id, Severity::Note, text)
     }
 }
 
-/// Names a cell that has no figures.
+/// A cell without figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NotMeasured {
     /// Number of the cell.
@@ -66,7 +68,7 @@ pub struct NotMeasured {
     pub reason: String,
 }
 
-/// Says how far a cell without figures came.
+/// How far a cell without figures came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -74,7 +76,7 @@ pub enum State {
     Missing,
     /// It was tried and failed.
     Failed,
-    /// It was left out while the run went on, because what came before made it pointless.
+    /// It was skipped while the run went on, because an earlier result made it pointless.
     LeftOut,
     /// It was measured, but its files are not what was written.
     Damaged,
@@ -82,25 +84,24 @@ pub enum State {
     Contradictory,
 }
 
-/// A remark that one or more agents made.
+/// A notice of one or more agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Notice {
-    /// The remark.
+pub struct AgentNotice {
+    /// The text.
     pub text: String,
-    /// The cells in which it was made.
+    /// The cells in which it was given.
     pub cells: Vec<u32>,
 }
 
-impl Notice {
-    /// Adds a remark of one cell to a list of remarks.
+impl AgentNotice {
+    /// Adds a notice of one cell to a list.
     pub(crate) fn add(notices: &mut Vec<Self>, text: &str, cell: u32) {
-        match notices.iter_mut().find(|notice| notice.text == text) {
-            Some(notice) => notice.cells.push(cell),
-            None => notices.push(Self {
-                text: text.to_owned(),
-                cells: vec![cell],
-            }),
-        }
+        let new = || Self {
+            text: text.to_owned(),
+            cells: Vec::new(),
+        };
+        let notice = entry(notices, |notice| notice.text == text, new);
+        notice.cells.push(cell);
     }
 }
 
