@@ -57,15 +57,15 @@ impl Placement {
             guest_cpu: None,
             remote_cpu: None,
         };
-        match cell.target.group {
+        match cell.target.kernel() {
             // The instance that reports its place is pinned, the many instances are not.
             _ if !cell.has_its_cpus() => nowhere,
-            Group::Remote => Self {
+            kernel if kernel.is_remote() => Self {
                 remote_cpu: named,
                 ..nowhere
             },
-            // Its virtual CPU's thread is pinned before the guest is let go.
-            group if measured.agent.accelerator.is_some() || group.is_guest() => Self {
+            // Its virtual CPU's thread is pinned before the guest runs.
+            kernel if measured.agent.accelerator.is_some() || kernel.is_guest() => Self {
                 host_cpu: Some(plan.cpu),
                 guest_cpu: named,
                 ..nowhere

@@ -40,7 +40,7 @@ impl Engines {
         plan: &CellPlan,
         guard: &Guard,
     ) -> Result<(), TargetError> {
-        let needed = engine_of(targets, plan);
+        let needed = plan.engine();
         if self.running.as_ref().map(|(engine, _)| *engine) == needed {
             let lives = match &mut self.running {
                 Some((_, running)) => running.runs()?,
@@ -63,7 +63,10 @@ impl Engines {
             };
         }
         let running = Running::start(engine, guard)?;
-        for target in targets.targets().filter(|t| t.engine() == needed) {
+        for target in targets
+            .targets()
+            .filter(|t| t.spec().capabilities().engine == needed)
+        {
             target.use_engine(Some(running.socket()));
         }
         self.running = Some((engine, running));
@@ -72,7 +75,7 @@ impl Engines {
 
     /// Makes a cell with many instances a failed one if the engine that it needs no longer runs after it: what became of them
     /// tells of that engine's end, not of a rate that is not kept up.
-    pub(crate) fn judge(&mut self, targets: &Targets, mut cell: Cell) -> Cell {
+    pub(crate) fn judge(&mut self, mut cell: Cell) -> Cell {
         let Outcome::Done {
             record,
             cut_short: None,
@@ -80,8 +83,7 @@ impl Engines {
         else {
             return cell;
         };
-        let Some((arrived, engine)) = record.arrived.as_ref().zip(engine_of(targets, &cell.plan))
-        else {
+        let Some((arrived, engine)) = record.arrived.as_ref().zip(cell.plan.engine()) else {
             return cell;
         };
         let lives = match &mut self.running {
@@ -107,7 +109,10 @@ impl Engines {
         let Some((engine, running)) = self.running.take() else {
             return Ok(());
         };
-        for target in targets.targets().filter(|t| t.engine() == Some(engine)) {
+        for target in targets
+            .targets()
+            .filter(|t| t.spec().capabilities().engine == Some(engine))
+        {
             target.use_engine(None);
         }
         running.stop()
@@ -117,9 +122,3 @@ impl Engines {
 /// Why a cell that is to run beside an engine can't.
 const BESIDE: &str =
     "no engine runs beside it: start Docker's, or let it be started with --start-engine";
-
-/// Returns the engine that must run for a cell: its target's, or the one beside which it is measured.
-fn engine_of(targets: &Targets, plan: &CellPlan) -> Option<Engine> {
-    let needed = targets.target(plan).engine();
-    needed.or(plan.beside_engine.then_some(Engine::Docker))
-}

@@ -20,7 +20,7 @@ use tare_results::model::{
     Samples,
 };
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
-use tare_results::target::{Group, TargetSpec};
+use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_results::{ResultsError, RunFolder};
 use tare_targets::instance::{Ended, Ending, Finish, Watcher, now_ns};
@@ -117,7 +117,7 @@ pub fn execute(
             tally.left = missing.len() + 1 - number;
             break;
         };
-        let cell = engines.judge(&targets, cell);
+        let cell = engines.judge(cell);
         let samples = samples.filter(|_| cell.outcome.record().is_some());
         let (cell, samples) = write(folder, cell, samples)?;
         // One that stood still meanwhile tells nothing of the next.
@@ -252,11 +252,6 @@ impl Prepared {
 }
 
 impl Targets {
-    /// Returns the target of a cell.
-    pub(crate) fn target(&self, plan: &CellPlan) -> &dyn Target {
-        self.by_spec[&plan.target].target.as_ref()
-    }
-
     /// Lists all targets.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &dyn Target> {
         self.by_spec.values().map(|one| one.target.as_ref())
@@ -336,7 +331,7 @@ impl Targets {
             };
             return Some((cell(outcome, notices, load, None), samples));
         }
-        let mut loaded = match Loaded::start(plan, target, guard, interrupt) {
+        let mut loaded = match Loaded::start(plan, guard, interrupt) {
             Ok(loaded) => loaded,
             Err(_) if interrupt.stop_requested() => return None,
             Err(error) => return Some((cell(failed(&error), Vec::new(), None, None), None)),
@@ -345,7 +340,7 @@ impl Targets {
             planned_ns: now_ns(),
             ..Instance::default()
         };
-        if plan.target.group.is_guest() {
+        if plan.target.kernel().is_guest() {
             observer.booting(plan);
         }
         let load = loaded.inside().map(str::to_owned);
@@ -370,9 +365,9 @@ impl Targets {
             begun: None,
             asked: None,
             loaded: &mut loaded,
-            other_work: match plan.target.group {
-                Group::Remote => None,
-                _ => OtherWorkWatch::of(plan.work.measured_cpus(), instance.pid(), guard),
+            other_work: match plan.target.kernel().is_remote() {
+                true => None,
+                false => OtherWorkWatch::of(plan.work.measured_cpus(), instance.pid(), guard),
             },
             interrupt,
             observer,
@@ -488,7 +483,7 @@ impl Targets {
             Ok(starter) => starter,
             Err(error) => return Some(preparing(&error)),
         };
-        let loaded = match Loaded::start(plan, target, guard, interrupt) {
+        let loaded = match Loaded::start(plan, guard, interrupt) {
             _ if interrupt.stop_requested() => return None,
             Ok(loaded) => loaded,
             Err(error) => return Some(preparing(&error)),
@@ -601,7 +596,7 @@ fn ask(
     stage: &Stage<'_>,
     observer: &mut impl Observer,
 ) -> Result<Told, String> {
-    if plan.target.group.is_guest() {
+    if plan.target.kernel().is_guest() {
         observer.booting(plan);
     }
     let told = |error: TargetError| stage.explain(PREPARING, &error);

@@ -10,7 +10,6 @@
 use tare_guard::{Guard, Interrupt};
 use tare_loads::{LoadError, LoadReceiver, Running, Schedule};
 use tare_results::model::{self, CellPlan, LoadPlace};
-use tare_targets::Target;
 use tare_targets::measured::MeasuredFile;
 use tare_wire::phases::LEAD_NS;
 
@@ -42,7 +41,6 @@ impl Loaded {
     /// Starts the load of a cell, if it has one and it runs beside.
     pub(crate) fn start(
         plan: &CellPlan,
-        target: &dyn Target,
         guard: &Guard,
         interrupt: &Interrupt,
     ) -> Result<Self, LoadError> {
@@ -51,7 +49,7 @@ impl Loaded {
         if load.is_idle() {
             return Ok(Self::Idle);
         }
-        if target.load_place() == LoadPlace::Inside && plan.arrivals.is_none() {
+        if plan.target.capabilities().load_place == LoadPlace::Inside && plan.arrivals.is_none() {
             return Ok(Self::Inside {
                 text: plan.load.clone(),
                 receiver: Box::default(),
@@ -63,7 +61,7 @@ impl Loaded {
         let running = Running::start(&load, agent, &measured, guard, interrupt)?;
         Ok(Self::Beside(Box::new(Beside {
             running,
-            shares_clock: plan.target.group.is_here(),
+            shares_clock: plan.target.kernel().is_host(),
         })))
     }
 

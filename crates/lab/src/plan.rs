@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use tare_results::model::{CellPlan, Plan, SCHEMA, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
-use tare_targets::{Engine, spec, start};
+use tare_targets::{spec, start};
 
 use crate::error::ExperimentError;
 use crate::estimate::LIMIT_FACTOR;
@@ -125,8 +125,7 @@ pub fn combinations(
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] if there is nothing to run, more than fits into one run, or a target
-/// that does not exist.
+/// Returns [`ExperimentError`] if there is nothing to run, or more than fits into one run.
 pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentError> {
     at_most(runs_of(cells)?)?;
     let mut paths = HashSet::new();
@@ -138,7 +137,7 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
     let mut cells = cells.to_vec();
     distinguish(&mut cells);
     let cells = cells.as_slice();
-    let planned = in_order(cells, frame.seed, (1, 1))?;
+    let planned = in_order(cells, frame.seed, (1, 1));
     Ok(Plan {
         schema: SCHEMA,
         tare_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -214,7 +213,11 @@ pub fn more_runs(
     let id = plan.cells.len() as u32 + 1;
     let block = plan.cells.iter().map(|cell| cell.block).max().unwrap_or(0) + 1;
     // Another order than that of the blocks before, and the same again for the same run.
-    in_order(&cells, plan.seed.wrapping_add(block.into()), (id, block))
+    Ok(in_order(
+        &cells,
+        plan.seed.wrapping_add(block.into()),
+        (id, block),
+    ))
 }
 
 /// Counts the runs of cells, of which there must be some.
@@ -230,19 +233,10 @@ fn runs_of(cells: &[Repeated]) -> Result<u64, ExperimentError> {
 }
 
 /// Puts cells into blocks, and numbers both from here on.
-fn in_order(
-    cells: &[Repeated],
-    seed: u64,
-    (id, block): (u32, u32),
-) -> Result<Vec<CellPlan>, ExperimentError> {
+fn in_order(cells: &[Repeated], seed: u64, (id, block): (u32, u32)) -> Vec<CellPlan> {
     let runs: Vec<u32> = cells.iter().map(|repeated| repeated.runs).collect();
     let mut blocks = order::interleaved(&runs, seed);
-    let mut engines = Vec::new();
-    for Repeated { cell, .. } in cells {
-        let needed = spec::of(&cell.target)?.engine();
-        engines.push(needed.or(cell.beside_engine.then_some(Engine::Docker)));
-    }
-    order::group_by_daemon(&mut blocks, |index| engines[index]);
+    order::group_by_daemon(&mut blocks, |index| cells[index].cell.engine());
     for block in &mut blocks {
         upwards(block, |index| cells[index].cell.rung.clone());
     }
@@ -254,7 +248,7 @@ fn in_order(
         block,
         ..cells[index].cell.clone()
     });
-    Ok(numbered.collect())
+    numbered.collect()
 }
 
 /// Refuses more cells than a plan can have.

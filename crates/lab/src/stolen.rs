@@ -3,7 +3,6 @@
 use tare_host::Source;
 use tare_host::sample::Stat;
 use tare_results::model::{CellPlan, Labels, Value};
-use tare_results::target::Group;
 
 /// The kernel's unit of accounted time, 1/100 s, in ns.
 const UNIT_NS: f64 = 1e7;
@@ -21,7 +20,7 @@ impl Stolen {
     pub fn begin(plan: &CellPlan, source: Source) -> Option<Self> {
         let cpus: Vec<u32> = plan.work.measured_cpus().iter().collect();
         let before = read(&source)?;
-        let is_here = plan.target.group != Group::Remote && !cpus.is_empty();
+        let is_here = !plan.target.kernel().is_remote() && !cpus.is_empty();
         is_here.then_some(Self {
             cpus,
             source,

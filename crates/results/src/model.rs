@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::target::TargetSpec;
+use crate::target::{Engine, TargetSpec};
 use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
@@ -183,6 +183,14 @@ impl CellPlan {
     #[must_use]
     pub fn has_its_cpus(&self) -> bool {
         self.arrivals.is_none()
+    }
+
+    /// Returns the engine that must run while it is measured: its target's, or the one beside which
+    /// it is measured.
+    #[must_use]
+    pub fn engine(&self) -> Option<Engine> {
+        let needed = self.target.capabilities().engine;
+        needed.or(self.beside_engine.then_some(Engine::Docker))
     }
 
     /// Names the combination: target, workload and load, as far as they tell it from others.

@@ -1,8 +1,11 @@
-//! What a target is, as far as those need to know who plan, keep and show: its kind, its options, its group.
+//! A target as plans, run folders and reports know it: its kind, options, group and capabilities.
 //!
-//! A target is written `kind,key=value,key=value`, as on QEMU's command line: a comma inside of a value is written
-//! twice (`isolate=1,,3`). That grammar is read and written here and nowhere else. Which kinds and options there are
-//! is known to `tare_targets::spec`, which makes a [`TargetSpec`] of what was typed; behind it nobody reads the text.
+//! A target is written `kind,key=value,key=value`, as on QEMU's command line: a comma inside a value
+//! is doubled (`isolate=1,,3`). That grammar is read and written here and nowhere else. The kinds and
+//! their options are a table in `tare_targets`, which makes a [`TargetSpec`] of the text that a user
+//! types, once; after that nobody reads the text.
+
+mod capabilities;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,8 +13,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A target in canonical form: options in a fixed order, those that have their default left out. Two texts that mean
-/// the same target become equal.
+pub use capabilities::{Capabilities, Engine, Kernel};
+
+/// A target in canonical form: options in a fixed order, without defaults. Two texts that mean the
+/// same target become equal.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,11 +25,11 @@ pub struct TargetSpec {
     pub text: String,
     /// Its kind: `linux`.
     pub kind: String,
-    /// Its options in canonical order. A key may be there several times.
+    /// Its options in canonical order. A key may occur several times.
     pub options: Vec<TargetOption>,
-    /// The group that it belongs to.
+    /// Its group.
     pub group: Group,
-    /// The clock that its figures are by.
+    /// The clock of its figures.
     pub clock: Clock,
 }
 
@@ -35,11 +40,11 @@ pub struct TargetSpec {
 pub struct TargetOption {
     /// Its key: `preempt`.
     pub key: String,
-    /// Its value, with each comma once: `full`.
+    /// Its value, commas not doubled: `full`.
     pub value: String,
 }
 
-/// What a target's nanoseconds are.
+/// The meaning of a target's nanoseconds.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -51,31 +56,31 @@ pub enum Clock {
     Instructions,
 }
 
-/// A kind of place. Targets of one group stand together, in this order.
+/// A kind of place. Reports show the targets of a group together, in this order.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// Under this machine's kernel, with nothing between: `process`.
+    /// Directly under this machine's kernel: `process`.
     Process,
     /// Under this machine's kernel, in namespaces and control groups: `docker`, `podman`, `runc`,
     /// `crun`.
     Container,
-    /// Under a kernel of its own, the agent being the only program there: `linux`.
+    /// Under a Linux of its own whose only program is the agent: `linux`.
     LinuxGuest,
-    /// Under a kernel of its own with a whole distribution around it: `linux,root=debian`.
+    /// Under a Linux of its own with a whole distribution: `linux,root=debian`.
     DebianGuest,
-    /// Under no kernel: `unikernel`.
+    /// Without a kernel: `unikernel`.
     Unikernel,
     /// On another machine: `ssh`.
     Remote,
-    /// Somebody else's system or tool: `guest`, and what was imported.
+    /// Somebody else's system or tool: `guest`, and imported results.
     Foreign,
 }
 
 impl TargetSpec {
-    /// Makes a target of its parts.
+    /// Creates a target from its parts.
     #[must_use]
     pub fn new(kind: &str, options: Vec<TargetOption>, group: Group) -> Self {
         let mut text = kind.to_owned();
@@ -95,13 +100,13 @@ impl TargetSpec {
         spec
     }
 
-    /// Makes the target of what somebody else's tool measured.
+    /// Creates the target of results that another tool measured.
     #[must_use]
     pub fn foreign(name: &str) -> Self {
         Self::new(name, Vec::new(), Group::Foreign)
     }
 
-    /// Returns the value of an option; None where it is not given, as where it has its default.
+    /// Returns the value of an option; None if it has its default.
     #[must_use]
     pub fn option(&self, key: &str) -> Option<&str> {
         let mut options = self.options.iter();
@@ -109,11 +114,11 @@ impl TargetSpec {
         Some(&option.value)
     }
 
-    /// Returns how many CPUs a guest has; None where this machine's or another one's are meant.
+    /// Returns the number of a guest's CPUs; None if the target is no guest.
     #[must_use]
     pub fn guest_cpus(&self) -> Option<u32> {
         let cpus = self.option("cpus").and_then(|cpus| cpus.parse().ok());
-        self.group.is_guest().then(|| cpus.unwrap_or(1))
+        self.kernel().is_guest().then(|| cpus.unwrap_or(1))
     }
 }
 
@@ -135,68 +140,6 @@ impl PartialEq<&str> for TargetSpec {
     }
 }
 
-impl Group {
-    /// Returns its name in files and gates.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::Container => "container",
-            Self::LinuxGuest => "linux_guest",
-            Self::DebianGuest => "debian_guest",
-            Self::Unikernel => "unikernel",
-            Self::Remote => "remote",
-            Self::Foreign => "foreign",
-        }
-    }
-
-    /// Names the group as a heading does.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Process => "Process",
-            Self::Container => "Containers",
-            Self::LinuxGuest => "Linux guests, initramfs only",
-            Self::DebianGuest => "Linux guests, whole Debian",
-            Self::Unikernel => "Unikernel",
-            Self::Remote => "Other machines",
-            Self::Foreign => "Foreign guests",
-        }
-    }
-
-    /// Names the group within a sentence.
-    #[must_use]
-    pub fn in_a_sentence(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::Container => "containers",
-            Self::LinuxGuest => "Linux guests with an initramfs",
-            Self::DebianGuest => "Linux guests with a whole Debian",
-            Self::Unikernel => "unikernel",
-            Self::Remote => "other machines",
-            Self::Foreign => "foreign guests",
-        }
-    }
-
-    /// Says whether its targets run under a kernel, or none, of its own on this machine.
-    #[must_use]
-    pub fn is_guest(self) -> bool {
-        self.is_linux_guest() || matches!(self, Self::Unikernel | Self::Foreign)
-    }
-
-    /// Says whether its targets run under a Linux of their own on this machine.
-    #[must_use]
-    pub fn is_linux_guest(self) -> bool {
-        matches!(self, Self::LinuxGuest | Self::DebianGuest)
-    }
-
-    /// Says whether its targets run under this machine's kernel, so that its CPUs and its clock are theirs.
-    #[must_use]
-    pub fn is_here(self) -> bool {
-        matches!(self, Self::Process | Self::Container)
-    }
-}
-
 /// Splits a target's text into its kind and its options. An option without `=` has an empty value.
 #[must_use]
 pub fn split(text: &str) -> (String, Vec<TargetOption>) {
@@ -212,7 +155,7 @@ pub fn split(text: &str) -> (String, Vec<TargetOption>) {
     (kind, options.collect())
 }
 
-/// Splits a text at its commas; two that follow each other are one that belongs to a value.
+/// Splits a text at its single commas; a doubled one belongs to a value.
 fn pieces(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -248,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_inside_of_a_value_is_written_twice() {
+    fn a_comma_inside_a_value_is_doubled() {
         for (text, expected) in [
             ("", &[""][..]),
             ("name", &["name"]),
@@ -265,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_an_option_inside_of_a_value_is_none() {
+    fn an_option_inside_a_value_is_part_of_the_value() {
         let counted = spec("linux,cmdline=quiet,clock=instructions");
         assert_eq!(counted.clock, Clock::Instructions);
         let quiet = spec("linux,cmdline=quiet,,clock=instructions");

@@ -22,7 +22,7 @@ pub(crate) fn target<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<
         Err(error) => {
             let text = match &error {
                 TargetError::Unknown { name, .. } => {
-                    let hint = suggestion(name, spec::KINDS.iter().map(|kind| kind.name));
+                    let hint = suggestion(name, spec::kinds().iter().map(|kind| kind.name));
                     hint.contains("did you mean")
                         .then(|| format!("there is no target '{name}'{hint}"))
                 }

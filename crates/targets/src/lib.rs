@@ -4,7 +4,8 @@
 //! it is, it is launched the same way, prints the same records and yields the same four time stamps, so
 //! that whoever runs an experiment need not know its kind.
 //!
-//! * [`spec`]: the table of those that exist, and how a target is made of a text;
+//! * [`spec`]: the table of the kinds that exist, and how a target is made from a text;
+//! * [`options`]: the options of targets, as data;
 //! * [`instance`]: one started instance, watched to its end;
 //! * [`measured`]: where the programs and images of the measured code are found;
 //! * [`start`]: how long targets take to start;
@@ -13,7 +14,8 @@
 //! * `container`: those in control groups and namespaces; [`engine`]: the daemon that one needs;
 //! * `qemu`: what targets that run in QEMU share.
 //!
-//! A new target is a file that implements [`Target`], and a line in [`spec::KINDS`].
+//! A new target is a file that implements [`Target`], and an entry in [`spec::KINDS`], or in the table
+//! that a program of its own installs ([`spec::install`]; see `docs/adding-a-target.md`).
 #![forbid(unsafe_code)]
 
 mod container;
@@ -24,7 +26,7 @@ pub mod instance;
 pub mod linux;
 pub mod measured;
 mod memory;
-mod options;
+pub mod options;
 pub mod process;
 mod programs;
 mod qemu;
@@ -43,7 +45,8 @@ use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
-use tare_results::model::{Agent, LoadPlace};
+use tare_results::model::Agent;
+pub use tare_results::target::Engine;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -75,12 +78,6 @@ pub trait Target: fmt::Debug {
     /// Returns [`TargetError`] if the program or image can't be read.
     fn program(&self) -> Result<Program, TargetError>;
 
-    /// Return the daemon that must run for it, if there is one. Cells of one engine are measured
-    /// together, and it runs for no others.
-    fn engine(&self) -> Option<Engine> {
-        None
-    }
-
     /// Use the engine behind this socket, or again the one that it finds by itself. What
     /// it made at the engine before is removed.
     fn use_engine(&self, _socket: Option<&Path>) {}
@@ -97,20 +94,9 @@ pub trait Target: fmt::Debug {
         String::new()
     }
 
-    /// Return where a load for it runs: beside it, on this machine, unless the target can do better.
-    fn load_place(&self) -> LoadPlace {
-        LoadPlace::Beside
-    }
-
     /// Tell whether memory that the measured code locks can't be paged out by this machine either. A
     /// guest's can, unless QEMU locks it.
     fn keeps_memory(&self) -> bool {
-        true
-    }
-
-    /// Tell whether it runs plans, as the agent does, and prints records. One that does not can only
-    /// be started and watched to its end: its job has no work.
-    fn runs_plans(&self) -> bool {
         true
     }
 
@@ -160,14 +146,6 @@ impl<'a> Job<'a> {
     pub fn idle(work: &'a Work) -> Self {
         Self { work, load: None }
     }
-}
-
-/// A daemon without which a target can't be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Engine {
-    /// Docker's.
-    Docker,
 }
 
 /// Whether a target can be used, and what would have to be done.

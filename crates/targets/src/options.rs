@@ -1,21 +1,263 @@
-//! Reading the options of a target, `key=value`, and putting its canonical form together.
+//! The options of targets, as data.
 //!
-//! How they are written is said by [`tare_results::target`].
+//! Each kind of target has a table of [`Opt`]s. Reading, the canonical form, errors, the tables of
+//! docs/targets.md and `tare targets --json` are made from it, so that an option is described once.
+//! The grammar is that of [`tare_results::target`].
 
 use std::fmt::{self, Display};
-use std::ops::RangeInclusive;
 use std::path::{self, PathBuf};
 
+use serde::Serialize;
+use tare_host::CpuList;
 use tare_results::target::{Clock, Group, TargetOption, TargetSpec};
 
 use crate::error::TargetError;
 
+/// One option of a kind of target.
+#[derive(Clone, Copy, Debug)]
+pub struct Opt {
+    /// Its key: `preempt`.
+    pub key: &'static str,
+    takes: Takes,
+    unset: Unset,
+    repeats: bool,
+    meaning: &'static str,
+}
+
+/// The values of an option.
+#[derive(Clone, Copy, Debug)]
+enum Takes {
+    /// Whole numbers.
+    Number { least: u32, most: u32 },
+    /// Sizes of memory from `least` on.
+    Memory { least: Size },
+    /// One of a few words.
+    Word(fn() -> Vec<&'static str>),
+    /// A text of some form, and the canonical text of a value, if it has that form.
+    Text {
+        form: &'static str,
+        wanted: &'static str,
+        canonical: fn(&str) -> Option<String>,
+    },
+}
+
+/// The meaning of a missing option.
+#[derive(Clone, Copy, Debug)]
+enum Unset {
+    /// The same as this value.
+    Value(&'static str),
+    /// Something that no value means, in words.
+    Words(&'static str),
+    /// An error.
+    Missing,
+}
+
+/// An option as it is documented.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    /// Its key.
+    pub key: &'static str,
+    /// The form of its value: `N`, `on|off`.
+    pub form: String,
+    /// Its default, in words if no value means the same; None if it is required.
+    pub default: Option<&'static str>,
+    /// Whether the default is a value of the option.
+    #[serde(skip)]
+    pub is_value: bool,
+    /// Whether it may be given several times.
+    pub repeats: bool,
+    /// Its meaning, in Markdown.
+    pub meaning: &'static str,
+}
+
+impl Opt {
+    const fn new(key: &'static str, takes: Takes) -> Self {
+        Self {
+            key,
+            takes,
+            unset: Unset::Words("none"),
+            repeats: false,
+            meaning: "",
+        }
+    }
+
+    /// An option for whole numbers.
+    #[must_use]
+    pub const fn number(key: &'static str, least: u32, most: u32) -> Self {
+        Self::new(key, Takes::Number { least, most })
+    }
+
+    /// The option `mem`, from a least size on.
+    #[must_use]
+    pub const fn memory(least: Size) -> Self {
+        Self::new("mem", Takes::Memory { least })
+            .unset("the plan's buffers and 512M")
+            .means("memory; untouched memory costs the host nothing")
+    }
+
+    /// An option for one of a few words.
+    #[must_use]
+    pub const fn word<T: Word>(key: &'static str) -> Self {
+        Self::new(key, Takes::Word(words::<T>))
+    }
+
+    /// An option for texts. `form` stands for the value in lists, `wanted` describes it in errors, and
+    /// `canonical` returns its canonical text, or None for an invalid value.
+    #[must_use]
+    pub const fn text(
+        key: &'static str,
+        form: &'static str,
+        wanted: &'static str,
+        canonical: fn(&str) -> Option<String>,
+    ) -> Self {
+        let takes = Takes::Text {
+            form,
+            wanted,
+            canonical,
+        };
+        Self::new(key, takes)
+    }
+
+    /// An option for the path of a file, which becomes absolute: the target then means the same file
+    /// wherever a run is resumed.
+    #[must_use]
+    pub const fn file(key: &'static str, wanted: &'static str) -> Self {
+        Self::text(key, "FILE", wanted, canonical::<PathBuf>)
+    }
+
+    /// The value that a missing option stands for.
+    #[must_use]
+    pub const fn default(self, value: &'static str) -> Self {
+        Self {
+            unset: Unset::Value(value),
+            ..self
+        }
+    }
+
+    /// The meaning of a missing option that no value has.
+    #[must_use]
+    pub const fn unset(self, words: &'static str) -> Self {
+        Self {
+            unset: Unset::Words(words),
+            ..self
+        }
+    }
+
+    /// An option that must be given.
+    #[must_use]
+    pub const fn required(self) -> Self {
+        Self {
+            unset: Unset::Missing,
+            ..self
+        }
+    }
+
+    /// An option that may be given several times.
+    #[must_use]
+    pub const fn repeated(self) -> Self {
+        Self {
+            repeats: true,
+            ..self
+        }
+    }
+
+    /// The meaning of the option, for its documentation.
+    #[must_use]
+    pub const fn means(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
+
+    /// Returns whether it must be given.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        matches!(self.unset, Unset::Missing)
+    }
+
+    /// Returns the option as it is documented.
+    #[must_use]
+    pub fn description(&self) -> Description {
+        Description {
+            key: self.key,
+            form: self.takes.form(),
+            default: match self.unset {
+                Unset::Value(text) | Unset::Words(text) => Some(text),
+                Unset::Missing => None,
+            },
+            is_value: matches!(self.unset, Unset::Value(_)),
+            repeats: self.repeats,
+            meaning: self.meaning,
+        }
+    }
+
+    fn default_value(&self) -> Option<&'static str> {
+        match self.unset {
+            Unset::Value(value) => Some(value),
+            Unset::Words(_) | Unset::Missing => None,
+        }
+    }
+}
+
+impl Takes {
+    fn form(&self) -> String {
+        match self {
+            Self::Number { .. } => "N".to_owned(),
+            Self::Memory { .. } => "SIZE".to_owned(),
+            Self::Word(words) => words().join("|"),
+            Self::Text { form, .. } => (*form).to_owned(),
+        }
+    }
+
+    fn wanted(&self) -> String {
+        match self {
+            Self::Number { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Memory { least } => {
+                let most = Size::MOST;
+                format!("a size in MiB or GiB from {least} to {most}, such as 64M or 2G")
+            }
+            Self::Word(words) => alternatives(&words()),
+            Self::Text { wanted, .. } => (*wanted).to_owned(),
+        }
+    }
+
+    fn canonical(&self, text: &str) -> Option<String> {
+        match self {
+            Self::Number { least, most } => {
+                let number: u32 = text.parse().ok()?;
+                (*least..=*most)
+                    .contains(&number)
+                    .then(|| number.to_string())
+            }
+            Self::Memory { least } => {
+                let size = Size::parse(text)?;
+                (*least..=Size::MOST)
+                    .contains(&size)
+                    .then(|| size.to_string())
+            }
+            Self::Word(words) => words().contains(&text).then(|| text.to_owned()),
+            Self::Text { canonical, .. } => canonical(text),
+        }
+    }
+}
+
+/// Returns how a target is written: `ssh,host=[USER@]HOST[,port=N]…`.
+pub(crate) fn form(kind: &str, table: &[Opt]) -> String {
+    table.iter().fold(kind.to_owned(), |form, option| {
+        let (key, value) = (option.key, option.takes.form());
+        match (option.is_required(), option.repeats) {
+            (true, _) => format!("{form},{key}={value}"),
+            (false, false) => format!("{form}[,{key}={value}]"),
+            (false, true) => format!("{form}[,{key}={value}]…"),
+        }
+    })
+}
+
 /// A value that is one of a few words.
-pub(crate) trait Word: Copy + PartialEq + 'static {
+pub trait Word: Copy + PartialEq + 'static {
     /// The values with their words.
     const WORDS: &'static [(Self, &'static str)];
 
-    /// Return the word for the value.
+    /// Returns the word for the value.
+    #[must_use]
     fn word(self) -> &'static str {
         let mut words = Self::WORDS.iter();
         let found = words.find(|(value, _)| *value == self);
@@ -23,182 +265,224 @@ pub(crate) trait Word: Copy + PartialEq + 'static {
     }
 }
 
+fn words<T: Word>() -> Vec<&'static str> {
+    T::WORDS.iter().map(|(_, word)| *word).collect()
+}
+
 impl Word for Clock {
     const WORDS: &'static [(Self, &'static str)] =
         &[(Self::Host, "host"), (Self::Instructions, "instructions")];
 }
 
-/// The options of a target as they were written.
-///
-/// Each option is asked for by its key; [`finish`](Self::finish) then refuses those that were not
-/// asked for.
+/// A value that options can have.
+pub trait Value: Sized {
+    /// Reads a value; None if the text is invalid.
+    fn parse(text: &str) -> Option<Self>;
+
+    /// Returns its canonical text.
+    fn text(&self) -> String;
+}
+
+impl<T: Word> Value for T {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = T::WORDS.iter();
+        Some(words.find(|(_, word)| *word == text)?.0)
+    }
+
+    fn text(&self) -> String {
+        self.word().to_owned()
+    }
+}
+
+impl Value for u32 {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Size {
+    fn parse(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn text(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Value for PathBuf {
+    fn parse(text: &str) -> Option<Self> {
+        path::absolute(text).ok()
+    }
+
+    fn text(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+impl Value for CpuList {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|list: &Self| !list.is_empty())
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Returns the canonical text of a value, if it is one.
+#[must_use]
+pub fn canonical<T: Value>(text: &str) -> Option<String> {
+    Some(T::parse(text)?.text())
+}
+
+/// Returns a text that is not empty.
+#[must_use]
+pub fn non_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The options of a target, checked against the table of its kind.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// The kind of target.
-    pub(crate) target: &'static str,
+    pub kind: &'static str,
+    table: &'static [Opt],
+    /// In the order of the table, with canonical values.
     given: Vec<TargetOption>,
-    /// Those that were asked for, with their values: `irq=on|off`.
-    known: Vec<(&'static str, String)>,
 }
 
 impl Options {
-    /// Take the options of a kind of target.
-    pub(crate) fn new(target: &'static str, given: Vec<TargetOption>) -> Self {
-        Self {
-            target,
-            given,
-            known: Vec::new(),
-        }
-    }
-
-    /// Read options from a text.
-    #[cfg(test)]
-    pub(crate) fn of(target: &'static str, text: &str) -> Self {
-        let (_, mut given) = tare_results::target::split(&format!("{target},{text}"));
-        given.retain(|option| !option.key.is_empty() || !option.value.is_empty());
-        Self::new(target, given)
-    }
-
-    /// Read an option whose value is one of a few words; None if it is not given.
+    /// Reads the options that a user gives to a kind of target.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::Usage`] for another value, or if the option is given twice, as do the
-    /// other readers.
-    pub(crate) fn word<T: Word>(&mut self, key: &'static str) -> Result<Option<T>, TargetError> {
-        let words: Vec<&str> = T::WORDS.iter().map(|(_, word)| *word).collect();
-        self.known.push((key, words.join("|")));
-        let parse = |text: &str| Some(T::WORDS.iter().find(|(_, word)| *word == text)?.0);
-        self.read(key, parse, || alternatives(&words))
-    }
-
-    /// Read an option whose value is a whole number; None if it is not given.
-    pub(crate) fn number(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<u32>,
-    ) -> Result<Option<u32>, TargetError> {
-        self.known.push((key, "N".to_owned()));
-        let parse = |text: &str| text.parse().ok().filter(|number| range.contains(number));
-        self.read(key, parse, || {
-            format!("a whole number from {} to {}", range.start(), range.end())
-        })
-    }
-
-    /// Read `mem=`, at least so much; None if it is not given.
-    pub(crate) fn memory(&mut self, least: Size) -> Result<Option<Size>, TargetError> {
-        self.known.push(("mem", "SIZE".to_owned()));
-        let parse =
-            |text: &str| Size::parse(text).filter(|size| (least..=Size::MOST).contains(size));
-        self.read("mem", parse, || {
-            let most = Size::MOST;
-            format!("a size in MiB or GiB from {least} to {most}, such as 64M or 2G")
-        })
-    }
-
-    /// Read an option whose value is a text of some form; None if it is not given. `form` is how
-    /// the value is written in a list of options, `wanted` describes it.
-    pub(crate) fn text<T>(
-        &mut self,
-        key: &'static str,
-        form: &str,
-        wanted: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, TargetError> {
-        self.known.push((key, form.to_owned()));
-        self.read(key, parse, || wanted.to_owned())
-    }
-
-    /// Read an option as [`text`](Self::text) does, which may stand several times.
-    pub(crate) fn texts<T>(
-        &mut self,
-        key: &'static str,
-        form: &str,
-        wanted: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<Vec<T>, TargetError> {
-        self.known.push((key, form.to_owned()));
-        let values = self.given.iter().filter(|option| option.key == key);
-        values
-            .map(|option| self.parsed(key, &option.value, &parse, || wanted.to_owned()))
-            .collect()
-    }
-
-    /// Refuse options that were not asked for.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError::Usage`] with those that were.
-    pub(crate) fn finish(self) -> Result<(), TargetError> {
-        let is_known = |key: &str| self.known.iter().any(|(known, _)| *known == key);
-        let mut given = self.given.into_iter();
-        let Some(TargetOption { key, value }) = given.find(|option| !is_known(&option.key)) else {
-            return Ok(());
-        };
-        let mut known: Vec<String> = self
-            .known
-            .iter()
-            .map(|(key, values)| format!("{key}={values}"))
-            .collect();
-        // As after a list of CPUs with a single comma.
-        if value.is_empty() && !known.is_empty() {
-            known.push("and a comma inside of a value is written twice".to_owned());
+    /// Returns [`TargetError::Usage`] for an option that does not exist, is given twice, has an
+    /// invalid value or is missing.
+    pub(crate) fn read(
+        kind: &'static str,
+        table: &'static [Opt],
+        typed: Vec<TargetOption>,
+    ) -> Result<Self, TargetError> {
+        let mut given = Vec::new();
+        for option in table {
+            let key = option.key;
+            let before = given.len();
+            for TargetOption { value, .. } in typed.iter().filter(|typed| typed.key == key) {
+                let value = option
+                    .takes
+                    .canonical(value)
+                    .ok_or_else(|| not_wanted(kind, key, value, &option.takes.wanted()))?;
+                let key = key.to_owned();
+                given.push(TargetOption { key, value });
+            }
+            if given.len() > before + 1 && !option.repeats {
+                return Err(TargetError::Usage(format!(
+                    "the option '{key}' of the target '{kind}' is given twice"
+                )));
+            }
         }
-        if known.is_empty() {
-            known.push("none".to_owned());
+        let is_known = |typed: &&TargetOption| table.iter().any(|option| option.key == typed.key);
+        if let Some(typed) = typed.iter().find(|typed| !is_known(typed)) {
+            return Err(unknown(kind, table, typed));
         }
-        let (target, known) = (self.target, known.join(", "));
-        Err(TargetError::Usage(format!(
-            "the target '{target}' has no option '{key}'; it takes: {known}"
-        )))
-    }
-
-    fn read<T>(
-        &self,
-        key: &'static str,
-        parse: impl Fn(&str) -> Option<T>,
-        wanted: impl Fn() -> String,
-    ) -> Result<Option<T>, TargetError> {
-        let mut values = self.given.iter().filter(|option| option.key == key);
-        let Some(TargetOption { value, .. }) = values.next() else {
-            return Ok(None);
-        };
-        if values.next().is_some() {
-            let target = self.target;
+        let is_given = |key: &str| given.iter().any(|given| given.key == key);
+        let mut required = table.iter().filter(|option| option.is_required());
+        if let Some(Opt { key, .. }) = required.find(|option| !is_given(option.key)) {
             return Err(TargetError::Usage(format!(
-                "the option '{key}' of the target '{target}' is given twice"
+                "the target '{kind}' needs '{key}': it is written {}",
+                form(kind, table)
             )));
         }
-        self.parsed(key, value, parse, wanted).map(Some)
+        Ok(Self { kind, table, given })
     }
 
-    fn parsed<T>(
-        &self,
-        key: &'static str,
-        text: &str,
-        parse: impl Fn(&str) -> Option<T>,
-        wanted: impl Fn() -> String,
-    ) -> Result<T, TargetError> {
-        parse(text).ok_or_else(|| not_wanted(self.target, key, text, &wanted()))
+    /// Returns all values of an option that may be repeated.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the option takes values of another type: a mistake in its table, as below.
+    pub fn all<T: Value>(&self, option: &Opt) -> Vec<T> {
+        let given = self.given.iter().filter(|given| given.key == option.key);
+        let values = given.map(|given| T::parse(&given.value));
+        let values: Option<Vec<T>> = values.collect();
+        values.expect("the option takes values of this type")
+    }
+
+    /// Returns the value of an option, or its default; None if it is not given and has none.
+    ///
+    /// # Panics
+    ///
+    /// As [`all`](Self::all).
+    pub fn find<T: Value>(&self, option: &Opt) -> Option<T> {
+        let default = || option.default_value().and_then(T::parse);
+        self.all(option).into_iter().next().or_else(default)
+    }
+
+    /// Returns the value of an option that is required or has a default.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the option is neither, or as [`all`](Self::all).
+    pub fn get<T: Value>(&self, option: &Opt) -> T {
+        let found = self.find(option);
+        found.expect("the option is required or has a default of this type")
+    }
+
+    /// Returns whether an option is given, even if with its default.
+    #[must_use]
+    pub fn has(&self, option: &Opt) -> bool {
+        self.given.iter().any(|given| given.key == option.key)
+    }
+
+    /// Returns the target in canonical form.
+    #[must_use]
+    pub fn spec(&self, group: Group) -> TargetSpec {
+        let default = |key: &str| {
+            let mut options = self.table.iter();
+            options.find(|option| option.key == key)?.default_value()
+        };
+        let differs = |given: &&TargetOption| default(&given.key) != Some(&given.value);
+        let options = self.given.iter().filter(differs).cloned();
+        TargetSpec::new(self.kind, options.collect(), group)
     }
 }
 
-/// Make the error of an option that must be given and is not; `form` is how the target is written.
-pub(crate) fn missing(target: &str, option: &str, form: &str) -> TargetError {
+fn unknown(kind: &str, table: &[Opt], typed: &TargetOption) -> TargetError {
+    let known = table.iter();
+    let known = known.map(|option| format!("{}={}", option.key, option.takes.form()));
+    let mut known: Vec<String> = known.collect();
+    // As after a list of CPUs with a single comma.
+    if typed.value.is_empty() && !known.is_empty() {
+        known.push("and a comma inside a value is doubled".to_owned());
+    }
+    if known.is_empty() {
+        known.push("none".to_owned());
+    }
+    let (key, known) = (&typed.key, known.join(", "));
     TargetError::Usage(format!(
-        "the target '{target}' needs '{option}': it is written {form}"
+        "the target '{kind}' has no option '{key}'; it takes: {known}"
     ))
 }
 
-/// Read a path and make it absolute: the target means the same file wherever a run is resumed.
-pub(crate) fn file(text: &str) -> Option<PathBuf> {
-    path::absolute(text).ok()
-}
-
-/// Make the error of an option that does not take its value.
-pub(crate) fn not_wanted(target: &str, key: &str, value: &str, wanted: &str) -> TargetError {
+/// Creates the error of an invalid value.
+pub(crate) fn not_wanted(kind: &str, key: &str, value: &str, wanted: &str) -> TargetError {
     TargetError::contradiction(
-        target,
+        kind,
         format_args!("'{key}={value}'"),
         &format!("want {wanted}"),
     )
@@ -206,27 +490,30 @@ pub(crate) fn not_wanted(target: &str, key: &str, value: &str, wanted: &str) -> 
 
 /// An amount of memory in MiB, written as `64M` or `2G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Size {
+pub struct Size {
     /// The amount.
-    pub(crate) mib: u64,
+    pub mib: u64,
 }
 
 impl Size {
-    /// The most that can be given: a TiB.
-    pub(crate) const MOST: Self = Self::mib(1 << 20);
+    /// The largest possible size: a TiB.
+    pub const MOST: Self = Self::mib(1 << 20);
 
-    /// Make a size from MiB.
-    pub(crate) const fn mib(mib: u64) -> Self {
+    /// Creates a size from MiB.
+    #[must_use]
+    pub const fn mib(mib: u64) -> Self {
         Self { mib }
     }
 
-    /// Return both together.
-    pub(crate) const fn and(self, other: Self) -> Self {
+    /// Returns the sum.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
         Self::mib(self.mib.saturating_add(other.mib))
     }
 
-    /// Read `64M`, `2G`; None if it is something else.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads `64M` or `2G`; None if it is neither.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let number: u64 = number.parse().ok()?;
         let mib = match unit {
@@ -247,43 +534,7 @@ impl Display for Size {
     }
 }
 
-/// A target in canonical form, put together option by option.
-#[derive(Debug)]
-pub(crate) struct Canonical {
-    kind: &'static str,
-    options: Vec<TargetOption>,
-}
-
-impl Canonical {
-    /// Begin with the target's kind.
-    pub(crate) fn new(kind: &'static str) -> Self {
-        Self {
-            kind,
-            options: Vec::new(),
-        }
-    }
-
-    /// Add an option unless it has its default.
-    pub(crate) fn word<T: Word>(self, key: &str, value: T, default: T) -> Self {
-        self.option(key, (value != default).then(|| value.word()))
-    }
-
-    /// Add an option if there is a value.
-    pub(crate) fn option(mut self, key: &str, value: Option<impl Display>) -> Self {
-        self.options.extend(value.map(|value| TargetOption {
-            key: key.to_owned(),
-            value: value.to_string(),
-        }));
-        self
-    }
-
-    /// Return the target.
-    pub(crate) fn of_group(self, group: Group) -> TargetSpec {
-        TargetSpec::new(self.kind, self.options, group)
-    }
-}
-
-/// Join words as a sentence does: `a, b or c`.
+/// Joins words as a sentence does: `a, b or c`.
 fn alternatives(words: &[&str]) -> String {
     match words {
         [] => String::new(),
@@ -294,6 +545,8 @@ fn alternatives(words: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tare_results::target;
+
     use super::*;
 
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -311,34 +564,52 @@ mod tests {
         ];
     }
 
-    type Read = (Option<Colour>, Option<u32>, Option<Size>);
+    const COLOUR: Opt = Opt::word::<Colour>("colour").default("red");
+    const NUMBER: Opt = Opt::number("number", 1, 9);
+    const MEMORY: Opt = Opt::memory(Size::mib(2));
+    const WORDS: Opt = Opt::text("word", "WORD", "a word", non_empty).repeated();
+    const TABLE: &[Opt] = &[COLOUR, NUMBER, MEMORY, WORDS];
 
-    fn read(text: &str) -> Result<Read, String> {
-        let read = |text: &str| -> Result<Read, TargetError> {
-            let mut options = Options::of("thing", text);
-            let colour = options.word("colour")?;
-            let number = options.number("number", 1..=9)?;
-            let size = options.memory(Size::mib(2))?;
-            options.finish()?;
-            Ok((colour, number, size))
-        };
-        read(text).map_err(|error| error.to_string())
+    fn read(text: &str) -> Result<Options, String> {
+        let (_, mut typed) = target::split(&format!("thing,{text}"));
+        typed.retain(|option| !option.key.is_empty() || !option.value.is_empty());
+        Options::read("thing", TABLE, typed).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn options_are_read_in_any_order() {
-        assert_eq!(read(""), Ok((None, None, None)));
-        assert_eq!(
-            read("mem=1G,number=7,colour=blue"),
-            Ok((Some(Colour::Blue), Some(7), Some(Size::mib(1024))))
-        );
-        assert_eq!(read("mem=4096M").unwrap().2, Some(Size::mib(4096)));
+    fn options_are_read_in_any_order_and_written_in_that_of_the_table_without_defaults() {
+        for (text, colour, number, memory, canonical) in [
+            ("", Colour::Red, None, None, "thing"),
+            (
+                "mem=1G,word=b=c,number=07,colour=blue,word=a",
+                Colour::Blue,
+                Some(7),
+                Some(Size::mib(1024)),
+                "thing,colour=blue,number=7,mem=1G,word=b=c,word=a",
+            ),
+            (
+                "colour=red,mem=4096M,word=1,,3",
+                Colour::Red,
+                None,
+                Some(Size::mib(4096)),
+                "thing,mem=4G,word=1,,3",
+            ),
+        ] {
+            let options = read(text).unwrap();
+            assert_eq!(options.get::<Colour>(&COLOUR), colour);
+            assert_eq!(options.find(&NUMBER), number);
+            assert_eq!(options.find(&MEMORY), memory);
+            assert_eq!(options.spec(Group::Foreign), canonical);
+        }
+        let options = read("word=b=c,word=a,colour=red").unwrap();
+        assert_eq!(options.all::<String>(&WORDS), ["b=c", "a"]);
+        assert!(options.has(&COLOUR) && !options.has(&NUMBER));
     }
 
     #[test]
     fn errors_name_the_option_and_what_it_takes() {
         const SIZES: &str = "a size in MiB or GiB from 2M to 1024G, such as 64M or 2G";
-        const KNOWN: &str = "it takes: colour=red|green|blue, number=N, mem=SIZE";
+        const KNOWN: &str = "it takes: colour=red|green|blue, number=N, mem=SIZE, word=WORD";
         let is_not = |what: &str, wanted: &str| {
             format!("the target 'thing' can't have '{what}': want {wanted}")
         };
@@ -348,8 +619,8 @@ mod tests {
             (
                 "number=1,3",
                 format!(
-                    "the target 'thing' has no option '3'; {KNOWN}, and a comma inside of a value \
-                     is written twice"
+                    "the target 'thing' has no option '3'; {KNOWN}, and a comma inside a value is \
+                     doubled"
                 ),
             ),
             (
@@ -366,6 +637,7 @@ mod tests {
                 is_not("mem=99999999999999999999G", SIZES)
             }),
             ("mem=5µ", is_not("mem=5µ", SIZES)),
+            ("word=b,word=", is_not("word=", "a word")),
             (
                 "shape=round",
                 format!("the target 'thing' has no option 'shape'; {KNOWN}"),
@@ -379,36 +651,7 @@ mod tests {
                 "the option 'number' of the target 'thing' is given twice".to_owned(),
             ),
         ] {
-            assert_eq!(read(text), Err(message), "{text}");
+            assert_eq!(read(text).map(drop), Err(message), "{text}");
         }
-    }
-
-    #[test]
-    fn an_option_may_stand_several_times_if_it_is_read_so() {
-        let mut options = Options::of("thing", "word=b=c,word=a");
-        let words = options.texts("word", "WORD", "a word", |text| Some(text.to_owned()));
-        assert_eq!(words.unwrap(), ["b=c", "a"]);
-        options.finish().unwrap();
-        let mut options = Options::of("thing", "word=b,word=");
-        let parse = |text: &str| (!text.is_empty()).then_some(());
-        let error = options.texts("word", "WORD", "a word", parse).unwrap_err();
-        assert!(
-            error.to_string().ends_with("'word=': want a word"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn the_canonical_form_leaves_defaults_out() {
-        let spec = Canonical::new("thing")
-            .word("colour", Colour::Green, Colour::Red)
-            .word("other", Colour::Red, Colour::Red)
-            .option("number", None::<u32>)
-            .option("mem", Some(Size::mib(1536)))
-            .option("list", Some("1,3"))
-            .of_group(Group::Foreign);
-        assert_eq!(spec, "thing,colour=green,mem=1536M,list=1,,3");
-        assert_eq!(spec.option("list"), Some("1,3"));
-        assert_eq!(Size::mib(2048).to_string(), "2G");
     }
 }

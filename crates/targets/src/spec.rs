@@ -1,10 +1,11 @@
-//! The table of the kinds of target that exist, and how a target is made of a text.
+//! The table of the kinds of target, and how a target is made from a text.
 //!
-//! A target is a kind, then options ([`tare_results::target`]). Both are checked before anything starts.
+//! A target is a kind and options ([`tare_results::target`]). Both are checked before anything starts.
+
+use std::sync::OnceLock;
 
 use tare_results::target::{self, TargetOption, TargetSpec};
 
-use crate::container;
 use crate::container::docker::DockerTarget;
 use crate::container::podman::Podman;
 use crate::container::runtime::Runtime;
@@ -12,132 +13,148 @@ use crate::error::TargetError;
 use crate::foreign::{self, Foreign};
 use crate::linux::{self, Linux};
 use crate::measured::MeasuredFile;
-use crate::options::Options;
+use crate::options::{self, Opt, Options};
 use crate::process::Process;
 use crate::ssh::{self, Ssh};
-use crate::unikernel::{Settings, Unikernel};
-use crate::{Availability, Target};
+use crate::unikernel::{self, Unikernel};
+use crate::{Availability, Target, container};
 
 /// A kind of target.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub summary: &'static str,
-    /// What must be said of it besides its name, if something must.
-    pub required: Option<Required>,
-    /// Makes a target of the kind.
-    make: Make,
-}
-
-type Make = fn(Options) -> Result<Box<dyn Target>, TargetError>;
-
-/// What a kind of target needs that is nothing by its name alone.
-#[derive(Clone, Copy, Debug)]
-pub struct Required {
-    /// How it is written.
-    pub form: &'static str,
-    /// Looks whether such a target can be used here, as far as that does not depend on what is left
-    /// open.
-    here: fn() -> Availability,
+    /// Its options, in canonical order.
+    pub options: &'static [Opt],
+    /// Makes a target.
+    pub make: fn(&Options) -> Result<Box<dyn Target>, TargetError>,
+    /// Finds out whether targets can be used here, as far as that does not depend on options that
+    /// must be given; None if there are no such options.
+    pub here: Option<fn() -> Availability>,
 }
 
 impl Kind {
-    /// Tell whether targets of this kind can be used here, and what would have to be done.
+    /// Returns whether targets of this kind can be used here, and what to do if not.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] if the kind can't be made, which is a mistake in the table.
+    /// Returns [`TargetError`] if the kind cannot be made, which is a mistake in the table.
     pub fn availability(&self) -> Result<Availability, TargetError> {
-        match self.required {
-            Some(required) => Ok((required.here)()),
+        match self.here {
+            Some(here) => Ok(here()),
             None => Ok(parse(self.name)?.availability()),
         }
     }
-}
 
-/// The kinds of target.
-pub const KINDS: &[Kind] = &[
-    kind("process", "a process on this machine", |options| {
-        options.finish()?;
-        Ok(Box::new(Process::new(MeasuredFile::agent())))
-    }),
-    kind("docker", "a container of Docker's engine", |options| {
-        Ok(Box::new(DockerTarget::new(container::Settings::read(
-            options,
-        )?)))
-    }),
-    kind(
-        "podman",
-        "a container of podman, which has no daemon",
-        |options| Ok(Box::new(Podman::new(container::Settings::read(options)?))),
-    ),
-    kind(
-        "runc",
-        "a container of the runtime runc, without an engine",
-        |options| Ok(Box::new(Runtime::runc(container::Settings::read(options)?))),
-    ),
-    kind(
-        "crun",
-        "a container of the runtime crun, without an engine",
-        |options| Ok(Box::new(Runtime::crun(container::Settings::read(options)?))),
-    ),
-    kind(
-        "linux",
-        "a Linux kernel of its own and nothing but the agent on it, as a guest in QEMU",
-        |options| Ok(Box::new(Linux::new(linux::Settings::read(options)?))),
-    ),
-    Kind {
-        required: Some(Required {
-            form: ssh::FORM,
-            here: ssh::here,
-        }),
-        ..kind(
-            "ssh",
-            "the agent on another machine, by OpenSSH's client",
-            |options| Ok(Box::new(Ssh::new(ssh::Settings::read(options)?))),
-        )
-    },
-    Kind {
-        required: Some(Required {
-            form: foreign::FORM,
-            here: foreign::here,
-        }),
-        ..kind(
-            "guest",
-            "anything else that QEMU boots, to measure how it starts",
-            |options| Ok(Box::new(Foreign::new(foreign::Settings::read(options)?))),
-        )
-    },
-    kind(
-        "unikernel",
-        "the measured code without an operating system, as a guest in QEMU",
-        |options| Ok(Box::new(Unikernel::new(Settings::read(options)?))),
-    ),
-];
-
-const fn kind(name: &'static str, summary: &'static str, make: Make) -> Kind {
-    Kind {
-        name,
-        summary,
-        required: None,
-        make,
+    /// Returns how targets of this kind are written: `ssh,host=[USER@]HOST[,port=N]…`.
+    #[must_use]
+    pub fn form(&self) -> String {
+        options::form(self.name, self.options)
     }
 }
 
-/// Make the target that a text names.
+/// The kinds of target of tare.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "process",
+        summary: "a process on this machine",
+        options: &[],
+        make: |_| Ok(Box::new(Process::new(MeasuredFile::agent()))),
+        here: None,
+    },
+    Kind {
+        name: "docker",
+        summary: "a container of Docker's engine",
+        options: container::WITH_IMAGE,
+        make: |options| {
+            let settings = container::Settings::read(options)?;
+            Ok(Box::new(DockerTarget::new(settings)))
+        },
+        here: None,
+    },
+    Kind {
+        name: "podman",
+        summary: "a container of podman, which has no daemon",
+        options: container::WITH_IMAGE,
+        make: |options| Ok(Box::new(Podman::new(container::Settings::read(options)?))),
+        here: None,
+    },
+    Kind {
+        name: "runc",
+        summary: "a container of the runtime runc, without an engine",
+        options: container::OPTIONS,
+        make: |options| Ok(Box::new(Runtime::runc(container::Settings::read(options)?))),
+        here: None,
+    },
+    Kind {
+        name: "crun",
+        summary: "a container of the runtime crun, without an engine",
+        options: container::OPTIONS,
+        make: |options| Ok(Box::new(Runtime::crun(container::Settings::read(options)?))),
+        here: None,
+    },
+    Kind {
+        name: "linux",
+        summary: "its own Linux kernel and nothing but the agent on it, as a guest in QEMU",
+        options: linux::OPTIONS,
+        make: |options| Ok(Box::new(Linux::new(linux::Settings::read(options)?))),
+        here: None,
+    },
+    Kind {
+        name: "ssh",
+        summary: "the agent on another machine, by OpenSSH's client",
+        options: ssh::OPTIONS,
+        make: |options| Ok(Box::new(Ssh::new(ssh::Settings::read(options)))),
+        here: Some(ssh::here),
+    },
+    Kind {
+        name: "guest",
+        summary: "anything else that QEMU boots, to measure how it starts",
+        options: foreign::OPTIONS,
+        make: |options| Ok(Box::new(Foreign::new(foreign::Settings::read(options)?))),
+        here: Some(foreign::here),
+    },
+    Kind {
+        name: "unikernel",
+        summary: "the measured code without an operating system, as a guest in QEMU",
+        options: unikernel::OPTIONS,
+        make: |options| {
+            Ok(Box::new(Unikernel::new(unikernel::Settings::read(
+                options,
+            )?)))
+        },
+        here: None,
+    },
+];
+
+static INSTALLED: OnceLock<&'static [Kind]> = OnceLock::new();
+
+/// Replaces the table by that of a program of its own; `docs/adding-a-target.md` shows one. Must be
+/// called before anything asks for a target; afterwards it has no effect.
+pub fn install(kinds: &'static [Kind]) {
+    let _ = INSTALLED.set(kinds);
+}
+
+/// Returns the kinds of target that exist.
+#[must_use]
+pub fn kinds() -> &'static [Kind] {
+    INSTALLED.get_or_init(|| KINDS)
+}
+
+/// Makes the target that a text names.
 ///
 /// # Errors
 ///
-/// Returns [`TargetError`] for an unknown name or option. Whether the target can be used is told
-/// by [`Target::availability`].
+/// Returns [`TargetError`] for an unknown kind or option. [`Target::availability`] says whether the
+/// target can be used.
 pub fn parse(text: &str) -> Result<Box<dyn Target>, TargetError> {
     let (kind, options) = target::split(text);
     make(&kind, options)
 }
 
-/// Make the target that a plan names.
+/// Makes the target that a plan names.
 ///
 /// # Errors
 ///
@@ -146,15 +163,29 @@ pub fn of(spec: &TargetSpec) -> Result<Box<dyn Target>, TargetError> {
     make(&spec.kind, spec.options.clone())
 }
 
-fn make(name: &str, options: Vec<TargetOption>) -> Result<Box<dyn Target>, TargetError> {
-    let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
-        let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        return Err(TargetError::Unknown {
+fn make(name: &str, typed: Vec<TargetOption>) -> Result<Box<dyn Target>, TargetError> {
+    let kind = find(name)?;
+    (kind.make)(&Options::read(kind.name, kind.options, typed)?)
+}
+
+fn find(name: &str) -> Result<&'static Kind, TargetError> {
+    let mut all = kinds().iter();
+    all.find(|kind| kind.name == name).ok_or_else(|| {
+        let known: Vec<&str> = kinds().iter().map(|kind| kind.name).collect();
+        TargetError::Unknown {
             name: name.to_owned(),
             known: known.join(", "),
-        });
-    };
-    (kind.make)(Options::new(kind.name, options))
+        }
+    })
+}
+
+/// Reads options of a kind of target.
+#[cfg(test)]
+pub(crate) fn options(kind: &str, text: &str) -> Options {
+    let comma = if text.is_empty() { "" } else { "," };
+    let (_, typed) = target::split(&format!("{kind}{comma}{text}"));
+    let kind = find(kind).unwrap();
+    Options::read(kind.name, kind.options, typed).unwrap()
 }
 
 #[cfg(test)]
@@ -166,12 +197,10 @@ mod tests {
     #[test]
     fn every_kind_is_made_by_its_name() {
         for kind in KINDS {
-            match (parse(kind.name), kind.required) {
+            match (parse(kind.name), kind.here) {
                 (Ok(target), None) => assert_eq!(target.spec(), kind.name),
-                (Err(error), Some(required)) => {
-                    let start = format!("{},", kind.name);
-                    assert!(required.form.starts_with(&start));
-                    assert!(error.to_string().ends_with(required.form), "{error}");
+                (Err(error), Some(_)) => {
+                    assert!(error.to_string().ends_with(&kind.form()), "{error}");
                 }
                 (made, _) => panic!("{}: {made:?}", kind.name),
             }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tare_guard::default_state_dir;
-use tare_results::target::Group;
 
 use crate::{Target, remembered};
 
@@ -27,12 +26,7 @@ type Starts = BTreeMap<String, f64>;
 /// Return how many seconds a target takes to start as a rule, between a fast machine and an emulator.
 #[must_use]
 pub fn guessed(target: &dyn Target) -> f64 {
-    match target.spec().group {
-        Group::Process => 0.0,
-        Group::Container | Group::Unikernel | Group::Remote | Group::Foreign => 0.5,
-        Group::LinuxGuest => 4.0,
-        Group::DebianGuest => 20.0,
-    }
+    target.spec().capabilities().start_seconds
 }
 
 /// Return how many seconds a target took to start when it last did here; a guess if it never did.
@@ -58,7 +52,7 @@ fn expected_in(folder: &Path, target: &dyn Target) -> Option<f64> {
 }
 
 fn remember_in<'a>(folder: &Path, met: impl Iterator<Item = (&'a dyn Target, f64)>) {
-    let met = met.filter(|(target, _)| target.spec().group != Group::Process);
+    let met = met.filter(|(target, _)| target.spec().capabilities().start_seconds > 0.0);
     let met: Starts = met
         .map(|(target, seconds)| (key(target), seconds.min(MOST_SECONDS)))
         .collect();

@@ -7,7 +7,6 @@ use tare_results::csv::table;
 use tare_results::model::{
     Cell, Count, Event, LoadPhase, LoadPlace, Record, Samples, SetHead, SetSamples,
 };
-use tare_results::target::Group;
 use tare_stats::{Counts, Response, StatsError};
 
 /// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up came before the load of
@@ -118,7 +117,7 @@ fn seen<'a>(cell: &'a Cell, record: &Record, number: u32) -> Option<&'a LoadPhas
     let agent = &record.program()?.agent;
     let is_elsewhere = agent.accelerator.is_some()
         || agent.environment != "linux"
-        || cell.plan.target.group == Group::Remote;
+        || cell.plan.target.kernel().is_remote();
     if is_elsewhere && load.place == LoadPlace::Beside {
         return None;
     }

@@ -17,7 +17,7 @@ use tare_lab::units::bytes;
 use tare_measured::primitives::linux::all;
 use tare_measured::primitives::{Area, BARE, Plan, Primitive, memory};
 use tare_results::model::{CellPlan, Expected, Labels};
-use tare_results::target::{Group, TargetSpec};
+use tare_results::target::{Kernel, TargetSpec};
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
@@ -111,11 +111,11 @@ fn combinations(
                 own.any(|primitive| is_there(target, primitive))
             });
             // The unikernel has no second process.
-            let others = others.iter().filter(|_| target.group != Group::Unikernel);
+            let others = others.iter().filter(|_| target.kernel() != Kernel::None);
             let cpus: Cpus = std::iter::once(measured).chain(others.copied()).collect();
             for area in own.copied() {
                 let mut words = words(area, values);
-                let is_here = target.group != Group::Remote && area == Area::Memory;
+                let is_here = !target.kernel().is_remote() && area == Area::Memory;
                 let cache = cache.filter(|_| is_here);
                 if let Some(bytes) = cache {
                     words.push_str(&format!(" cache={bytes}"));
@@ -158,7 +158,7 @@ fn combinations(
 /// Says whether a target has a primitive.
 fn is_there(target: &TargetSpec, primitive: &Primitive) -> bool {
     let is_bare = primitive.needs.is_empty() || BARE.contains(&primitive.id);
-    target.group != Group::Unikernel || is_bare
+    target.kernel() != Kernel::None || is_bare
 }
 
 /// Returns the measured CPU and those of the other side.
@@ -243,13 +243,12 @@ fn expected(
     area: Area,
     wanted: &[&Primitive],
 ) -> Vec<Expected> {
-    if target.group == Group::Remote {
+    if target.kernel().is_remote() {
         return Vec::new();
     }
     let own = wanted.iter().filter(|primitive| primitive.area == area);
     // Without an operating system, only what the processor does is as it is with one.
-    let own =
-        own.filter(|primitive| target.group != Group::Unikernel || primitive.needs.is_empty());
+    let own = own.filter(|primitive| target.kernel() != Kernel::None || primitive.needs.is_empty());
     own.flat_map(|primitive| predictions.of(primitive.id, figure_of(primitive)))
         .collect()
 }

@@ -10,7 +10,7 @@ mod parameters;
 mod story;
 
 use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung};
-use tare_results::target::{Group, TargetSpec};
+use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
 use tare_lab::ExperimentError;
@@ -97,7 +97,8 @@ fn combinations(
     let mut cells = Vec::new();
     for target in &conditions.targets {
         check_target(target, &job)?;
-        let is_twice = parameters::is_beside_engine(values) && target.kind != "docker";
+        let is_twice =
+            parameters::is_beside_engine(values) && target.capabilities().engine.is_none();
         for load in &conditions.loads {
             for beside in [false, true]
                 .into_iter()
@@ -226,27 +227,18 @@ fn seconds(cell: &CellPlan) -> f64 {
 
 /// Says whether a target runs no measured code, only what its own image does.
 fn is_foreign(target: &TargetSpec) -> bool {
-    target.group == Group::Foreign
+    !target.capabilities().runs_plans
 }
 
 /// Returns the command that is started on a target; None if it does not take one.
 fn command(target: &TargetSpec, job: &Job) -> Option<Vec<String>> {
-    let takes_one = match target.group {
-        Group::Process => true,
-        // An image in an engine, but no guest that boots what it boots.
-        Group::Foreign => target.kind != "guest",
-        Group::Container
-        | Group::LinuxGuest
-        | Group::DebianGuest
-        | Group::Unikernel
-        | Group::Remote => false,
-    };
-    job.command().filter(|_| takes_one)
+    job.command().filter(|_| target.capabilities().own_commands)
 }
 
 /// Refuses a target that can't be started many times, and a command where it can't be started in place of the measured code.
 fn check_target(target: &TargetSpec, job: &Job) -> Result<(), ExperimentError> {
-    if target.group == Group::Remote {
+    let capabilities = target.capabilities();
+    if !capabilities.many_instances {
         return Err(contradiction(format!(
             "'{target}' can't start many instances, since each would be a call of ssh: run tare start on that machine"
         )));
@@ -255,11 +247,9 @@ fn check_target(target: &TargetSpec, job: &Job) -> Result<(), ExperimentError> {
     if !is_given || command(target, job).is_some() {
         return Ok(());
     }
-    let remedy = match target.group {
-        Group::Container => {
-            "give the image that has it, as docker,image=NAME or podman,image=FILE".to_owned()
-        }
-        _ => "measure it on process, or in an image (docker,image=NAME)".to_owned(),
+    let remedy = match capabilities.kernel.is_host() {
+        true => "give the image that has it, as docker,image=NAME or podman,image=FILE",
+        false => "measure it on process, or in an image (docker,image=NAME)",
     };
     Err(contradiction(format!(
         "'{target}' can't start a command of yours: {remedy}"

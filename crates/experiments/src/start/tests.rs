@@ -1,6 +1,6 @@
 use tare_lab::parameter::Value::{Number, Text};
 use tare_lab::parameter::Values;
-use tare_results::target::TargetOption;
+use tare_results::target::{Group, TargetOption};
 use tare_targets::spec;
 
 use super::*;

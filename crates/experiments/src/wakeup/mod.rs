@@ -13,7 +13,7 @@ pub use story::WakeupStory;
 use tare_loads::{Load, Schedule};
 use tare_measured::wakeup as measured;
 use tare_results::model::{CellPlan, Labels};
-use tare_results::target::{Clock, Group, TargetSpec};
+use tare_results::target::{Clock, Kernel, TargetSpec};
 use tare_results::work::{RealTime, Rights, Work};
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
@@ -210,7 +210,7 @@ fn combinations(
     for target in &conditions.targets {
         for under in &under {
             cells.push(cell(values, conditions, target, under, every)?);
-            if extra > 0 && can_trace(target) {
+            if extra > 0 && target.capabilities().kernel_events {
                 traced.push(cell(values, conditions, target, under, extra)?);
             }
         }
@@ -257,16 +257,11 @@ impl Under {
     }
 }
 
-/// Says whether a kernel beneath the threads can be asked what it did. A container has no tracefs.
-fn can_trace(target: &TargetSpec) -> bool {
-    target.group.is_linux_guest() || matches!(target.group, Group::Process | Group::Remote)
-}
-
 fn place_of(target: &TargetSpec) -> estimate::Where {
-    match (target.group.is_linux_guest(), target.clock) {
-        (true, Clock::Instructions) => estimate::Where::CountedGuest,
-        (true, Clock::Host) => estimate::Where::Guest,
-        (false, _) => estimate::Where::Here,
+    match (target.kernel(), target.clock) {
+        (Kernel::Guest, Clock::Instructions) => estimate::Where::CountedGuest,
+        (Kernel::Guest, Clock::Host) => estimate::Where::Guest,
+        _ => estimate::Where::Here,
     }
 }
 
@@ -354,7 +349,7 @@ fn plan(
         cpu: conditions
             .cpus
             .or((policy != Policy::Deadline).then_some(cpus)),
-        main: main.filter(|_| target.group.is_here()),
+        main: main.filter(|_| target.kernel().is_host()),
         policy,
         priority: values.small("priority").unwrap_or(default_priority),
         duration_ns,
@@ -369,7 +364,7 @@ fn plan(
         above_ns: values.number("trace-above"),
         go_on: values.texts("on-threshold").contains(&"continue"),
         // In a guest, a line on its way out is work for the measured CPU.
-        live_ns: (conditions.is_watched && target.group.is_here()).then_some(LIVE_NS),
+        live_ns: (conditions.is_watched && target.kernel().is_host()).then_some(LIVE_NS),
         trace,
         ..measured::Plan::new(interval_ns, 0)
     })

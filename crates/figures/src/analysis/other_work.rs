@@ -3,7 +3,6 @@
 //! A cell that failed says so with its reason.
 
 use tare_results::model::{Cell, OtherTask, OtherWork};
-use tare_results::target::Group;
 
 use crate::format::Numbers;
 use crate::group::entry;
@@ -69,7 +68,7 @@ fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
 /// Says of which cells nothing can be known.
 fn not_watched(run: &Run) -> Option<Notice> {
     let remote = run.cells.iter();
-    let remote = remote.filter(|cell| cell.plan.target.group == Group::Remote);
+    let remote = remote.filter(|cell| cell.plan.target.kernel().is_remote());
     let cells: Vec<u32> = remote.map(|cell| cell.plan.id).collect();
     (!cells.is_empty()).then(|| {
         Notice::note(

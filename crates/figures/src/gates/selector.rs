@@ -98,7 +98,7 @@ impl Selector {
         let has = |(key, value): &(String, String)| match key.as_str() {
             "target" => cell.target.text == *value,
             "load" => cell.load == *value || cell.phases.contains(value),
-            "group" => cell.target.group.id() == value,
+            "group" => cell.target.capabilities().id == value,
             "phase" if !cell.phases.is_empty() => {
                 let mut phases = 0..cell.phases.len();
                 phases.any(|phase| phase.to_string() == *value)

@@ -207,7 +207,10 @@ const COLUMNS: [(&str, Of); 23] = [
     ("created", Of::Time(|line| Some(line.created))),
     ("experiment", Of::Text(|line| Some(line.experiment.clone()))),
     ("target", Of::Text(|line| Some(line.target.clone()))),
-    ("group", Of::Text(|line| Some(line.group.id().to_owned()))),
+    (
+        "group",
+        Of::Text(|line| Some(line.group.capabilities().id.to_owned())),
+    ),
     ("load", Of::Text(|line| Some(line.load.clone()))),
     ("labels", Of::Labels),
     ("measure", Of::Text(|line| Some(line.measure.clone()))),

@@ -28,7 +28,7 @@ impl Row {
         match label {
             "target" => self.target == value,
             "load" => self.load == value,
-            "group" => self.group.id() == value,
+            "group" => self.group.capabilities().id == value,
             label => self.labels.get(label) == Some(value),
         }
     }

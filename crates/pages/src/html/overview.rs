@@ -33,7 +33,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         let first = own[0];
         if group != Some(first.group) {
             group = Some(first.group);
-            table.heading(first.group.name());
+            table.heading(first.group.capabilities().heading);
         }
         let (mut cells, mut marks) = (vec![name.clone()], Vec::new());
         for (series, load) in loads.iter().enumerate() {
@@ -47,7 +47,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         }
         table.rows.push(cells);
         entries.push(Entry {
-            group: first.group.name().to_owned(),
+            group: first.group.capabilities().heading.to_owned(),
             name: name.clone(),
             marks,
         });

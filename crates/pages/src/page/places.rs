@@ -72,7 +72,7 @@ pub fn places(places: &[Place]) -> Option<Markup> {
     let mut table = Table::new([""]);
     let has_groups = places.windows(2).any(|two| two[0].group != two[1].group);
     let head = places.iter().map(|place| match has_groups {
-        true => format!("{}:\n{}", place.group.name(), place.target),
+        true => format!("{}:\n{}", place.group.capabilities().heading, place.target),
         false => place.target.clone(),
     });
     table.head.extend(head);

@@ -8,7 +8,6 @@ use tare_guard::{Claim, CpuClaim, Guard, GuardError, claims};
 use tare_host::{CpuList, Finding, Severity};
 use tare_lab::units::human;
 use tare_results::model::CellPlan;
-use tare_results::target::Group;
 
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -62,7 +61,7 @@ pub fn claim<'c>(
     let mut seconds = 0.0;
     for cell in cells {
         seconds += cell.estimate_seconds;
-        if cell.target.group != Group::Remote {
+        if !cell.target.kernel().is_remote() {
             cpus.extend(cell.work.measured_cpus().iter());
         }
     }

@@ -2,7 +2,7 @@
 
 use tare_loads::{Cpus, Load};
 use tare_results::target::TargetSpec;
-use tare_targets::{TargetError, spec};
+use tare_targets::{TargetError, process, spec};
 
 use crate::error::CommandError;
 
@@ -13,19 +13,18 @@ use crate::error::CommandError;
 /// Returns [`CommandError`] for what is no target or runs no plans, or for one that is given twice.
 pub fn targets(asked: &[String], only_starts: bool) -> Result<Vec<TargetSpec>, CommandError> {
     let asked = match asked {
-        [] => &["process".to_owned()],
+        [] => &[process::spec().text],
         asked => asked,
     };
     let targets: Result<Vec<TargetSpec>, TargetError> = asked
         .iter()
         .map(|target| {
-            let target = spec::parse(target)?;
-            if only_starts || target.runs_plans() {
-                Ok(target.spec())
-            } else {
-                Err(TargetError::RunsNoPlans {
-                    target: target.spec().text,
-                })
+            let target = spec::parse(target)?.spec();
+            match only_starts || target.capabilities().runs_plans {
+                true => Ok(target),
+                false => Err(TargetError::RunsNoPlans {
+                    target: target.text,
+                }),
             }
         })
         .collect();

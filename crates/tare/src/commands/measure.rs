@@ -279,7 +279,7 @@ fn require_cpus(plan: &Plan) -> Result<(), CommandError> {
     };
     let mut seen = BTreeSet::new();
     for cell in &plan.cells {
-        let main = cell.work.main.filter(|_| cell.target.group.is_here());
+        let main = cell.work.main.filter(|_| cell.target.kernel().is_host());
         if let Some(main) = main {
             check(
                 &format!("--mainaffinity {main}"),
@@ -291,7 +291,7 @@ fn require_cpus(plan: &Plan) -> Result<(), CommandError> {
         if !seen.insert((&cell.target, &cell.load)) {
             continue;
         }
-        let (there, whose) = match spec::of(&cell.target)?.load_place() {
+        let (there, whose) = match cell.target.capabilities().load_place {
             LoadPlace::Beside => (here, "on this machine".to_owned()),
             LoadPlace::Inside => match cell.target.guest_cpus() {
                 Some(cpus) => (
@@ -317,7 +317,8 @@ fn require_targets(plan: &Plan, usable: Usable) -> Result<(), CommandError> {
     for spec in specs {
         let target = spec::of(spec)?;
         let mut availability = usable(target.as_ref());
-        if let (Some(needed), Availability::Unusable { .. }) = (target.engine(), &availability)
+        if let (Some(needed), Availability::Unusable { .. }) =
+            (target.spec().capabilities().engine, &availability)
             && plan.start_engine
         {
             availability = engine::startable(needed);
@@ -336,7 +337,7 @@ fn require_loads(plan: &Plan) -> Result<(), CommandError> {
         if !seen.insert((&cell.target, &cell.load)) {
             continue;
         }
-        let place = spec::of(&cell.target)?.load_place();
+        let place = cell.target.capabilities().load_place;
         let schedule = Schedule::parse(&cell.load).map_err(ExperimentError::from)?;
         for load in schedule.loads() {
             if let Err(Unavailable { why, remedy }) = availability(load, place) {

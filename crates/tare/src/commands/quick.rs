@@ -27,10 +27,11 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
             };
             match availability {
                 // Without it there would be nothing to measure; why it can't be used is told as an error.
-                Availability::Unusable { why, remedy } if target.text != "process" => terminal
-                    .note(&format!(
+                Availability::Unusable { why, remedy } if !target.capabilities().is_direct => {
+                    terminal.note(&format!(
                         "without {target}: {why}\n  to make it usable: {remedy}"
-                    )),
+                    ))
+                }
                 _ => usable.push(target),
             }
         }

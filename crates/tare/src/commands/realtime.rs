@@ -5,7 +5,6 @@
 use tare_host::machine::RtGroup;
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, Plan};
-use tare_results::target::Group;
 use tare_wire::scheduling::Policy;
 
 use crate::error::CommandError;
@@ -25,7 +24,8 @@ pub fn require(plan: &Plan, machine: &MachineRecord) -> Result<(), CommandError>
 
 fn of_cell(cell: &CellPlan, record: &MachineRecord) -> Result<(), CommandError> {
     // In a guest they are root's threads; a container has limits of its own.
-    let (Some(asked), Group::Process) = (cell.work.rights.real_time, cell.target.group) else {
+    let is_direct = cell.target.capabilities().is_direct;
+    let Some(asked) = cell.work.rights.real_time.filter(|_| is_direct) else {
         return Ok(());
     };
     let process = &record.machine.process;

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tare_targets::Availability;
-use tare_targets::spec::KINDS;
+use tare_targets::options::{Description, Opt};
+use tare_targets::spec::kinds;
 
 use super::clean_up;
 use crate::cli::ListArguments;
@@ -17,9 +18,10 @@ use crate::terminal::Terminal;
 struct Row {
     name: &'static str,
     summary: &'static str,
-    /// How it is written, if its name alone is not enough.
+    /// Its form, if its name alone is not enough.
     #[serde(skip_serializing_if = "Option::is_none")]
-    form: Option<&'static str>,
+    form: Option<String>,
+    options: Vec<Description>,
     #[serde(flatten)]
     availability: Availability,
 }
@@ -28,11 +30,12 @@ struct Row {
 pub fn run(arguments: &ListArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     clean_up(terminal);
     let mut rows = Vec::new();
-    for kind in KINDS {
+    for kind in kinds() {
         rows.push(Row {
             name: kind.name,
             summary: kind.summary,
-            form: kind.required.map(|required| required.form),
+            form: kind.here.map(|_| kind.form()),
+            options: kind.options.iter().map(Opt::description).collect(),
             availability: kind.availability()?,
         });
     }
@@ -53,7 +56,7 @@ fn table(rows: &[Row]) -> String {
         };
         // A String takes everything.
         let _ = writeln!(text, "{:<12} {:<11} {}", row.name, state, row.summary);
-        if let Some(form) = row.form {
+        if let Some(form) = &row.form {
             let _ = writeln!(text, "{:12} written: {form}", "");
         }
         if let Availability::Unusable { why, remedy } = &row.availability {
@@ -69,11 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_usable_is_told_with_its_remedy() {
+    fn an_unusable_target_has_its_remedy() {
         let row = |availability| Row {
             name: "process",
             summary: "a process on this machine",
             form: None,
+            options: Vec::new(),
             availability,
         };
         insta::assert_snapshot!(table(&[
@@ -83,7 +87,7 @@ mod tests {
                 remedy: "make build".to_owned(),
             }),
             Row {
-                form: Some("process,on=MACHINE"),
+                form: Some("process,on=MACHINE".to_owned()),
                 ..row(Availability::Usable)
             },
         ]));

@@ -113,7 +113,7 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
                 has_cpu_time,
                 "{name}: {one:?}"
             );
-            let is_guest = cell.plan.target.group.is_guest();
+            let is_guest = cell.plan.target.kernel().is_guest();
             assert_eq!(one.kernel_ns > 0, is_guest, "{name}: {one:?}");
         }
         let record = cell.outcome.record().unwrap();

@@ -32,7 +32,7 @@ use crate::error::TargetError;
 use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
 use crate::starter::{Calls, Heard, Order, Start, Starter};
-use crate::{Availability, Engine, Job, Program, Target};
+use crate::{Availability, Job, Program, Target};
 
 /// The target's name.
 pub(crate) const NAME: &str = "docker";
@@ -104,7 +104,7 @@ impl DockerTarget {
 
 impl Target for DockerTarget {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {
@@ -137,14 +137,6 @@ impl Target for DockerTarget {
             sha256,
             ..Program::default()
         })
-    }
-
-    fn runs_plans(&self) -> bool {
-        self.settings.image.is_none()
-    }
-
-    fn engine(&self) -> Option<Engine> {
-        Some(Engine::Docker)
     }
 
     fn use_engine(&self, socket: Option<&Path>) {

@@ -33,7 +33,7 @@ use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 use crate::programs;
 
-pub(crate) use settings::Settings;
+pub(crate) use settings::{OPTIONS, Settings, WITH_IMAGE};
 
 /// The agent's path in every container.
 const AGENT: &str = "/tare-agent";

@@ -145,7 +145,7 @@ fn mounts(folder: &Path) -> Vec<PrivateMount> {
 
 impl Target for Podman {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {
@@ -160,10 +160,6 @@ impl Target for Podman {
             }),
             Some(Image::Name(_)) | None => Program::native(&self.agent),
         }
-    }
-
-    fn runs_plans(&self) -> bool {
-        self.settings.image.is_none()
     }
 
     fn resources(&self, work: &Work) -> Option<String> {

@@ -19,7 +19,7 @@ use super::runtime::Runtime;
 use crate::engine::{Running, startable};
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
-use crate::options::Options;
+use crate::spec;
 use crate::tests::{
     BATCH, LONG, SHORT, Seen, TIMERS, cut_short, record, result, timers, watch, work,
 };
@@ -47,7 +47,7 @@ impl Place {
         let before = Traces::see();
         let guard = Guard::open(state.path()).unwrap();
         let agent = agent.map_or_else(MeasuredFile::agent, MeasuredFile::agent_at);
-        let settings = |name| Settings::read(Options::of(name, options)).unwrap();
+        let settings = |name| Settings::read(&spec::options(name, options)).unwrap();
         let with_agent = |mut target: Runtime| {
             target.agent = agent.clone();
             Box::new(target)

@@ -70,7 +70,7 @@ impl Runtime {
 
 impl Target for Runtime {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {

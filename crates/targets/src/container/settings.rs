@@ -1,10 +1,4 @@
-//! The options that all containers share, and the resources that they stand for.
-//!
-//! ```text
-//! docker|podman|runc|crun[,mem=SIZE][,cpus=measured|all]
-//! docker,image=NAME|FILE[,…]
-//! podman,image=FILE[,…]
-//! ```
+//! The options of containers, and the resources that they stand for.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -16,18 +10,36 @@ use tare_wire::cpus::Cpus as CpuSet;
 use super::realtime::RealTime;
 use crate::error::TargetError;
 use crate::memory;
-use crate::options::{Canonical, Options, Size, Word, file, not_wanted};
+use crate::options::{Opt, Options, Size, Value, Word, non_empty, not_wanted};
 use crate::starter::{Ready, Starter};
 
-/// The least memory that can be given: engines refuse less than 6 MiB.
-const LEAST_MEMORY: Size = Size::mib(8);
+/// Engines refuse less than 6 MiB.
+const MEMORY: Opt = Opt::memory(Size::mib(8)).means("limit of the container's memory");
+const CPUS: Opt = Opt::word::<Cpus>("cpus")
+    .default("measured")
+    .means("CPUs in its cpuset: the measured one or all");
+const IMAGE: Opt = Opt::text(
+    "image",
+    "NAME|FILE",
+    "the name of an image, or the path of an archive that is there",
+    existing,
+)
+.unset("the agent's")
+.means("an [image of your own](containers.md#an-image-of-your-own)");
+
+/// The options of a container of a runtime.
+pub(crate) const OPTIONS: &[Opt] = &[MEMORY, CPUS];
+
+/// The options of a container of an engine.
+pub(crate) const WITH_IMAGE: &[Opt] = &[MEMORY, CPUS, IMAGE];
 
 /// The device by which the agent keeps CPUs out of deep C-states.
 const DMA_DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// What a container is to be like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The properties of a container.
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(super) spec: TargetSpec,
     /// The target's name.
     pub(super) name: &'static str,
     /// As much as the plan needs if None.
@@ -46,15 +58,29 @@ pub(super) enum Image {
     Archive(PathBuf),
 }
 
-impl Image {
-    /// Read it: what has a slash at its beginning, or ends as an archive does, is a file, which must be there.
+impl Value for Image {
+    /// Reads it: a text with a slash at its beginning, or with the ending of an archive, is a file.
     fn parse(text: &str) -> Option<Self> {
         let is_file = text.starts_with(['/', '.']) || text.ends_with(".tar");
         match is_file {
-            true => file(text).filter(|path| path.is_file()).map(Self::Archive),
-            false => (!text.is_empty()).then(|| Self::Name(text.to_owned())),
+            true => PathBuf::parse(text).map(Self::Archive),
+            false => non_empty(text).map(Self::Name),
         }
     }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Returns the canonical text of an image; None if it is a file that does not exist.
+fn existing(text: &str) -> Option<String> {
+    let image = Image::parse(text)?;
+    let exists = match &image {
+        Image::Name(_) => true,
+        Image::Archive(path) => path.is_file(),
+    };
+    exists.then(|| image.text())
 }
 
 impl Display for Image {
@@ -81,63 +107,40 @@ impl Word for Cpus {
 }
 
 impl Settings {
-    /// Read the options of a kind of container.
+    /// Reads the options of a kind of container.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, is given twice or has no possible
-    /// value.
-    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        let (name, has_engine) = (
-            options.target,
-            ["docker", "podman"].contains(&options.target),
-        );
-        let image = match has_engine {
-            true => options.text(
-                "image",
-                "NAME|FILE",
-                "the name of an image, or the path of an archive that is there",
-                Image::parse,
-            )?,
-            false => None,
-        };
+    /// Returns [`TargetError`] for the name of an image where only a file can be used.
+    pub(crate) fn read(options: &Options) -> Result<Self, TargetError> {
+        let (name, image) = (options.kind, options.find(&IMAGE));
         if let (Some(Image::Name(image)), "podman") = (&image, name) {
             let wanted = "an archive that podman save wrote, with its path: podman keeps its images apart here";
-            return Err(not_wanted(name, "image", image, wanted));
+            return Err(not_wanted(name, IMAGE.key, image, wanted));
         }
-        let settings = Self {
-            name,
-            memory: options.memory(LEAST_MEMORY)?,
-            cpus: options.word("cpus")?.unwrap_or(Cpus::Measured),
-            image,
-        };
-        options.finish()?;
-        Ok(settings)
-    }
-
-    /// Return the target's canonical form.
-    pub(super) fn canonical(&self) -> TargetSpec {
-        Canonical::new(self.name)
-            .option("mem", self.memory)
-            .word("cpus", self.cpus, Cpus::Measured)
-            .option("image", self.image.as_ref())
-            .of_group(match self.image {
+        Ok(Self {
+            spec: options.spec(match image {
                 Some(_) => Group::Foreign,
                 None => Group::Container,
-            })
+            }),
+            name,
+            memory: options.find(&MEMORY),
+            cpus: options.get(&CPUS),
+            image,
+        })
     }
 
-    /// Refuse what only the agent can do.
+    /// Rejects work for the agent where there is none.
     pub(super) fn must_have_agent(&self) -> Result<(), TargetError> {
         match self.image {
             None => Ok(()),
             Some(_) => Err(TargetError::RunsNoPlans {
-                target: self.canonical().text,
+                target: self.spec.text.clone(),
             }),
         }
     }
 
-    /// Adapt how instances are judged to an image that has no agent: the first output tells that it is ready.
+    /// Adapts a starter to an image that has no agent: it is ready with its first output.
     pub(super) fn heard(&self, starter: Starter) -> Starter {
         match self.image {
             None => starter,
@@ -148,7 +151,8 @@ impl Settings {
         }
     }
 
-    /// Return the words that follow the image's name: a command in place of the image's own, or the agent's plan.
+    /// Returns the words that follow the image's name: a command in place of the image's own, or the
+    /// agent's plan.
     pub(super) fn words(&self, work: &Work, command: Option<&[String]>) -> Vec<String> {
         match (&self.image, command) {
             (Some(_), command) => command.unwrap_or_default().to_vec(),
@@ -160,7 +164,7 @@ impl Settings {
         }
     }
 
-    /// Return what a container gets for what it is to do.
+    /// Returns the resources of a container for its work.
     pub(super) fn resources(&self, work: &Work) -> Resources {
         let memory = self
             .memory
@@ -177,7 +181,7 @@ impl Settings {
     }
 }
 
-/// What a container gets.
+/// The resources of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resources {
     /// Limit of its memory.
@@ -200,7 +204,7 @@ impl Display for Resources {
     }
 }
 
-/// Return the CPUs that are used: those that are measured, and the one that watches if it is named.
+/// Returns the used CPUs: those that are measured, and the one that watches if it is named.
 fn used(work: &Work) -> Option<CpuSet> {
     let main = work.main.unwrap_or_default();
     let cpus = work.cpus?;
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn a_container_gets_the_plans_cpu_and_memory() {
         let work = work("workload=nap limit=22 repetitions=1000 cpu=3");
-        let settings = |text: &str| Settings::read(Options::of("docker", text)).unwrap();
+        let settings = |text: &str| Settings::read(&spec::options("docker", text)).unwrap();
         let resources = settings("").resources(&work);
         assert_eq!(
             (resources.cpus, resources.memory_bytes),
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn measuring_threads_get_their_cpus_and_the_watching_one_its() {
-        let settings = Settings::read(Options::of("docker", "")).unwrap();
+        let settings = Settings::read(&spec::options("docker", "")).unwrap();
         let cpus = |more: &str| {
             let cpus = settings
                 .resources(&work(&format!("workload=nap {more}")))

@@ -12,7 +12,7 @@ use tare_testkit::skip;
 use super::*;
 use crate::instance::{Ended, Ending, Watcher};
 use crate::measured::MeasuredFile;
-use crate::options::Options;
+use crate::spec;
 use crate::tests::work;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -64,7 +64,7 @@ impl Bench {
     /// Makes a target that can be used; None if that is not possible here.
     fn target(&self, image: &Path, options: &str) -> Option<Foreign> {
         let text = format!("image={},accel=tcg,{options}", image.display());
-        let settings = Settings::read(Options::of("guest", &text)).unwrap();
+        let settings = Settings::read(&spec::options("guest", &text)).unwrap();
         let mut target = Foreign::new(settings);
         target.host.state_dir = Some(self.folder.path().join("state"));
         if let Err(error) = target.host.get() {
@@ -288,7 +288,7 @@ fn a_plan_is_refused() {
     let Some(target) = bench.target(&disk, "ready=x,success=33") else {
         return;
     };
-    assert!(!target.runs_plans());
+    assert!(!target.spec().capabilities().runs_plans);
     let error = target.launch(&Job::idle(&work("workload=nap")), &bench.guard);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("runs no plans"), "{error}");

@@ -1,10 +1,5 @@
 //! `guest`: anything else that QEMU boots, as it is.
 //!
-//! ```text
-//! guest,image=FILE,ready=REGEX,success=N|shutdown|reset[,mem=SIZE][,cpus=N]
-//!      [,machine=microvm|q35|pc][,accel=auto|kvm|tcg][,drive=virtio|ide][,cmdline=WORDS]
-//! ```
-//!
 //! The image is a kernel (ELF with PVH or multiboot, bzImage), a disk (qcow2, raw) or a CD; which one
 //! is told by its first bytes. It is never changed: what the guest writes to its disk goes to a
 //! scratch folder. It runs no agent and prints no records, so it runs no plans: what can be measured
@@ -37,7 +32,7 @@ use crate::qemu::{Boot, Control, Guest, Machine, Qemu};
 use crate::starter::{Order, Ready, Starter};
 use crate::{Availability, Job, Program, Target, once};
 
-pub(crate) use self::settings::{FORM, Settings};
+pub(crate) use self::settings::{OPTIONS, Settings};
 
 /// A guest from somebody else's image.
 #[derive(Debug)]
@@ -100,7 +95,7 @@ impl Foreign {
 
 impl Target for Foreign {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {
@@ -119,10 +114,6 @@ impl Target for Foreign {
             tare_kernels::file_sha256(image).map_err(unreadable)
         })?;
         Ok(host.program(sha256.clone()))
-    }
-
-    fn runs_plans(&self) -> bool {
-        false
     }
 
     fn circumstances(&self) -> String {

@@ -8,6 +8,7 @@ use tare_guard::{OwnedChild, ScratchDir};
 
 use super::settings::{Settings, Success};
 use crate::instance::{Monitor, describe_exit};
+use crate::options::Value;
 use crate::qemu::console::{Console, why_ended};
 use crate::qemu::{self, qmp, qmp::Qmp};
 use crate::starter::Ended;

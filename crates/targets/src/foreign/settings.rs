@@ -1,31 +1,66 @@
 //! The options of the target `guest`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use regex_lite::Regex;
 
 use tare_results::target::{Group, TargetSpec};
 
 use crate::error::TargetError;
-use crate::options::{Canonical, Options, Size, Word, file, missing, not_wanted};
-use crate::qemu::Machine;
+use crate::options::{Opt, Options, Size, Value, Word, canonical, non_empty, not_wanted};
 use crate::qemu::accelerator::Choice;
+use crate::qemu::{ACCEL, MACHINE, Machine};
 
 pub(super) const NAME: &str = "guest";
 
-/// How the target is written.
-pub(crate) const FORM: &str = "guest,image=FILE,ready=REGEX,success=N|shutdown|reset[,mem=SIZE][,cpus=N]\
-    [,machine=microvm|q35|pc][,accel=auto|kvm|tcg][,drive=virtio|ide][,cmdline=WORDS]";
+const IMAGE: Opt = Opt::file("image", "the path of an image").required().means(
+    "an ELF kernel (PVH, multiboot), a bzImage, a multiboot kernel; a disk, raw or qcow2; an \
+         ISO 9660 CD. Detected by content",
+);
+const READY: Opt = Opt::text("ready", "REGEX", PATTERN, non_empty)
+    .required()
+    .means("regular expression that a line of its serial console (COM1) matches once it is ready");
+const PATTERN: &str = "a regular expression for a line of the guest's serial console";
+const SUCCESS: Opt = Opt::text("success", "N|shutdown|reset", END, canonical::<Success>)
+    .required()
+    .means("the end that counts as success, see below");
+const END: &str = "an exit status of QEMU from 1 to 255 (a guest that writes v to port 0xf4 ends it with \
+                   2v+1), shutdown or reset";
+/// The host does not pay for memory that the guest leaves untouched.
+const MEMORY: Opt = Opt::memory(Size::mib(2)).default("512M");
+/// QEMU's machines have at least so many in common.
+const CPUS: Opt = Opt::number("cpus", 1, 255)
+    .default("1")
+    .means("number of CPUs");
+const ON_Q35: Opt = MACHINE.default("q35");
+const DRIVE: Opt = Opt::word::<Interface>("drive").default("virtio").means(
+    "how a disk is connected: `virtio`, or `ide` (AHCI on q35) for systems without a virtio driver",
+);
+const COMMAND_LINE: Opt =
+    Opt::text("cmdline", "WORDS", WORDS, printable).means("command line of a kernel");
+const WORDS: &str = "words for the kernel, without control characters";
 
-/// The memory unless said otherwise. What the guest does not touch costs the host nothing.
-const DEFAULT_MEMORY: Size = Size::mib(512);
-const LEAST_MEMORY: Size = Size::mib(2);
-/// The most CPUs that QEMU's machines have in common.
-const MOST_CPUS: u32 = 255;
+/// The options.
+pub(crate) const OPTIONS: &[Opt] = &[
+    IMAGE,
+    READY,
+    SUCCESS,
+    MEMORY,
+    CPUS,
+    ON_Q35,
+    ACCEL,
+    DRIVE,
+    COMMAND_LINE,
+];
 
-/// What is booted, and how its readiness and success are told.
+fn printable(text: &str) -> Option<String> {
+    (!text.contains(char::is_control)).then(|| text.to_owned())
+}
+
+/// The image, and how its readiness and success are recognised.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(super) spec: TargetSpec,
     pub(super) image: PathBuf,
     /// Matches the line of its console by which it is ready.
     pub(super) ready: Regex,
@@ -63,76 +98,32 @@ impl Word for Interface {
 }
 
 impl Settings {
-    /// Read the options.
+    /// Reads the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
-    /// value, or is missing.
-    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        let image = options.text("image", "FILE", "the path of an image", file)?;
-        let ready = options.text(
-            "ready",
-            "REGEX",
-            "a regular expression for a line of the guest's serial console",
-            |text| (!text.is_empty()).then(|| text.to_owned()),
-        )?;
-        let success = options.text(
-            "success",
-            "N|shutdown|reset",
-            "an exit status of QEMU from 1 to 255 (a guest that writes v to port 0xf4 ends it with \
-             2v+1), shutdown or reset",
-            Success::parse,
-        )?;
-        let memory = options.memory(LEAST_MEMORY)?;
-        let cpus = options.number("cpus", 1..=MOST_CPUS)?;
-        let machine = options.word("machine")?;
-        let accelerator = options.word("accel")?;
-        let interface = options.word("drive")?;
-        let command_line = options.text(
-            "cmdline",
-            "WORDS",
-            "words for the kernel, without control characters",
-            |text| (!text.contains(char::is_control)).then(|| text.to_owned()),
-        )?;
-        options.finish()?;
-        let missing = |option| missing(NAME, option, FORM);
-        let image = image.ok_or_else(|| missing("image"))?;
-        let ready = ready.ok_or_else(|| missing("ready"))?;
+    /// Returns [`TargetError`] for an invalid regular expression.
+    pub(crate) fn read(options: &Options) -> Result<Self, TargetError> {
+        let ready: String = options.get(&READY);
         Ok(Self {
-            image,
+            spec: options.spec(Group::Foreign),
+            image: options.get(&IMAGE),
             ready: Regex::new(&ready).map_err(|error| {
                 let wanted = format!("a regular expression ({error})");
-                not_wanted(NAME, "ready", &ready, &wanted)
+                not_wanted(NAME, READY.key, &ready, &wanted)
             })?,
-            success: success.ok_or_else(|| missing("success"))?,
-            memory: memory.unwrap_or(DEFAULT_MEMORY),
-            cpus: cpus.unwrap_or(1),
-            machine: machine.unwrap_or(Machine::Q35),
-            accelerator: accelerator.unwrap_or(Choice::Auto),
-            interface: interface.unwrap_or(Interface::Virtio),
-            command_line,
+            success: options.get(&SUCCESS),
+            memory: options.get(&MEMORY),
+            cpus: options.get(&CPUS),
+            machine: options.get(&ON_Q35),
+            accelerator: options.get(&ACCEL),
+            interface: options.get(&DRIVE),
+            command_line: options.find(&COMMAND_LINE),
         })
-    }
-
-    /// Return the target's canonical form.
-    pub(super) fn canonical(&self) -> TargetSpec {
-        let memory = (self.memory != DEFAULT_MEMORY).then_some(self.memory);
-        Canonical::new(NAME)
-            .option("image", Some(Path::display(&self.image)))
-            .option("ready", Some(&self.ready))
-            .option("success", Some(self.success.text()))
-            .option("mem", memory)
-            .option("cpus", (self.cpus != 1).then_some(self.cpus))
-            .word("machine", self.machine, Machine::Q35)
-            .word("accel", self.accelerator, Choice::Auto)
-            .word("drive", self.interface, Interface::Virtio)
-            .option("cmdline", self.command_line.as_ref())
-            .of_group(Group::Foreign)
     }
 }
 
-impl Success {
+impl Value for Success {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "shutdown" => Some(Self::Shutdown),
@@ -144,7 +135,7 @@ impl Success {
         }
     }
 
-    pub(super) fn text(self) -> String {
+    fn text(&self) -> String {
         match self {
             Self::Status(status) => status.to_string(),
             Self::Shutdown => "shutdown".to_owned(),
@@ -156,6 +147,7 @@ impl Success {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tare_results::target::TargetOption;
 
     use super::*;
     use crate::spec;
@@ -227,14 +219,18 @@ mod tests {
             cpus in 1..=255_u32,
             command_line in prop::option::of("[^\\p{C}]{0,20}"),
         ) {
-            let spec = Canonical::new(NAME)
-                .option("image", Some(image))
-                .option("ready", Some(regex_lite::escape(&ready)))
-                .option("success", Some(success))
-                .option("mem", Some(Size::mib(mem)))
-                .option("cpus", Some(cpus))
-                .option("cmdline", command_line)
-                .of_group(Group::Foreign);
+            let values = [
+                ("image", Some(image)),
+                ("ready", Some(regex_lite::escape(&ready))),
+                ("success", Some(success)),
+                ("mem", Some(Size::mib(mem).to_string())),
+                ("cpus", Some(cpus.to_string())),
+                ("cmdline", command_line),
+            ];
+            let options = values.into_iter().filter_map(|(key, value)| {
+                Some(TargetOption { key: key.to_owned(), value: value? })
+            });
+            let spec = TargetSpec::new(NAME, options.collect(), Group::Foreign);
             let canonical = spec::parse(&spec.text).unwrap().spec();
             prop_assert_eq!(&spec::parse(&canonical.text).unwrap().spec(), &canonical);
             let escaped = regex_lite::escape(&ready);

@@ -14,7 +14,7 @@ use tare_wire::record::Record;
 
 use super::*;
 use crate::instance::Ending;
-use crate::options::Options;
+use crate::spec;
 use crate::tests::{
     BATCH, LONG, SHORT, Seen, TIMERS, cut_short, record, result, timers, watch, work,
 };
@@ -87,7 +87,7 @@ fn facts_in(environment: &str, seen: Seen) -> BTreeMap<String, String> {
 }
 
 fn target(options: &str) -> Linux {
-    Linux::new(Settings::read(Options::of("linux", options)).unwrap())
+    Linux::new(Settings::read(&spec::options("linux", options)).unwrap())
 }
 
 /// Makes sure that one of the distribution's kernels is in the user's store, as `make setup` does.

@@ -101,11 +101,11 @@ pub(super) fn command_line(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::spec;
     use crate::tests::work;
 
     fn line(options: &str, load: Option<&str>) -> Result<String, TargetError> {
-        let settings = Settings::read(Options::of("linux", options)).unwrap();
+        let settings = Settings::read(&spec::options("linux", options)).unwrap();
         let scratch = settings.scratch;
         let work = work("workload=nap limit=22 repetitions=10 cpu=5");
         command_line(&settings, &work, load, scratch)

@@ -1,13 +1,5 @@
 //! `linux`: the measured code as a guest in QEMU, under a Linux kernel of its own.
 //!
-//! ```text
-//! linux[,kernel=NAME|PATH][,preempt=none|voluntary|full|lazy][,cpus=N][,mem=SIZE]
-//!      [,isolate=CPUS][,nohz_full=CPUS][,cmdline=WORDS][,disk=scratch:SIZE|ram:SIZE]
-//!      [,root=initramfs|debian][,accel=auto|kvm|tcg][,clock=host|instructions]
-//! ```
-//!
-//! A comma inside of a value is written twice: `isolate=1,,3`.
-//!
 //! The guest is a kernel from the store and an initramfs that is made for it ([`initramfs`]): the
 //! agent is its first process; with `root=debian` it goes on into a whole Debian ([`debian`]). Its records come over a virtio port; its serial console is kept to
 //! tell why it failed ([`monitor`]). What it was asked to be is compared with what it tells of itself
@@ -32,7 +24,6 @@ use std::path::{Path, PathBuf};
 use tare_guard::{Guard, ScratchDir};
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::{ConfigOption, Kernel, Store, default_store_dir};
-use tare_results::model::LoadPlace;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
@@ -52,7 +43,7 @@ use crate::qemu::{self, Boot, Control, Disk, Guest, Machine, Pin, Qemu};
 use crate::starter::{Order, Starter};
 use crate::{Availability, Facts, Job, Program, Target, once};
 
-pub(crate) use self::settings::Settings;
+pub(crate) use self::settings::{OPTIONS, Settings};
 
 /// The load that is none.
 const IDLE: &str = "idle";
@@ -216,7 +207,7 @@ impl Linux {
 
 impl Target for Linux {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {
@@ -245,10 +236,6 @@ impl Target for Linux {
         let kernel = store.and_then(|store| store.peek(&self.settings.kernel));
         let kernel = kernel.as_ref().map(label).unwrap_or_default();
         format!("{kernel}; {}", self.host.expected().map_or("", Word::word))
-    }
-
-    fn load_place(&self) -> LoadPlace {
-        LoadPlace::Inside
     }
 
     fn resources(&self, work: &Work) -> Option<String> {

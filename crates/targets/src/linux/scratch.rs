@@ -1,24 +1,24 @@
-//! Where the loads of a guest write: a disk, or memory.
+//! The place that the loads of a guest write to: a disk, or memory.
 //!
-//! A disk answers when the host does. Where the guest's clock counts instructions that is the one thing left that no
-//! run repeats (docs/linux-guests.md), so loads get a RAM disk there: a tmpfs, which is another load than a disk, and
-//! whose reader is told so by the load's driver.
+//! A disk answers when the host does. Where the guest's clock counts instructions, that alone would
+//! keep runs from being identical (docs/linux-guests.md), so loads get a RAM disk there: a tmpfs. It
+//! is another load than a disk, which the load's driver reports.
 
 use std::fmt;
 
 use tare_results::target::Clock;
 
-use crate::options::Size;
+use crate::options::{Size, Value};
 
-/// What `disk=` takes.
+/// The form of `disk=`.
 pub(super) const USAGE: &str = "scratch:SIZE|ram:SIZE";
 
 /// Its description.
 pub(super) const WANTED: &str =
     "scratch: or ram: and a size in MiB or GiB from 128M to 1024G, such as scratch:512M";
 
-/// The smallest: a file system with its journal, the tree of files that loads read (55 MB), and room for what they
-/// write.
+/// The smallest: a file system with its journal, the tree of files that loads read (55 MB), and room
+/// for writing.
 const LEAST: Size = Size::mib(128);
 
 /// A place for files.
@@ -31,7 +31,7 @@ pub(super) enum Scratch {
 }
 
 impl Scratch {
-    /// Return what a load gets unless the target says otherwise.
+    /// Returns the default for a load.
     pub(super) fn of_load(clock: Clock) -> Self {
         const SIZE: Size = Size::mib(512);
         match clock {
@@ -40,8 +40,25 @@ impl Scratch {
         }
     }
 
-    /// Read the value of the option.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// Returns the size of the disk, if it is one.
+    pub(super) fn disk(self) -> Option<Size> {
+        match self {
+            Self::Disk(size) => Some(size),
+            Self::Ram(_) => None,
+        }
+    }
+
+    /// Returns how much of the guest's memory it takes.
+    pub(super) fn memory(self) -> Size {
+        match self {
+            Self::Disk(_) => Size::mib(0),
+            Self::Ram(size) => size,
+        }
+    }
+}
+
+impl Value for Scratch {
+    fn parse(text: &str) -> Option<Self> {
         let (kind, size) = text.split_once(':')?;
         let size = Size::parse(size).filter(|size| (LEAST..=Size::MOST).contains(size))?;
         match kind {
@@ -51,20 +68,8 @@ impl Scratch {
         }
     }
 
-    /// Return the size of the disk, if it is one.
-    pub(super) fn disk(self) -> Option<Size> {
-        match self {
-            Self::Disk(size) => Some(size),
-            Self::Ram(_) => None,
-        }
-    }
-
-    /// Return how much of the guest's memory it takes.
-    pub(super) fn memory(self) -> Size {
-        match self {
-            Self::Disk(_) => Size::mib(0),
-            Self::Ram(size) => size,
-        }
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 

@@ -5,26 +5,72 @@ use tare_results::target::{Clock, Group, TargetSpec};
 
 use super::scratch::{self, Scratch};
 use crate::error::TargetError;
-use crate::options::{Canonical, Options, Size, Word};
+use crate::options::{Opt, Options, Size, Word, canonical, non_empty};
 use crate::qemu::accelerator::Choice;
-use crate::qemu::check_counting;
+use crate::qemu::{ACCEL, CLOCK, check_counting};
 
 pub(super) const NAME: &str = "linux";
 
-/// The kernel unless another one is asked for: the distribution's for virtual machines, which
-/// boots in less than half the time of the one for any PC.
-const DEFAULT_KERNEL: &str = "debian-cloud";
-
-/// The greatest number of CPUs: as many as QEMU's machine has without more devices.
-const MOST_CPUS: u32 = 255;
-/// The least memory that can be given. No kernel of a distribution starts in less.
-const LEAST_MEMORY: Size = Size::mib(16);
-/// The number of bytes that Linux reads of its command line on x86, with the final zero.
+/// The size of Linux's command line on x86 in bytes, with the final zero.
 pub(super) const COMMAND_LINE_BYTES: usize = 2_048;
 
-/// What the guest is to be like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The default is the distribution's kernel for virtual machines, which boots in less than half the
+/// time of the one for any PC.
+const KERNEL: Opt = Opt::text("kernel", "NAME|PATH", "a name or a path", non_empty)
+    .default("debian-cloud")
+    .means(
+        "name of a kernel in the store, `host` for that of this machine, or the path of a vmlinuz",
+    );
+const PREEMPT: Opt = Opt::word::<Preempt>("preempt")
+    .unset("the kernel's own")
+    .means("`none`, `voluntary`, `full` or `lazy`; checked inside");
+/// QEMU's machine has up to 255 CPUs without further devices.
+const CPUS: Opt = Opt::number("cpus", 1, 255)
+    .default("1")
+    .means("number of CPUs");
+/// No kernel of a distribution boots in less.
+const MEMORY: Opt = Opt::memory(Size::mib(16));
+const ISOLATE: Opt = list("isolate").means("CPUs that its scheduler avoids; checked inside");
+const NOHZ_FULL: Opt =
+    list("nohz_full").means("CPUs whose tick stops while one task runs; checked inside");
+const COMMAND_LINE: Opt =
+    Opt::text("cmdline", "WORDS", PARAMETERS, parameters).means("further kernel parameters");
+const DISK: Opt = Opt::text(
+    "disk",
+    scratch::USAGE,
+    scratch::WANTED,
+    canonical::<Scratch>,
+)
+.unset("none, or 512 MiB for a load")
+.means("`scratch:SIZE`: a disk with some thousands of files; `ram:SIZE`: the same in memory");
+const ROOT: Opt = Opt::word::<Root>("root")
+    .default("initramfs")
+    .means("`debian`: a whole Debian, and labelled so");
+
+/// The options.
+pub(crate) const OPTIONS: &[Opt] = &[
+    KERNEL,
+    PREEMPT,
+    CPUS,
+    MEMORY,
+    ISOLATE,
+    NOHZ_FULL,
+    COMMAND_LINE,
+    DISK,
+    ROOT,
+    ACCEL,
+    CLOCK,
+];
+
+const fn list(key: &'static str) -> Opt {
+    const CPUS: &str = "a list of CPUs, such as 1 or 1-2,,4 (a comma is doubled)";
+    Opt::text(key, "CPUS", CPUS, canonical::<CpuList>)
+}
+
+/// The properties of a guest.
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(super) spec: TargetSpec,
     /// Name of a kernel in the store, or path of one.
     pub(super) kernel: String,
     /// The kernel's own choice if None.
@@ -32,77 +78,49 @@ pub(crate) struct Settings {
     pub(super) cpus: u32,
     /// As much as the plan needs if None.
     pub(super) memory: Option<Size>,
-    /// CPUs that the scheduler leaves alone.
+    /// CPUs that the scheduler avoids.
     pub(super) isolate: CpuList,
     /// CPUs whose tick stops while a single task runs.
     pub(super) nohz_full: CpuList,
     /// Further words for the kernel, in their order.
     pub(super) command_line: String,
-    /// Where loads write; None if nowhere unless a load wants it.
+    /// The place that loads write to; None if there is none unless a load needs it.
     pub(super) scratch: Option<Scratch>,
     pub(super) root: Root,
     pub(super) accelerator: Choice,
     pub(super) clock: Clock,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            kernel: DEFAULT_KERNEL.to_owned(),
-            preempt: None,
-            cpus: 1,
-            memory: None,
-            isolate: CpuList::new(),
-            nohz_full: CpuList::new(),
-            command_line: String::new(),
-            scratch: None,
-            root: Root::Initramfs,
-            accelerator: Choice::Auto,
-            clock: Clock::Host,
-        }
-    }
-}
-
 impl Settings {
-    /// Read the options.
+    /// Reads the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
-    /// value or contradicts another one.
-    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        const CPUS: &str = "a list of CPUs, such as 1 or 1-2,,4 (a comma is written twice)";
-        let default = Self::default();
-        let list = |text: &str| text.parse().ok().filter(|list: &CpuList| !list.is_empty());
+    /// Returns [`TargetError`] for options that contradict each other.
+    pub(crate) fn read(options: &Options) -> Result<Self, TargetError> {
+        let root = options.get(&ROOT);
         let settings = Self {
-            kernel: options
-                .text("kernel", "NAME|PATH", "a name or a path", |text| {
-                    (!text.is_empty()).then(|| text.to_owned())
-                })?
-                .unwrap_or(default.kernel),
-            preempt: options.word("preempt")?,
-            cpus: options.number("cpus", 1..=MOST_CPUS)?.unwrap_or(1),
-            memory: options.memory(LEAST_MEMORY)?,
-            isolate: options
-                .text("isolate", "CPUS", CPUS, list)?
-                .unwrap_or_default(),
-            nohz_full: options
-                .text("nohz_full", "CPUS", CPUS, list)?
-                .unwrap_or_default(),
-            command_line: options
-                .text("cmdline", "WORDS", PARAMETERS, parameters)?
-                .unwrap_or_default(),
-            scratch: options.text("disk", scratch::USAGE, scratch::WANTED, Scratch::parse)?,
-            root: options.word("root")?.unwrap_or(default.root),
-            accelerator: options.word("accel")?.unwrap_or(default.accelerator),
-            clock: options.word("clock")?.unwrap_or(default.clock),
+            spec: options.spec(match root {
+                Root::Initramfs => Group::LinuxGuest,
+                Root::Debian => Group::DebianGuest,
+            }),
+            kernel: options.get(&KERNEL),
+            preempt: options.find(&PREEMPT),
+            cpus: options.get(&CPUS),
+            memory: options.find(&MEMORY),
+            isolate: options.find(&ISOLATE).unwrap_or_default(),
+            nohz_full: options.find(&NOHZ_FULL).unwrap_or_default(),
+            command_line: options.find(&COMMAND_LINE).unwrap_or_default(),
+            scratch: options.find(&DISK),
+            root,
+            accelerator: options.get(&ACCEL),
+            clock: options.get(&CLOCK),
         };
-        options.finish()?;
         settings.check()?;
         Ok(settings)
     }
 
-    /// Refuse options that contradict each other.
+    /// Rejects options that contradict each other.
     fn check(&self) -> Result<(), TargetError> {
         let refused = |what: String, why| Err(TargetError::contradiction(NAME, what, why));
         let cpus = self.cpus;
@@ -134,33 +152,9 @@ impl Settings {
         Ok(())
     }
 
-    /// Return the guest's CPUs that are kept free of other work.
+    /// Returns the guest's CPUs that are kept free of other work.
     pub(super) fn kept_free(&self) -> CpuList {
         self.isolate.union(&self.nohz_full)
-    }
-
-    /// Return the target's canonical form.
-    pub(super) fn canonical(&self) -> TargetSpec {
-        let default = Self::default();
-        let list = |list: &CpuList| (!list.is_empty()).then(|| list.to_string());
-        let kernel = (self.kernel != default.kernel).then_some(&self.kernel);
-        let words = (!self.command_line.is_empty()).then_some(&self.command_line);
-        Canonical::new(NAME)
-            .option("kernel", kernel)
-            .option("preempt", self.preempt.map(Word::word))
-            .option("cpus", (self.cpus != default.cpus).then_some(self.cpus))
-            .option("mem", self.memory)
-            .option("isolate", list(&self.isolate))
-            .option("nohz_full", list(&self.nohz_full))
-            .option("cmdline", words)
-            .option("disk", self.scratch)
-            .word("root", self.root, default.root)
-            .word("accel", self.accelerator, default.accelerator)
-            .word("clock", self.clock, default.clock)
-            .of_group(match self.root {
-                Root::Initramfs => Group::LinuxGuest,
-                Root::Debian => Group::DebianGuest,
-            })
     }
 }
 
@@ -182,7 +176,7 @@ impl Word for Preempt {
     ];
 }
 
-/// What the guest boots into.
+/// The system that the guest boots into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
     /// The agent, and nothing else.
@@ -196,13 +190,13 @@ impl Word for Root {
         &[(Self::Initramfs, "initramfs"), (Self::Debian, "debian")];
 }
 
-/// What `cmdline=` takes.
+/// The values of `cmdline=`.
 const PARAMETERS: &str = "parameters of the kernel, without quotes, --, init=, rdinit=, root=, \
-                          panic=, tare.…, and those that have an option of their own: preempt=, \
+                          panic=, tare.…, and those that have their own option: preempt=, \
                           isolcpus=, nohz_full=, rcu_nocbs=, maxcpus=, nr_cpus=, mem=";
 
-/// Read further words for the kernel; None if one of them would turn the guest into something
-/// else than the target says.
+/// Returns further words for the kernel; None if one of them would make the guest another one than
+/// the target says.
 fn parameters(text: &str) -> Option<String> {
     const OURS: &str =
         "init rdinit root panic preempt isolcpus nohz_full rcu_nocbs maxcpus nr_cpus mem";
@@ -273,7 +267,7 @@ mod tests {
             ("linux,cpus=4,isolate=1,3", "has no option '3'"),
             (
                 "linux,cpus=4,isolate=1,3",
-                "a comma inside of a value is written twice",
+                "a comma inside a value is doubled",
             ),
             ("linux,isolate=", "want a list of CPUs"),
             ("linux,kernel=", "want a name or a path"),

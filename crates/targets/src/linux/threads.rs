@@ -43,11 +43,11 @@ mod tests {
     use tare_wire::cpus::Cpus;
 
     use super::*;
-    use crate::options::Options;
+    use crate::spec;
     use crate::tests::work;
 
     fn settings(options: &str) -> Settings {
-        Settings::read(Options::of("linux", options)).unwrap()
+        Settings::read(&spec::options("linux", options)).unwrap()
     }
 
     #[track_caller]

@@ -54,10 +54,10 @@ pub(super) fn verify(settings: &Settings, release: &str, facts: Facts<'_>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::spec;
 
     fn check(options: &str, facts: &[(&str, &str)]) -> Result<(), String> {
-        let settings = Settings::read(Options::of("linux", options)).unwrap();
+        let settings = Settings::read(&spec::options("linux", options)).unwrap();
         verify(&settings, "6.1", &|name| {
             let fact = facts.iter().find(|fact| fact.0 == name)?;
             Some(fact.1)

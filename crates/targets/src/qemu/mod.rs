@@ -38,7 +38,7 @@ use self::pin::PinnedThread;
 use self::qmp::Qmp;
 use crate::error::TargetError;
 use crate::instance::{Instance, Monitor, describe_exit, now_ns};
-use crate::options::{Size, Word};
+use crate::options::{Opt, Size, Word};
 use crate::programs;
 use crate::starter::{self, Program};
 
@@ -300,7 +300,21 @@ impl Word for Machine {
     ];
 }
 
-/// Refuse what can't be had while QEMU counts instructions.
+/// The option for what executes a guest.
+pub(crate) const ACCEL: Opt = Opt::word::<Choice>("accel")
+    .default("auto")
+    .means("`kvm`, `tcg`, or `auto`: KVM where a guest really boots in it, else TCG");
+
+/// The option for a guest's clock.
+pub(crate) const CLOCK: Opt = Opt::word::<Clock>("clock")
+    .default("host")
+    .means("`instructions`: counted instead of time; repeatable, one CPU, TCG only");
+
+/// The option for the type of machine.
+pub(crate) const MACHINE: Opt =
+    Opt::word::<Machine>("machine").means("`microvm` (kernels only), `q35` or `pc`");
+
+/// Rejects what QEMU cannot do while it counts instructions.
 ///
 /// # Errors
 ///

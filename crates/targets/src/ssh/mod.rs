@@ -1,9 +1,5 @@
 //! `ssh`: the agent on another machine, by the system's OpenSSH client.
 //!
-//! ```text
-//! ssh,host=[user@]HOST[,port=N][,identity=FILE][,cpu=N][,dir=DIR][,option=KEY=VALUE]…
-//! ```
-//!
 //! One connection serves a run ([`session`]). The agent is copied once, into a folder that goes when
 //! the connection does; each cell is one call of the client through that connection. `started` is
 //! the call of the client here, `ready` and `exited` are when the record and the end arrive here: the
@@ -29,7 +25,6 @@ use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, OwnedChild, default_state_dir};
 use tare_host::CpuList;
-use tare_results::model::LoadPlace;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
@@ -40,7 +35,7 @@ use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Job, Program, Target, once, programs};
 
-pub(crate) use self::settings::{FORM, Settings};
+pub(crate) use self::settings::{OPTIONS, Settings};
 
 /// How long the other machine may take to end an agent.
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -117,7 +112,7 @@ impl Ssh {
 
 impl Target for Ssh {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {
@@ -141,11 +136,6 @@ impl Target for Ssh {
             notice: Some(notice),
             ..Program::default()
         })
-    }
-
-    /// A load beside this machine's processes would disturb the network at most.
-    fn load_place(&self) -> LoadPlace {
-        LoadPlace::Inside
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {

@@ -107,10 +107,10 @@ fn name_of(host: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::spec;
 
     fn settings(options: &str) -> Settings {
-        Settings::read(Options::of("ssh", options)).unwrap()
+        Settings::read(&spec::options("ssh", options))
     }
 
     /// What OpenSSH 9.2 says.

@@ -11,7 +11,7 @@ use tare_testkit::sshd::Sshd;
 
 use super::*;
 use crate::instance::Ending;
-use crate::options::Options;
+use crate::spec;
 use crate::tests::{LONG, SHORT, Seen, cut_short, record, result, watch, work};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ impl Bench {
     }
 
     fn target(&self, options: &str) -> Ssh {
-        let settings = Settings::read(Options::of("ssh", options)).unwrap();
+        let settings = Settings::read(&spec::options("ssh", options));
         Ssh {
             state_dir: Some(self.folder.path().join("state")),
             ..Ssh::new(settings)
@@ -197,7 +197,7 @@ fn a_machine_that_is_not_there_is_told() {
     let Some(bench) = Bench::new("") else { return };
     let options = bench.sshd.options();
     drop(bench.sshd);
-    let settings = Settings::read(Options::of("ssh", &options)).unwrap();
+    let settings = Settings::read(&spec::options("ssh", &options));
     let target = Ssh {
         state_dir: Some(bench.folder.path().join("state")),
         ..Ssh::new(settings)

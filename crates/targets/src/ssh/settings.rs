@@ -1,33 +1,65 @@
 //! The options of the target `ssh`.
 //!
 //! What becomes a word for `ssh` or for a shell on the other machine is checked here to be harmless,
-//! so that nobody behind needs to quote it.
+//! so that later code need not quote it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tare_results::target::{Group, TargetSpec};
 
 use crate::error::TargetError;
-use crate::options::{Canonical, Options, file, missing};
+use crate::options::{Opt, Options};
 
 pub(super) const NAME: &str = "ssh";
 
-/// How the target is written.
-pub(crate) const FORM: &str =
-    "ssh,host=[user@]HOST[,port=N][,identity=FILE][,cpu=N][,dir=DIR][,option=KEY=VALUE]…";
+const HOST: Opt = Opt::text(
+    "host",
+    "[USER@]HOST",
+    "a host as ssh takes it, [user@]name, without white space or characters that a shell would \
+     interpret",
+    host,
+)
+.required()
+.means("as for `ssh`: a name of your ssh_config, a host name, an address");
+const PORT: Opt = Opt::number("port", 1, 65_535)
+    .unset("yours, else 22")
+    .means("port of its sshd");
+const IDENTITY: Opt = Opt::file("identity", "the path of a private key")
+    .unset("yours")
+    .means("private key; no other is then tried");
+const CPU: Opt = Opt::number("cpu", 0, 65_535)
+    .unset("the plan's")
+    .means("CPU of the other machine to measure on");
+const DIR: Opt = Opt::text(
+    "dir",
+    "DIR",
+    "an absolute path on the other machine, of letters, digits and ._-+@/",
+    dir,
+)
+.default("/tmp")
+.means("where our folder is created there; must allow executing files");
+const OPTION: Opt = Opt::text(
+    "option",
+    "KEY=VALUE",
+    "Keyword=value of ssh_config(5), other than those that tare sets itself (see docs/targets.md)",
+    option,
+)
+.repeated()
+.means("an option of ssh_config(5), as for `ssh -o`; repeatable");
 
-/// The folder on the other machine in which ours is made.
-const DEFAULT_DIR: &str = "/tmp";
+/// The options.
+pub(crate) const OPTIONS: &[Opt] = &[HOST, PORT, IDENTITY, CPU, DIR, OPTION];
 
-/// The keywords of ssh_config(5) that [`super::client`] sets, in lower case: another value would
-/// break what the target promises.
+/// The keywords of ssh_config(5) that [`super::client`] sets, in lower case: with other values the
+/// target would not keep its promises.
 const TAKEN: &str = "batchmode clearallforwardings controlmaster controlpath controlpersist escapechar \
      forkafterauthentication forwardagent forwardx11 identityfile loglevel permitlocalcommand port \
      remotecommand requesttty sessiontype stdinnull";
 
-/// Which machine, and how it is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A machine, and how it is reached.
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(super) spec: TargetSpec,
     /// `host` or `user@host`, as `ssh` takes it.
     pub(super) host: String,
     /// By the user's own configuration if None, as is the identity.
@@ -41,55 +73,20 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Read the options.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
-    /// value, or for a missing host.
-    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        const HOST: &str = "a host as ssh takes it, [user@]name, without white space or \
-                            characters that a shell would interpret";
-        const DIR: &str = "an absolute path on the other machine, of letters, digits and ._-+@/";
-        const OPTION: &str = "Keyword=value of ssh_config(5), other than those that tare sets \
-                              itself (see docs/targets.md)";
-        let given = options.text("host", "[USER@]HOST", HOST, host)?;
-        let settings = Self {
-            host: given.clone().unwrap_or_default(),
-            port: options.number("port", 1..=65_535)?,
-            identity: options.text("identity", "FILE", "the path of a private key", file)?,
-            cpu: options.number("cpu", 0..=65_535)?,
-            dir: options
-                .text("dir", "DIR", DIR, dir)?
-                .unwrap_or_else(|| DEFAULT_DIR.to_owned()),
-            options: options.texts("option", "KEY=VALUE", OPTION, option)?,
-        };
-        options.finish()?;
-        match given {
-            Some(_) => Ok(settings),
-            None => Err(missing(NAME, "host", FORM)),
+    /// Reads the options.
+    pub(crate) fn read(options: &Options) -> Self {
+        Self {
+            spec: options.spec(Group::Remote),
+            host: options.get(&HOST),
+            port: options.find(&PORT),
+            identity: options.find(&IDENTITY),
+            cpu: options.find(&CPU),
+            dir: options.get(&DIR),
+            options: options.all(&OPTION),
         }
     }
 
-    /// Return the target's canonical form.
-    pub(super) fn canonical(&self) -> TargetSpec {
-        let identity = self.identity.as_deref().map(Path::display);
-        let dir = (self.dir != DEFAULT_DIR).then_some(&self.dir);
-        let canonical = Canonical::new(NAME)
-            .option("host", Some(&self.host))
-            .option("port", self.port)
-            .option("identity", identity)
-            .option("cpu", self.cpu)
-            .option("dir", dir);
-        let options = self.options.iter().map(Some);
-        options
-            .fold(canonical, |canonical, option| {
-                canonical.option("option", option)
-            })
-            .of_group(Group::Remote)
-    }
-
-    /// Make the error of a machine that can't be used.
+    /// Creates the error of a machine that cannot be used.
     pub(super) fn unusable(
         &self,
         why: impl Into<String>,
@@ -102,14 +99,14 @@ impl Settings {
         }
     }
 
-    /// Return the words that name the machine to any of OpenSSH's programs, for a remedy:
-    /// `-p 2222 user@host`. `port` is the program's own option for it.
+    /// Returns the words that name the machine to one of OpenSSH's programs, for a remedy:
+    /// `-p 2222 user@host`. `port` is the program's option for the port.
     pub(super) fn words(&self, port: &str) -> String {
         let port = self.port.map(|number| format!("{port} {number} "));
         port.unwrap_or_default() + &self.host
     }
 
-    /// Return the value of one of the further options.
+    /// Returns the value of one of the further options.
     pub(super) fn value_of(&self, keyword: &str) -> Option<&str> {
         let mut pairs = self.options.iter().filter_map(|text| text.split_once('='));
         let found = pairs.find(|(key, _)| key.eq_ignore_ascii_case(keyword));
@@ -148,6 +145,7 @@ fn option(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tare_results::target::TargetOption;
 
     use super::*;
     use crate::spec;
@@ -215,15 +213,18 @@ mod tests {
             dir in "/[a-z._+@-]{1,9}",
             values in prop::collection::vec("[^\\p{C}]{1,20}", 0..3),
         ) {
-            let settings = Settings {
-                host,
-                port,
-                identity: identity.map(PathBuf::from),
-                cpu,
-                dir,
-                options: values.iter().map(|value| format!("Ciphers={value}")).collect(),
-            };
-            let spec = settings.canonical();
+            let own = values.iter().map(|value| Some(("option", format!("Ciphers={value}"))));
+            let all = [
+                Some(("host", host)),
+                port.map(|port| ("port", port.to_string())),
+                identity.map(|path| ("identity", path)),
+                cpu.map(|cpu| ("cpu", cpu.to_string())),
+                Some(("dir", dir)),
+            ];
+            let options = all.into_iter().chain(own).flatten().map(|(key, value)| {
+                TargetOption { key: key.to_owned(), value }
+            });
+            let spec = TargetSpec::new(NAME, options.collect(), Group::Remote);
             prop_assert_eq!(spec::parse(&spec.text).unwrap().spec(), spec);
         }
     }

@@ -14,8 +14,8 @@ use tare_testkit::skip;
 
 use super::*;
 use crate::instance::Ending;
-use crate::options::Options;
-use crate::qemu::accelerator::{Accelerator, Choice, try_kvm};
+use crate::qemu::accelerator::{Accelerator, try_kvm};
+use crate::spec;
 use crate::tests::{
     BATCH, SHORT, Seen, TIMERS, cut_short, cut_short_of, record, result, timers, watch, work,
 };
@@ -35,7 +35,7 @@ impl Bench {
     fn new(image: &str, options: &str) -> Option<Self> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let settings = Settings::read(Options::of("unikernel", options)).unwrap();
+        let settings = Settings::read(&spec::options("unikernel", options)).unwrap();
         let state = tempfile::tempdir().unwrap();
         let mut target = Unikernel::of(settings, MeasuredFile::image(image));
         target.host.state_dir = Some(state.path().to_owned());
@@ -423,10 +423,8 @@ fn whether_kvm_works_is_found_out_and_remembered() {
     let first = ask();
     assert!(begin.elapsed() < Duration::from_secs(120));
     assert_eq!(ask(), first);
-    let mut target = Unikernel::new(Settings {
-        accelerator: Choice::Kvm,
-        ..Settings::default()
-    });
+    let settings = Settings::read(&spec::options("unikernel", "accel=kvm")).unwrap();
+    let mut target = Unikernel::new(settings);
     target.host.state_dir = Some(state.path().to_owned());
     match (first, target.availability()) {
         (None, Availability::Usable) => assert!(!target.program().unwrap().emulated),

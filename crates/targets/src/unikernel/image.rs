@@ -39,7 +39,7 @@ impl Image {
         } else {
             MeasuredFile::image(&name)
         };
-        let settings = Settings::read(Options::new(NAME, options))?;
+        let settings = Settings::read(&Options::read(NAME, super::OPTIONS, options)?)?;
         if settings.image.is_some() {
             let why = "the image is named in front";
             return Err(TargetError::contradiction(NAME, "image=", why));

@@ -1,11 +1,6 @@
 //! `unikernel`: the measured code as a guest in QEMU, with nothing beneath it but its own library
 //! OS.
 //!
-//! ```text
-//! unikernel[,irq=on|off][,timer-hz=N][,cpus=N][,mem=SIZE][,machine=microvm|q35|pc]
-//!          [,accel=auto|kvm|tcg][,clock=host|instructions][,image=FILE]
-//! ```
-//!
 //! The guest gets the plan in the agent's own words. Only `cpu=` means something else there: the
 //! plan's CPU is one of the host, to which the thread of the guest's measured CPU is pinned. The
 //! measured CPU is the guest's last one, so that all of them are up while it measures. Of several threads, each has one of the guest's
@@ -34,7 +29,7 @@ use crate::starter::{Order, Starter};
 use crate::{Availability, Job, Program, Target};
 
 pub use self::image::Image;
-pub(crate) use self::settings::Settings;
+pub(crate) use self::settings::{OPTIONS, Settings};
 
 /// The service that runs plans, and the name of its image.
 const SERVICE: &str = "bench";
@@ -108,7 +103,7 @@ impl Unikernel {
 
 impl Target for Unikernel {
     fn spec(&self) -> TargetSpec {
-        self.settings.canonical()
+        self.settings.spec.clone()
     }
 
     fn present(&self) -> Availability {
@@ -181,26 +176,19 @@ mod boot_tests;
 
 #[cfg(test)]
 mod tests {
-    use super::settings::Switch;
     use super::*;
+    use crate::spec;
     use crate::tests::work;
 
     #[test]
     fn the_image_gets_the_plan_with_its_own_cpu() {
         let plan = work("workload=nap limit=22 repetitions=10 cpu=5");
-        let settings = Settings {
-            cpus: 2,
-            ..Settings::default()
-        };
+        let settings = |text| Settings::read(&spec::options("unikernel", text)).unwrap();
         assert_eq!(
-            command_line(&settings, &plan),
+            command_line(&settings("cpus=2"), &plan),
             "service=bench irq=on timer-hz=250 cpus=2 workload=nap limit=22 repetitions=10 cpu=1"
         );
-        let settings = Settings {
-            irq: Switch::Off,
-            ..Settings::default()
-        };
-        let line = command_line(&settings, &plan);
+        let line = command_line(&settings("irq=off"), &plan);
         assert!(line.starts_with("service=bench irq=off cpus=1 "), "{line}");
         assert!(line.ends_with(" cpu=0"), "{line}");
     }

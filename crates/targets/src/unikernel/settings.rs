@@ -1,26 +1,41 @@
 //! The options of the target `unikernel`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tare_results::target::{Clock, Group, TargetSpec};
 use tare_wire::image;
 
 use crate::error::TargetError;
-use crate::options::{Canonical, Options, Size, Word, file};
+use crate::options::{Opt, Options, Size, Word};
 use crate::qemu::accelerator::Choice;
-use crate::qemu::{Machine, check_counting};
+use crate::qemu::{ACCEL, CLOCK, MACHINE, Machine, check_counting};
 
 pub(super) const NAME: &str = "unikernel";
 
-/// The least memory that can be given: the hello image boots in it.
-const LEAST_MEMORY: Size = Size::mib(2);
+const IRQ: Opt = Opt::word::<Switch>("irq")
+    .default("on")
+    .means("whether a timer interrupts the measured code, as in a conventional kernel");
+const TIMER_HZ: Opt = Opt::number("timer-hz", 1, image::MAX_TIMER_HZ)
+    .default("250")
+    .means("how often, per second");
+const CPUS: Opt = Opt::number("cpus", 1, image::MAX_CPUS)
+    .default("1")
+    .means("number of CPUs; the last measures");
+/// The hello image boots in so much.
+const MEMORY: Opt = Opt::memory(Size::mib(2));
+const ON_MICROVM: Opt = MACHINE.default("microvm");
+const IMAGE: Opt = Opt::file("image", "the path of an image")
+    .unset("`bench`, which comes with `tare`")
+    .means("an [image of your own](unikernel.md#an-image-of-your-own)");
 
-/// What the guest is to be like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The options.
+pub(crate) const OPTIONS: &[Opt] = &[IRQ, TIMER_HZ, CPUS, MEMORY, ON_MICROVM, ACCEL, CLOCK, IMAGE];
+
+/// The properties of a guest.
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Whether a timer interrupts the measured code, as in a conventional kernel.
+    pub(super) spec: TargetSpec,
     pub(super) irq: Switch,
-    /// How often it does, per second.
     pub(super) timer_hz: u32,
     pub(super) cpus: u32,
     /// As much as the plan needs if None.
@@ -28,50 +43,29 @@ pub(crate) struct Settings {
     pub(super) machine: Machine,
     pub(super) accelerator: Choice,
     pub(super) clock: Clock,
-    /// The image that is booted; the one that comes with tare if None.
+    /// The image to boot; the one that comes with tare if None.
     pub(super) image: Option<PathBuf>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            irq: Switch::On,
-            timer_hz: image::DEFAULT_TIMER_HZ,
-            cpus: 1,
-            memory: None,
-            machine: Machine::Microvm,
-            accelerator: Choice::Auto,
-            clock: Clock::Host,
-            image: None,
-        }
-    }
-}
-
 impl Settings {
-    /// Read the options.
+    /// Reads the options.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] for an option that does not exist, is given twice, has no possible
-    /// value or contradicts another one.
-    pub(crate) fn read(mut options: Options) -> Result<Self, TargetError> {
-        let default = Self::default();
-        let irq = options.word("irq")?.unwrap_or(default.irq);
-        let timer_hz = options.number("timer-hz", 1..=image::MAX_TIMER_HZ)?;
+    /// Returns [`TargetError`] for options that contradict each other.
+    pub(crate) fn read(options: &Options) -> Result<Self, TargetError> {
         let settings = Self {
-            irq,
-            timer_hz: timer_hz.unwrap_or(default.timer_hz),
-            cpus: options
-                .number("cpus", 1..=image::MAX_CPUS)?
-                .unwrap_or(default.cpus),
-            memory: options.memory(LEAST_MEMORY)?,
-            machine: options.word("machine")?.unwrap_or(default.machine),
-            accelerator: options.word("accel")?.unwrap_or(default.accelerator),
-            clock: options.word("clock")?.unwrap_or(default.clock),
-            image: options.text("image", "FILE", "the path of an image", file)?,
+            spec: options.spec(Group::Unikernel),
+            irq: options.get(&IRQ),
+            timer_hz: options.get(&TIMER_HZ),
+            cpus: options.get(&CPUS),
+            memory: options.find(&MEMORY),
+            machine: options.get(&ON_MICROVM),
+            accelerator: options.get(&ACCEL),
+            clock: options.get(&CLOCK),
+            image: options.find(&IMAGE),
         };
-        options.finish()?;
-        if irq == Switch::Off && timer_hz.is_some() {
+        if settings.irq == Switch::Off && options.has(&TIMER_HZ) {
             let why = "without interrupts the timer has no rate";
             return Err(TargetError::contradiction(
                 NAME,
@@ -85,29 +79,13 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Return the words for an image.
+    /// Returns the words for an image.
     pub(super) fn for_image<'a>(&self, service: Option<&'a str>) -> image::Settings<'a> {
         image::Settings {
             service,
             timer_hz: (self.irq == Switch::On).then_some(self.timer_hz),
             cpus: self.cpus,
         }
-    }
-
-    /// Return the target's canonical form.
-    pub(super) fn canonical(&self) -> TargetSpec {
-        let default = Self::default();
-        let number = |value: u32, default: u32| (value != default).then_some(value);
-        Canonical::new(NAME)
-            .word("irq", self.irq, default.irq)
-            .option("timer-hz", number(self.timer_hz, default.timer_hz))
-            .option("cpus", number(self.cpus, default.cpus))
-            .option("mem", self.memory)
-            .word("machine", self.machine, default.machine)
-            .word("accel", self.accelerator, default.accelerator)
-            .word("clock", self.clock, default.clock)
-            .option("image", self.image.as_deref().map(Path::display))
-            .of_group(Group::Unikernel)
     }
 }
 

@@ -10,7 +10,7 @@ use tare_figures::notices::{Notice, name_cells, name_some};
 use tare_figures::rows::Figure;
 use tare_figures::words;
 use tare_results::model::{Cell, Labels, Record};
-use tare_results::target::Group;
+use tare_results::target::Kernel;
 
 use super::NAME;
 use super::panels::step;
@@ -194,8 +194,8 @@ fn coarse(
 fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Notice> {
     let of = |is_large: bool| {
         let mut targets: Vec<String> = (cases.iter().map(|case| case.plan))
-            .filter(|plan| plan.work.id == "copy" && plan.target.group != Group::Foreign)
-            .filter(|plan| (plan.target.group == Group::Unikernel) == is_large)
+            .filter(|plan| plan.work.id == "copy")
+            .filter(|plan| (plan.target.kernel() == Kernel::None) == is_large)
             .map(|plan| plan.target.text.clone())
             .collect();
         targets.sort();

@@ -23,7 +23,7 @@ use tare_figures::rows::{Figure, Row};
 use tare_figures::words::{self, NONE};
 use tare_pages::html::parts::Table;
 use tare_results::model::{Cell, Labels, Program, Record};
-use tare_results::target::{Group, TargetSpec};
+use tare_results::target::{Group, Kernel, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
 
 use super::NAME;
@@ -130,18 +130,18 @@ const OF_TIMED: &[Divided] = &[
 ];
 
 fn is_process(target: &TargetSpec) -> bool {
-    target.group == Group::Process
+    target.capabilities().is_direct
 }
 
 /// Returns whether a target loses only what is taken from below any operating system.
 fn is_reference(target: &TargetSpec) -> bool {
-    target.group == Group::Unikernel && target.option("irq") == Some("off")
+    target.kernel() == Kernel::None && target.option("irq") == Some("off")
 }
 
 /// Returns whether the time that a target loses is divided. A load inside of a guest disturbs something else than one beside
 /// the reference.
 fn is_divided(target: &TargetSpec, load: &str) -> bool {
-    is_process(target) || target.group.is_linux_guest() && load == "idle"
+    is_process(target) || target.kernel() == Kernel::Guest && load == "idle"
 }
 
 impl Attribution {
@@ -235,7 +235,7 @@ fn split(target: &TargetSpec, load: &str, cases: &[Case<'_>]) -> Result<Split, R
     blocks.sort_by_key(|(first, _)| first.plan.block);
     let (first, second) = blocks.first().ok_or_else(not_measured)?;
     let below = accelerator(second);
-    let is_guest = target.group.is_guest();
+    let is_guest = target.kernel().is_guest();
     if is_guest && accelerator(first) != below {
         return Err(not_measured());
     }
@@ -332,7 +332,10 @@ fn part(
 impl Attribution {
     /// Says how the time lost divides, or why that can't be told. Guests are left to the table, unless they are all there is.
     pub(super) fn sentences(&self) -> Vec<String> {
-        let processes = self.splits.iter().filter(|split| split.target == "process");
+        let processes = self
+            .splits
+            .iter()
+            .filter(|split| split.group.capabilities().is_direct);
         let mut told: Vec<String> = processes
             .enumerate()
             .filter_map(|(place, split)| split.sentence(place == 0))

@@ -147,7 +147,13 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let counter = counter.map_or_else(String::new, |name| format!(" · {name}"));
     let target = format!("{}{counter}", line.target());
     match is_crowded(run) {
-        true => (Some(format!("{title} · {}", line.of.group.name())), target),
+        true => (
+            Some(format!(
+                "{title} · {}",
+                line.of.group.capabilities().heading
+            )),
+            target,
+        ),
         false => (None, format!("{title} · {target}")),
     }
 }

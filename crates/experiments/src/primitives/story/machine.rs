@@ -20,8 +20,7 @@ const PAGE: u64 = 4_096;
 /// Returns the target whose memory hierarchy is told: the first that no emulator executes, on this machine.
 fn target(run: &Run) -> Option<&str> {
     let mut rows = known(run, "latency", Figure::Min);
-    let own =
-        rows.find(|(row, _)| !row.emulated && row.group != tare_results::target::Group::Remote);
+    let own = rows.find(|(row, _)| !row.emulated && !row.group.capabilities().kernel.is_remote());
     own.map(|(row, _)| row.target.as_str())
 }
 

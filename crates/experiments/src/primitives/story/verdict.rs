@@ -5,6 +5,7 @@ use tare_figures::rows::{CellData, Figure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::plain::sure;
+use tare_results::target::Kernel;
 
 use super::measures::{MEASURES, id_of};
 use super::tables::named;
@@ -173,7 +174,7 @@ fn barrier(run: &Run) -> Option<String> {
         rows.find(|(row, _)| {
             id_of(&row.labels) == "getpid"
                 && row.load == "idle"
-                && (row.group == tare_results::target::Group::Unikernel) == is_unikernel
+                && (row.group.capabilities().kernel == Kernel::None) == is_unikernel
         })
     };
     let (with, without) = (of(false)?, of(true)?);

@@ -14,7 +14,6 @@ use tare_figures::claims::{
 use tare_figures::mark::Mark;
 use tare_figures::rows::Figure;
 use tare_figures::words;
-use tare_results::target::Group;
 
 use super::series::{self, Kept, N, Point, Series, rate_kept, time};
 
@@ -71,6 +70,7 @@ const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
 const PROCESS: &str = "process";
 const UNIKERNEL: &str = "unikernel";
 const DOCKER: &str = "docker";
+const LINUX: &str = "linux";
 const KVM: &str = "linux-kvm";
 const TCG: &str = "linux-tcg";
 const KINDS: [&str; 5] = [PROCESS, UNIKERNEL, DOCKER, KVM, TCG];
@@ -92,22 +92,16 @@ pub(super) fn kind(series: &Series<'_>) -> Option<&'static str> {
     if series.is_beside() || plan.load != "idle" {
         return None;
     }
-    match (plan.target.group, series.kind(), series.is_emulated()) {
-        (Group::Process, ..) => Some(PROCESS),
-        (Group::Container, "docker", _) => Some(DOCKER),
-        (Group::Unikernel, ..) => Some(UNIKERNEL),
-        (Group::DebianGuest, _, false) => Some(KVM),
-        (Group::DebianGuest, _, true) => Some(TCG),
-        _ => None,
+    match plan.target.capabilities().study_kind {
+        Some(LINUX) if series.is_emulated() => Some(TCG),
+        Some(LINUX) => Some(KVM),
+        kind => kind,
     }
 }
 
 /// Returns the measure that is the study's latency of a target.
 pub(super) fn latency(series: &Series<'_>) -> &'static str {
-    match series.plan().target.group {
-        Group::Container | Group::Unikernel => "exit",
-        _ => "ready",
-    }
+    series.plan().target.capabilities().study_latency
 }
 
 /// The series of a run that are of the study's kinds.

@@ -27,7 +27,7 @@ pub(super) const EXIT: &str = "exit";
 
 /// Returns the parts of the instances of a cell, each with its name.
 pub(super) fn of_cell(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
-    let has_machine = data.plan().target.group.is_guest();
+    let has_machine = data.plan().target.kernel().is_guest();
     let mut parts: Vec<(&str, Vec<u64>)> = Vec::new();
     for instance in done(data) {
         for (name, ns) in of_instance(instance, has_machine) {

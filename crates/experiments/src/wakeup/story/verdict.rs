@@ -144,9 +144,10 @@ fn headline(targets: &[Worst<'_>], all: &[Case<'_>], cpu: u32) -> String {
     };
     match targets {
         [(case, phase, ns)] => {
-            let on = match case.plan.target.text.as_str() {
-                "process" if !case.is_emulated() => format!("CPU {cpu}"),
-                _ => name_among(case, all),
+            let is_direct = case.plan.target.capabilities().is_direct;
+            let on = match is_direct && !case.is_emulated() {
+                true => format!("CPU {cpu}"),
+                false => name_among(case, all),
             };
             let (missed, activations) = missed(all, case);
             let count = |number: f64| N.count(number as u64);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_results::model::{Cell, CellPlan, Labels};
-use tare_results::target::Clock;
+use tare_results::target::{Clock, Kernel};
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
@@ -140,7 +140,7 @@ fn target_in_short(case: &Case<'_>) -> String {
     let Some(model) = model(case) else {
         return case.target();
     };
-    let kind = match spec.group.is_linux_guest() {
+    let kind = match spec.kernel() == Kernel::Guest {
         true => "guest",
         false => &spec.kind,
     };

@@ -81,7 +81,11 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
             upright(&mut plot, scale, hz, MARKS);
         } else {
             plot.rule(upwards.0);
-            let mut named = format!("{} · {}", member.group().name(), member.case.target());
+            let mut named = format!(
+                "{} · {}",
+                member.group().capabilities().heading,
+                member.case.target()
+            );
             if dots == 0.0 {
                 named.push_str(": nothing to draw, there was no gap");
             } else if all.differ {

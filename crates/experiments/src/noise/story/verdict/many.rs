@@ -96,7 +96,7 @@ pub(super) fn by_group(panel: &Panel<'_>) -> Option<String> {
     let each = panel.groups().into_iter().filter_map(|group| {
         let of_group = ranked.iter().filter(|(member, _)| member.group() == group);
         let shares: Vec<f64> = of_group.map(|(_, share)| share.estimate).collect();
-        let name = group.in_a_sentence();
+        let name = group.capabilities().in_a_sentence;
         match shares.as_slice() {
             [] => None,
             [only] => Some(format!("{name} {}", N.percent(*only))),

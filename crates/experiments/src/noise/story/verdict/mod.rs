@@ -187,9 +187,10 @@ fn about_timed(member: &Member<'_>) -> String {
 
 /// Names the target unless it is the usual one.
 fn place_of(member: &Member<'_>) -> String {
-    match member.case.target() {
-        usual if usual == "process" => String::new(),
-        target => format!(" on {target}"),
+    let is_usual = member.group().capabilities().is_direct && !member.case.is_emulated();
+    match is_usual {
+        true => String::new(),
+        false => format!(" on {}", member.case.target()),
     }
 }
 
@@ -238,7 +239,7 @@ impl Clock {
             text.push_str(&format!(" (in {} of {} runs)", self.runs, member.runs()));
         }
         // Of another kernel than this machine's nothing is known.
-        let machine = machine.filter(|_| member.group().is_here());
+        let machine = machine.filter(|_| member.case.plan.target.kernel().is_host());
         let machine = machine.map(|record| &record.machine);
         let tick_hz = machine.and_then(|machine| machine.kernel.tick_hz.known().copied());
         let hypervisor = machine.and_then(|machine| {

@@ -5,7 +5,6 @@
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
-use tare_results::target::Group;
 
 use super::super::panels::Panel;
 
@@ -55,7 +54,7 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
         .iter()
         .find(|panel| panel.is_gap() && panel.plan().load == "idle")?;
     let mut members = panel.native();
-    let member = members.find(|member| member.group() == Group::Process)?;
+    let member = members.find(|member| member.group().capabilities().is_direct)?;
     let (_, share) = member.share()?;
     // A moment tells nothing: the figures above are of seconds.
     let seconds = member.wall() / member.case.hz()?;
