@@ -31,8 +31,8 @@ pub struct Parameter {
     pub meaning: &'static str,
     /// Why a study can't give it, if it can't.
     pub command_only: Option<&'static str>,
-    /// Says whether it has a bearing, given the other values.
-    pub applies: fn(&Values) -> bool,
+    /// Returns whether it has an effect, given the other values.
+    pub applies: fn(&Self, &Values) -> bool,
 }
 
 /// Says which values a parameter takes.
@@ -92,7 +92,7 @@ impl Parameter {
         default: "",
         meaning: "",
         command_only: None,
-        applies: |_| true,
+        applies: |_, _| true,
     };
 
     /// Reads a value from text.

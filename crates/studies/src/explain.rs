@@ -107,7 +107,7 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size, 
     lines.push(shared("loads", part.loads.join("; ")));
     let all = experiment.parameters().iter();
     let all = all.filter(|parameter| parameter.command_only.is_none());
-    for parameter in all.filter(|parameter| (parameter.applies)(&part.values)) {
+    for parameter in all.filter(|parameter| (parameter.applies)(parameter, &part.values)) {
         lines.push(line(parameter.name, &given_or_default(part, parameter)));
     }
     let limit = part

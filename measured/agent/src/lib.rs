@@ -53,7 +53,9 @@ pub fn main(more: &[Measurement<Linux>]) -> ExitCode {
     };
     match words.first().map(String::as_str) {
         None | Some("-h" | "--help") => {
-            print!("{USAGE}{}", table::USAGE.concat());
+            let mut text = USAGE.to_owned();
+            let _ = table::usage(&mut text);
+            print!("{text}");
             return ExitCode::from(if words.is_empty() { 2 } else { 0 });
         }
         Some("-V" | "--version") => {

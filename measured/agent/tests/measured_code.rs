@@ -32,7 +32,7 @@ fn the_agent_needs_no_interpreter_and_no_libraries() {
 
 #[test]
 fn every_measured_symbol_is_in_the_agent() {
-    assert_eq!(symbols().len(), tare_workloads::SYMBOLS.len());
+    assert_eq!(symbols().len(), tare_workloads::symbols().count());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn agent() -> Vec<u8> {
 fn symbols() -> Vec<Symbol> {
     let bytes = agent();
     let file = object::File::parse(&*bytes).unwrap();
-    let found = |name: &&'static str| {
+    let found = |name: &'static str| {
         let symbol = file.symbols().find(|s| s.name() == Ok(name))?;
         let section = file.section_by_index(symbol.section_index()?).ok()?;
         let bytes = section.data_range(symbol.address(), symbol.size()).ok()??;
@@ -102,7 +102,7 @@ fn symbols() -> Vec<Symbol> {
             bytes: bytes.to_vec(),
         })
     };
-    tare_workloads::SYMBOLS.iter().filter_map(found).collect()
+    tare_workloads::symbols().filter_map(found).collect()
 }
 
 fn instructions(symbol: &Symbol) -> Vec<Instruction> {

@@ -3,6 +3,8 @@
 //! Agent and images look here and name none. A new experiment is a folder in this crate and a line in [`everywhere`];
 //! one that needs an ability of the platform has a line in `linux::experiments` and one in `bare::experiments` instead.
 
+use core::fmt;
+
 use tare_wire::words::PlanError;
 
 use crate::platform::Platform;
@@ -68,8 +70,16 @@ pub fn everywhere<P: Platform>() -> [Measurement<P>; 2] {
     [noise::on(), start::on()]
 }
 
-/// The words of all plans, for people who type them.
-pub const USAGE: [&str; 4] = [noise::USAGE, wakeup::USAGE, primitives::USAGE, start::USAGE];
+/// Writes the words of all plans, for people who type them.
+///
+/// # Errors
+///
+/// Returns the error of the writer.
+pub fn usage(f: &mut dyn fmt::Write) -> fmt::Result {
+    noise::usage(f)?;
+    let others = [wakeup::USAGE, primitives::USAGE, start::USAGE];
+    others.into_iter().try_for_each(|text| f.write_str(text))
+}
 
 /// Finds the experiment that the words of a plan select.
 ///

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::symbol;
-use tare_workloads::SYMBOLS;
+use tare_workloads::symbols;
 
 #[test]
 fn every_measured_symbol_is_the_same_in_agent_and_image() {
     let image = Path::new(env!("CARGO_BIN_EXE_bench"));
     let agent = built_agent(image);
-    for name in SYMBOLS {
+    for name in symbols() {
         let in_agent = symbol(&agent, name);
         let in_image = symbol(image, name);
         assert!(in_agent.is_some(), "{name} is not in the agent");

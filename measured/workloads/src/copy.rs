@@ -10,12 +10,73 @@
 //! they fill, and changes from launch to launch. Compare medians over runs, never two single runs.
 //! Stores may still be in the store buffer when the second stamp is taken.
 
+use crate::noise::{Code, Kind, Size, Timed, Workload};
 use crate::timing::{Fenced, Published, Stamp, Timing, batch};
 
-/// Names the measured symbol with fenced stamps.
-pub const FENCED_SYMBOL: &str = "tare_copy_fenced";
-/// Names the measured symbol with the study's bare stamps.
-pub const PUBLISHED_SYMBOL: &str = "tare_copy_published";
+/// The descriptor.
+pub const WORKLOAD: Workload = Workload {
+    code: Code {
+        id: "copy",
+        size: Some(Size {
+            key: "size",
+            least: 1,
+            // Two arrays of 128 MiB.
+            most: 1 << 24,
+            // The single run of kot-2019: 800 bytes.
+            default: 100,
+            meaning: "Copy N elements of 8 bytes",
+        }),
+        kind: Kind::Timed(Timed {
+            fenced,
+            published,
+            room: |elements| 2 * from_line_to_line(elements),
+            prepare: |arrays| {
+                let (a, _) = arrays.split_at_mut(arrays.len() / 2);
+                (0..).zip(a).for_each(|(value, element)| *element = value);
+            },
+            steps: |elements| elements,
+        }),
+    },
+    symbols: &["tare_copy_fenced", "tare_copy_published"],
+    repetitions: 1_000_000,
+    // An element takes about 0.5 ns.
+    ns: |elements| elements as f64 * 0.5,
+    keywords: "memory",
+    does: "works on memory",
+    method: "copies an array of 8-byte numbers, adds one to each element of the source, and times every repetition. It \
+             meets caches and memory, which work in registers does not.",
+    steps: "array elements of 8 bytes",
+    is_linear: false,
+    uses_memory: true,
+};
+
+/// Returns the elements after which another array begins in a cache line of its own.
+fn from_line_to_line(elements: u64) -> u64 {
+    elements.next_multiple_of(8)
+}
+
+unsafe extern "C" fn fenced(elements: u64, a: *mut u64, repetitions: u64, out: *mut Stamp) -> u64 {
+    // SAFETY: the memory holds both arrays; else passed on to the caller.
+    unsafe {
+        let c = a.add(from_line_to_line(elements) as usize);
+        tare_copy_fenced(a, c, elements, repetitions, out);
+    }
+    0
+}
+
+unsafe extern "C" fn published(
+    elements: u64,
+    a: *mut u64,
+    repetitions: u64,
+    out: *mut Stamp,
+) -> u64 {
+    // SAFETY: the memory holds both arrays; else passed on to the caller.
+    unsafe {
+        let c = a.add(from_line_to_line(elements) as usize);
+        tare_copy_published(a, c, elements, repetitions, out);
+    }
+    0
+}
 
 /// Passes over two arrays `repetitions` times between fenced stamps.
 ///

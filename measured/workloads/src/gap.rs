@@ -16,10 +16,29 @@
 //! one gap lengthens the next difference by a few cycles. Memory is hardly used: noise that comes
 //! from shared caches or memory bandwidth does not show here, but does in `copy`.
 
+use crate::noise::{Code, Kind, Workload};
 use crate::timing::bare_rdtsc;
 
-/// Names the measured symbol.
-pub const SYMBOL: &str = "tare_gap";
+/// The descriptor.
+pub const WORKLOAD: Workload = Workload {
+    code: Code {
+        id: "gap",
+        size: None,
+        kind: Kind::Clock(tare_gap),
+    },
+    symbols: &["tare_gap"],
+    // Less than a second.
+    repetitions: 80_000_000,
+    ns: |_| 9.0,
+    keywords: "spins on the timer",
+    does: "only reads the clock: whatever takes the CPU away shows as a gap between two readings",
+    method: "reads the timer again and again on one pinned CPU and does nothing else. A difference of two reads that \
+             reaches the threshold is a gap: something took the CPU. All others are quiet iterations. Time lost is the sum \
+             over all gaps of length less a quiet iteration. Every gap is listed with its moment; nothing is sampled.",
+    steps: "timer reads",
+    is_linear: false,
+    uses_memory: false,
+};
 
 /// Records one interruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

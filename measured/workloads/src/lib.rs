@@ -12,8 +12,8 @@
 //! * this crate is compiled at `opt-level = 3`, in one codegen unit and without debug assertions
 //!   in every profile, and nothing is optimised across it at link time (`measured/Cargo.toml`).
 //!
-//! A test disassembles nothing and trusts nothing: it reads the symbols named in
-//! [`SYMBOLS`] from the linked agent, and checks that they hold no call and no relocation.
+//! A test disassembles nothing and trusts nothing: it reads the symbols of
+//! [`symbols`] from the linked agent, and checks that they hold no call and no relocation.
 //!
 //! Measured code knows nothing of where it runs. It does not allocate, makes no system call and
 //! writes only to memory that its caller has mapped, touched and, where allowed, locked.
@@ -21,7 +21,7 @@
 //! # Tour
 //!
 //! * [`timing`]: how a time stamp is taken, and the loop that puts two of them around a body;
-//! * [`prime`], [`copy`], [`gap`]: one workload of `noise` a file;
+//! * [`noise`]: the workloads of `noise`, each a file that [`noise::WORKLOADS`] names;
 //! * [`call`], [`chase`], [`stream`]: primitives of the processor, likewise;
 //! * [`calibration`]: what the stamps and the loop themselves cost.
 #![no_std]
@@ -32,19 +32,21 @@ pub mod call;
 pub mod chase;
 pub mod copy;
 pub mod gap;
+pub mod noise;
 pub mod prime;
 pub mod stream;
 pub mod timing;
 
-/// Lists the name of every measured symbol.
+/// Returns the name of every measured symbol.
 ///
 /// Tests compare the bytes of these symbols between binaries, and check what they contain.
-pub const SYMBOLS: &[&str] = &[
-    prime::FENCED_SYMBOL,
-    prime::PUBLISHED_SYMBOL,
-    copy::FENCED_SYMBOL,
-    copy::PUBLISHED_SYMBOL,
-    gap::SYMBOL,
+pub fn symbols() -> impl Iterator<Item = &'static str> {
+    let of_noise = noise::workloads().flat_map(|workload| workload.symbols);
+    of_noise.chain(OTHER_SYMBOLS).copied()
+}
+
+/// The measured symbols of calibration and primitives.
+const OTHER_SYMBOLS: &[&str] = &[
     calibration::EMPTY_FENCED_SYMBOL,
     calibration::EMPTY_PUBLISHED_SYMBOL,
     calibration::UNROLLED_TIMER_SYMBOL,

@@ -15,12 +15,57 @@
 
 use core::arch::asm;
 
+use crate::noise::{Code, Kind, Size, Timed, Workload};
 use crate::timing::{Fenced, Published, Stamp, Timing, batch};
 
-/// Names the measured symbol with fenced stamps.
-pub const FENCED_SYMBOL: &str = "tare_prime_fenced";
-/// Names the measured symbol with the study's bare stamps.
-pub const PUBLISHED_SYMBOL: &str = "tare_prime_published";
+/// The descriptor.
+pub const WORKLOAD: Workload = Workload {
+    code: Code {
+        id: "prime",
+        size: Some(Size {
+            key: "limit",
+            least: MIN_LIMIT as u64,
+            most: MAX_LIMIT as u64,
+            // The single run of kot-2019.
+            default: 22,
+            meaning: "Count the primes below N",
+        }),
+        kind: Kind::Timed(Timed {
+            fenced,
+            published,
+            room: |_| 0,
+            prepare: |_| (),
+            steps: |limit| divisions(limit as u32),
+        }),
+    },
+    symbols: &["tare_prime_fenced", "tare_prime_published"],
+    repetitions: 1_000_000,
+    // A 32-bit division with the loop around it takes about 3 ns.
+    ns: |limit| divisions(limit as u32) as f64 * 3.0,
+    keywords: "registers only",
+    does: "computes in registers only",
+    method: "counts the primes below a limit by trial division, in registers only, and times every repetition. No \
+             repetition touches memory, so what delays one is not a cache miss of its own.",
+    steps: "integer divisions in one repetition",
+    is_linear: true,
+    uses_memory: false,
+};
+
+/// The smallest limit: below it nothing is divided.
+pub const MIN_LIMIT: u32 = 3;
+
+/// The largest limit: one repetition then takes about a second.
+pub const MAX_LIMIT: u32 = 65_536;
+
+unsafe extern "C" fn fenced(limit: u64, _: *mut u64, repetitions: u64, out: *mut Stamp) -> u64 {
+    // SAFETY: passed on to the caller.
+    unsafe { tare_prime_fenced(limit as u32, repetitions, out).into() }
+}
+
+unsafe extern "C" fn published(limit: u64, _: *mut u64, repetitions: u64, out: *mut Stamp) -> u64 {
+    // SAFETY: passed on to the caller.
+    unsafe { tare_prime_published(limit as u32, repetitions, out).into() }
+}
 
 /// Counts the divisions that one repetition executes.
 ///

@@ -1,13 +1,17 @@
 //! `noise`, after kot-2019: how often and how long is short work delayed?
 //!
 //! Each combination of target and workload is one cell a block; a block is one run in the study's
-//! words. `prime` shows what delays a CPU that only computes, `copy` adds memory, `gap` sees every
-//! interruption but no slow-down.
+//! words. The workloads and all texts about them are their descriptors
+//! ([`tare_measured::noise::workloads`]).
 
 mod estimate;
 mod story;
 
-use tare_measured::noise::{self as measured, Threshold, Timing, Workload, bounds};
+use std::sync::LazyLock;
+
+use tare_measured::noise::{
+    self as measured, Code, Threshold, Timing, Workload, bounds, workloads,
+};
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
@@ -22,169 +26,205 @@ use tare_lab::plan::at_most;
 
 /// The name of the experiment.
 pub const NAME: &str = "noise";
-/// The limit of `prime` unless said otherwise: the study's single run.
-pub const DEFAULT_LIMIT: u32 = 22;
-/// The number of elements of `copy` unless said otherwise: the study's single run, 800 bytes.
-pub const DEFAULT_SIZE: u64 = 100;
-/// The number of repetitions of `prime` and `copy` unless said otherwise: the study's.
-pub const DEFAULT_REPETITIONS: u64 = 1_000_000;
-/// The number of timer reads of `gap` unless said otherwise: less than a second.
-pub const DEFAULT_READS: u64 = 80_000_000;
-
 /// The experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise;
 
-/// What is to be measured in each run.
+/// The measurement of each run.
 #[derive(Clone, Debug)]
 struct Options {
-    /// Workloads with their sizes.
-    pub workloads: Vec<Workload>,
-    /// Timed repetitions, for every workload; each one's default if None.
-    pub repetitions: Option<u64>,
+    /// Workloads with their sizes; 0 where there is none.
+    works: Vec<(&'static Workload, u64)>,
+    /// Timed repetitions of every workload; the default of each if None.
+    repetitions: Option<u64>,
     /// Untimed repetitions before.
-    pub warmup: u64,
-    /// How a repetition is timed.
-    pub timing: Timing,
-    /// From which delay on samples are listed.
-    pub threshold: Threshold,
+    warmup: u64,
+    /// The stamps of a repetition.
+    timing: Timing,
+    /// Delay from which samples are listed.
+    threshold: Threshold,
     /// Raw samples kept from the middle of each run.
-    pub window: u32,
+    window: u32,
 }
 
-/// Returns the workloads of these names, each with every size; the default size where none is given, and all workloads if
-/// none is named.
+/// Returns the workloads that are named, or all, each with every size that is given, or its default.
 ///
 /// # Errors
 ///
 /// Returns [`ExperimentError::Misfit`] if sizes are given for a workload that is not named.
-fn workloads(
-    names: &[&str],
-    limits: &[u64],
-    sizes: &[u64],
-) -> Result<Vec<Workload>, ExperimentError> {
-    let names = if names.is_empty() { WORKLOADS } else { names };
-    for (parameter, given, workload) in [("limit", limits, "prime"), ("size", sizes, "copy")] {
-        if !given.is_empty() && !names.contains(&workload) {
-            return Err(ExperimentError::Misfit {
-                parameter,
-                workload,
-            });
+fn works(values: &Values) -> Result<Vec<(&'static Workload, u64)>, ExperimentError> {
+    let mut works = Vec::new();
+    for workload in workloads() {
+        let Code { id, size, .. } = workload.code;
+        let sizes = size.map_or(vec![], |size| values.numbers(size.key));
+        if !names(values, id) {
+            match size.filter(|_| !sizes.is_empty()) {
+                None => continue,
+                Some(size) => {
+                    return Err(ExperimentError::Misfit {
+                        parameter: size.key,
+                        workload: id,
+                    });
+                }
+            }
         }
+        let default = size.map_or(0, |size| size.default);
+        let sizes = if sizes.is_empty() {
+            vec![default]
+        } else {
+            sizes
+        };
+        works.extend(sizes.into_iter().map(|size| (workload, size)));
     }
-    let or_default = |given: &[u64], default| match given {
-        [] => vec![default],
-        given => given.to_vec(),
-    };
-    let of = |name: &&str| match *name {
-        "prime" => {
-            let limits = or_default(limits, DEFAULT_LIMIT.into()).into_iter();
-            // What is too large for the type is out of bounds, and told as such.
-            let limits = limits.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-            limits.map(|limit| Workload::Prime { limit }).collect()
-        }
-        "copy" => {
-            let sizes = or_default(sizes, DEFAULT_SIZE).into_iter();
-            sizes.map(|size| Workload::Copy { size }).collect()
-        }
-        _ => vec![Workload::Gap],
-    };
-    Ok(names.iter().flat_map(of).collect())
+    // In the order in which they are named.
+    let named = values.texts("workload");
+    works.sort_by_key(|(workload, _)| named.iter().position(|name| *name == workload.code.id));
+    Ok(works)
 }
 
-/// Lists the workloads by name.
-const WORKLOADS: &[&str] = &["gap", "prime", "copy"];
+/// Finds the descriptor of a workload by its id.
+fn workload(id: &str) -> Option<&'static Workload> {
+    workloads().find(|workload| workload.code.id == id)
+}
 
-/// Lists the parameters.
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
+/// Returns the workloads that only read the clock, or all others.
+fn of_kind(only_reads_clock: bool) -> impl Iterator<Item = &'static Workload> {
+    workloads().filter(move |workload| workload.code.only_reads_clock() == only_reads_clock)
+}
+
+/// Returns whether a workload only reads the clock.
+fn only_reads_clock(id: &str) -> bool {
+    workload(id).is_some_and(|workload| workload.code.only_reads_clock())
+}
+
+/// Lists the ids of workloads of a kind: `prime and copy`.
+fn ids(only_reads_clock: bool) -> String {
+    let ids: Vec<&str> = of_kind(only_reads_clock).map(|one| one.code.id).collect();
+    match &ids[..] {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        all => all.concat(),
+    }
+}
+
+/// The parameters. Each size of a workload is one, and other texts name workloads, too.
+static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
+    let (timed, clock) = (ids(false), ids(true));
+    let all = || workloads().map(|workload| workload.code.id);
+    let keywords = workloads().map(|one| format!("{} ({})", one.code.id, one.keywords));
+    let keywords: Vec<String> = keywords.collect();
+    let usual = of_kind(false).next().map_or(0, |one| one.repetitions);
+    let others = workloads().filter(|one| one.repetitions != usual);
+    let others: String = others
+        .map(|one| format!("; {} {}", one.code.id, one.repetitions))
+        .collect();
+    let of_workload = |workload: &Workload| {
+        let size = workload.code.size?;
+        Some(Parameter {
+            name: size.key,
+            takes: Takes::Number {
+                least: size.least,
+                most: size.most,
+            },
+            many: true,
+            default: size.default.to_string().leak(),
+            meaning: format!("{}, for {}", size.meaning, workload.code.id).leak(),
+            applies: |own, values| {
+                let is_own =
+                    |one: &&Workload| one.code.size.is_some_and(|size| size.key == own.name);
+                workloads()
+                    .find(is_own)
+                    .is_some_and(|one| names(values, one.code.id))
+            },
+            ..Parameter::NEW
+        })
+    };
+    let mut parameters = vec![Parameter {
         name: "workload",
         value: "NAME",
-        takes: Takes::Word(WORKLOADS),
+        takes: Takes::Word(all().collect::<Vec<_>>().leak()),
         many: true,
-        default: "all three",
-        meaning: "Workloads to run: prime (registers only), copy (memory), gap (spins on the timer)",
+        default: "all",
+        meaning: format!("Workloads to run: {}", keywords.join(", ")).leak(),
         ..Parameter::NEW
-    },
-    Parameter {
-        name: "limit",
-        takes: Takes::Number {
-            least: bounds::MIN_LIMIT as u64,
-            most: bounds::MAX_LIMIT as u64,
+    }];
+    parameters.extend(workloads().filter_map(of_workload));
+    parameters.extend([
+        Parameter {
+            name: "threshold",
+            takes: Takes::Text {
+                wanted: "auto, or a whole number above 0, of cycles or with a unit: cycles, ns, us or ms",
+                fits: is_threshold,
+            },
+            default: format!(
+                "auto: {timed} {} above the run's mean; {clock} {}",
+                default_threshold(false),
+                default_threshold(true)
+            )
+            .leak(),
+            meaning: "List every delay above this (gaps of at least this): cycles, or with a unit ns, us, ms",
+            ..Parameter::NEW
         },
-        many: true,
-        default: "22",
-        meaning: "Count the primes below N, for prime",
-        applies: |values| names(values, "prime"),
-        ..Parameter::NEW
-    },
-    Parameter {
-        name: "size",
-        takes: Takes::Number {
-            least: 1,
-            most: bounds::MAX_ELEMENTS,
+        Parameter {
+            name: "repetitions",
+            takes: Takes::Number {
+                least: 1,
+                most: MOST_REPETITIONS,
+            },
+            default: format!("{usual}{others}").leak(),
+            meaning: format!("Repetitions timed in each run; for {clock}, timer reads").leak(),
+            ..Parameter::NEW
         },
-        many: true,
-        default: "100",
-        meaning: "Copy N elements of 8 bytes, for copy",
-        applies: |values| names(values, "copy"),
-        ..Parameter::NEW
+        WARMUP,
+        TIMING,
+        WINDOW,
+    ]);
+    parameters
+});
+
+const WARMUP: Parameter = Parameter {
+    name: "warmup",
+    takes: Takes::Number {
+        least: 0,
+        most: MOST_REPETITIONS,
     },
-    Parameter {
-        name: "threshold",
-        takes: Takes::Text {
-            wanted: "auto, or a whole number above 0, of cycles or with a unit: cycles, ns, us or ms",
-            fits: is_threshold,
-        },
-        default: "auto: prime and copy 400 cycles above the run's mean; gap 500 ns, or 20 steps of a coarser timer",
-        meaning: "List every delay above this (gaps of at least this): cycles, or with a unit ns, us, ms",
-        ..Parameter::NEW
+    default: "1000",
+    meaning: "Repetitions before each run that are not timed",
+    ..Parameter::NEW
+};
+
+const TIMING: Parameter = Parameter {
+    name: "timing",
+    value: "HOW",
+    takes: Takes::Word(&["fenced", "published"]),
+    default: "fenced",
+    meaning: "How a repetition is timed: fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published (two bare \
+              rdtscp, as kot-2019)",
+    applies: is_timed,
+    ..Parameter::NEW
+};
+
+const WINDOW: Parameter = Parameter {
+    name: "window",
+    takes: Takes::Number {
+        least: 0,
+        most: bounds::MAX_WINDOW as u64,
     },
-    Parameter {
-        name: "repetitions",
-        takes: Takes::Number {
-            least: 1,
-            most: MOST_REPETITIONS,
-        },
-        default: "1000000; gap 80000000",
-        meaning: "Repetitions timed in each run; for gap, timer reads",
-        ..Parameter::NEW
-    },
-    Parameter {
-        name: "warmup",
-        takes: Takes::Number {
-            least: 0,
-            most: MOST_REPETITIONS,
-        },
-        default: "1000",
-        meaning: "Repetitions before each run that are not timed",
-        ..Parameter::NEW
-    },
-    Parameter {
-        name: "timing",
-        value: "HOW",
-        takes: Takes::Word(&["fenced", "published"]),
-        default: "fenced",
-        meaning: "How a repetition is timed: fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published (two bare \
-                  rdtscp, as kot-2019)",
-        applies: is_timed,
-        ..Parameter::NEW
-    },
-    Parameter {
-        name: "window",
-        takes: Takes::Number {
-            least: 0,
-            most: bounds::MAX_WINDOW as u64,
-        },
-        default: "500",
-        meaning: "Raw samples kept from the middle of each run",
-        applies: is_timed,
-        ..Parameter::NEW
-    },
-];
+    default: "500",
+    meaning: "Raw samples kept from the middle of each run",
+    applies: is_timed,
+    ..Parameter::NEW
+};
 
 /// The greatest number of repetitions of any workload.
-const MOST_REPETITIONS: u64 = bounds::MAX_GAP_READS;
+const MOST_REPETITIONS: u64 = bounds::MAX_READS;
+
+/// Describes the default threshold of workloads of a kind.
+fn default_threshold(only_reads_clock: bool) -> &'static str {
+    match only_reads_clock {
+        true => "500 ns, or 20 steps of a coarser timer",
+        false => "400 cycles",
+    }
+}
 
 impl Experiment for Noise {
     fn name(&self) -> &'static str {
@@ -196,12 +236,12 @@ impl Experiment for Noise {
     }
 
     fn without_arguments(&self) -> &'static str {
-        "Without arguments, all three workloads run six times each on the quietest CPU, in less than 20 s. Each run is \
+        "Without arguments, all workloads run six times each on the quietest CPU, in less than 20 s. Each run is \
          a block that holds every combination once, in random order."
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+        &PARAMETERS
     }
 
     fn combinations(
@@ -230,9 +270,8 @@ impl Options {
     /// [`PARAMETERS`] says.
     fn of(values: &Values) -> Result<Self, ExperimentError> {
         let threshold = values.text("threshold").and_then(Threshold::parse);
-        let (limits, sizes) = (values.numbers("limit"), values.numbers("size"));
         Ok(Self {
-            workloads: workloads(&values.texts("workload"), &limits, &sizes)?,
+            works: works(values)?,
             repetitions: values.number("repetitions"),
             warmup: values
                 .number("warmup")
@@ -256,8 +295,8 @@ fn names(values: &Values, workload: &str) -> bool {
 }
 
 /// Returns whether there is a workload whose every repetition is timed.
-fn is_timed(values: &Values) -> bool {
-    names(values, "prime") || names(values, "copy")
+fn is_timed(_: &Parameter, values: &Values) -> bool {
+    of_kind(false).any(|workload| names(values, workload.code.id))
 }
 
 fn is_threshold(text: &str) -> bool {
@@ -273,15 +312,15 @@ fn combinations(
     let dimensions = [
         conditions.targets.len(),
         conditions.loads.len(),
-        options.workloads.len(),
+        options.works.len(),
     ];
     let all = dimensions.into_iter().fold(1, usize::saturating_mul);
     at_most(all as u64)?;
     let mut cells = Vec::new();
     for target in &conditions.targets {
         for load in &conditions.loads {
-            for workload in &options.workloads {
-                cells.push(cell(options, conditions, target, load, *workload)?);
+            for work in &options.works {
+                cells.push(cell(options, conditions, target, load, *work)?);
             }
         }
     }
@@ -293,44 +332,38 @@ fn cell(
     conditions: &Conditions,
     target: &TargetSpec,
     load: &str,
-    workload: Workload,
+    (workload, size): (&'static Workload, u64),
 ) -> Result<CellPlan, ExperimentError> {
-    let (size, default_repetitions) = match workload {
-        Workload::Prime { limit } => (Some(limit.into()), DEFAULT_REPETITIONS),
-        Workload::Copy { size } => (Some(size), DEFAULT_REPETITIONS),
-        Workload::Gap => (None, DEFAULT_READS),
-    };
-    let repetitions = options.repetitions.unwrap_or(default_repetitions);
+    let repetitions = options.repetitions.unwrap_or(workload.repetitions);
     let plan = measured::Plan {
         warmup: options.warmup,
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
         cpu: Some(conditions.cpu),
-        ..measured::Plan::new(workload, repetitions)
+        ..measured::Plan::new(&workload.code, size, repetitions)
     };
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
-        workload: workload.name(),
+        workload: plan.workload.id,
         refusal,
     })?;
-    let name = match size {
-        Some(size) => format!("{} {size}", workload.name()),
-        None => workload.name().to_owned(),
+    let name = match plan.workload.size {
+        Some(_) => format!("{} {size}", plan.workload.id),
+        None => plan.workload.id.to_owned(),
     };
     let cell = CellPlan {
         labels: labels(&plan),
         ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
     };
-    conditions.under(load, cell, estimate::seconds(&plan))
+    conditions.under(load, cell, estimate::seconds(&plan, workload))
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
 fn labels(plan: &measured::Plan) -> Labels {
-    let labels = Labels::default().with("workload", plan.workload.name());
-    let labels = match plan.workload {
-        Workload::Prime { limit } => labels.with("size", limit),
-        Workload::Copy { size } => labels.with("size", size),
-        Workload::Gap => labels,
+    let labels = Labels::default().with("workload", plan.workload.id);
+    let labels = match plan.workload.size {
+        Some(_) => labels.with("size", plan.size),
+        None => labels,
     };
     match plan.timing {
         Timing::Fenced => labels,
@@ -343,24 +376,22 @@ fn work(plan: &measured::Plan) -> Work {
     Work {
         cpus: plan.cpu.map(Cpus::one),
         buffer_bytes: measured::buffer_bytes(plan) as u64,
-        ..Work::new(plan.workload.name(), &measured::OwnWords(plan).to_string())
+        ..Work::new(plan.workload.id, &measured::OwnWords(plan).to_string())
     }
 }
 
-/// Says from which delay on samples are listed, and by which rule.
+/// Describes the delays that a plan lists.
 fn listed(plan: &measured::Plan) -> String {
-    let is_gap = plan.workload == Workload::Gap;
+    let (id, is_spin) = (plan.workload.id, plan.workload.only_reads_clock());
     let least = match plan.threshold {
-        Threshold::Auto if is_gap => "500 ns, or 20 steps of a coarser timer".to_owned(),
-        Threshold::Auto => "400 cycles".to_owned(),
+        Threshold::Auto => default_threshold(is_spin).to_owned(),
         Threshold::Cycles(cycles) => format!("{cycles} cycles"),
         Threshold::Ns(ns) => format!("{ns} ns"),
     };
-    if is_gap {
-        return format!("gap lists what takes at least {least}");
+    match is_spin {
+        true => format!("{id} lists what takes at least {least}"),
+        false => format!("{id} lists what exceeds the run's mean by {least}"),
     }
-    let workload = plan.workload.name();
-    format!("{workload} lists what exceeds the run's mean by {least}")
 }
 
 #[cfg(test)]
@@ -369,19 +400,23 @@ mod tests {
 
     use tare_results::model::Plan;
 
+    use tare_lab::parameter::Value;
+
     use super::*;
     use tare_lab::plan::{Frame, Repeated, assemble, of_one};
 
-    fn plan_of(workloads: &[Workload], runs: u32) -> Result<Plan, ExperimentError> {
-        plan_at(&conditions(), workloads, runs)
+    type Sized = (&'static Workload, u64);
+
+    fn plan_of(works: &[Sized], runs: u32) -> Result<Plan, ExperimentError> {
+        plan_at(&conditions(), works, runs)
     }
 
     fn plan_at(
         conditions: &Conditions,
-        workloads: &[Workload],
+        works: &[Sized],
         runs: u32,
     ) -> Result<Plan, ExperimentError> {
-        let cells = combinations(&options(workloads), conditions)?;
+        let cells = combinations(&options(works), conditions)?;
         let cells: Vec<Repeated> = cells
             .into_iter()
             .map(|cell| Repeated { cell, runs })
@@ -389,9 +424,9 @@ mod tests {
         assemble(&cells, frame())
     }
 
-    fn options(workloads: &[Workload]) -> Options {
+    fn options(works: &[Sized]) -> Options {
         Options {
-            workloads: workloads.to_vec(),
+            works: works.to_vec(),
             repetitions: None,
             warmup: 1_000,
             timing: Timing::Fenced,
@@ -421,17 +456,20 @@ mod tests {
         }
     }
 
-    const ALL: [Workload; 3] = [
-        Workload::Prime { limit: 22 },
-        Workload::Copy { size: 100 },
-        Workload::Gap,
-    ];
+    /// All workloads, each of its default size.
+    fn all() -> Vec<Sized> {
+        works(&Values::default()).unwrap()
+    }
+
+    fn sized(id: &str, size: u64) -> Sized {
+        (workload(id).unwrap(), size)
+    }
 
     #[test]
     fn a_plan_numbers_its_cells_in_order_and_fills_every_block() {
-        let plan = plan_of(&ALL, 4).unwrap();
+        let plan = plan_of(&all(), 4).unwrap();
         let ids: Vec<u32> = plan.cells.iter().map(|cell| cell.id).collect();
-        assert_eq!(ids, (1..=12).collect::<Vec<_>>());
+        assert_eq!(ids, (1..=4 * all().len() as u32).collect::<Vec<_>>());
         for block in 1..=4 {
             let workloads: HashSet<&str> = plan
                 .cells
@@ -439,14 +477,14 @@ mod tests {
                 .filter(|cell| cell.block == block)
                 .map(|cell| cell.work.id.as_str())
                 .collect();
-            assert_eq!(workloads.len(), 3);
+            assert_eq!(workloads.len(), all().len());
         }
         assert!(plan.cells.is_sorted_by_key(|cell| cell.block));
     }
 
     #[test]
     fn cells_of_one_combination_repeat_each_other() {
-        let plan = plan_of(&ALL[..1], 2).unwrap();
+        let plan = plan_of(&[sized("prime", 22)], 2).unwrap();
         assert!(plan.cells[0].repeats(&plan.cells[1]));
         assert_eq!(
             plan.cells[0].work.to_string(),
@@ -457,16 +495,17 @@ mod tests {
 
     #[test]
     fn the_buffers_follow_what_is_kept() {
-        let mib = |workload, repetitions| {
-            let work = work(&measured::Plan::new(workload, repetitions));
+        let mib = |id, size, repetitions| {
+            let code = measured::find(id).unwrap();
+            let work = work(&measured::Plan::new(code, size, repetitions));
             work.buffer_bytes.div_ceil(1 << 20)
         };
-        assert_eq!(mib(Workload::Prime { limit: 22 }, 1), 1);
+        assert_eq!(mib("prime", 22, 1), 1);
         // 16 MB of stamps and 24 MB of listed delays.
-        assert_eq!(mib(Workload::Prime { limit: 22 }, 1_000_000), 39);
+        assert_eq!(mib("prime", 22, 1_000_000), 39);
         // Timer reads are not kept, gaps are.
-        assert_eq!(mib(Workload::Gap, 100_000_000_000), 25);
-        assert_eq!(mib(Workload::Copy { size: 1 << 24 }, 1), 257);
+        assert_eq!(mib("gap", 0, 100_000_000_000), 25);
+        assert_eq!(mib("copy", 1 << 24, 1), 257);
     }
 
     #[test]
@@ -476,7 +515,7 @@ mod tests {
             loads,
             ..conditions()
         };
-        let plan = plan_at(&conditions, &ALL[..1], 2).unwrap();
+        let plan = plan_at(&conditions, &all()[..1], 2).unwrap();
         for block in 1..=2 {
             let cells = plan.cells.iter().filter(|cell| cell.block == block);
             let mut found: Vec<&str> = cells.map(|cell| cell.load.as_str()).collect();
@@ -499,10 +538,7 @@ mod tests {
                 ..conditions()
             };
             let mut values = Values::default();
-            values.give(
-                "workload",
-                vec![tare_lab::parameter::Value::Text("prime".to_owned())],
-            );
+            values.give("workload", vec![Value::Text("prime".to_owned())]);
             let plan = of_one(&Noise, &conditions, &values, 1, frame()).unwrap();
             let cell = &plan.cells[0];
             (cell.estimate_seconds, cell.limit_seconds)
@@ -518,17 +554,17 @@ mod tests {
 
     #[test]
     fn what_is_out_of_bounds_is_told_with_the_bounds() {
-        for (workload, message) in [
+        for (work, message) in [
             (
-                Workload::Prime { limit: 0 },
+                sized("prime", 0),
                 "prime: limit must be from 3 to 65536, not 0",
             ),
             (
-                Workload::Copy { size: 1 << 40 },
+                sized("copy", 1 << 40),
                 "copy: size must be from 1 to 16777216, not 1099511627776",
             ),
         ] {
-            let error = plan_of(&[workload], 1).unwrap_err();
+            let error = plan_of(&[work], 1).unwrap_err();
             assert_eq!(error.to_string(), message);
         }
     }
@@ -536,10 +572,10 @@ mod tests {
     #[test]
     fn no_runs_and_too_many_runs_are_refused() {
         assert_eq!(
-            plan_of(&ALL, 0).unwrap_err().to_string(),
+            plan_of(&all(), 0).unwrap_err().to_string(),
             "nothing to run: the number of runs is 0"
         );
-        assert!(plan_of(&ALL, u32::MAX).is_err());
+        assert!(plan_of(&all(), u32::MAX).is_err());
     }
 
     #[test]
@@ -553,7 +589,7 @@ mod tests {
                 .map(|cell| cell.work.to_string())
                 .collect()
         };
-        let mut command = words(plan_of(&ALL, 1).unwrap().cells);
+        let mut command = words(plan_of(&all(), 1).unwrap().cells);
         let mut defaults = words(defaults);
         command.sort();
         defaults.sort();
@@ -561,20 +597,20 @@ mod tests {
     }
 
     #[test]
-    fn the_default_of_each_workload_is_told() {
-        let mut parameters = PARAMETERS.iter();
-        let repetitions = parameters.find(|parameter| parameter.name == "repetitions");
-        assert_eq!(
-            repetitions.unwrap().default,
-            format!("{DEFAULT_REPETITIONS}; gap {DEFAULT_READS}")
-        );
+    fn texts_are_made_of_the_descriptors() {
+        let texts = PARAMETERS
+            .iter()
+            .flat_map(|one| [one.name, one.default, one.meaning]);
+        insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n"));
     }
 
     #[test]
     fn sizes_of_a_workload_that_is_not_named_are_refused() {
-        let error = workloads(&["gap"], &[22], &[]).unwrap_err();
+        let mut values = Values::default();
+        values.give("workload", vec![Value::Text("gap".to_owned())]);
+        values.give("limit", vec![Value::Number(22)]);
         assert_eq!(
-            error.to_string(),
+            works(&values).unwrap_err().to_string(),
             "'limit' is for the workload prime, which is not asked for"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use tare_measured::noise::bounds::{MAX_LIMIT, MIN_LIMIT};
+use tare_measured::start::{MAX_LIMIT, MIN_LIMIT};
 use tare_results::work::Work;
 
 use super::NAME;

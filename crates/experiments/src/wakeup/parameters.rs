@@ -57,7 +57,7 @@ pub(super) const ALL: &[Parameter] = &[
         short: Some('d'),
         default: "500 µs where threads share a CPU, else 0",
         meaning: "How much longer the interval of each further thread is: µs, or with a unit",
-        applies: |values| values.number("threads").is_some_and(|threads| threads > 1),
+        applies: |_, values| values.number("threads").is_some_and(|threads| threads > 1),
         ..any_time("distance", "us")
     },
     Parameter {
@@ -65,7 +65,7 @@ pub(super) const ALL: &[Parameter] = &[
         value: "PRIO",
         default: "95",
         meaning: "Real-time priority, 1 to 99",
-        applies: |values| policy(values).has_priority(),
+        applies: |_, values| policy(values).has_priority(),
         ..number("priority", 1, 99)
     },
     Parameter {
@@ -80,14 +80,14 @@ pub(super) const ALL: &[Parameter] = &[
         short: Some('D'),
         default: "2 s; with trace-above 60 s",
         meaning: "How long each run measures: seconds, or with a unit ms, s, m, h, d",
-        applies: |values| !values.has(PHASE),
+        applies: |_, values| !values.has(PHASE),
         ..time("duration", "s", MIN_INTERVAL_NS, MAX_DURATION_NS)
     },
     Parameter {
         short: Some('l'),
         default: "unlimited",
         meaning: "Number of wake-ups after which each thread ends",
-        applies: |values| !values.has(PHASE),
+        applies: |_, values| !values.has(PHASE),
         ..number("loops", 1, u64::MAX)
     },
     Parameter {
@@ -140,7 +140,7 @@ pub(super) const ALL: &[Parameter] = &[
         meaning: "What to do when the limit of trace-above is exceeded: report, signal:NAME[,pid=PID] (to tare's \
                   parent unless a PID is given), command:CMD (by sh, for 30 s at most), continue (don't stop)",
         command_only: Some("it acts for whoever waits at the command line"),
-        applies: |values| values.has("trace-above"),
+        applies: |_, values| values.has("trace-above"),
         ..THREADS
     },
 ];

@@ -1,13 +1,13 @@
-//! Runs the workloads, folds what they left and writes it.
+//! Runs a workload, folds its samples and writes them.
 
 use tare_wire::record::{Record, Set};
 use tare_wire::rows::{Count, Sample};
-use tare_workloads::gap::{Buffers, Gap, Totals, tare_gap};
+use tare_workloads::gap::{Buffers, Gap, Totals};
+use tare_workloads::noise::{Kind, Timed};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
-use tare_workloads::{copy, prime};
 
 use super::fold;
-use super::plan::{Plan, Timing, Workload};
+use super::plan::{Plan, Timing};
 use crate::arena::Arena;
 use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
@@ -29,14 +29,15 @@ pub fn arena_bytes(plan: &Plan) -> usize {
     let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(plan.bins as usize);
     let stamped =
         Arena::bytes::<Stamp>(plan.repetitions as usize) + Arena::bytes::<u32>(fold::TABLE);
-    match plan.workload {
-        Workload::Gap => lists,
-        Workload::Prime { .. } => lists + stamped,
-        Workload::Copy { size } => lists + stamped + 2 * Arena::bytes::<u64>(size as usize),
+    match plan.workload.kind {
+        Kind::Clock(_) => lists,
+        Kind::Timed(timed) => {
+            lists + stamped + Arena::bytes::<u64>((timed.room)(plan.size) as usize)
+        }
     }
 }
 
-/// Runs the plan's workload and writes what came of it.
+/// Runs the plan's workload and writes its records.
 pub fn run(
     plan: &Plan,
     output: &mut Output<'_, impl Platform>,
@@ -49,21 +50,13 @@ pub fn run(
         threshold_cycles,
         fold_cycles: 0,
     };
-    let repetitions = plan.repetitions as usize;
-    let counted = match plan.workload {
-        Workload::Gap => spin(plan, output, arena, values)?,
-        Workload::Prime { limit } => {
-            let stamps = arena.take(repetitions);
-            let (primes, counted) = count_primes(plan, output.platform, limit, stamps)?;
-            (values.result, values.work) = (primes.into(), prime::divisions(limit));
-            report(plan, output, arena, stamps, values)?;
-            counted
-        }
-        Workload::Copy { size } => {
-            let stamps = arena.take(repetitions);
-            let (a, c) = (arena.take(size as usize), arena.take(size as usize));
-            let counted = copy_array(plan, output.platform, a, c, stamps)?;
-            values.work = size;
+    let counted = match plan.workload.kind {
+        Kind::Clock(spins) => spin(plan, spins, output, arena, values)?,
+        Kind::Timed(timed) => {
+            let stamps = arena.take(plan.repetitions as usize);
+            let room = arena.take((timed.room)(plan.size) as usize);
+            let (result, counted) = repeat(plan, &timed, output.platform, room, stamps)?;
+            (values.result, values.work) = (result, (timed.steps)(plan.size));
             report(plan, output, arena, stamps, values)?;
             counted
         }
@@ -73,11 +66,11 @@ pub fn run(
 
 /// Numbers of a batch that are not sampled.
 struct Values {
-    /// What the work yielded: the number of primes; for others 0.
+    /// Result of the last repetition.
     result: u64,
-    /// Elementary steps in one repetition: divisions, elements copied, timer reads.
+    /// Elementary steps in one repetition.
     work: u64,
-    /// Least delay above the mean that is listed; for `gap`, the least gap.
+    /// Least delay above the mean that is listed, or the least gap.
     threshold_cycles: u64,
     /// Time spent on folding the samples after the batch.
     fold_cycles: u64,
@@ -95,45 +88,24 @@ impl Values {
     }
 }
 
-fn count_primes(
+fn repeat(
     plan: &Plan,
+    timed: &Timed,
     platform: &impl Platform,
-    limit: u32,
+    room: &mut [u64],
     stamps: &mut [Stamp],
-) -> Result<(u32, Counted), Moved> {
+) -> Result<(u64, Counted), Moved> {
     let measured = match plan.timing {
-        Timing::Fenced => prime::tare_prime_fenced,
-        Timing::Published => prime::tare_prime_published,
+        Timing::Fenced => timed.fenced,
+        Timing::Published => timed.published,
     };
-    let out = stamps.as_mut_ptr();
-    // SAFETY: never more repetitions than there is room for stamps.
+    (timed.prepare)(room);
+    let (room, out) = (room.as_mut_ptr(), stamps.as_mut_ptr());
+    // SAFETY: the room is as large as the size needs, and never more repetitions are asked for
+    // than there is space for stamps.
     warmed_up(plan, platform, |repetitions| unsafe {
-        measured(limit, repetitions, out)
+        measured(plan.size, room, repetitions, out)
     })
-}
-
-fn copy_array(
-    plan: &Plan,
-    platform: &impl Platform,
-    a: &mut [u64],
-    c: &mut [u64],
-    stamps: &mut [Stamp],
-) -> Result<Counted, Moved> {
-    let measured = match plan.timing {
-        Timing::Fenced => copy::tare_copy_fenced,
-        Timing::Published => copy::tare_copy_published,
-    };
-    for (value, slot) in (0..).zip(a.iter_mut()) {
-        *slot = value;
-    }
-    let elements = a.len() as u64;
-    let (a, c, out) = (a.as_mut_ptr(), c.as_mut_ptr(), stamps.as_mut_ptr());
-    // SAFETY: both arrays hold `elements` values, and never more repetitions are asked for than
-    // there is room for stamps.
-    let ((), counted) = warmed_up(plan, platform, |repetitions| unsafe {
-        measured(a, c, elements, repetitions, out);
-    })?;
-    Ok(counted)
 }
 
 /// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch.
@@ -215,6 +187,7 @@ fn window(stamps: &[Stamp], length: u32, first: u64) -> impl Iterator<Item = Sam
 
 fn spin(
     plan: &Plan,
+    spins: unsafe extern "C" fn(u64, u64, *const Buffers, *mut Totals),
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     mut values: Values,
@@ -229,7 +202,7 @@ fn spin(
     let mut totals = Totals::default();
     // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
     let ((), counted) = warmed_up(plan, output.platform, |reads| unsafe {
-        tare_gap(reads, threshold, &raw const buffers, &raw mut totals);
+        spins(reads, threshold, &raw const buffers, &raw mut totals);
     })?;
 
     let begin = bare_rdtsc();

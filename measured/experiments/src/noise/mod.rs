@@ -4,9 +4,9 @@
 //! Between the first and the last stamp nothing but the workload and the store of its two stamps
 //! executes.
 //!
-//! * [`Plan`], [`bounds`]: what is to be done, as words, and its limits;
-//! * `threshold`: what the plan's threshold means in ticks, and the rules of the defaults;
-//! * `batch`: runs the workloads;
+//! * [`Plan`], [`bounds`]: the plan as words, and its limits;
+//! * `threshold`: the plan's threshold in ticks, and the rules of the defaults;
+//! * `batch`: runs the workload;
 //! * `fold`: from raw stamps to exact counts, delays and an envelope.
 
 mod batch;
@@ -17,15 +17,16 @@ mod threshold;
 
 pub use self::batch::arena_bytes as buffer_bytes;
 
-pub use self::plan::{OwnWords, Plan, Threshold, Timing, USAGE, Workload};
+pub use self::plan::{OwnWords, Plan, Threshold, Timing, usage};
 use crate::platform::Platform;
 use crate::session::{self, Resources, Stop, Wanted};
 use crate::table::{Failure, Measurement, Threads};
+pub use tare_workloads::noise::{Code, Workload, add, find, workloads};
 
 /// Returns the experiment on a platform.
 pub fn on<P: Platform>() -> Measurement<P> {
     Measurement {
-        has: |id| ["gap", "prime", "copy"].contains(&id),
+        has: |id| find(id).is_some(),
         threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
         run: |words, platform| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;

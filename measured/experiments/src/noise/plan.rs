@@ -6,17 +6,35 @@
 
 use core::fmt;
 
+use heapless::Vec;
 use tare_wire::words::PlanError;
+use tare_workloads::noise::{CODE, Code, codes, find, workloads};
 
 use crate::words::{self, Form, Put, Slot, Word};
 
-/// The words, for those who type them.
-pub const USAGE: &str = "
-Words of a batch:
-  workload=prime limit=N    count the primes below N, in registers
-  workload=copy size=N      copy and increment N elements of 8 bytes
-  workload=gap              spin on the timer and record every interruption
-  repetitions=N             timed repetitions (gap: timer reads)
+/// Writes the words, for people who type them.
+///
+/// # Errors
+///
+/// Returns the error of the writer.
+pub fn usage(f: &mut dyn fmt::Write) -> fmt::Result {
+    f.write_str("\nWords of a batch:\n")?;
+    for workload in workloads() {
+        let id = workload.code.id;
+        let size = workload.code.size.map_or("", |size| size.key);
+        let number = if size.is_empty() { "" } else { "=N" };
+        writeln!(
+            f,
+            "  workload={id:<7} {size}{number:<w$}{}",
+            workload.does,
+            w = 10 - size.len()
+        )?;
+    }
+    f.write_str(WORDS_OF_ALL)
+}
+
+const WORDS_OF_ALL: &str = "\
+  repetitions=N             repetitions that are timed, or timer reads
   warmup=N                  untimed repetitions before (1000)
   timing=fenced|published   how a repetition is timed (fenced)
   threshold=auto|N[UNIT]    from which delay on samples are listed; UNIT: cycles, ns, us, ms
@@ -26,56 +44,29 @@ Words of a batch:
   cpu=N                     CPU to run on
 ";
 
-/// What the measured code is asked to do.
+/// A batch of one workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Which work, and how much of it.
-    pub workload: Workload,
-    /// How many repetitions are timed.
+    /// The workload.
+    pub workload: &'static Code,
+    /// Its size; 0 if it has none.
+    pub size: u64,
+    /// Timed repetitions.
     pub repetitions: u64,
-    /// How many repetitions run before, untimed.
+    /// Untimed repetitions before.
     pub warmup: u64,
-    /// How a repetition is timed.
+    /// The stamps of a repetition.
     pub timing: Timing,
-    /// From which delay on samples are listed one by one.
+    /// Delay from which samples are listed one by one.
     pub threshold: Threshold,
-    /// How many delays are listed at most.
+    /// Delays that are listed at most.
     pub capacity: u64,
-    /// Into how many bins of time the envelope is divided.
+    /// Bins of time in the envelope.
     pub bins: u32,
-    /// How many raw samples are kept, from the middle of the batch.
+    /// Raw samples that are kept from the middle of the batch.
     pub window: u32,
-    /// Which CPU the code is pinned to; where it starts if `None`.
+    /// CPU to which the code is pinned; None leaves it where it starts.
     pub cpu: Option<u32>,
-}
-
-/// A workload with its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Counts the primes below `limit`.
-    Prime {
-        /// Exclusive upper bound of the numbers tested.
-        limit: u32,
-    },
-    /// Copies the first `size` elements of a `u64` array and increments them.
-    Copy {
-        /// Elements of 8 bytes.
-        size: u64,
-    },
-    /// Spins on the timer.
-    Gap,
-}
-
-impl Workload {
-    /// Returns the word by which the workload is chosen.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prime { .. } => "prime",
-            Self::Copy { .. } => "copy",
-            Self::Gap => "gap",
-        }
-    }
 }
 
 /// A way of taking the time stamps around a repetition.
@@ -99,7 +90,7 @@ impl Timing {
     }
 }
 
-/// Says from which delay on samples are listed one by one.
+/// The delay from which samples are listed one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Threshold {
     /// By the workload's documented rule.
@@ -112,20 +103,21 @@ pub enum Threshold {
 }
 
 impl Plan {
-    /// How many delays are listed at most, unless the plan says otherwise.
+    /// Delays that are listed at most, by default.
     pub const DEFAULT_CAPACITY: u64 = 1 << 20;
-    /// How many bins the envelope has, unless the plan says otherwise.
+    /// Bins of the envelope, by default.
     pub const DEFAULT_BINS: u32 = 1_000;
-    /// How many raw samples are kept, unless the plan says otherwise: what kot-2019 plots.
+    /// Raw samples that are kept, by default: as many as kot-2019 plots.
     pub const DEFAULT_WINDOW: u32 = 500;
-    /// How many repetitions run before, unless the plan says otherwise.
+    /// Repetitions before those that are timed, by default.
     pub const DEFAULT_WARMUP: u64 = 1_000;
 
     /// Makes a plan with default settings.
     #[must_use]
-    pub fn new(workload: Workload, repetitions: u64) -> Self {
+    pub fn new(workload: &'static Code, size: u64, repetitions: u64) -> Self {
         Self {
             workload,
+            size,
             repetitions,
             warmup: Self::DEFAULT_WARMUP,
             timing: Timing::default(),
@@ -144,80 +136,64 @@ impl Plan {
     /// Returns [`PlanError`] for a word that is not `key=value`, an unknown key or value, a key
     /// that is given twice, or a missing workload, size or number of repetitions.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
-        let mut read = Read::from(&Self::new(Workload::Gap, 0));
-        let given = words::read(&mut read, &WORDS, words, &["workload", "repetitions"])?;
-        let workload = match given.workload {
-            "prime" => Workload::Prime {
-                limit: read.limit.ok_or(PlanError::Missing("limit"))?,
-            },
-            "copy" => Workload::Copy {
-                size: read.size.ok_or(PlanError::Missing("size"))?,
-            },
-            "gap" => Workload::Gap,
-            value => {
-                return Err(PlanError::BadValue {
-                    key: "workload",
-                    value,
-                    wanted: "prime, copy or gap",
-                });
-            }
-        };
-        let plan = read.plan;
-        Ok(Self { workload, ..plan })
+        let mut plan = Self::new(&CODE[0], 0, 0);
+        let sizes = || codes().filter_map(|code| Some(code.size?.key));
+        let slot: fn(&mut Self) -> Slot<'_> = |plan| Slot::Number(&mut plan.size);
+        let table: Vec<Word<Self>, 64> = sizes().map(|key| (key, slot)).chain(WORDS).collect();
+        let given = words::read(&mut plan, &table, words, &["workload", "repetitions"])?;
+        plan.workload = find(given.workload).ok_or(PlanError::BadValue {
+            key: "workload",
+            value: given.workload,
+            wanted: "one that `tare-agent --help` lists",
+        })?;
+        let own = plan.workload.size.map(|size| size.key);
+        let is_given = |key: &&str| given.keys.contains(key);
+        if let Some(other) = sizes().filter(is_given).find(|key| own != Some(*key)) {
+            return Err(PlanError::UnknownKey(other));
+        }
+        match own.filter(|key| !is_given(key)) {
+            Some(missing) => Err(PlanError::Missing(missing)),
+            None => Ok(plan),
+        }
     }
 }
 
-/// A plan whose workload is not yet known, or with its sizes beside it.
-#[derive(Clone, Copy)]
-struct Read {
-    plan: Plan,
-    limit: Option<u32>,
-    size: Option<u64>,
-}
-
-/// The CPU stands last.
-const WORDS: [Word<Read>; 10] = [
-    ("limit", |read| Slot::AnySmall(&mut read.limit)),
-    ("size", |read| Slot::AnyNumber(&mut read.size)),
-    ("repetitions", |read| {
-        Slot::Number(&mut read.plan.repetitions)
-    }),
-    ("warmup", |read| Slot::Number(&mut read.plan.warmup)),
-    ("timing", |read| Slot::Form(&mut read.plan.timing)),
-    ("threshold", |read| Slot::Form(&mut read.plan.threshold)),
-    ("capacity", |read| Slot::Number(&mut read.plan.capacity)),
-    ("bins", |read| Slot::Small(&mut read.plan.bins)),
-    ("window", |read| Slot::Small(&mut read.plan.window)),
-    ("cpu", |read| Slot::AnySmall(&mut read.plan.cpu)),
+/// The words besides the workload and its size. The CPU stands last.
+const WORDS: [Word<Plan>; 8] = [
+    ("repetitions", |plan| Slot::Number(&mut plan.repetitions)),
+    ("warmup", |plan| Slot::Number(&mut plan.warmup)),
+    ("timing", |plan| Slot::Form(&mut plan.timing)),
+    ("threshold", |plan| Slot::Form(&mut plan.threshold)),
+    ("capacity", |plan| Slot::Number(&mut plan.capacity)),
+    ("bins", |plan| Slot::Small(&mut plan.bins)),
+    ("window", |plan| Slot::Small(&mut plan.window)),
+    ("cpu", |plan| Slot::AnySmall(&mut plan.cpu)),
 ];
 
-impl From<&Plan> for Read {
-    fn from(plan: &Plan) -> Self {
-        let (limit, size) = match plan.workload {
-            Workload::Prime { limit } => (Some(limit), None),
-            Workload::Copy { size } => (None, Some(size)),
-            Workload::Gap => (None, None),
-        };
-        let plan = *plan;
-        Self { plan, limit, size }
-    }
-}
-
-/// Writes the words of a plan that only its workload reads: all but which one it is, and on which CPU.
+/// Writes the words of a plan without its workload and its CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnWords<'a>(pub &'a Plan);
 
 impl fmt::Display for OwnWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        words::write(Read::from(self.0), &WORDS[..9], f)
+        self.0.write(&WORDS[..7], f)
     }
 }
 
 impl fmt::Display for Plan {
     /// Writes the plan in the words that [`Plan::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "workload={} ", self.workload.name())?;
-        words::write(Read::from(self), &WORDS, f)
+        write!(f, "workload={} ", self.workload.id)?;
+        self.write(&WORDS, f)
+    }
+}
+
+impl Plan {
+    fn write(&self, words: &[Word<Self>], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(size) = self.workload.size {
+            write!(f, "{}={} ", size.key, self.size)?;
+        }
+        words::write(*self, words, f)
     }
 }
 
@@ -290,8 +266,12 @@ mod tests {
     fn what_is_read_is_written_as_it_was() {
         let rest =
             "repetitions=1 warmup=2 timing=published threshold=3ns capacity=4 bins=5 window=6";
-        for own in ["prime limit=22 ", "copy size=7 ", "gap "] {
-            let text = std::format!("workload={own}{rest} cpu=8");
+        for workload in workloads() {
+            let mut text = std::format!("workload={} ", workload.code.id);
+            if let Some(size) = workload.code.size {
+                text += &std::format!("{}=7 ", size.key);
+            }
+            let text = text + rest + " cpu=8";
             let plan = parse(&text).unwrap();
             assert_eq!(plan.to_string(), text);
             assert!(text.ends_with(&std::format!("{} cpu=8", OwnWords(&plan))));
@@ -299,9 +279,9 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_not_said() {
+    fn defaults_fill_what_is_not_given() {
         let plan = parse("workload=prime limit=22 repetitions=1000000").unwrap();
-        assert_eq!(plan, Plan::new(Workload::Prime { limit: 22 }, 1_000_000));
+        assert_eq!(plan, Plan::new(find("prime").unwrap(), 22, 1_000_000));
     }
 
     #[test]
@@ -330,13 +310,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_workload_needs_is_asked_for() {
+    fn a_plan_has_its_workload_and_the_size_of_that() {
         for (text, message) in [
             (
                 "workload=sieve repetitions=1",
-                "plan: 'workload=sieve': want prime, copy or gap",
+                "plan: 'workload=sieve': want one that `tare-agent --help` lists",
             ),
             ("workload=copy repetitions=1", "plan: 'size=…' is missing"),
+            (
+                "workload=copy size=1 limit=22 repetitions=1",
+                "plan: no such key 'limit'",
+            ),
             ("workload=gap", "plan: 'repetitions=…' is missing"),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), message);

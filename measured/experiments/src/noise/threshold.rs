@@ -1,25 +1,24 @@
-//! What a plan's threshold means in ticks of this machine's TSC.
+//! A plan's threshold in ticks of this machine's TSC.
 
 use tare_wire::bounds::within;
 
 use super::bounds::MAX_GAP_THRESHOLD;
-use super::plan::{Plan, Threshold, Workload};
+use super::plan::{Plan, Threshold};
 use crate::session::Stop;
 
-/// The delay above the mean from which samples of `prime` and `copy` are listed, unless the
-/// plan says otherwise: the lower of the two bounds T that kot-2019 uses.
+/// The delay above the mean from which repetitions are listed by default: the lower of the two
+/// bounds T that kot-2019 uses.
 const DEFAULT_DELAY_CYCLES: u64 = 400;
 
-/// The length from which gaps are listed, unless the plan says otherwise or the timer is too
-/// coarse.
+/// The length from which gaps are listed by default, if the timer is not too coarse.
 const DEFAULT_GAP_NS: u64 = 500;
 
 /// How many steps of the timer the default gap must at least have, so that its length is known
 /// to 5 %.
 const DEFAULT_GAP_STEPS: u64 = 20;
 
-/// Converts the plan's threshold to ticks: for `gap` the least length of a gap, for other
-/// workloads the least delay above the mean.
+/// Converts the plan's threshold to ticks: the least length of a gap, or the least delay above
+/// the mean.
 ///
 /// # Errors
 ///
@@ -35,7 +34,7 @@ pub(super) fn threshold_cycles(
             "nothing tells the TSC's frequency here: give the threshold in cycles",
         )),
     };
-    let is_gap = plan.workload == Workload::Gap;
+    let is_gap = plan.workload.only_reads_clock();
     let cycles = match plan.threshold {
         Threshold::Cycles(cycles) => cycles,
         Threshold::Ns(ns) => cycles_of(ns)?,
@@ -52,42 +51,40 @@ pub(super) fn threshold_cycles(
 
 #[cfg(test)]
 mod tests {
+    use tare_workloads::noise::codes;
+
     use super::*;
 
-    fn threshold(workload: Workload, threshold: Threshold, step_cycles: u64) -> Option<u64> {
+    fn threshold(
+        only_reads_clock: bool,
+        threshold: Threshold,
+        hz: Option<f64>,
+        step_cycles: u64,
+    ) -> Option<u64> {
+        let code = codes().find(|code| code.only_reads_clock() == only_reads_clock);
         let plan = Plan {
             threshold,
-            ..Plan::new(workload, 1)
+            ..Plan::new(code.unwrap(), 0, 1)
         };
-        threshold_cycles(&plan, Some(2.6e9), step_cycles).ok()
+        threshold_cycles(&plan, hz, step_cycles).ok()
     }
 
     #[test]
-    fn the_default_gap_is_500_ns_unless_the_timer_is_coarse() {
-        assert_eq!(threshold(Workload::Gap, Threshold::Auto, 1), Some(1_300));
-        assert_eq!(threshold(Workload::Gap, Threshold::Auto, 260), Some(5_200));
-    }
-
-    #[test]
-    fn thresholds_in_ns_follow_the_frequency_and_gaps_have_a_bound() {
-        assert_eq!(
-            threshold(Workload::Gap, Threshold::Ns(2_000), 1),
-            Some(5_200)
-        );
-        assert_eq!(
-            threshold(Workload::Gap, Threshold::Ns(10_000_000_000), 1),
-            None
-        );
-        let prime = Workload::Prime { limit: 22 };
-        assert_eq!(threshold(prime, Threshold::Auto, 26), Some(400));
-        assert_eq!(threshold(prime, Threshold::Ns(1_000), 26), Some(2_600));
-    }
-
-    #[test]
-    fn a_threshold_in_ns_needs_a_frequency_and_one_in_cycles_does_not() {
-        let mut plan = Plan::new(Workload::Gap, 1);
-        assert!(threshold_cycles(&plan, None, 1).is_err());
-        plan.threshold = Threshold::Cycles(1_000);
-        assert!(matches!(threshold_cycles(&plan, None, 1), Ok(1_000)));
+    fn thresholds_follow_the_frequency_and_gaps_have_bounds() {
+        use Threshold::{Auto, Cycles, Ns};
+        let hz = Some(2.6e9);
+        for (only_reads_clock, given, hz, step, cycles) in [
+            (true, Auto, hz, 1, Some(1_300)),
+            (true, Auto, hz, 260, Some(5_200)),
+            (true, Ns(2_000), hz, 1, Some(5_200)),
+            (true, Ns(10_000_000_000), hz, 1, None),
+            (false, Auto, hz, 26, Some(400)),
+            (false, Ns(1_000), hz, 26, Some(2_600)),
+            // Without a frequency only cycles are known.
+            (true, Auto, None, 1, None),
+            (true, Cycles(1_000), None, 1, Some(1_000)),
+        ] {
+            assert_eq!(threshold(only_reads_clock, given, hz, step), cycles);
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::session::{self, Stop, Wanted};
 use crate::table::{Failure, Measurement, Threads};
 
 pub use plan::{Job, Plan, USAGE};
+pub use tare_workloads::prime::{MAX_LIMIT, MIN_LIMIT};
 
 /// The id by which plans choose it.
 pub const NAME: &str = "start";

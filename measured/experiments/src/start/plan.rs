@@ -3,8 +3,8 @@
 use core::fmt;
 
 use tare_wire::words::PlanError;
+use tare_workloads::prime::{MAX_LIMIT, MIN_LIMIT};
 
-use crate::noise::bounds::{MAX_LIMIT, MIN_LIMIT};
 use crate::words::{self, Form, Put, Slot, Word};
 
 /// The words, for those who type them.

@@ -1,6 +1,6 @@
 //! Finds what bears on whether the figures of noise may be believed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
@@ -9,9 +9,10 @@ use tare_figures::interval::Time;
 use tare_figures::notices::{Notice, name_cells, name_some};
 use tare_figures::rows::Figure;
 use tare_figures::words;
-use tare_results::model::{Cell, Labels, Record};
+use tare_results::model::{Cell, CellPlan, Labels, Record};
 use tare_results::target::Kernel;
 
+use super::super::workload;
 use super::NAME;
 use super::panels::step;
 
@@ -190,11 +191,13 @@ fn coarse(
     ))
 }
 
-/// Says that `copy` meets pages of different sizes: the unikernel maps its buffers with large pages.
+/// Warns that a workload on memory meets pages of different sizes: the unikernel maps its buffers with large pages.
 fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Notice> {
+    let uses_memory = |plan: &&CellPlan| workload(&plan.work.id).is_some_and(|one| one.uses_memory);
+    let plans = || cases.iter().map(|case| case.plan).filter(uses_memory);
+    let ids: BTreeSet<String> = plans().map(|plan| plan.work.id.clone()).collect();
     let of = |is_large: bool| {
-        let mut targets: Vec<String> = (cases.iter().map(|case| case.plan))
-            .filter(|plan| plan.work.id == "copy")
+        let mut targets: Vec<String> = plans()
             .filter(|plan| (plan.target.kernel() == Kernel::None) == is_large)
             .map(|plan| plan.target.text.clone())
             .collect();
@@ -213,10 +216,11 @@ fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Notice> {
             "page-sizes",
             format!(
                 "The buffers of {} lie on pages of 2 MiB, those of {} on pages of 4 KiB unless their kernel gave huge \
-                 ones{transparent}: copy compares them under that difference, since more pages are more misses of the TLB. \
-                 Compare prime, or sizes that need few pages.",
+                 ones{transparent}: a comparison by {} includes that difference, since more pages are more misses of the \
+                 TLB. Compare a workload that stays in registers, or sizes that need few pages.",
                 name_some(&large),
-                name_some(&small)
+                name_some(&small),
+                name_some(&Vec::from_iter(ids))
             ),
         )
     })

@@ -19,12 +19,13 @@ use tare_figures::format::Numbers;
 use tare_figures::notices::Notice;
 use tare_figures::rows::{self, CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
+use tare_measured::noise::{Workload, workloads};
 use tare_pages::html::{Detail, Section};
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Collect, Story, View};
 use tare_results::model::{CellPlan, Plan};
 
-use super::{NAME, Noise};
+use super::{NAME, Noise, of_kind};
 use collect::{Collector, Pictures};
 use panels::Panel;
 
@@ -118,25 +119,8 @@ impl Story for Told {
 
     fn method(&self) -> Markup {
         html! {
-            @if self.has("gap") {
-                p {
-                    b { "gap" } " reads the timer again and again on one pinned CPU and does nothing else. A difference of \
-                     two reads that reaches the threshold is a gap: something took the CPU. All others are quiet \
-                     iterations. Time lost is the sum over all gaps of length less a quiet iteration. Every gap is listed \
-                     with its moment; nothing is sampled."
-                }
-            }
-            @if self.has("prime") {
-                p {
-                    b { "prime" } " counts the primes below a limit by trial division, in registers only, and times every \
-                     repetition. No repetition touches memory, so what delays one is not a cache miss of its own."
-                }
-            }
-            @if self.has("copy") {
-                p {
-                    b { "copy" } " copies an array of 8-byte numbers, adds one to each element of the source, and times \
-                     every repetition. It meets what prime does not: caches and memory."
-                }
+            @for workload in workloads().filter(|workload| self.has(workload)) {
+                p { b { (workload.code.id) } " " (workload.method) }
             }
             p {
                 "A delay is the duration of a repetition less the mean of its run, as in kot-2019; the share of time in \
@@ -148,16 +132,16 @@ impl Story for Told {
 
     fn limits(&self) -> Vec<String> {
         let mut limits = Vec::new();
-        if self.has("gap") {
+        if self.has_kind(true) {
             limits.push(
-                "Gaps shorter than the threshold are in no figure of gap; they make quiet iterations longer.",
+                "Gaps shorter than the threshold are in no figure; they make quiet iterations longer.",
             );
             limits.push(
                 "A CPU that is slowed but not taken away (a busy SMT sibling, a lower frequency, a full memory bus) \
                  lengthens iterations a little and makes no gaps.",
             );
         }
-        if self.has("prime") || self.has("copy") {
+        if self.has_kind(false) {
             limits.push(
                 "What happens between the end of one repetition and the start of the next is not seen; the table of \
                  durations says how long that is.",
@@ -180,9 +164,13 @@ impl Story for Told {
 }
 
 impl Told {
-    fn has(&self, workload: &str) -> bool {
+    fn has(&self, workload: &Workload) -> bool {
         let mut plans = self.pictures.iter().map(|(plan, _)| plan);
-        plans.any(|plan| plan.work.id == workload)
+        plans.any(|plan| plan.work.id == workload.code.id)
+    }
+
+    fn has_kind(&self, only_reads_clock: bool) -> bool {
+        of_kind(only_reads_clock).any(|workload| self.has(workload))
     }
 }
 

@@ -5,11 +5,13 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
+use tare_measured::noise::workloads;
 use tare_pages::plain::MANY;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
 
+use super::super::only_reads_clock;
 use super::collect::Pictures;
 use super::{ABOVE, NAME};
 
@@ -43,7 +45,7 @@ impl<'a> Member<'a> {
 
     /// Returns the share of time that stands for it: lost to gaps, or in delays.
     pub fn share(&self) -> Option<Known<'a>> {
-        match self.is_gap() {
+        match self.only_reads_clock() {
             true => self.known("lost", Figure::Share, &[]),
             false => self.known("delayed", Figure::Share, &[ABOVE]),
         }
@@ -51,12 +53,16 @@ impl<'a> Member<'a> {
 
     /// Returns the longest of its gaps or repetitions.
     pub fn longest(&self) -> Option<Known<'a>> {
-        let measure = if self.is_gap() { "gap" } else { "duration" };
+        let measure = if self.only_reads_clock() {
+            "gap"
+        } else {
+            "duration"
+        };
         self.known(measure, Figure::Max, &[])
     }
 
-    pub fn is_gap(&self) -> bool {
-        self.case.plan.work.id == "gap"
+    pub fn only_reads_clock(&self) -> bool {
+        only_reads_clock(&self.case.plan.work.id)
     }
 
     pub fn group(&self) -> Group {
@@ -88,7 +94,7 @@ pub(super) fn step(case: &Case<'_>) -> u64 {
 }
 
 impl<'a> Panel<'a> {
-    /// Groups the cases of a run, `gap` first, then by workload, load and size.
+    /// Groups the cases of a run by workload, load and size.
     pub fn all(run: &'a Run, pictures: &'a [(CellPlan, Pictures)]) -> Vec<Self> {
         let mut panels: Vec<Self> = Vec::new();
         for case in Case::all(run, NAME) {
@@ -132,9 +138,9 @@ impl<'a> Panel<'a> {
         self.members[0].case.plan
     }
 
-    /// Returns whether it is about `gap`.
-    pub fn is_gap(&self) -> bool {
-        self.members[0].is_gap()
+    /// Returns whether its workload only reads the clock.
+    pub fn only_reads_clock(&self) -> bool {
+        self.members[0].only_reads_clock()
     }
 
     /// Names what its members have in common: `prime 22 under dd`.
@@ -196,11 +202,8 @@ fn is_of_series(a: &CellPlan, b: &CellPlan) -> bool {
 
 /// Returns the place of a workload in reports.
 pub(super) fn rank(workload: &str) -> usize {
-    let order = ["gap", "prime", "copy"];
-    order
-        .iter()
-        .position(|known| *known == workload)
-        .unwrap_or(order.len())
+    let place = workloads().position(|known| known.code.id == workload);
+    place.unwrap_or(usize::MAX)
 }
 
 /// Names what a case has in common with those of other targets: `prime 22 under dd`.
@@ -210,7 +213,7 @@ pub(super) fn title(plan: &CellPlan) -> String {
         title.push_str(&format!(" {size}"));
     }
     title.push_str(&under(&plan.load));
-    if plan.labels.get("timing") == Some("published") && plan.work.id != "gap" {
+    if plan.labels.get("timing") == Some("published") && !only_reads_clock(&plan.work.id) {
         title.push_str(", published timing");
     }
     title + &further(&plan.labels)

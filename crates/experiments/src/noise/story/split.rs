@@ -26,6 +26,7 @@ use tare_results::model::{Cell, Labels, Program, Record};
 use tare_results::target::{Group, Kernel, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
 
+use super::super::only_reads_clock;
 use super::NAME;
 use super::panels::{rank, title, under};
 
@@ -43,7 +44,7 @@ pub struct Attribution {
 struct Split {
     /// The load as it is written on the command line.
     load: String,
-    /// The workload with its size: `gap` where both targets have it.
+    /// The workload with its size: one that only reads the clock where both targets have it.
     workload: String,
     /// The target with an operating system: `process`.
     target: String,
@@ -275,7 +276,7 @@ fn split(target: &TargetSpec, load: &str, cases: &[Case<'_>]) -> Result<Split, R
             return Err(refused("thresholds", &text));
         }
     }
-    let figures = if measured.plan.work.id == "gap" {
+    let figures = if only_reads_clock(&measured.plan.work.id) {
         OF_GAP
     } else {
         OF_TIMED

@@ -6,6 +6,7 @@ use tare_pages::plain::MANY;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_results::target::Group;
 
+use super::super::{of_kind, only_reads_clock};
 use super::NAME;
 use super::panels::{further, rank as rank_of, under};
 
@@ -52,7 +53,7 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     vec![
         titled(
             "Interruptions",
-            "gap only reads the clock: whatever takes the CPU away shows as a gap between two readings.",
+            &format!("{}.", does(true)),
             vec![
                 Column::new("lost", "lost", F::Share),
                 Column::new("95 % interval", "lost", F::Share).interval(),
@@ -87,8 +88,10 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
         ),
         titled(
             "Durations",
-            "prime computes in registers only; copy works on memory. Each repetition does the same, so what makes one longer is \
-             not the work.",
+            &format!(
+                "{}. Each repetition does the same, so what makes one longer is not the work.",
+                does(false)
+            ),
             vec![
                 Column::new("shortest", "duration", F::Min)
                     .lowest()
@@ -131,6 +134,12 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     ]
 }
 
+/// Describes the workloads of a kind, in the order of reports.
+fn does(only_reads_clock: bool) -> String {
+    let all = of_kind(only_reads_clock).map(|one| format!("{} {}", one.code.id, one.does));
+    all.collect::<Vec<_>>().join("; ")
+}
+
 /// Names a line: `prime 22 · process`. With many targets the heading has what those of a group have in common.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let label = |key| line.labels.get(key);
@@ -139,7 +148,7 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         title.push_str(&format!(" {size}"));
     }
     title.push_str(&under(&line.of.load));
-    if label("timing").is_some() && label("workload") != Some("gap") {
+    if label("timing").is_some() && !label("workload").is_some_and(only_reads_clock) {
         title.push_str(", published timing");
     }
     title.push_str(&further(&line.of.plan));

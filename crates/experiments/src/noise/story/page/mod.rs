@@ -85,7 +85,7 @@ fn at_a_glance(panels: &[Panel<'_>], panel: &Panel<'_>) -> Option<Markup> {
         .number("size")
         .map_or_else(String::new, |size| format!(" {size}"));
     let title = format!("{}{size} by target", plan.work.id);
-    let what = match panel.is_gap() {
+    let what = match panel.only_reads_clock() {
         true => "time lost".to_owned(),
         false => format!("time in {ABOVE_WORDS}"),
     };
@@ -130,7 +130,7 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
     if with_time {
         pictures.extend(time::over_time(panel, bytes));
     }
-    match panel.is_gap() {
+    match panel.only_reads_clock() {
         true => pictures.extend(curves::of_gaps(panel, detail.coarseness())),
         false => {
             pictures.extend(window::windows(panel));

@@ -6,6 +6,7 @@ use tare_figures::words::NONE;
 use tare_pages::html::parts::{Figure, N, Table, legend_of};
 use tare_pages::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 
+use super::super::super::workload;
 use super::super::panels::Panel;
 use super::{MARKS, upright};
 
@@ -178,21 +179,17 @@ impl Sweep<'_> {
             (low, all.iter().copied().fold(0.0, f64::max))
         };
         let ((low, high), (least, most)) = (ends(&values), ends(&works));
-        let is_prime = sizes[0].plan().work.id == "prime";
-        let (across, title) = match is_prime {
-            true => (
-                Scale::linear((0.0, most * 1.04), plot.across()),
-                "integer divisions in one repetition",
-            ),
-            false => (
-                Scale::log((least / 1.15, most * 1.15), plot.across()),
-                "array elements of 8 bytes",
-            ),
+        let workload = workload(&sizes[0].plan().work.id);
+        let is_linear = workload.is_some_and(|workload| workload.is_linear);
+        let title = workload.map_or("size", |workload| workload.steps);
+        let across = match is_linear {
+            true => Scale::linear((0.0, most * 1.04), plot.across()),
+            false => Scale::log((least / 1.15, most * 1.15), plot.across()),
         };
         // Sizes that double have their own marks.
-        let ticks = if is_prime { across.ticks(10) } else { works };
+        let ticks = if is_linear { across.ticks(10) } else { works };
         plot.axis(Axis::new(Side::Bottom, across, title, ticks, |v| N.tick(v)));
-        let upward = match (is_time, is_prime) {
+        let upward = match (is_time, is_linear) {
             (false, _) => Scale::with_a_place_for_zero(&values, plot.upwards()),
             (true, true) => Scale::linear((0.0, high * 1.05), plot.upwards()),
             (true, false) => Scale::log((low / 1.3, high * 1.3), plot.upwards()),

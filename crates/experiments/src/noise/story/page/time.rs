@@ -41,7 +41,7 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
         ..=MANY => (120.0, NAME),
         _ => (52.0, NAME),
     };
-    let title = match panel.is_gap() {
+    let title = match panel.only_reads_clock() {
         true => "Interruptions over time".to_owned(),
         false => format!("{} over time", panel.title()),
     };
@@ -117,7 +117,7 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
 
 fn reading(panel: &Panel<'_>, slots: &Slots) -> String {
     let first = &panel.members[0].case;
-    let (mut text, then) = match panel.is_gap() {
+    let (mut text, then) = match panel.only_reads_clock() {
         true => (
             "Each dot is one interruption: when it came, and how long it lasted. Dots at one height and at even distances have \
              one periodic cause."

@@ -30,7 +30,7 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
     let plan = panel.plan();
     let under = under(&plan.load);
     if compared.len() == 1 {
-        let what = match panel.is_gap() {
+        let what = match panel.only_reads_clock() {
             true => format!("time is lost{under}"),
             false => format!("time of {} goes into delays", panel.title()),
         };

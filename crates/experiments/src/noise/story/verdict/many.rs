@@ -34,7 +34,7 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
             }
             _ => (panel.title(), |member| member.case.target()),
         };
-    let (subject, of_what, longest) = match panel.is_gap() {
+    let (subject, of_what, longest) = match panel.only_reads_clock() {
         true => (
             format!("CPU {cpu} lost{}", under(&plan.load)),
             " of its time".to_owned(),

@@ -49,7 +49,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
     let several = main.members.len() > 1;
     let certainty = told(main).into_iter().filter_map(|member| {
         let (row, _) = member.share()?;
-        let mut what = match member.is_gap() {
+        let mut what = match member.only_reads_clock() {
             true => "Mean time lost".to_owned(),
             false => format!("Mean time in {ABOVE_WORDS}"),
         };
@@ -99,8 +99,8 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
     let panel = &sizes[0];
     match panel.members.as_slice() {
         members if sizes.len() > 1 || members.len() > MANY => about_range(sizes, run.plan.cpu),
-        [only] if only.is_gap() => about_gap(only, run),
-        members if panel.is_gap() => {
+        [only] if only.only_reads_clock() => about_gap(only, run),
+        members if panel.only_reads_clock() => {
             let mut explained = false;
             let each = members.iter().enumerate();
             let each: Vec<String> = each
@@ -208,7 +208,7 @@ pub(in super::super) struct Clock {
 }
 
 impl Clock {
-    /// Takes the clock of a case of `gap`.
+    /// Takes the clock of a case that only reads the clock.
     pub fn of(case: &Case<'_>) -> Option<Self> {
         let row = case.row("period", Figure::MEDIAN, &[])?;
         let over = row.over.as_ref().ok()?;

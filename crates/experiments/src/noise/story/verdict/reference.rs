@@ -1,7 +1,7 @@
 //! Whether what a machine lost is usual, by what others have published of idle machines.
 //!
 //! Published figures of this kind are few, and each is of one machine: so the sentence says whose they are. Both detectors
-//! spin on the clock, as `gap` does.
+//! spin on the clock, as a workload does that only reads it.
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
@@ -52,7 +52,7 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
     }
     let panel = panels
         .iter()
-        .find(|panel| panel.is_gap() && panel.plan().load == "idle")?;
+        .find(|panel| panel.only_reads_clock() && panel.plan().load == "idle")?;
     let mut members = panel.native();
     let member = members.find(|member| member.group().capabilities().is_direct)?;
     let (_, share) = member.share()?;
