@@ -22,6 +22,9 @@ use crate::owned::cgroup::CgroupEntry;
 /// What the child's stack has room for: some system calls.
 const STACK: usize = 32 * 1024;
 
+/// The greatest number of a signal, real-time signals included.
+const LAST_SIGNAL: c_int = 64;
+
 /// A program with its arguments.
 #[derive(Debug)]
 pub struct Exec {
@@ -236,8 +239,8 @@ extern "C" fn run(told: *mut c_void) -> c_int {
     // SAFETY: system calls with pointers that `Exec::start` keeps alive. The child has its own table of handlers and of
     // descriptors, since neither CLONE_SIGHAND nor CLONE_FILES is asked for.
     unsafe {
-        // A handler of the parent would run in the parent's memory.
-        for signal in 1..32 {
+        // A handler of the parent would run in the parent's memory. The C library keeps two signals and refuses those.
+        for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }
         let tied = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -394,4 +397,57 @@ fn own_maxrss() -> libc::c_long {
     // SAFETY: there is room for the result.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     usage.ru_maxrss
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::{Read, Write};
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    /// Returns a line of a process's status.
+    fn status(pid: &str, key: &str) -> Option<String> {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(line.trim().to_owned())
+    }
+
+    #[test]
+    fn a_child_has_no_handler_before_it_lets_signals_in() {
+        extern "C" fn nothing(_: c_int) {}
+        let handler = nothing as *const () as libc::sighandler_t;
+        // SAFETY: the handler does nothing.
+        unsafe { libc::signal(libc::SIGRTMIN() + 3, handler) };
+
+        // Before its program the child writes to the file of a group: a full pipe holds it there.
+        let (mut reader, mut writer) = pipe().unwrap();
+        // SAFETY: no memory is involved.
+        let size = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) };
+        writer.write_all(&vec![0; size as usize]).unwrap();
+        let mut exec = Exec::new(Path::new("/bin/true"), []).unwrap();
+        exec.groups.push(writer.into());
+
+        let (sender, receiver) = channel();
+        let starter = thread::spawn(move || {
+            // SAFETY: no memory is involved.
+            sender.send(unsafe { libc::gettid() }).unwrap();
+            let null = File::open("/dev/null").unwrap().into();
+            exec.start(&null, &[]).map(drop)
+        });
+        let children = format!("/proc/self/task/{}/children", receiver.recv().unwrap());
+        let child = loop {
+            let child = fs::read_to_string(&children).unwrap().trim().to_owned();
+            if status(&child, "State:").is_some_and(|state| state.starts_with('S')) {
+                break child;
+            }
+            thread::yield_now();
+        };
+        let caught = status(&child, "SigCgt:").unwrap();
+        reader.read_exact(&mut vec![0; size as usize]).unwrap();
+        starter.join().unwrap().unwrap();
+        assert_eq!(u64::from_str_radix(&caught, 16), Ok(0), "{caught}");
+    }
 }
