@@ -466,7 +466,8 @@ fn timers_are_measured_under_fifo_in_a_guest() {
         let seen = bench.launch_with_limit(words, 3 * LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{}", seen.text);
         let record = record(seen.received.unwrap());
-        let guest = threads::for_guest(&work(words), &bench.target.settings);
+        let work = work(words);
+        let guest = threads::measured(&work, &bench.target.settings).work(&work);
         let cpu = guest.cpus.unwrap().first().unwrap().to_string();
         for (fact, expected) in [
             ("scheduling policy", "fifo"),

@@ -86,7 +86,10 @@ pub(super) fn command_line(
     if let Some(load) = load {
         add(format_args!("{LOAD}={}", Encoded(load)));
     }
-    add(format_args!("-- {}", threads::for_guest(work, settings)));
+    add(format_args!(
+        "-- {}",
+        threads::measured(work, settings).work(work)
+    ));
     if line.len() >= COMMAND_LINE_BYTES {
         return Err(TargetError::Failed(format!(
             "the guest's kernel command line would have {} bytes, more than the {} bytes that Linux \

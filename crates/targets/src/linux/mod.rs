@@ -251,7 +251,7 @@ impl Target for Linux {
         let load = job.load.filter(|load| *load != IDLE);
         let line = command_line::command_line(&self.settings, job.work, load, self.scratch(load))?;
         let memory = memory::needed(job.work.buffer_bytes);
-        let pins = threads::pins(job.work, &self.settings);
+        let pins = threads::measured(job.work, &self.settings).pins(job.work);
         self.boot(&line, memory, load, &pins, guard)
     }
 

@@ -1,41 +1,20 @@
-//! Which CPUs of the guest measure, and on which of the host their threads are pinned.
-//!
-//! A plan's CPUs are those of the host. In the guest they become the last ones of those that are kept free
-//! (`isolate=`, `nohz_full=`), or the last ones of all, in the same order. If there are fewer of them, threads
-//! take turns on them.
+//! The CPUs of a Linux guest that measure: those that are kept free (`isolate=`, `nohz_full=`), if
+//! there are any. Threads that share a CPU of the host share one of the guest.
 
 use tare_results::work::Work;
 
 use super::settings::Settings;
-use crate::qemu::Pin;
+use crate::qemu::GuestCpus;
 
-/// Return the plan as the guest gets it: the host's CPUs say nothing there.
-pub(super) fn for_guest(work: &Work, settings: &Settings) -> Work {
-    work.on(Some(measured(work, settings).into_iter().collect()))
-}
-
-/// Return where the threads of the guest's measured CPUs are to run: nowhere in particular for a plan without
-/// CPUs.
-pub(super) fn pins(work: &Work, settings: &Settings) -> Vec<Pin> {
-    let host = work.cpus.unwrap_or_default();
-    let pairs = measured(work, settings).into_iter().zip(host.iter());
-    pairs
-        .map(|(guest_cpu, cpu)| Pin { guest_cpu, cpu })
-        .collect()
-}
-
-/// Return the guest's CPUs that measure, ascending.
-fn measured(work: &Work, settings: &Settings) -> Vec<u32> {
+/// Returns the guest's CPUs that measure.
+pub(super) fn measured(work: &Work, settings: &Settings) -> GuestCpus {
     let asked_for = work.cpus.map_or(u32::MAX, |cpus| cpus.count());
-    let wanted = work.threads.min(asked_for).max(1) as usize;
     let kept: Vec<u32> = settings.kept_free().iter().collect();
-    let candidates = if kept.is_empty() {
-        (0..settings.cpus).collect()
-    } else {
-        kept
+    let candidates = match kept.is_empty() {
+        true => (0..settings.cpus).collect(),
+        false => kept,
     };
-    let first = candidates.len().saturating_sub(wanted);
-    candidates[first..].to_vec()
+    GuestCpus::last(candidates, work.threads.min(asked_for).max(1))
 }
 
 #[cfg(test)]
@@ -53,9 +32,10 @@ mod tests {
     #[track_caller]
     fn are_placed(options: &str, more: &str, cpus: &str, pinned: &[(u32, u32)]) {
         let (work, settings) = (work(&format!("workload=nap {more}")), settings(options));
-        let guest = for_guest(&work, &settings);
+        let measured = measured(&work, &settings);
+        let guest = measured.work(&work);
         assert_eq!((guest.cpus, guest.main), (Cpus::parse(cpus), None));
-        let pins = pins(&work, &settings);
+        let pins = measured.pins(&work);
         let pins: Vec<(u32, u32)> = pins.iter().map(|pin| (pin.guest_cpu, pin.cpu)).collect();
         assert_eq!(pins, pinned);
     }

@@ -14,6 +14,7 @@
 
 pub(crate) mod accelerator;
 pub(crate) mod console;
+mod guest_cpus;
 pub(crate) mod host;
 pub(crate) mod pin;
 pub(crate) mod qmp;
@@ -34,6 +35,7 @@ use tare_guard::{Guard, OwnedChild};
 use tare_results::target::Clock;
 
 use self::accelerator::{Accelerator, Choice};
+pub(crate) use self::guest_cpus::GuestCpus;
 use self::pin::PinnedThread;
 use self::qmp::Qmp;
 use crate::error::TargetError;

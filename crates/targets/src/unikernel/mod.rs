@@ -134,7 +134,7 @@ impl Target for Unikernel {
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
         let line = command_line(&self.settings, job.work);
         let memory = memory::needed(job.work.buffer_bytes);
-        let pins = threads::pins(job.work, self.settings.cpus);
+        let pins = threads::measured(job.work, self.settings.cpus).pins(job.work);
         self.boot(&line, memory, &pins, None, guard)
     }
 
@@ -168,7 +168,10 @@ impl Target for Unikernel {
 /// Return the words for the image.
 fn command_line(settings: &Settings, work: &Work) -> String {
     let image = settings.for_image(Some(SERVICE));
-    format!("{image} {}", threads::for_guest(work, settings.cpus))
+    format!(
+        "{image} {}",
+        threads::measured(work, settings.cpus).work(work)
+    )
 }
 
 #[cfg(test)]
