@@ -1,4 +1,4 @@
-//! docs/adding-an-experiment.md: its text and its files agree, and the experiment has all that it promises.
+//! The tutorials in docs/: text and files agree, and the experiment and the workload have all that is promised.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,15 @@ fn repository() -> PathBuf {
 }
 
 #[test]
-fn the_page_shows_the_files_as_they_are() {
-    let page = repository().join("docs/adding-an-experiment.md");
-    let text = fs::read_to_string(&page).unwrap();
+fn the_pages_show_the_files_as_they_are() {
+    for name in ["adding-an-experiment", "adding-a-workload"] {
+        shows_its_files(&repository().join(format!("docs/{name}.md")));
+    }
+}
+
+#[track_caller]
+fn shows_its_files(page: &Path) {
+    let text = fs::read_to_string(page).unwrap();
     let mut parts = text.split(MARK);
     let mut wanted = parts.next().unwrap().to_owned();
     for part in parts {
@@ -29,7 +35,7 @@ fn the_page_shows_the_files_as_they_are() {
         wanted += &format!("{MARK}{name} -->\n\n```rust\n{content}```\n{after}");
     }
     if text != wanted && std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&page, &wanted).unwrap();
+        fs::write(page, &wanted).unwrap();
     } else {
         assert_eq!(text, wanted, "UPDATE_DOCS=1 regenerates it");
     }
@@ -48,16 +54,16 @@ fn the_experiment_is_one_small_folder() {
 }
 
 /// Builds an example of a package, and returns its program.
-fn example(workspace: &Path, arguments: &[&str], built: &str) -> PathBuf {
+fn example(name: &str, workspace: &Path, arguments: &[&str], built: &str) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--quiet", "--locked", "--example", "clocks"])
+        .args(["build", "--quiet", "--locked", "--example", name])
         .args(arguments)
         .current_dir(workspace)
         .stdin(Stdio::null());
     let built_by = cargo.output().unwrap();
     assert!(built_by.status.success(), "{built_by:?}");
-    workspace.join(built).join("examples/clocks")
+    workspace.join(built).join("examples").join(name)
 }
 
 struct Tutorial {
@@ -67,13 +73,13 @@ struct Tutorial {
 }
 
 impl Tutorial {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let measured = repository().join("measured");
         let release = "target/x86_64-unknown-linux-gnu/release";
         Self {
             bench: Bench::new(),
-            program: example(&repository(), &["-p", "tare"], "target/debug"),
-            agent: example(&measured, &["-p", "tare-agent", "--release"], release),
+            program: example(name, &repository(), &["-p", "tare"], "target/debug"),
+            agent: example(name, &measured, &["-p", "tare-agent", "--release"], release),
         }
     }
 
@@ -89,7 +95,7 @@ impl Tutorial {
 
 #[test]
 fn an_experiment_of_one_folder_has_everything() {
-    let tutorial = Tutorial::new();
+    let tutorial = Tutorial::new("clocks");
     let run = |words: &str| tutorial.run(&words.split(' ').collect::<Vec<_>>());
 
     // Arguments, checked, and help.
@@ -148,4 +154,41 @@ fn an_experiment_of_one_folder_has_everything() {
         "Reading the monotonic clock costs more",
     ];
     run("run study.toml --output study").expect(0, &claim);
+}
+
+#[test]
+fn a_workload_of_one_file_has_everything() {
+    let tutorial = Tutorial::new("divide");
+    let run = |words: &str| tutorial.run(&words.split(' ').collect::<Vec<_>>());
+
+    run("noise --help").expect(
+        0,
+        &["divide (the divider)", "--divisions <N>", "Divide N times"],
+    );
+    run("noise --workload divide --divisions 0").expect(2, &["must be from 1 to 1000000"]);
+    run("noise --workload gap --divisions 5").expect(2, &["for the workload divide"]);
+    run("noise --workload divide --dry-run").expect(0, &["process divide 100"]);
+    run("noise --workload divide --divisions 5,50 --repetitions 1000 --runs 2 --output run")
+        .expect(
+            0,
+            &[
+                "divide 5 · process",
+                "divide 50 · process",
+                "divide divides in registers",
+            ],
+        );
+    run("noise --resume run --runs 1").expect(0, &["divide 50 · process"]);
+    let page = tutorial.read("run/report.html");
+    for part in [
+        "divides one number by another",
+        "64-bit divisions in one repetition",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    run("report run --fail-if delays{workload=divide,size=50,class=D}>1").expect(0, &[]);
+    let study = "runs = 1\n\n[[experiment]]\nkind = \"noise\"\nworkload = [\"divide\"]\ndivisions = [7]\nrepetitions = 100\n";
+    fs::write(tutorial.bench.work().join("study.toml"), study).unwrap();
+    run("study explain study.toml").expect(0, &["7 · Divide N times, for divide"]);
+    run("run study.toml --output study").expect(0, &["divide 7 · process"]);
+    run("compare run --to study").expect(0, &[]);
 }
