@@ -79,8 +79,6 @@ impl Arena {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::boxed::Box;
     use std::vec;
 

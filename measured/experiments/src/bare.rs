@@ -36,6 +36,7 @@ pub fn reporting_cpu(threads: Threads) -> u32 {
 
 /// Returns the events that were counted on this CPU.
 #[must_use]
+#[inline]
 pub fn counters() -> [(&'static str, u64); 3] {
     [
         ("timer interrupts", timer::ticks()),

@@ -216,8 +216,6 @@ fn rate(start: Bracket, end: Bracket) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::vec::Vec;
 
     use super::*;

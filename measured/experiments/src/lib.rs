@@ -29,7 +29,7 @@
 //!
 //! Agent and image are built by separate calls of cargo, each with its own feature. A part that
 //! only one of them has still stands beside the other, and neither links what it does not use.
-#![cfg_attr(not(feature = "primitives"), no_std)]
+#![cfg_attr(not(any(test, feature = "primitives")), no_std)]
 
 pub mod arena;
 #[cfg(feature = "bare")]

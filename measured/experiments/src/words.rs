@@ -169,8 +169,6 @@ impl Form for Policy {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::string::ToString;
 
     use proptest::prelude::*;

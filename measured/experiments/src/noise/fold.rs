@@ -135,8 +135,6 @@ pub fn duration(stamp: Stamp) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::collections::BTreeMap;
     use std::vec;
     use std::vec::Vec;

@@ -252,8 +252,6 @@ impl Threshold {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::string::ToString;
 
     use super::*;

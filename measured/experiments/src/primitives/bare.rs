@@ -11,13 +11,11 @@ use tare_unikernel::{cpu, memory as machine_memory};
 use tare_workloads::timing::{Fenced, Timing};
 
 use super::bench::{Bench, Of, PLAIN, Results, Why, why};
-use super::{
-    Area, Ending, NAME, Pages, Plan, Primitive, Surroundings, memory, processor, tell, threads,
-};
+use super::{Area, Ending, NAME, Pages, Plan, Primitive, Surroundings, memory, processor, tell};
 use crate::arena::Arena;
 use crate::bare::Bare;
 use crate::session::{self, Stop, Wanted};
-use crate::table::{Failure, Measurement};
+use crate::table::{Failure, Measurement, Threads};
 
 /// The page that room begins with.
 const HUGE: usize = 2 << 20;
@@ -67,7 +65,7 @@ const OWN: &[Primitive] = &[
 pub fn on<P: Bare>() -> Measurement<P> {
     Measurement {
         has: |id| id == NAME,
-        threads,
+        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu())),
         run: |words, machine| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
             run(&plan, machine).map_err(Failure::Measurement)
@@ -130,6 +128,7 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
 }
 
 /// Gives the memory, once to each primitive.
+#[inline]
 fn give<'a>(
     start: *mut u8,
     space: usize,
@@ -153,6 +152,7 @@ fn give<'a>(
     Ok(words)
 }
 
+#[inline]
 fn faults(bench: &mut Bench<'_>) -> Result<(), Why> {
     let demand = Demand::new().ok_or_else(|| why("there is no memory for a page table"))?;
     let (mut least, mut sum, mut all) = (f64::INFINITY, 0.0, 0);

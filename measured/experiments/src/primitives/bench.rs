@@ -475,8 +475,6 @@ impl<'a> Bench<'a> {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::boxed::Box;
 
     use super::*;

@@ -323,8 +323,6 @@ fn streams(
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::vec::Vec;
 
     use super::super::Plan;

@@ -16,12 +16,10 @@ pub mod processor;
 use core::fmt;
 
 use tare_wire::record::{Record, Set, Unit, Value};
-use tare_wire::words::PlanError;
 use tare_workloads::calibration::{ADDITIONS, tare_additions};
 
 use crate::output::{self, Output};
 use crate::platform::{Platform, WriteError};
-use crate::table::{Threads, Words};
 use bench::{Bench, Of, Results, Why};
 
 pub use plan::{FOLDER, Plan, USAGE};
@@ -32,11 +30,6 @@ pub const NAME: &str = "primitives";
 pub const ABSENT: &str = "absent";
 /// The name of the fact that says why one was ended.
 pub const FAILED: &str = "failed";
-
-/// Reads from a plan where it runs.
-pub fn threads<'a>(words: Words<'_, 'a>) -> Result<Threads, PlanError<'a>> {
-    Ok(Threads::one(Plan::parse(words)?.cpu()))
-}
 
 /// The primitives that need a kernel elsewhere, and that the unikernel has in a form of its own.
 pub const BARE: [&str; 3] = ["getpid", "wake-to-run", "fault-anonymous"];

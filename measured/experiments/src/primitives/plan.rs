@@ -195,8 +195,6 @@ impl fmt::Display for Plan<'_> {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::string::ToString;
 
     use super::*;

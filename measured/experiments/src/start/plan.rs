@@ -143,8 +143,6 @@ impl fmt::Display for Plan {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::string::ToString;
 
     use super::*;

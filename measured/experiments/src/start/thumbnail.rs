@@ -57,8 +57,6 @@ fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::vec;
 
     use super::*;

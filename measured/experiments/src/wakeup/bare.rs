@@ -11,6 +11,8 @@
 //! The host ends the measurement early by an NMI, which only counts: a CPU looks at that count before it sleeps, never between
 //! its wake-up and the record of it.
 //!
+//! What is not generic is `#[inline]`, so that the image compiles it, for size.
+//!
 //! One CPU does all; with several, the first one starts the others, and reports when all are done. So
 //! nothing is told meanwhile: a `live=` has no effect, and what is above the limit is listed behind the
 //! measurement.
@@ -29,7 +31,7 @@ use tare_wire::image::Settings;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::{Begins, Counter, Exceeded, Record};
 
-use super::{Identity, NAME, Pace, Plan, Recorder, arena_bytes, buffer_bytes, threads};
+use super::{Identity, NAME, Pace, Plan, Recorder, arena_bytes, buffer_bytes};
 use crate::arena::Arena;
 use crate::bare::{self, Bare, reporting_cpu};
 use crate::output::{self, Output};
@@ -47,7 +49,7 @@ const MOST_EXCEEDED: usize = 64;
 pub fn on<P: Bare>() -> Measurement<P> {
     Measurement {
         has: |id| id == NAME,
-        threads,
+        threads: |words| Ok(Plan::parse(words)?.threads()),
         run: |words, machine| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
             run(&plan, machine).map_err(Failure::Measurement)
@@ -78,6 +80,7 @@ fn run(plan: &Plan, machine: &mut impl Bare) -> Result<(), Stop> {
 }
 
 /// Refuses what needs a scheduler.
+#[inline]
 fn check(plan: &Plan, settings: Settings<'_>) -> Result<(), Stop> {
     let most = settings.cpus.into();
     if plan.threads > settings.cpus {
@@ -111,6 +114,7 @@ fn check(plan: &Plan, settings: Settings<'_>) -> Result<(), Stop> {
 }
 
 /// Returns the CPU of a thread: in turn, if the plan names none.
+#[inline]
 fn cpu_of(plan: &Plan, thread: u32) -> u32 {
     plan.cpu_of(thread).unwrap_or(thread)
 }
@@ -199,12 +203,14 @@ fn measure(
     report(&shared, origin_ns, output)
 }
 
+#[inline]
 fn scales(hz: Option<f64>) -> Option<(f64, Scale, Scale)> {
     let hz = hz?;
     Some((hz, Scale::new(1e9, hz)?, Scale::new(hz, 1e9)?))
 }
 
 /// Makes the jobs of all threads, one behind the other.
+#[inline]
 fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
     let count = plan.threads as usize;
     let place = memory::take(count * size_of::<Job>())
@@ -216,7 +222,7 @@ fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
             recorder: Some(Recorder::new(plan, thread, memory)),
             alarm: Err(TimerError::NoFrequency),
             exceeded: [Exceeded {
-                set: thread,
+                set: 0,
                 index: 0,
                 value: 0,
             }; MOST_EXCEEDED],
@@ -230,6 +236,7 @@ fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
 }
 
 /// The task of another CPU.
+#[inline]
 fn measure_here() {
     // SAFETY: `with_other_cpus` has stored it and returns only when this CPU is done.
     let shared = unsafe { &*SHARED.load(Ordering::Acquire) };
@@ -284,12 +291,14 @@ impl Shared<'_> {
     ///
     /// Nobody else may have it at that time.
     #[expect(clippy::mut_from_ref, reason = "each CPU has another one")]
+    #[inline]
     unsafe fn job(&self, thread: u32) -> &mut Job {
         // SAFETY: there are as many as threads; passed on to the caller.
         unsafe { &mut *self.jobs.add(thread as usize) }
     }
 
     /// Sets up the alarm of this CPU, and measures what recording costs here.
+    #[inline]
     fn prepare(&self, thread: u32) {
         // SAFETY: this CPU's own, until it is prepared.
         let job = unsafe { self.job(thread) };
@@ -301,6 +310,7 @@ impl Shared<'_> {
     }
 
     /// Waits until every CPU of the plan is prepared.
+    #[inline]
     fn wait_until_prepared(&self) -> Result<(), Stop> {
         while self.prepared.load(Ordering::Acquire) < self.plan.threads {
             core::hint::spin_loop();
@@ -321,6 +331,7 @@ impl Shared<'_> {
     }
 
     /// Waits for the origin, and goes through the plan.
+    #[inline]
     fn measure(&self, thread: u32) {
         let origin = loop {
             match self.origin.load(Ordering::Acquire) {
@@ -344,6 +355,7 @@ impl Shared<'_> {
         }
     }
 
+    #[inline]
     fn go_through(&self, thread: u32, origin: u64, job: &mut Job) {
         let (Ok(alarm), Some(recorder)) = (&mut job.alarm, &mut job.recorder) else {
             return;
@@ -366,8 +378,11 @@ impl Shared<'_> {
             recorder.missed(pace.woke(due.at_ns + latency_ns));
             if self.plan.above_ns.is_some_and(|above| latency_ns > above) {
                 if let Some(place) = job.exceeded.get_mut(job.exceeded_kept) {
-                    place.index = due.index;
-                    place.value = latency_ns;
+                    *place = Exceeded {
+                        set: thread,
+                        index: due.index,
+                        value: latency_ns,
+                    };
                     job.exceeded_kept += 1;
                 }
                 if !self.plan.go_on {

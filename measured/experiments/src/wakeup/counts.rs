@@ -150,8 +150,6 @@ fn find(slots: &[Slot], key: Key) -> usize {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::collections::BTreeMap;
     use std::vec::Vec;
 

@@ -55,12 +55,3 @@ pub use self::plan::{
 pub use self::progress::Progress;
 pub use self::recorder::{Recorder, arena_bytes, buffer_bytes};
 pub use self::report::Identity;
-
-use tare_wire::words::PlanError;
-
-use crate::table::{Threads, Words};
-
-/// Reads from a plan where its threads run.
-pub fn threads<'a>(words: Words<'_, 'a>) -> Result<Threads, PlanError<'a>> {
-    Ok(Plan::parse(words)?.threads())
-}

@@ -331,8 +331,6 @@ impl Form for Spread {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use std::string::ToString;
 
     use super::*;

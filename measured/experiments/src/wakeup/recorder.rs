@@ -235,8 +235,6 @@ fn capacity(plan: &Plan, thread: u32, wanted: u64) -> usize {
 
 #[cfg(test)]
 pub(super) mod tests {
-    extern crate std;
-
     use std::boxed::Box;
     use std::vec;
 

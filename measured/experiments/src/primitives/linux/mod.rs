@@ -20,8 +20,8 @@ mod switch;
 mod syscall;
 
 use crate::platform::Platform;
-use crate::primitives::{NAME, Plan, Primitive, memory, processor, threads};
-use crate::table::{Failure, Measurement};
+use crate::primitives::{NAME, Plan, Primitive, memory, processor};
+use crate::table::{Failure, Measurement, Threads};
 
 pub use process::stamp;
 
@@ -45,7 +45,7 @@ pub const TABLES: [&[Primitive]; 12] = [
 pub fn on<P: Platform>() -> Measurement<P> {
     Measurement {
         has: |id| id == NAME,
-        threads,
+        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu())),
         run: |words, linux| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
             run::run(&plan, linux).map_err(|stop| Failure::Measurement(stop.into()))

@@ -47,7 +47,7 @@ use crate::output::{self, Output};
 use crate::platform::Platform;
 use crate::session::{self, Resources, Wanted};
 use crate::table::{Failure, Measurement};
-use crate::wakeup::{Identity, NAME, Plan, Recorder, arena_bytes, buffer_bytes, threads};
+use crate::wakeup::{Identity, NAME, Plan, Recorder, arena_bytes, buffer_bytes};
 
 pub use self::error::ThreadsError;
 use self::flight::{Flight, FlightError, Snapshots, timerlat};
@@ -65,7 +65,7 @@ const COMFORT: u64 = 2;
 pub fn on<P: Platform<Error = ThreadsError>>() -> Measurement<P> {
     Measurement {
         has: |id| id == NAME,
-        threads,
+        threads: |words| Ok(Plan::parse(words)?.threads()),
         run: |words, platform| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
             run(&plan, platform).map_err(Failure::Measurement)
