@@ -4,30 +4,18 @@
 
 use thiserror::Error;
 
-use crate::cpulist::CpuList;
+use tare_wire::cpus::Cpus;
 
 /// Everything that the functions of this crate can refuse.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum HostError {
-    /// A text is not a list of CPUs in the kernel's notation.
-    #[error(
-        "\"{text}\" is not a list of CPUs: {problem}; write numbers and ranges such as 0-3,8 or \
-         2-15:1/2"
-    )]
-    CpuList {
-        /// The text as it was given, shortened when long.
-        text: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-
     /// The requested CPU is not online.
     #[error("CPU {cpu} is not online; online are {online}: {remedy}")]
     CpuNotOnline {
         /// The CPU that was asked for.
         cpu: u32,
         /// The CPUs that are online.
-        online: CpuList,
+        online: Cpus,
         /// What to do.
         remedy: String,
     },
@@ -38,7 +26,7 @@ pub enum HostError {
         /// The CPU that was asked for.
         cpu: u32,
         /// The CPUs that may be asked for.
-        allowed: CpuList,
+        allowed: Cpus,
         /// Which limit forbids it: the affinity mask or the cpuset.
         why: String,
         /// What to do.

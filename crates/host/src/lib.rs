@@ -19,7 +19,6 @@
 mod cgroup;
 mod choose;
 mod cpuid;
-mod cpulist;
 mod doctor;
 mod error;
 mod fact;
@@ -34,7 +33,6 @@ mod tests;
 pub use cgroup::{CgroupMount, CgroupVersion};
 pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_beside};
 pub use cpuid::{Cpuid, hypervisor_name};
-pub use cpulist::CpuList;
 pub use doctor::{Finding, Severity, doctor, summary};
 pub use error::HostError;
 pub use fact::Fact;

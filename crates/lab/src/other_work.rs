@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tare_guard::Guard;
+use tare_host::Source;
 use tare_host::sample::{Own, TaskWatch};
-use tare_host::{CpuList, Source};
 use tare_loads::cpus::current;
 use tare_results::model::{OtherTask, OtherWork};
 use tare_wire::cpus::Cpus;
@@ -31,7 +31,7 @@ const BLAMED: f64 = 0.1;
 #[derive(Debug)]
 pub struct OtherWorkWatch<'a> {
     guard: &'a Guard,
-    cpus: CpuList,
+    cpus: Cpus,
     /// Whether this thread may look without running on a measured CPU.
     is_aside: bool,
     own: Own,
@@ -65,7 +65,7 @@ impl<'a> OtherWorkWatch<'a> {
         let processes: BTreeSet<u32> = process.into_iter().chain([std::process::id()]).collect();
         Some(Self {
             guard,
-            cpus: measured.iter().collect(),
+            cpus: measured,
             is_aside: current().is_ok_and(|cpus| cpus.iter().all(|cpu| !measured.contains(cpu))),
             own: Own {
                 processes,

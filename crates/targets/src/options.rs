@@ -8,8 +8,8 @@ use std::fmt::{self, Display};
 use std::path::{self, PathBuf};
 
 use serde::Serialize;
-use tare_host::CpuList;
 use tare_results::target::{Clock, Group, TargetOption, TargetSpec};
+use tare_wire::cpus::Cpus;
 
 use crate::error::TargetError;
 
@@ -334,7 +334,7 @@ impl Value for PathBuf {
     }
 }
 
-impl Value for CpuList {
+impl Value for Cpus {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok().filter(|list: &Self| !list.is_empty())
     }

@@ -17,7 +17,7 @@ use tare_measured::linux::pinned::Pinned;
 use tare_measured::moved::Moved;
 use tare_measured::platform::{Began, Memory, MemoryError, Platform, Prepared, Spent, WriteError};
 use tare_measured::wakeup::linux::ThreadsError;
-use tare_wire::cpus::{Cpus, MOST};
+use tare_wire::cpus::Cpus;
 use tare_workloads::timing::bare_rdtsc;
 
 use crate::facts::{clock_source, facts};
@@ -232,10 +232,11 @@ fn environment() -> &'static str {
 
 /// Pins this thread, the only one, to `cpu`.
 fn pin(cpu: u32) -> Result<(), &'static str> {
-    if cpu >= MOST {
-        return Err("the CPU asked for is beyond what the kernel's affinity mask holds");
-    }
-    sched_setaffinity(None, &mask(&Cpus::one(cpu))).map_err(|error| match error {
+    let mask = Cpus::checked([cpu])
+        .ok_or(Errno::INVAL)
+        .and_then(|set| mask(&set));
+    let pinned = mask.and_then(|mask| sched_setaffinity(None, &mask));
+    pinned.map_err(|error| match error {
         Errno::INVAL => {
             "the CPU asked for is offline or outside of this process's cpuset: choose one of \
              Cpus_allowed_list in /proc/self/status"

@@ -1,4 +1,4 @@
-//! The allocator, with the machine's free memory beneath.
+//! The allocator, on the machine's free memory.
 
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -10,20 +10,20 @@ use tare_unikernel::memory;
 
 use crate::lock::SpinLock;
 
-/// How much memory is taken at once, in bytes, unless one allocation needs more.
+/// Minimum number of bytes taken from the free memory at once.
 const PIECE: usize = 64 << 10;
 
-/// Allocates from the machine's free memory.
+/// An allocator for a program's `#[global_allocator]`.
 pub struct Heap(TalcLock<SpinLock, FreeMemory>);
 
 impl Heap {
-    /// Makes an empty heap.
+    /// Returns an empty heap.
     #[must_use]
     pub const fn new() -> Self {
         Self(TalcLock::new(FreeMemory))
     }
 
-    /// Returns how many bytes are allocated from it.
+    /// Returns the number of allocated bytes.
     #[must_use]
     pub fn allocated(&self) -> usize {
         self.0.lock().counters().allocated_bytes
@@ -36,7 +36,7 @@ impl Default for Heap {
     }
 }
 
-// SAFETY: passed on to an allocator behind a lock.
+// SAFETY: forwards to an allocator behind a lock.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: passed on to the caller.
@@ -54,20 +54,20 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// Gives the allocator more memory when it has none left.
+/// The source of further memory for the allocator.
 #[derive(Debug)]
 struct FreeMemory;
 
-// SAFETY: gives memory that belongs to nobody else, and allocates nothing itself.
+// SAFETY: the memory is unused, and `acquire` allocates nothing.
 unsafe impl Source for FreeMemory {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
-        // The allocator keeps some words beside each allocation and one table in its first piece.
+        // The allocator stores some words with each allocation, and a table in its first piece.
         const OVERHEAD: usize = 8 << 10;
         let least = layout.size() + layout.align() + OVERHEAD;
         let piece = memory::take(least.max(PIECE))
             .or_else(|| memory::take(least))
             .ok_or(())?;
-        // SAFETY: the piece was given out to this function alone, for ever.
+        // SAFETY: the piece belongs to this function, and is never freed.
         unsafe { talc.claim(piece.as_mut_ptr(), piece.len()) }
             .map(|_| ())
             .ok_or(())

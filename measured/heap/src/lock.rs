@@ -1,15 +1,15 @@
-//! A lock by spinning: there is nobody to wait with instead.
+//! A spin lock: there is no scheduler to wait with.
 
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use lock_api::{GuardSend, RawMutex};
 
-/// True while somebody holds it.
+/// A lock that is held while the value is true.
 pub struct SpinLock(AtomicBool);
 
-// SAFETY: `lock` returns only to who changed false to true, and only `unlock` changes it back.
-// Interrupt handlers only count and acknowledge: none waits for a lock that it interrupted.
+// SAFETY: `lock` returns only to the caller that has changed false to true, and only `unlock` changes
+// it back. Interrupt handlers only count and acknowledge, and take no lock.
 unsafe impl RawMutex for SpinLock {
     const INIT: Self = Self(AtomicBool::new(false));
 

@@ -5,7 +5,7 @@ use std::fmt;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use tare_wire::cpus::{Cpus as Set, MOST};
+use tare_wire::cpus::Cpus as Set;
 
 use crate::error::DriverError;
 
@@ -88,15 +88,23 @@ pub fn allowed() -> Result<Set, DriverError> {
 pub fn current() -> Result<Set, Errno> {
     let set = sched_getaffinity(None)?;
     let is_in = |cpu: &u32| set.is_set(*cpu as usize);
-    Ok((0..MOST).filter(is_in).collect())
+    Ok((0..CpuSet::MAX_CPU as u32).filter(is_in).collect())
 }
 
-/// Makes the kernel's affinity mask.
-#[must_use]
-pub fn mask(cpus: &Set) -> CpuSet {
+/// Returns the kernel's affinity mask.
+///
+/// # Errors
+///
+/// Returns the kernel's error for an invalid CPU if one lies beyond the mask.
+pub fn mask(cpus: &Set) -> Result<CpuSet, Errno> {
     let mut set = CpuSet::new();
-    cpus.iter().for_each(|cpu| set.set(cpu as usize));
-    set
+    for cpu in cpus.iter().map(|cpu| cpu as usize) {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(Errno::INVAL);
+        }
+        set.set(cpu);
+    }
+    Ok(set)
 }
 
 #[cfg(test)]
@@ -126,8 +134,9 @@ mod tests {
     fn the_cpuset_is_found_from_a_narrow_mask_which_is_kept() {
         let all = allowed().unwrap();
         let first = all.iter().take(1).collect();
-        sched_setaffinity(None, &mask(&first)).unwrap();
+        sched_setaffinity(None, &mask(&first).unwrap()).unwrap();
         assert_eq!(allowed().unwrap(), all);
         assert_eq!(current(), Ok(first));
+        assert!(matches!(mask(&Set::one(1_024)), Err(Errno::INVAL)));
     }
 }

@@ -1,8 +1,10 @@
-//! An authoritative name server: [`answer`] turns a query into its answer, two loops do so with datagrams and connections.
+//! An authoritative name server: [`answer`] turns a query into its response, [`udp`] and [`tcp`]
+//! serve datagrams and connections.
 //!
-//! It follows RFC 1034 and 1035, 2308 (names that are not there), 2181 (one answer's records have one time to live), 6891 (EDNS), 7766 (TCP)
-//! and 8906 (what must be answered at all). The answers fit into 1,232 bytes where that is possible, so that they are in one packet; else
-//! they are cut (TC), and the client asks again by TCP.
+//! It follows RFC 1034 and 1035, 2181 (one TTL for the records of an answer), 2308 (names that do
+//! not exist), 6891 (EDNS), 7766 (TCP) and 8906 (which queries need a response). A UDP response has
+//! at most 1,232 bytes, so that it is one packet; a longer one is truncated (TC), and the client
+//! asks again by TCP.
 
 use edge_nal::{Close, TcpShutdown, UdpReceive, UdpSend};
 use embassy_futures::select::select;
@@ -13,46 +15,49 @@ use crate::{Accept, Clock, unless_silent};
 
 /// The port of the service.
 pub const PORT: u16 = 53;
-/// The longest message, in bytes, that is taken or made here; by UDP what is made is shorter.
+/// Maximum size of a message, in bytes. UDP responses are shorter.
 pub const LONGEST: usize = 4096;
 
-/// How long a client may take to close what is closed here, in seconds: the last answer may have to be sent again.
+/// Time in seconds for a client to close a connection that the server has closed: the last response
+/// may have to be sent again.
 const CLOSING_SECONDS: u32 = 5;
 
 pub(crate) const HEADER: usize = 12;
-/// The longest answer to who tells nothing else (RFC 1035, section 4.2.1).
-const PLAIN: usize = 512;
-/// The longest answer by UDP that is in one packet nearly everywhere (DNS flag day 2020).
+/// Maximum size of a UDP response without EDNS (RFC 1035, section 4.2.1).
+const WITHOUT_EDNS: usize = 512;
+/// Maximum size of a UDP response that is one packet nearly everywhere (DNS flag day 2020).
 const UNFRAGMENTED: usize = 1232;
-/// How many names may stand for one another in a row.
+/// Maximum length of a chain of aliases.
 const MOST_ALIASES: usize = 8;
 
-const IS_ANSWER: u16 = 1 << 15;
+// Flags of the header (RFC 1035, section 4.1.1).
+const QR: u16 = 1 << 15;
 const OPCODE: u16 = 0xf << 11;
-const IS_AUTHORITATIVE: u16 = 1 << 10;
-const IS_CUT: u16 = 1 << 9;
-const WANTS_RECURSION: u16 = 1 << 8;
+const AA: u16 = 1 << 10;
+const TC: u16 = 1 << 9;
+const RD: u16 = 1 << 8;
 
 const OPT: u16 = 41;
-/// The bit DO among its flags.
-const WANTS_DNSSEC: u16 = 1 << 15;
-/// Types that are asked for, and that no record has: transfers of zones.
+/// The flag of OPT that asks for DNSSEC.
+const DO: u16 = 1 << 15;
+/// The types IXFR and AXFR: transfers of zones.
 const TRANSFERS: [u16; 2] = [251, 252];
 const ANY: u16 = 255;
-const INTERNET: u16 = 1;
+/// The class IN.
+const IN: u16 = 1;
 
-/// What an answer says of the question (RFC 1035, section 4.1.1; RFC 6891, section 9).
+/// A response code (RFC 1035, section 4.1.1; RFC 6891, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Code {
-    Fine = 0,
-    Malformed = 1,
-    NoSuchName = 3,
-    NotImplemented = 4,
+enum Rcode {
+    NoError = 0,
+    FormErr = 1,
+    NxDomain = 3,
+    NotImp = 4,
     Refused = 5,
-    BadVersion = 16,
+    BadVers = 16,
 }
 
-/// How a query came.
+/// The transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// As a datagram.
@@ -61,7 +66,7 @@ pub enum Transport {
     Tcp,
 }
 
-/// What is asked: a name, in lower case, and as it was written.
+/// A question: its name in lower case, and its bytes as received.
 struct Question<'a> {
     name: heapless::Vec<u8, LONGEST_NAME>,
     kind: u16,
@@ -69,49 +74,49 @@ struct Question<'a> {
     bytes: &'a [u8],
 }
 
-/// What a client tells of itself (RFC 6891, section 6.1.2).
+/// The OPT record of a client (RFC 6891, section 6.1.2).
 #[derive(Clone, Copy)]
 struct Edns {
+    /// Maximum size of a response.
     bytes: u16,
     version: u8,
-    /// Whether it understands DNSSEC, in the bit DO.
-    wants_dnssec: bool,
+    has_do: bool,
 }
 
-/// Answers a query, and returns the length of the answer. `None` for what must not be answered: answers, and what is shorter than a
-/// header. `reply` holds at least 512 bytes.
+/// Writes the response to a query, and returns its length. None for messages that need none:
+/// responses, and those shorter than a header. `reply` holds at least 512 bytes.
 pub fn answer(query: &[u8], zone: &Zone, transport: Transport, reply: &mut [u8]) -> Option<usize> {
     let mut rest = Reader(query);
     let [id, flags, questions, answers, authorities, additional] = rest.header()?;
-    if flags & IS_ANSWER != 0 {
+    if flags & QR != 0 {
         return None;
     }
-    let mut writer = Writer::new(reply, PLAIN, id, flags & (OPCODE | WANTS_RECURSION));
+    let mut writer = Writer::new(reply, WITHOUT_EDNS, id, flags & (OPCODE | RD));
     if flags & OPCODE != 0 {
-        return Some(writer.finish(Code::NotImplemented, find_edns(query)));
+        return Some(writer.finish(Rcode::NotImp, find_edns(query)));
     }
     let read = match (questions, answers, authorities) {
         (1, 0, 0) => rest.question().zip(rest.edns(additional)),
         _ => None,
     };
     let Some((question, edns)) = read.filter(|_| rest.0.is_empty()) else {
-        return Some(writer.finish(Code::Malformed, find_edns(query)));
+        return Some(writer.finish(Rcode::FormErr, find_edns(query)));
     };
     writer.most = match (transport, edns) {
         (Transport::Tcp, _) => usize::MAX,
-        (Transport::Udp, Some(edns)) => usize::from(edns.bytes).clamp(PLAIN, UNFRAGMENTED),
-        (Transport::Udp, None) => PLAIN,
+        (Transport::Udp, Some(edns)) => usize::from(edns.bytes).clamp(WITHOUT_EDNS, UNFRAGMENTED),
+        (Transport::Udp, None) => WITHOUT_EDNS,
     };
     writer.most = writer.most.min(writer.reply.len()) - edns.map_or(0, |_| OWN_OPT);
     writer.question(question.bytes);
     let code = match edns {
-        Some(Edns { version: 1.., .. }) => Code::BadVersion,
+        Some(Edns { version: 1.., .. }) => Rcode::BadVers,
         _ => find(&question, zone, &mut writer),
     };
     Some(writer.finish(code, edns))
 }
 
-/// Finds what a client tells of itself in a query that can't be answered, as far as it can be read (RFC 6891, section 6.1.1).
+/// Finds the OPT record in a malformed query, if it can be reached (RFC 6891, section 6.1.1).
 fn find_edns(query: &[u8]) -> Option<Edns> {
     let mut rest = Reader(query);
     let [_, _, questions, answers, authorities, additional] = rest.header()?;
@@ -130,41 +135,41 @@ fn find_edns(query: &[u8]) -> Option<Edns> {
 }
 
 /// Writes the records that answer a question.
-fn find(question: &Question<'_>, zone: &Zone, writer: &mut Writer<'_>) -> Code {
-    let is_here = [INTERNET, ANY].contains(&question.class) && zone.has(&question.name);
+fn find(question: &Question<'_>, zone: &Zone, writer: &mut Writer<'_>) -> Rcode {
+    let is_here = [IN, ANY].contains(&question.class) && zone.has(&question.name);
     if !is_here || TRANSFERS.contains(&question.kind) {
-        return Code::Refused;
+        return Rcode::Refused;
     }
-    writer.flags |= IS_AUTHORITATIVE;
+    writer.flags |= AA;
     let mut name = question.name.as_slice();
-    // The first is where the question has it.
+    // The first name is that of the question.
     let mut at = Name::At(HEADER as u16);
     for _ in 0..MOST_ALIASES {
         let Some(records) = zone.records(name) else {
             writer.start_of_authority(zone);
-            // What an alias stands for is another question's matter (RFC 2308, section 2.1).
-            return Code::NoSuchName;
+            // Also where an alias leads to no name (RFC 2308, section 2.1).
+            return Rcode::NxDomain;
         };
-        let is_meant = |record: &Record<'_>| question.kind == record.kind || question.kind == ANY;
-        let mut meant = records.clone().filter(is_meant).peekable();
-        if meant.peek().is_some() {
-            meant.for_each(|record| writer.answer(at, &record));
-            return Code::Fine;
+        let matches = |record: &Record<'_>| question.kind == record.kind || question.kind == ANY;
+        let mut matching = records.clone().filter(matches).peekable();
+        if matching.peek().is_some() {
+            matching.for_each(|record| writer.answer(at, &record));
+            return Rcode::NoError;
         }
         let Some(alias) = records.clone().find(|record| record.kind == CNAME) else {
             writer.start_of_authority(zone);
-            return Code::Fine;
+            return Rcode::NoError;
         };
         writer.answer(at, &alias);
         (name, at) = (alias.data, Name::Whole(alias.data));
         if !zone.has(name) {
-            return Code::Fine;
+            return Rcode::NoError;
         }
     }
-    Code::Fine
+    Rcode::NoError
 }
 
-/// The bytes of a message that have not been read.
+/// The unread bytes of a message.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -188,7 +193,7 @@ impl<'a> Reader<'a> {
         Some(header)
     }
 
-    /// Reads the one question. Its name has nothing before it to refer to, so nothing in it is compressed.
+    /// Reads the question. Its name is the first, so it is never compressed.
     fn question(&mut self) -> Option<Question<'a>> {
         let start = self.0;
         let mut name = heapless::Vec::new();
@@ -215,7 +220,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the records behind the question, among which is at most one of EDNS. `None` if they are malformed.
+    /// Reads the records behind the question, with at most one OPT. None if they are malformed.
     fn edns(&mut self, records: u16) -> Option<Option<Edns>> {
         let mut edns = None;
         for _ in 0..records {
@@ -228,7 +233,7 @@ impl<'a> Reader<'a> {
         Some(edns)
     }
 
-    /// Reads a record, and returns whether its name is the root's, and what it says if it is one of EDNS.
+    /// Reads a record. Returns whether its name is the root, and its content if it is an OPT record.
     fn record(&mut self) -> Option<(bool, Option<Edns>)> {
         let is_root = self.skip_name()?;
         let (kind, bytes) = (self.number()?, self.number()?);
@@ -238,18 +243,18 @@ impl<'a> Reader<'a> {
         let edns = Edns {
             bytes,
             version,
-            wants_dnssec: flags & WANTS_DNSSEC != 0,
+            has_do: flags & DO != 0,
         };
         Some((is_root, (kind == OPT).then_some(edns)))
     }
 
-    /// Passes over a name, and says whether it is the root's.
+    /// Skips a name. Returns whether it is the root.
     fn skip_name(&mut self) -> Option<bool> {
         let mut is_root = true;
         loop {
             match *self.take(1)?.first()? {
                 0 => return Some(is_root),
-                // The rest is elsewhere.
+                // A pointer to the rest.
                 0xc0.. => return self.take(1).map(|_| false),
                 length if usize::from(length) <= LONGEST_LABEL => self.take(length.into())?,
                 _ => return None,
@@ -259,23 +264,23 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A name in an answer.
+/// The owner name of a record in a response.
 #[derive(Clone, Copy)]
 enum Name<'a> {
-    /// The one at this offset of the message.
+    /// A pointer to this offset of the message.
     At(u16),
-    /// Written out.
+    /// The whole name.
     Whole(&'a [u8]),
 }
 
-/// The bytes of the record of EDNS that is sent.
+/// The size of the server's OPT record, in bytes.
 pub(crate) const OWN_OPT: usize = 11;
 
-/// An answer that is being written.
+/// A response that is being written.
 struct Writer<'a> {
     reply: &'a mut [u8],
     used: usize,
-    /// How long it may be, without the record of EDNS.
+    /// Maximum size without the OPT record.
     most: usize,
     flags: u16,
     questions: u16,
@@ -290,7 +295,7 @@ impl<'a> Writer<'a> {
             reply,
             used: HEADER,
             most,
-            flags: flags | IS_ANSWER,
+            flags: flags | QR,
             questions: 0,
             answers: 0,
             authorities: 0,
@@ -304,13 +309,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Repeats the question as it was written: some clients hide a secret in the case of its letters. There is room for the longest.
+    /// Repeats the question as received, since some clients hide a secret in the case of its letters.
+    /// There is room for the longest.
     fn question(&mut self, bytes: &[u8]) {
         self.put(bytes);
         self.questions = 1;
     }
 
-    /// Writes a record, and says whether there was room.
+    /// Writes a record. Returns false if there is no room.
     fn record(&mut self, name: Name<'_>, record: &Record<'_>) -> bool {
         let name_bytes = match name {
             Name::At(_) => 2,
@@ -324,22 +330,23 @@ impl<'a> Writer<'a> {
             Name::Whole(name) => self.put(name),
         }
         self.put(&record.kind.to_be_bytes());
-        self.put(&INTERNET.to_be_bytes());
+        self.put(&IN.to_be_bytes());
         self.put(&record.ttl.to_be_bytes());
         self.put(&(record.data.len() as u16).to_be_bytes());
         self.put(record.data);
         true
     }
 
-    /// Writes a record that was asked for; where it does not fit, the answer is cut.
+    /// Adds a record to the answer section; the response is truncated if it does not fit.
     fn answer(&mut self, name: Name<'_>, record: &Record<'_>) {
         match self.record(name, record) {
             true => self.answers += 1,
-            false => self.flags |= IS_CUT,
+            false => self.flags |= TC,
         }
     }
 
-    /// Tells until when there is nothing: as long as the start of authority says, if that is shorter (RFC 2308, section 3).
+    /// Adds the SOA record, whose TTL limits how long a negative answer is cached (RFC 2308,
+    /// section 3).
     fn start_of_authority(&mut self, zone: &Zone) {
         let mut records = zone.records(zone.origin()).into_iter().flatten();
         let Some(start) = records.find(|record| record.kind == SOA) else {
@@ -355,17 +362,18 @@ impl<'a> Writer<'a> {
         };
         match self.record(Name::Whole(zone.origin()), &record) {
             true => self.authorities += 1,
-            false => self.flags |= IS_CUT,
+            false => self.flags |= TC,
         }
     }
 
-    /// Completes the answer, and returns its length.
-    fn finish(mut self, code: Code, edns: Option<Edns>) -> usize {
+    /// Completes the response, and returns its length.
+    fn finish(mut self, code: Rcode, edns: Option<Edns>) -> usize {
         let code = code as u16;
         if let Some(edns) = edns {
-            // DO comes back as it was (RFC 3225, section 3).
-            let flags = if edns.wants_dnssec { WANTS_DNSSEC } else { 0 };
-            // The root's name, the type, how long a query may be, the upper bits of the code, version 0, flags, no options.
+            // DO is copied from the query (RFC 3225, section 3).
+            let flags = if edns.has_do { DO } else { 0 };
+            // Root, type, maximum size of a query, upper bits of the code with version 0, flags, no
+            // options.
             self.put(&[0]);
             for number in [OPT, UNFRAGMENTED as u16, code >> 4 << 8, flags, 0] {
                 self.put(&number.to_be_bytes());
@@ -385,9 +393,9 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Answers datagrams, for ever. What can't be sent is lost, as datagrams are.
+/// Answers datagrams. Never returns. A response that can't be sent is lost.
 pub async fn udp(mut socket: impl UdpReceive + UdpSend, zone: &Zone) -> ! {
-    // A query may be longer than any answer.
+    // A query may be longer than any response.
     let (mut query, mut reply) = ([0; LONGEST], [0; UNFRAGMENTED]);
     loop {
         let Ok((bytes, from)) = socket.receive(&mut query).await else {
@@ -399,13 +407,13 @@ pub async fn udp(mut socket: impl UdpReceive + UdpSend, zone: &Zone) -> ! {
     }
 }
 
-/// Accepts connections one after the other and answers each one's queries, for ever. So many of these at once serve so many connections.
+/// Serves connections, one at a time. Never returns. Several of these tasks serve several at once.
 pub async fn tcp(listener: &impl Accept, zone: &Zone, clock: impl Clock) -> ! {
     loop {
         match listener.accept().await {
             Some(mut connection) => {
                 while serve(&mut connection, zone, &clock).await.is_some() {}
-                // Whether the other side is still there, or not.
+                // The other side may have gone.
                 let _ = select(connection.close(Close::Both), clock.sleep(CLOSING_SECONDS)).await;
             }
             None => clock.sleep(1).await,
@@ -413,7 +421,7 @@ pub async fn tcp(listener: &impl Accept, zone: &Zone, clock: impl Clock) -> ! {
     }
 }
 
-/// Answers one query, in front of which its length stands. `None` if there was none.
+/// Answers one query, which its length precedes. None if the connection has ended.
 async fn serve(
     connection: &mut (impl Read + Write + TcpShutdown),
     zone: &Zone,
@@ -445,7 +453,7 @@ mod tests {
     use super::*;
     use crate::zone::{A, AAAA, NS, wire};
 
-    /// Makes a query with its id, one question, and what is behind it.
+    /// Returns a query with one question, and `behind` as its additional record.
     fn query(name: &str, kind: u16, behind: &[u8]) -> Vec<u8> {
         let additional = u8::from(!behind.is_empty());
         let mut query = Vec::from([0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, additional]);
@@ -456,7 +464,7 @@ mod tests {
         query
     }
 
-    /// Makes the record of EDNS with a length and a version.
+    /// Returns an OPT record with a size and a version.
     fn edns(bytes: u16, version: u8) -> Vec<u8> {
         let mut record = Vec::from([0, 0, 41]);
         record.extend(bytes.to_be_bytes());
@@ -471,7 +479,7 @@ mod tests {
         Some(reply[..length].to_vec())
     }
 
-    /// Returns flags without the code, the code, and how many questions, answers, authorities and additional records there are.
+    /// Returns the flags without the code, the code, and the four counts of records.
     fn head(reply: &[u8]) -> (u16, u16, [u8; 4]) {
         let flags = u16::from_be_bytes([reply[2], reply[3]]);
         (
@@ -481,10 +489,10 @@ mod tests {
         )
     }
 
-    const AUTHORITATIVE: u16 = IS_ANSWER | IS_AUTHORITATIVE | WANTS_RECURSION;
+    const AUTHORITATIVE: u16 = QR | AA | RD;
 
     #[test]
-    fn an_address_is_answered_behind_the_question_as_it_was_written() {
+    fn an_address_is_answered_behind_the_question_as_received() {
         let mut asked = query("host258.example", A, &[]);
         asked[13] = b'H';
         let reply = ask(&asked, Transport::Udp).unwrap();
@@ -501,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_comes_with_the_start_of_authority() {
+    fn a_name_that_does_not_exist_comes_with_the_soa_record() {
         for (name, kind, code) in [
             ("host300.example", A, 3),
             ("host1.example", NS, 0),
@@ -509,25 +517,21 @@ mod tests {
         ] {
             let reply = ask(&query(name, kind, &[]), Transport::Udp).unwrap();
             assert_eq!(head(&reply), (AUTHORITATIVE, code, [1, 0, 1, 0]), "{name}");
-            // It may be kept for a minute.
+            // It may be cached for a minute.
             let at = query(name, kind, &[]).len() + 9 + 4;
             assert_eq!(reply[at..at + 4], [0, 0, 0, 60]);
         }
     }
 
     #[test]
-    fn what_is_not_ours_is_refused() {
+    fn names_outside_the_zone_are_refused() {
         for (name, kind) in [
             ("example.org", A),
             ("org", A),
             ("host1.example", TRANSFERS[1]),
         ] {
             let reply = ask(&query(name, kind, &[]), Transport::Udp).unwrap();
-            assert_eq!(
-                head(&reply),
-                (IS_ANSWER | WANTS_RECURSION, 5, [1, 0, 0, 0]),
-                "{name}"
-            );
+            assert_eq!(head(&reply), (QR | RD, 5, [1, 0, 0, 0]), "{name}");
         }
         let mut chaos = query("host1.example", A, &[]);
         *chaos.last_mut().unwrap() = 3;
@@ -535,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn edns_is_answered_by_its_own_record_and_another_version_is_none() {
+    fn edns_is_answered_by_an_opt_record_and_another_version_by_badvers() {
         let reply = ask(&query("host1.example", A, &edns(4096, 0)), Transport::Udp).unwrap();
         assert_eq!(head(&reply), (AUTHORITATIVE, 0, [1, 1, 0, 1]));
         assert_eq!(
@@ -543,13 +547,13 @@ mod tests {
             [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
         );
         let reply = ask(&query("host1.example", A, &edns(4096, 1)), Transport::Udp).unwrap();
-        assert_eq!(head(&reply), (IS_ANSWER | WANTS_RECURSION, 0, [1, 0, 0, 1]));
+        assert_eq!(head(&reply), (QR | RD, 0, [1, 0, 0, 1]));
         // BADVERS is 16: its upper bits are in the record.
         assert_eq!(reply[reply.len() - 6], 1);
     }
 
     #[test]
-    fn dnssec_is_wanted_in_the_answer_as_in_the_query() {
+    fn the_flag_do_is_copied_from_the_query() {
         let mut asked = query("host1.example", A, &edns(1232, 0));
         let flags = asked.len() - 4;
         asked[flags] = 0x80;
@@ -558,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_has_edns_if_the_query_had() {
+    fn a_response_to_an_invalid_query_has_edns_if_the_query_had() {
         let good = query("host1.example", A, &edns(1232, 0));
         let mut update = good.clone();
         update[2] |= 5 << 3;
@@ -579,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_by_udp_and_whole_by_tcp() {
+    fn a_long_response_is_truncated_by_udp_and_whole_by_tcp() {
         let mut zone = Zone::synthetic(0);
         let (name, texts) = (wire("large.example").unwrap(), [b'x'; 100]);
         zone.extend_for_test(&name, 12, &texts);
@@ -587,7 +591,7 @@ mod tests {
         let large = query("large.example", 16, &edns(u16::MAX, 0));
         let length = answer(&large, &zone, Transport::Udp, &mut reply).unwrap();
         assert!((1000..=UNFRAGMENTED).contains(&length));
-        assert_eq!(head(&reply).0, AUTHORITATIVE | IS_CUT);
+        assert_eq!(head(&reply).0, AUTHORITATIVE | TC);
         let length = answer(
             &query("large.example", 16, &[]),
             &zone,
@@ -595,13 +599,13 @@ mod tests {
             &mut reply,
         )
         .unwrap();
-        assert!(length <= PLAIN && head(&reply).0 & IS_CUT != 0);
+        assert!(length <= WITHOUT_EDNS && head(&reply).0 & TC != 0);
         answer(&large, &zone, Transport::Tcp, &mut reply).unwrap();
         assert_eq!(head(&reply), (AUTHORITATIVE, 0, [1, 12, 0, 1]));
     }
 
     #[test]
-    fn what_is_malformed_is_told_if_its_header_can_be_read() {
+    fn a_malformed_query_is_reported_if_its_header_can_be_read() {
         let good = query("host1.example", A, &edns(512, 0));
         for length in HEADER..good.len() {
             let reply = ask(&good[..length], Transport::Udp).unwrap();
@@ -619,7 +623,7 @@ mod tests {
         none[5] = 0;
         for wrong in [both, longer, elsewhere, none] {
             let (flags, code, counts) = head(&ask(&wrong, Transport::Udp).unwrap());
-            assert_eq!((flags, code), (IS_ANSWER | WANTS_RECURSION, 1));
+            assert_eq!((flags, code), (QR | RD, 1));
             assert_eq!(counts[..3], [0; 3]);
         }
         let mut update = good.clone();
@@ -630,11 +634,11 @@ mod tests {
         assert_eq!(ask(&reply, Transport::Udp), None);
     }
 
-    /// Reads an answer to its end, and returns how many records it has.
+    /// Reads a response to its end, and returns its number of records.
     fn records(reply: &[u8]) -> Option<usize> {
         let mut rest = Reader(reply);
         let [_, flags, questions, answers, authorities, additional] = rest.header()?;
-        assert!(flags & IS_ANSWER != 0);
+        assert!(flags & QR != 0);
         if questions == 1 {
             rest.question()?;
         }
@@ -645,9 +649,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_answered_by_a_whole_message_or_not_at_all(bytes: Vec<u8>) {
+        fn any_bytes_are_answered_by_a_whole_message_or_not_at_all(bytes: Vec<u8>) {
             if let Some(reply) = ask(&bytes, Transport::Udp) {
-                prop_assert!(reply.len() <= PLAIN && records(&reply).is_some());
+                prop_assert!(reply.len() <= WITHOUT_EDNS && records(&reply).is_some());
             }
         }
 

@@ -1,4 +1,4 @@
-//! Sends back what comes, by UDP and by TCP (RFC 862).
+//! The echo service, over UDP and TCP (RFC 862).
 
 use edge_nal::{Close, TcpShutdown, UdpReceive, UdpSend};
 use embedded_io_async::{Read, Write};
@@ -8,7 +8,7 @@ use crate::{Accept, Clock, abort, unless_silent};
 /// The port of RFC 862.
 pub const PORT: u16 = 7;
 
-/// Sends back each datagram, for ever. What can't be sent is lost, as datagrams are.
+/// Echoes datagrams. Never returns. A datagram that can't be sent is lost.
 pub async fn udp(mut socket: impl UdpReceive + UdpSend) -> ! {
     let mut datagram = [0; 2048];
     loop {
@@ -18,8 +18,7 @@ pub async fn udp(mut socket: impl UdpReceive + UdpSend) -> ! {
     }
 }
 
-/// Accepts connections one after the other and sends back each one's bytes, for ever. So many of these at once serve so many
-/// connections.
+/// Echoes connections, one at a time. Never returns. Several of these tasks serve several at once.
 pub async fn tcp(listener: &impl Accept, clock: impl Clock) -> ! {
     loop {
         match listener.accept().await {
@@ -43,6 +42,6 @@ async fn serve(mut connection: impl Read + Write + TcpShutdown, clock: &impl Clo
             _ => return abort(clock, connection).await,
         }
     }
-    // What was written is on its way when this returns.
+    // The last bytes are on their way when this returns.
     let _ = unless_silent(clock, connection.close(Close::Both)).await;
 }

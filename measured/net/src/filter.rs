@@ -1,17 +1,22 @@
-//! What the stack gets to see of the network.
+//! A filter between the card and the stack, for packets that smoltcp 0.13 cannot handle safely.
 //!
-//! The stack ends on what some senders may say, or waits for what they never say. So packets that it does not outlast are dropped on
-//! their way to it, and packets that it lacks are put among the others:
+//! Some packets make the stack panic or wait forever, and it waits for packets that never come. The
+//! filter works around four of its defects:
 //!
-//! * dropped: offers of DHCP with a router or a sender that is no host, announcements of IPv6 that make no address of a host or come from
-//!   more routers than have room, and packets from 0.0.0.0;
-//! * put in: who sent a datagram to the service, as an answer to the question that the stack would have to ask before it replies. The stack
-//!   sends no other datagram meanwhile, so one who has forged his address would keep all others waiting;
-//! * told: routers, which smoltcp 0.13 passes over as long as there is a route of IPv4 ([`use_routers`]);
-//! * put in: that there is no router, at the beginning and when all three solicitations went out (RFC 4861, section 6.3.7): smoltcp 0.13 looks
-//!   again and again whether the time for a fourth has come, and without any prefix it forgets all times for which it has to wait.
+//! * An invalid address makes it panic. DHCP messages whose router or sender is not a host are
+//!   dropped, and so are IPv6 router advertisements that lead to an invalid address, those of more
+//!   routers than its table holds, and packets from 0.0.0.0.
+//! * It sends no other datagram while it waits for a neighbour's hardware address, so a forged sender
+//!   would block all others. The filter injects the answer to that question, from the datagram.
+//! * It ignores IPv6 routers while there is a route of IPv4: [`use_routers`] sets them.
+//! * Without an IPv6 router it keeps the CPU busy after its third solicitation, and without any prefix
+//!   it forgets all its timers. The filter injects an advertisement of no router, at the start and
+//!   after the third solicitation (RFC 4861, section 6.3.7).
 //!
-//! Of what it sends, refusals of connections are held back ([`backlog`]).
+//! Of the packets that are sent, refusals of connections are dropped ([`backlog`]).
+//!
+//! A patched copy of smoltcp would take the place of this module at the price of some 60,000 lines in
+//! this repository, and a patch at build time would break with each of its releases.
 
 mod rules;
 
@@ -43,52 +48,54 @@ const ETHERNET: usize = 14;
 /// The header of IPv6, in bytes.
 #[cfg(feature = "ipv6")]
 const IPV6: usize = 40;
-/// IPv6 among the kinds of Ethernet packets.
+/// The EtherType of IPv6.
 #[cfg(feature = "ipv6")]
-const IS_IPV6: [u8; 2] = [0x86, 0xdd];
-/// The number of ICMPv6 among the protocols of IP.
+const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
+/// The protocol number of ICMPv6.
 #[cfg(feature = "ipv6")]
 const ICMPV6_NUMBER: u8 = 58;
-/// Kinds of messages of ICMPv6 (RFC 4861, section 4).
+/// Types of ICMPv6 messages (RFC 4861, section 4).
 #[cfg(feature = "slaac")]
 const ROUTER_SOLICITATION: u8 = 133;
 #[cfg(feature = "slaac")]
 const ROUTER_ADVERTISEMENT: u8 = 134;
-/// How many solicitations go out, and how many seconds apart (RFC 4861, section 10).
+/// The number of solicitations, and the interval between them in seconds (RFC 4861, section 10).
 #[cfg(feature = "slaac")]
 const SOLICITATIONS: u8 = 3;
 #[cfg(feature = "slaac")]
-const APART_SECONDS: u64 = 4;
+const SOLICITATION_SECONDS: u64 = 4;
 
 /// The address of all nodes on a link.
 #[cfg(feature = "slaac")]
 const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// The longest packet that is put in, in bytes: IPv6 with a router's announcement and one prefix.
+/// Maximum size of an injected packet, in bytes: an IPv6 router advertisement with one prefix.
 const LONGEST: usize = 102;
 
-/// Has the stack use a router that announces itself, for ever: one, as long as it says that it is there. It is for stacks that make their
-/// address of what a router announces.
+/// Keeps the default IPv6 router in step with its advertisements, for stacks that use SLAAC. Never
+/// returns.
 #[cfg(feature = "slaac")]
 pub async fn use_routers(stack: Stack<'_>, watch: &Watch) -> ! {
     let (mut is_ours, mut used) = (false, None);
     loop {
         let end = used.map_or(Instant::MAX, |(_, until)| until);
         match select(watch.routers.wait(), Timer::at(end)).await {
-            // Another one may be forged. If the one in use has gone, the next one that speaks is taken.
+            // Another router may be forged: it is used only once the present one has gone.
             Either::First((router, _)) if used.is_some_and(|(known, _)| known != router) => {
                 continue;
             }
-            Either::First(told) => used = Some(told).filter(|(_, until)| *until > Instant::now()),
+            Either::First(router) => {
+                used = Some(router).filter(|(_, until)| *until > Instant::now())
+            }
             Either::Second(()) => used = None,
         }
         let gateway = used.map(|(router, _)| router);
         for _ in 0..10 {
-            // The stack makes its address in its next turn.
+            // The stack sets its address in its next turn.
             Timer::after_millis(10).await;
             if let Some(config) = stack.config_v6() {
                 is_ours |= gateway.is_some() && config.gateway.is_none();
-                // Addresses that the stack has made meanwhile are lost by that.
+                // This drops addresses that the stack has set at the same time.
                 if is_ours && config.gateway != gateway {
                     stack.set_config_v6(ConfigV6::Static(StaticConfigV6 { gateway, ..config }));
                 }
@@ -98,13 +105,13 @@ pub async fn use_routers(stack: Stack<'_>, watch: &Watch) -> ! {
     }
 }
 
-/// Waits for ever: no address is made of what a router announces.
+/// Never returns: without SLAAC there is nothing to do.
 #[cfg(not(feature = "slaac"))]
 pub async fn use_routers(_: Stack<'_>, _: &Watch) -> ! {
     core::future::pending().await
 }
 
-/// A packet that is put in.
+/// An injected packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     bytes: [u8; LONGEST],
@@ -124,16 +131,24 @@ impl Packet {
         packet
     }
 
-    /// Makes a packet of ICMPv6, with its checksum.
+    /// Returns an ICMPv6 packet, with its checksum.
     #[cfg(feature = "ipv6")]
     fn icmpv6(hardware: [u8; 6], from: &[u8; 16], to: &[u8; 16], message: [&[u8]; 3]) -> Self {
         let length = message.iter().map(|part| part.len()).sum::<usize>() as u8;
         let [one, two, three] = message;
         let head = [0x60, 0, 0, 0, 0, length, ICMPV6_NUMBER, 255];
         let mut packet = Self::new([
-            &hardware, &[0; 6], &IS_IPV6, &head, from, to, one, two, three,
+            &hardware,
+            &[0; 6],
+            &ETHERTYPE_IPV6,
+            &head,
+            from,
+            to,
+            one,
+            two,
+            three,
         ]);
-        // Addresses and message, with length and protocol (RFC 8200, section 8.1).
+        // Over addresses, message, length and protocol (RFC 8200, section 8.1).
         let mut sum = u32::from(length) + u32::from(ICMPV6_NUMBER);
         for pair in packet.bytes[ETHERNET + 8..packet.length].chunks(2) {
             sum += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
@@ -145,7 +160,8 @@ impl Packet {
     }
 }
 
-/// Says that there is no router, with a prefix of which no address is made, for eight years. It comes from an address that none has.
+/// Returns the advertisement of no router, from an unused address, with a prefix that leads to no
+/// address and is valid for eight years.
 #[cfg(feature = "slaac")]
 fn no_router(own: HardwareAddress) -> Packet {
     const FROM: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -153,7 +169,7 @@ fn no_router(own: HardwareAddress) -> Packet {
         HardwareAddress::Ethernet(own) => own,
         _ => [0; 6],
     };
-    // Its length of 0 bits, that addresses are to be made of it, and how long it is valid and preferred (RFC 4861, section 4.6.2).
+    // A length of 0 bits, for SLAAC, with its lifetimes (RFC 4861, section 4.6.2).
     const PREFIX: [u8; 12] = [
         3, 4, 0, 0x40, 0x0f, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff,
     ];
@@ -167,12 +183,13 @@ fn no_router(own: HardwareAddress) -> Packet {
     )
 }
 
-/// A device whose packets pass a filter.
+/// A device with the filter in front of it.
 pub struct Filter<D> {
     device: D,
     state: State,
     sent: Sent,
-    /// How many turns the stack gets no packet: when it was told that there is no router, it forgets its neighbours at the end of the next one.
+    /// The number of turns without a packet for the stack. After the advertisement of no router, it
+    /// forgets its neighbours at the end of the next turn.
     #[cfg(feature = "slaac")]
     turns: u8,
 }
@@ -211,32 +228,35 @@ impl<D: Driver> Driver for Filter<D> {
         context: &mut Context<'_>,
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
         let sent = &self.sent;
+        // A pending packet comes first.
         #[cfg(feature = "slaac")]
-        if sent.lacks_router.replace(false) {
-            self.state.own = Some(no_router(self.device.hardware_address()));
-            self.turns = 2;
-        } else if self.state.own.is_none() && self.turns > 0 {
-            self.turns -= 1;
-            context.waker().wake_by_ref();
-            return None;
+        if self.state.pending.is_none() {
+            if sent.lacks_router.replace(false) {
+                self.state.pending = Some(no_router(self.device.hardware_address()));
+                self.turns = 2;
+            } else if self.turns > 0 {
+                self.turns -= 1;
+                context.waker().wake_by_ref();
+                return None;
+            }
         }
         #[cfg(feature = "slaac")]
         if let Some(router) = self.state.router.take() {
             sent.solicitations.set(SOLICITATIONS);
             sent.watch.routers.signal(router);
-            // The stack looks at what it was told at the beginning of its next turn, whenever that is.
+            // The stack acts on it at the start of its next turn.
             context.waker().wake_by_ref();
         }
-        if let Some(own) = self.state.own {
+        if let Some(packet) = self.state.pending {
             let token = self.device.transmit(context)?;
-            self.state.own = None;
-            return Some((Received::Own(own), ToSend { token, sent }));
+            self.state.pending = None;
+            return Some((Received::Injected(packet), ToSend { token, sent }));
         }
         let device = self.device.receive(context);
-        // The stack forgets when to ask again if it has to wait for nothing else.
+        // The stack forgets its next solicitation if it waits for nothing else.
         #[cfg(feature = "slaac")]
         if device.is_none() && (1..SOLICITATIONS).contains(&sent.solicitations.get()) {
-            let _ = pin!(Timer::after_secs(APART_SECONDS)).poll(context);
+            let _ = pin!(Timer::after_secs(SOLICITATION_SECONDS)).poll(context);
         }
         let (received, token) = device?;
         let received = Received::Device(received, &mut self.state);
@@ -264,10 +284,10 @@ impl<D: Driver> Driver for Filter<D> {
 
 /// A packet for the stack.
 pub enum Received<'a, T> {
-    /// One that has come.
+    /// A packet from the device.
     Device(T, &'a mut State),
-    /// One that is put in.
-    Own(Packet),
+    /// An injected packet.
+    Injected(Packet),
 }
 
 impl<T: RxToken> RxToken for Received<'_, T> {
@@ -278,25 +298,25 @@ impl<T: RxToken> RxToken for Received<'_, T> {
                     return read(packet);
                 }
                 state.watch.lose(Dropped::Filter, 1);
-                // An empty one is none to the stack.
+                // The stack ignores an empty packet.
                 read(&mut [])
             }),
-            Self::Own(mut packet) => read(&mut packet.bytes[..packet.length]),
+            Self::Injected(mut packet) => read(&mut packet.bytes[..packet.length]),
         }
     }
 }
 
-/// What is looked for in what is sent.
+/// Findings in the packets that are sent.
 struct Sent {
     watch: &'static Watch,
     #[cfg(feature = "slaac")]
     solicitations: Cell<u8>,
-    /// The stack is to be told that there is no router.
+    /// Whether an advertisement of no router must be injected.
     #[cfg(feature = "slaac")]
     lacks_router: Cell<bool>,
 }
 
-/// A packet to be sent, unless it refuses a client of the service.
+/// A packet to send, which is dropped if it refuses a client of the service.
 pub struct ToSend<'a, T> {
     token: T,
     sent: &'a Sent,
@@ -305,7 +325,7 @@ pub struct ToSend<'a, T> {
 impl<T: TxToken> TxToken for ToSend<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
         let mut longest = [0; backlog::LONGEST];
-        // What is longer is nothing that is looked for, and is filled where it is sent from.
+        // A longer packet is not of interest, and is written to the device directly.
         let Some(packet) = longest.get_mut(..bytes) else {
             return self.token.consume(bytes, fill);
         };
@@ -318,7 +338,7 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
         }
         #[cfg(feature = "slaac")]
         if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
-            && packet[12..ETHERNET] == IS_IPV6
+            && packet[12..ETHERNET] == ETHERTYPE_IPV6
             && packet[ETHERNET + 6] == ICMPV6_NUMBER
         {
             let count = self.sent.solicitations.get().saturating_add(1);
@@ -337,6 +357,15 @@ mod tests {
 
     use super::*;
 
+    /// The time driver of these tests, in which no time passes.
+    #[unsafe(no_mangle)]
+    fn _embassy_time_now() -> u64 {
+        0
+    }
+
+    #[unsafe(no_mangle)]
+    fn _embassy_time_schedule_wake(_: u64, _: &core::task::Waker) {}
+
     struct Wire<'a>(&'a mut Vec<u8>);
 
     impl TxToken for Wire<'_> {
@@ -346,8 +375,85 @@ mod tests {
         }
     }
 
+    /// A packet on its way to the stack.
+    struct Arrived(Vec<u8>);
+
+    impl RxToken for Arrived {
+        fn consume<R, F: FnOnce(&mut [u8]) -> R>(mut self, read: F) -> R {
+            read(&mut self.0)
+        }
+    }
+
+    /// A card on which packets have arrived.
+    struct Card {
+        arrived: Vec<Vec<u8>>,
+        sent: Vec<u8>,
+    }
+
+    impl Driver for Card {
+        type RxToken<'a> = Arrived;
+        type TxToken<'a> = Wire<'a>;
+
+        fn receive(&mut self, _: &mut Context<'_>) -> Option<(Arrived, Wire<'_>)> {
+            Some((Arrived(self.arrived.pop()?), Wire(&mut self.sent)))
+        }
+
+        fn transmit(&mut self, _: &mut Context<'_>) -> Option<Wire<'_>> {
+            Some(Wire(&mut self.sent))
+        }
+
+        fn link_state(&mut self, _: &mut Context<'_>) -> LinkState {
+            LinkState::Up
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::default()
+        }
+
+        fn hardware_address(&self) -> HardwareAddress {
+            HardwareAddress::Ethernet([2; 6])
+        }
+    }
+
     #[test]
-    fn all_is_sent_but_refusals_which_are_told() {
+    fn a_pending_packet_is_not_overwritten() {
+        let datagram = [
+            &[2; 6][..],
+            &[6; 6],
+            &[0x08, 0x00],
+            &[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0],
+            &[10, 0, 0, 1, 10, 0, 0, 2],
+            &[0xff, 0xff, 0, 53, 0, 8, 0, 0],
+        ];
+        let mut solicitation = [0; ETHERNET + IPV6 + 8];
+        solicitation[12..ETHERNET].copy_from_slice(&ETHERTYPE_IPV6);
+        solicitation[ETHERNET + 6] = ICMPV6_NUMBER;
+        solicitation[ETHERNET + IPV6] = ROUTER_SOLICITATION;
+
+        let card = Card {
+            arrived: alloc::vec![datagram.concat()],
+            sent: Vec::new(),
+        };
+        let mut filter = Filter::new(card, Box::leak(Box::new(Watch::new(53))));
+        filter.sent.lacks_router.set(false);
+        let context = &mut Context::from_waker(core::task::Waker::noop());
+        let mut received = |filter: &mut Filter<Card>| {
+            let (token, _) = filter.receive(context)?;
+            Some(token.consume(|packet| [packet[12], packet[13]]))
+        };
+        assert_eq!(received(&mut filter), Some([0x08, 0x00]));
+        for _ in 0..SOLICITATIONS {
+            let context = &mut Context::from_waker(core::task::Waker::noop());
+            let token = filter.transmit(context).unwrap();
+            token.consume(solicitation.len(), |to| to.copy_from_slice(&solicitation));
+        }
+        // The sender of the datagram, by ARP, before the lack of a router.
+        assert_eq!(received(&mut filter), Some([0x08, 0x06]));
+        assert_eq!(received(&mut filter), Some(ETHERTYPE_IPV6));
+    }
+
+    #[test]
+    fn all_packets_are_sent_except_refusals_which_are_reported() {
         let watch: &Watch = Box::leak(Box::new(Watch::new(80)));
         let sent = Sent {
             watch,

@@ -1,10 +1,11 @@
-//! Files, and the figures of the system, for browsers and for Prometheus (HTTP/1.1 and 1.0).
+//! A server of files, and of the system's figures for Prometheus (HTTP/1.1 and 1.0).
 //!
-//! [`request::read`] and [`answer::Answer`] know no socket; what is left here is a loop over a connection. A client that
-//! sends half a request, never reads, or vanishes loses its connection after [`SILENCE_SECONDS`],
-//! and sooner if it asks for nothing; one that reads slowly has longer for a long answer, but not for ever.
+//! [`request::read`] and [`answer::Answer`] work without sockets; this module is a loop over a
+//! connection. A client that sends half a request, never reads, or vanishes loses its connection
+//! after [`SILENCE_SECONDS`]; an idle one sooner. A slow reader has more time for a long answer, in
+//! proportion to its length.
 //!
-//! Not there: bodies of requests, ranges, conditional requests, compression, redirects.
+//! Not implemented: bodies of requests, ranges, conditional requests, compression, redirects.
 
 pub mod answer;
 mod date;
@@ -27,40 +28,40 @@ use crate::{Accept, Clock, SILENCE_SECONDS, abort, unless_silent};
 /// The port of HTTP.
 pub const PORT: u16 = 80;
 
-/// The longest head of a request. Browsers send less than 2 kB to a site that sets no cookies; each connection has so much.
+/// Maximum size of the head of a request, in bytes; each connection has a buffer of this size.
+/// Browsers send less than 2 kB to a site that sets no cookies.
 const REQUEST_BYTES: usize = 4096;
 
-/// How long a connection may stay without a request, in seconds: others may wait for its place.
+/// Time limit for an idle connection, in seconds: others may wait for its place.
 const IDLE_SECONDS: u32 = 5;
 
-/// How long a client may take to close what is closed here, in seconds. One that keeps connections for later does not
-/// close them before it wants something.
+/// Time in seconds for a client to close a connection that the server has closed. A browser that
+/// keeps connections for later does not close them before its next request.
 const LINGER_SECONDS: u32 = 2;
 
-/// How many bytes of an answer a client takes in a second at least, behind the first [`SILENCE_SECONDS`].
+/// Minimum rate of a reader in bytes per second, after the first [`SILENCE_SECONDS`].
 const SLOWEST: usize = 16 << 10;
 
-/// What is there to be asked for.
+/// The content that is served.
 pub trait Site {
-    /// Returns the contents of a file by its name, `a/b.html`.
+    /// Returns the content of a file by its name, such as `a/b.html`.
     fn file(&self, name: &str) -> Option<&[u8]>;
 
-    /// Returns a figure by its number, from 0 on without a gap, for `/metrics`.
+    /// Returns a figure of `/metrics` by its number, from 0 without gaps.
     fn metric(&self, _number: usize) -> Option<Metric<'_>> {
         None
     }
 
-    /// Returns the time in seconds since 1970, where there is a clock.
+    /// Returns the time in seconds since 1970, if there is a clock.
     fn now(&self) -> Option<u64> {
         None
     }
 }
 
-/// The connection is of no use any more.
+/// The error for a connection that must be aborted.
 struct Lost;
 
-/// Accepts connections one after the other and answers what each one asks, for ever. So many of these at once serve so many
-/// connections.
+/// Serves connections, one at a time. Never returns. Several of these tasks serve several at once.
 pub async fn tcp(listener: &impl Accept, site: &impl Site, clock: impl Clock) -> ! {
     loop {
         match listener.accept().await {
@@ -105,7 +106,7 @@ async fn answer_all(
             match select(connection.read(&mut bytes[held..]), patience.as_mut()).await {
                 Either::First(Ok(0)) => return Ok(()),
                 Either::First(Ok(got)) => {
-                    // One time for all of the request, lest one byte now and then keep the connection.
+                    // One limit for the whole request, so that single bytes do not prolong it.
                     if held == 0 {
                         patience.set(clock.sleep(SILENCE_SECONDS));
                     }
@@ -124,8 +125,8 @@ async fn answer_all(
     }
 }
 
-/// Answers a request, and says whether the connection stays. There is one time for all of the answer, lest a client that takes a byte now
-/// and then keeps the connection.
+/// Answers a request. Returns whether the connection stays open. One time limit holds for the whole
+/// answer, so that a client can't prolong it byte by byte.
 async fn answer_one(
     connection: &mut impl Write,
     site: &impl Site,
@@ -148,7 +149,7 @@ async fn answer_one(
     }
 }
 
-/// Sends an answer, whose head is in a packet.
+/// Sends an answer whose head is in `packet`.
 async fn send_all(
     connection: &mut impl Write,
     site: &impl Site,
@@ -158,7 +159,7 @@ async fn send_all(
 ) -> Result<(), Lost> {
     match body {
         Body::Bytes(body) => {
-            // A short one goes into the same packet.
+            // A short body goes into the same packet.
             let room = packet.capacity() - packet.len();
             let (first, rest) = body.split_at(room.min(body.len()));
             packet.extend(first.iter().copied());
@@ -176,7 +177,7 @@ async fn send_all(
     }
 }
 
-/// Sends bytes to a peer that takes some of them from time to time.
+/// Sends bytes.
 async fn send(connection: &mut impl Write, mut bytes: &[u8]) -> Result<(), Lost> {
     while !bytes.is_empty() {
         match connection.write(bytes).await {
@@ -188,7 +189,8 @@ async fn send(connection: &mut impl Write, mut bytes: &[u8]) -> Result<(), Lost>
     Ok(())
 }
 
-/// Says that no more comes, when the peer has all of it, and waits for the peer to say so: a reset could overtake the last answer.
+/// Closes the connection for writing and waits for the peer to close, since a reset could overtake
+/// the last answer.
 async fn close(connection: &mut (impl Read + TcpShutdown), clock: &impl Clock) -> Result<(), Lost> {
     let closed = unless_silent(clock, connection.close(Close::Write)).await;
     closed.ok_or(Lost)?.map_err(|_| Lost)?;

@@ -1,7 +1,8 @@
-//! Addresses and routes, as words of a command line: `ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 mtu=1400`.
+//! Addresses and routes as words of a command line, such as
+//! `ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 mtu=1400`.
 //!
-//! Without `ip=`, an IPv4 address is asked for by DHCP, where that is linked; without `ip6=`, an IPv6 address is made of what a
-//! router announces.
+//! Without `ip=`, the IPv4 address comes from DHCP; without `ip6=`, the IPv6 address comes from SLAAC;
+//! each where it is linked.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,57 +12,57 @@ use embassy_net::{Config, Ipv4Cidr, StaticConfigV4};
 #[cfg(feature = "ipv6")]
 use embassy_net::{ConfigV6, Ipv6Cidr, StaticConfigV6};
 
-/// The longest packet of IP, in bytes, unless said otherwise: Ethernet's.
+/// The default maximum size of an IP packet, in bytes, as on Ethernet.
 const MTU: u16 = 1500;
-/// What IPv6 asks of every link, in bytes (RFC 8200, section 5), and enough for any header here.
+/// The minimum MTU of IPv6, in bytes (RFC 8200, section 5).
 const LEAST_MTU: u16 = 1280;
 
-/// An address with the length of its network's prefix, and the router to other networks.
+/// The addresses of one version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<A> {
-    /// The address, and how many of its first bits are the network's.
+pub struct Addresses<A> {
+    /// The address, with the length of its prefix.
     pub address: Option<(A, u8)>,
     /// The router to other networks.
     pub gateway: Option<A>,
-    /// Who is asked for the addresses of names.
+    /// The name server.
     pub dns: Option<A>,
 }
 
-impl<A> Place<A> {
-    const NOWHERE: Self = Self {
+impl<A> Addresses<A> {
+    const NONE: Self = Self {
         address: None,
         gateway: None,
         dns: None,
     };
 }
 
-/// Where this machine is in the network.
+/// The configuration of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// By IPv4.
-    pub v4: Place<Ipv4Addr>,
-    /// By IPv6.
-    pub v6: Place<Ipv6Addr>,
-    /// The longest packet of IP, in bytes.
+    /// The addresses of IPv4.
+    pub v4: Addresses<Ipv4Addr>,
+    /// The addresses of IPv6.
+    pub v6: Addresses<Ipv6Addr>,
+    /// Maximum size of an IP packet, in bytes.
     pub mtu: u16,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            v4: Place::NOWHERE,
-            v6: Place::NOWHERE,
+            v4: Addresses::NONE,
+            v6: Addresses::NONE,
             mtu: MTU,
         }
     }
 }
 
-/// A word whose value is none.
+/// The error for a word with an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadWord<'a> {
     /// The word.
     pub word: &'a str,
-    /// What is wanted.
+    /// Description of valid values.
     pub wanted: &'static str,
 }
 
@@ -74,11 +75,11 @@ impl fmt::Display for BadWord<'_> {
 impl core::error::Error for BadWord<'_> {}
 
 impl Settings {
-    /// Reads a word, and says whether it is one of these.
+    /// Reads a word. Returns false if its key is not one of the network.
     ///
     /// # Errors
     ///
-    /// Returns [`BadWord`] if it is, and its value is none.
+    /// Returns [`BadWord`] if the value is invalid.
     pub fn read<'a>(&mut self, word: &'a str) -> Result<bool, BadWord<'a>> {
         let Some((key, value)) = word.split_once('=') else {
             return Ok(false);
@@ -156,7 +157,7 @@ impl Settings {
     }
 }
 
-/// Reads the address of a host with the length of its prefix, of so many bits at most.
+/// Reads the address of a host with the length of its prefix, at most `most` bits.
 fn network<A: FromStr>(text: &str, most: u8, is_host: impl Fn(&A) -> bool) -> Option<(A, u8)> {
     let (address, prefix) = text.split_once('/')?;
     let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most)?;
@@ -164,7 +165,7 @@ fn network<A: FromStr>(text: &str, most: u8, is_host: impl Fn(&A) -> bool) -> Op
     Some((address, prefix))
 }
 
-/// Whether an address may be that of one host. The stack ends on others.
+/// Returns whether an address can be that of one host. The stack panics on others.
 pub(crate) fn is_host_v4(address: &Ipv4Addr) -> bool {
     !(address.is_unspecified() || address.is_broadcast() || address.is_multicast())
 }

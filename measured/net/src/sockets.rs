@@ -1,9 +1,10 @@
-//! Sockets of the unikernel's own stack, which outlast their peers.
+//! Sockets of the unikernel's stack, with time limits.
 //!
-//! * Who begins a connection and then says nothing loses its place, sooner if others need it; and one that is over before a service has seen
-//!   it is none.
-//! * Datagrams to someone who is not there wait in front of all others: the stack keeps them for ever, so they are thrown away here. Those
-//!   that can't be answered at all, since they came to a group or from where no route leads, are passed over.
+//! * A client that begins a connection and falls silent loses its socket, sooner if another client
+//!   needs one. A connection that ends before a service has seen it is ignored.
+//! * The stack keeps datagrams to a neighbour that does not exist until it answers, in front of all
+//!   others, so they are dropped here after a time. Datagrams without a possible answer, from outside
+//!   all routes or to a multicast group, are ignored.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -36,34 +37,34 @@ use embedded_io_async::{Read, Write};
 use crate::Accept;
 use crate::watch::{Dropped, Watch};
 
-/// How long a peer may take to answer when a connection begins, if nobody else needs the place: it is asked three times.
+/// Time limit for a handshake while no other client needs the socket: the stack asks three times.
 #[cfg(feature = "tcp")]
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long it may take even if somebody does.
+/// Time for a handshake even if another client needs the socket.
 #[cfg(feature = "tcp")]
 const ROUND_TRIP: Duration = Duration::from_millis(100);
-/// How long a datagram may wait. A neighbour's address is asked for once in a second, whoever needs one.
+/// Time limit for a waiting datagram. The stack asks for one neighbour's address per second.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// As many connections to a port as there are sockets.
+/// The sockets for connections to a port.
 #[cfg(feature = "tcp")]
 pub struct Connections {
     places: Vec<Place>,
     watch: &'static Watch,
 }
 
-/// A place for a connection.
+/// A socket for one connection.
 #[cfg(feature = "tcp")]
 struct Place {
     socket: RefCell<TcpSocket<'static>>,
     is_taken: Cell<bool>,
-    /// When a connection began that is not complete.
+    /// The start of a handshake that is not complete.
     begun: Cell<Option<Instant>>,
 }
 
 #[cfg(feature = "tcp")]
 impl Connections {
-    /// Makes so many sockets for the service, with so many bytes for each direction.
+    /// Makes `count` sockets for the service, with `window` bytes for each direction.
     #[must_use]
     pub fn new(stack: Stack<'static>, count: usize, window: usize, watch: &'static Watch) -> Self {
         let buffer = || Box::leak(vec![0; window].into_boxed_slice());
@@ -78,13 +79,14 @@ impl Connections {
         }
     }
 
-    /// Returns how many connections there may be at once.
+    /// Returns the maximum number of connections at once.
     #[must_use]
     pub fn count(&self) -> usize {
         self.places.len()
     }
 
-    /// Takes the place from the connection that began first and is not complete, whenever a client found none free, for ever.
+    /// Ends the oldest incomplete connection whenever a client finds all sockets in use. Never
+    /// returns.
     pub async fn make_room(&self) -> ! {
         loop {
             self.watch.turned_away.wait().await;
@@ -100,13 +102,13 @@ impl Connections {
                 !may_take_long && place.socket.borrow().state() == State::SynReceived
             });
             if let Some(place) = begun.min_by_key(|place| place.begun.get()) {
-                // A listener that was bound before is again.
+                // It cannot fail for a socket that has listened before.
                 let _ = self.listen(place);
             }
         }
     }
 
-    /// Starts to listen at a place, whatever is left of the last connection.
+    /// Starts to listen, and drops the last connection.
     fn listen(&self, place: &Place) -> Result<(), tcp::AcceptError> {
         let mut socket = place.socket.borrow_mut();
         socket.abort();
@@ -118,10 +120,10 @@ impl Connections {
         }
     }
 
-    /// Waits until a connection at a place is complete, or over.
+    /// Waits until a connection is complete or over.
     fn poll_complete(place: &Place, context: &mut Context<'_>) -> Poll<()> {
         let socket = place.socket.borrow();
-        // Only to be woken by changes: nothing can be written before.
+        // Registers the waker: nothing can be written before.
         let _ = pin!(socket.wait_write_ready()).poll(context);
         match socket.state() {
             State::Listen => Poll::Pending,
@@ -143,7 +145,7 @@ impl Accept for Connections {
             .places
             .iter()
             .find(|place| !place.is_taken.replace(true))?;
-        let taken = Taken(place);
+        let in_use = InUse(place);
         loop {
             self.listen(place).ok()?;
             poll_fn(|context| Self::poll_complete(place, context)).await;
@@ -151,30 +153,30 @@ impl Accept for Connections {
             let mut socket = place.socket.borrow_mut();
             socket.set_timeout(None);
             if socket.state() != State::Closed {
-                let _taken = taken;
-                return Some(Connection { socket, _taken });
+                let _place = in_use;
+                return Some(Connection { socket, _place });
             }
         }
     }
 }
 
-/// A place that is taken until this is dropped.
+/// A guard that marks a place as in use.
 #[cfg(feature = "tcp")]
-struct Taken<'a>(&'a Place);
+struct InUse<'a>(&'a Place);
 
 #[cfg(feature = "tcp")]
-impl Drop for Taken<'_> {
+impl Drop for InUse<'_> {
     fn drop(&mut self) {
         self.0.is_taken.set(false);
     }
 }
 
-/// A connection, whose place is free again when this is dropped.
+/// A connection, which frees its place when dropped.
 #[cfg(feature = "tcp")]
 struct Connection<'a> {
-    // Given back before the place.
+    // Dropped before the place.
     socket: RefMut<'a, TcpSocket<'static>>,
-    _taken: Taken<'a>,
+    _place: InUse<'a>,
 }
 
 #[cfg(feature = "tcp")]
@@ -224,17 +226,19 @@ pub struct Datagrams {
     stack: Stack<'static>,
     socket: UdpSocket<'static>,
     port: u16,
-    /// When something was sent, as far as is known: when nothing waited, or more has gone in than can wait.
+    /// The last time at which something was surely sent: nothing was waiting, or more had been queued
+    /// than can wait.
     sent: Instant,
-    /// How many have gone in since then.
-    put: usize,
-    /// How many have come.
-    got: u64,
+    /// The number of datagrams queued since then.
+    queued: usize,
+    /// The number of datagrams received.
+    received: u64,
     watch: &'static Watch,
 }
 
 impl Datagrams {
-    /// Makes a socket on which so many datagrams of so many bytes in all may wait in each direction. `None` if the port is taken.
+    /// Makes a socket with room for `count` datagrams and `bytes` bytes in each direction. None if the
+    /// port is in use.
     #[must_use]
     pub fn new(
         stack: Stack<'static>,
@@ -253,13 +257,13 @@ impl Datagrams {
             socket,
             port,
             sent,
-            put: 0,
-            got: 0,
+            queued: 0,
+            received: 0,
             watch,
         })
     }
 
-    /// Tells whether a datagram came to this machine alone, and from where a route leads.
+    /// Returns whether a datagram was sent to this machine alone, from where a route leads.
     fn can_be_answered(&self, about: &UdpMetadata) -> bool {
         match (about.endpoint.addr, about.local_address) {
             (IpAddress::Ipv4(from), Some(IpAddress::Ipv4(to))) => {
@@ -270,7 +274,7 @@ impl Datagrams {
             }
             #[cfg(feature = "ipv6")]
             (IpAddress::Ipv6(from), Some(IpAddress::Ipv6(to))) => {
-                // Only with SLAAC there is an address on the link itself.
+                // Only SLAAC sets a link-local address.
                 let leads_there = cfg!(feature = "slaac") && from.is_unicast_link_local()
                     || self.stack.config_v6().is_some_and(|config| {
                         config.gateway.is_some() || config.address.contains_addr(&from)
@@ -281,19 +285,19 @@ impl Datagrams {
         }
     }
 
-    /// Throws away what waits: at most what has gone in.
+    /// Drops the waiting datagrams.
     fn clear(&mut self) {
-        let waiting = self.put.min(self.socket.packet_send_capacity());
+        let waiting = self.queued.min(self.socket.packet_send_capacity());
         self.watch.lose(Dropped::Peer, waiting as u64);
         self.socket.close();
-        // It was bound to this one before.
+        // The socket was bound to this port before.
         let _ = self.socket.bind(self.port);
         self.moves();
     }
 
-    /// Takes note that something was sent.
+    /// Records that something was sent.
     fn moves(&mut self) {
-        (self.sent, self.put) = (Instant::now(), 0);
+        (self.sent, self.queued) = (Instant::now(), 0);
     }
 }
 
@@ -305,10 +309,10 @@ impl UdpReceive for Datagrams {
     async fn receive(&mut self, to: &mut [u8]) -> Result<(usize, SocketAddr), ErrorKind> {
         loop {
             if self.port == self.watch.port && !self.socket.may_recv() {
-                self.watch.got(self.got);
+                self.watch.got(self.received);
             }
             let received = self.socket.recv_from(to).await;
-            self.got += 1;
+            self.received += 1;
             let (bytes, about) = received.map_err(|_| ErrorKind::InvalidData)?;
             if self.can_be_answered(&about) {
                 let from = about.endpoint;
@@ -335,8 +339,8 @@ impl UdpSend for Datagrams {
         }
         match with_timeout(PATIENCE, self.socket.send_to(datagram, to)).await {
             Ok(sent) => {
-                self.put += 1;
-                if self.put > self.socket.packet_send_capacity() {
+                self.queued += 1;
+                if self.queued > self.socket.packet_send_capacity() {
                     self.moves();
                 }
                 sent.map_err(|_| ErrorKind::InvalidInput)

@@ -1,4 +1,4 @@
-//! What is seen of packets on their way to the stack and behind it, of which the stack does not tell.
+//! Counts of dropped packets and signals between the filter and the sockets of a stack.
 
 use core::cell::Cell;
 #[cfg(feature = "slaac")]
@@ -9,23 +9,23 @@ use embassy_sync::signal::Signal;
 #[cfg(feature = "slaac")]
 use embassy_time::Instant;
 
-/// Where packets are dropped, beside the card.
+/// A place where packets are dropped, besides the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// On their way to the stack, which does not outlast them ([`crate::filter`]).
+    /// Packets that the stack cannot handle safely ([`crate::filter`]).
     Filter,
-    /// Wishes for a connection, when all were taken ([`crate::backlog`]).
+    /// Connection attempts while all sockets were in use ([`crate::backlog`]).
     Connections,
-    /// Datagrams to the service's port that it did not get: there was no room, or they were for another machine.
+    /// Datagrams to the port of the service that found no room, or were for another machine.
     Room,
-    /// Datagrams that can't be answered, as no route leads there or they came to a group.
+    /// Datagrams without a possible answer: from outside all routes, or to a multicast group.
     Route,
-    /// Answers that the stack could not send, as nobody is there.
+    /// Answers to a neighbour that does not exist.
     Peer,
 }
 
 impl Dropped {
-    /// All of them.
+    /// All places.
     pub const ALL: [Self; 5] = [
         Self::Filter,
         Self::Connections,
@@ -47,22 +47,22 @@ impl Dropped {
     }
 }
 
-/// What the filter and the sockets of a stack see, for a service on a port.
+/// The counts and signals of a stack with a service on a port.
 pub struct Watch {
     /// The service's port.
     pub(crate) port: u16,
-    /// A client found no place for a connection.
+    /// A client found all sockets in use.
     pub(crate) turned_away: Signal<NoopRawMutex, ()>,
-    /// A router of IPv6 announced itself, and until when it may be used.
+    /// The last IPv6 router that announced itself, and the end of its lifetime.
     #[cfg(feature = "slaac")]
     pub(crate) routers: Signal<NoopRawMutex, (Ipv6Addr, Instant)>,
-    /// Datagrams for the service that came to the stack.
+    /// The number of datagrams for the service that reached the stack.
     offered: Cell<u64>,
     dropped: [Cell<u64>; Dropped::ALL.len()],
 }
 
 impl Watch {
-    /// Has seen nothing yet.
+    /// Returns counts of zero for a service on a port.
     #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {
@@ -75,24 +75,24 @@ impl Watch {
         }
     }
 
-    /// Returns how many packets were dropped somewhere.
+    /// Returns how many packets were dropped at a place.
     #[must_use]
     pub fn dropped(&self, at: Dropped) -> u64 {
         self.dropped[at as usize].get()
     }
 
-    /// Counts packets that are dropped.
+    /// Counts dropped packets.
     pub(crate) fn lose(&self, at: Dropped, packets: u64) {
         let count = &self.dropped[at as usize];
         count.set(count.get() + packets);
     }
 
-    /// Counts a datagram for the service that comes to the stack.
+    /// Counts a datagram for the service that reaches the stack.
     pub(crate) fn offer(&self) {
         self.offered.set(self.offered.get() + 1);
     }
 
-    /// Takes note of how many of them the service got, when none waits.
+    /// Records how many of them the service received, when none waits.
     pub(crate) fn got(&self, datagrams: u64) {
         self.dropped[Dropped::Room as usize].set(self.offered.get().saturating_sub(datagrams));
     }

@@ -1,6 +1,6 @@
-//! What an authoritative name server knows: the records of one zone, sorted by name, in a few contiguous pieces of memory.
+//! The records of one zone, sorted by name, in a few contiguous pieces of memory.
 //!
-//! Names are kept as they are on the wire (RFC 1035, section 3.1), in lower case.
+//! Names are stored in wire format (RFC 1035, section 3.1), in lower case.
 
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -12,25 +12,25 @@ mod file;
 #[cfg(feature = "zone-file")]
 pub use file::BadZone;
 
-/// The longest name on the wire, in bytes.
+/// Maximum length of a name in wire format, in bytes.
 pub const LONGEST_NAME: usize = 255;
-/// The longest label, in bytes.
+/// Maximum length of a label, in bytes.
 pub const LONGEST_LABEL: usize = 63;
 
-/// An IPv4 address.
+/// The type of IPv4 addresses.
 pub const A: u16 = 1;
-/// A name server.
+/// The type of name servers.
 pub const NS: u16 = 2;
-/// Another name for the same.
+/// The type of aliases.
 pub const CNAME: u16 = 5;
-/// The start of authority.
+/// The type of the start of authority.
 pub const SOA: u16 = 6;
-/// An IPv6 address.
+/// The type of IPv6 addresses.
 pub const AAAA: u16 = 28;
 
-/// The most hosts of a synthetic zone: as many as there are addresses in its network.
+/// Maximum number of hosts in a synthetic zone: the number of addresses in its network.
 pub const MOST_HOSTS: u32 = 1 << 24;
-/// How long records may be kept, in seconds.
+/// The time to live of synthetic records, in seconds.
 const TTL: u32 = 3600;
 
 /// A record of a name.
@@ -38,13 +38,13 @@ const TTL: u32 = 3600;
 pub struct Record<'a> {
     /// Its type.
     pub kind: u16,
-    /// How long it may be kept, in seconds.
+    /// Its time to live, in seconds.
     pub ttl: u32,
-    /// Its data, with no compressed names.
+    /// Its data, without compressed names.
     pub data: &'a [u8],
 }
 
-/// Makes a record of a synthetic zone.
+/// Returns a record of a synthetic zone.
 fn record(kind: u16, data: &[u8]) -> Record<'_> {
     Record {
         kind,
@@ -57,14 +57,14 @@ fn record(kind: u16, data: &[u8]) -> Record<'_> {
 #[derive(Clone, Debug)]
 pub struct Zone {
     origin: Vec<u8>,
-    /// Of each name: its length, the name, and each record's type, time to live, length and data.
+    /// For each name: its length, the name, and the type, time to live, length and data of each record.
     bytes: Vec<u8>,
-    /// Where each name begins and where its records end, in the order of names.
+    /// The start of each name and the end of its records, in the order of names.
     names: Vec<(u32, u32)>,
 }
 
 impl Zone {
-    /// Makes a zone with no names.
+    /// Returns a zone without names.
     fn new(origin: Vec<u8>) -> Self {
         Self {
             origin,
@@ -73,12 +73,12 @@ impl Zone {
         }
     }
 
-    /// Makes the zone `example` with so many hosts, at most [`MOST_HOSTS`]: `host0.example` has the addresses 10.0.0.0 and 2001:db8::, and each
-    /// further one the next.
+    /// Returns the zone `example` with some hosts: `host0.example` has the addresses 10.0.0.0 and
+    /// 2001:db8::, each further host has the next ones.
     ///
     /// # Panics
     ///
-    /// Panics if there are more.
+    /// Panics for more than [`MOST_HOSTS`].
     #[must_use]
     pub fn synthetic(hosts: u32) -> Self {
         assert!(
@@ -90,7 +90,7 @@ impl Zone {
         let server = wire(SERVER).unwrap_or_default();
         let mut start = server.clone();
         start.extend(wire("hostmaster.example").unwrap_or_default());
-        // Serial, refresh, retry, expire, and how long an answer of "no such name" may be kept.
+        // Serial, refresh, retry, expire, and the time to live of negative answers.
         for number in [1_u32, 3600, 600, 86_400, 60] {
             start.extend(number.to_be_bytes());
         }
@@ -100,13 +100,13 @@ impl Zone {
             &server,
             &[record(A, &Ipv4Addr::new(192, 0, 2, 53).octets())],
         );
-        // As much as is needed, once: a vector that grows needs thrice that meanwhile.
+        // Reserved once: a vector that grows holds up to three times its size while it is copied.
         zone.bytes.reserve_exact(hosts as usize * HOST_BYTES);
         zone.names.reserve_exact(hosts as usize);
-        // Those with fewer digits are shorter, and so come first on the wire.
+        // In wire order: names with fewer digits are shorter and come first.
         for host in 0..hosts {
             let mut name = heapless::String::<22>::new();
-            // The longest of them has room.
+            // There is room for the longest.
             let _ = write!(name, "host{host}.example");
             let name = wire(&name).unwrap_or_default();
             let v4 = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + host).octets();
@@ -117,19 +117,19 @@ impl Zone {
         zone
     }
 
-    /// Returns its name.
+    /// Returns the name of the zone.
     #[must_use]
     pub fn origin(&self) -> &[u8] {
         &self.origin
     }
 
-    /// Says whether a name is the zone's or below it. It is written in lower case.
+    /// Returns whether a name, in lower case, is within the zone.
     #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {
         is_within(name, &self.origin)
     }
 
-    /// Returns the records of a name, written in lower case. `None` if there is no such name.
+    /// Returns the records of a name, in lower case. None if there is no such name.
     #[must_use]
     pub fn records(&self, name: &[u8]) -> Option<impl Iterator<Item = Record<'_>> + Clone> {
         let order = |(start, _): &(u32, u32)| self.name_at(*start).cmp(name);
@@ -137,7 +137,7 @@ impl Zone {
         Some(self.records_at(self.names[place]))
     }
 
-    /// Adds all records of a name that it has not yet. It is fast for names that come nearly in their order.
+    /// Adds a new name with all its records. Fast for names that come nearly in order.
     fn add(&mut self, name: &[u8], records: &[Record<'_>]) {
         self.begin(name);
         records.iter().for_each(|record| self.push(record));
@@ -148,7 +148,7 @@ impl Zone {
         }
     }
 
-    /// Adds a name without records behind all others.
+    /// Appends a name without records.
     fn begin(&mut self, name: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.push(name.len() as u8);
@@ -156,7 +156,7 @@ impl Zone {
         self.names.push((start, self.bytes.len() as u32));
     }
 
-    /// Adds a record to the name that came last.
+    /// Adds a record to the last name.
     fn push(&mut self, record: &Record<'_>) {
         self.bytes.extend(record.kind.to_be_bytes());
         self.bytes.extend(record.ttl.to_be_bytes());
@@ -167,7 +167,7 @@ impl Zone {
         }
     }
 
-    /// Gives a name so many equal texts.
+    /// Adds a name with equal TXT records.
     #[cfg(test)]
     pub(crate) fn extend_for_test(&mut self, name: &[u8], number: usize, text: &[u8]) {
         self.add(name, &alloc::vec![record(16, text); number]);
@@ -204,7 +204,7 @@ impl Zone {
     }
 }
 
-/// Says whether a name is another one or below it.
+/// Returns whether a name is another one or below it.
 fn is_within(name: &[u8], other: &[u8]) -> bool {
     let mut rest = name;
     while !rest.is_empty() && rest != other {
@@ -213,16 +213,16 @@ fn is_within(name: &[u8], other: &[u8]) -> bool {
     !rest.is_empty()
 }
 
-/// Returns the name above a name: nothing above the root's.
+/// Returns the name above a name; empty above the root.
 fn parent(name: &[u8]) -> &[u8] {
     let length = name.first().copied().unwrap_or_default();
     name.get(1 + usize::from(length)..).unwrap_or_default()
 }
 
-/// The bytes of the longest host of a synthetic zone: its name, and two records of 8 bytes each beside their addresses.
+/// Maximum size of a host in a synthetic zone: its name, and two records of 8 bytes plus address.
 const HOST_BYTES: usize = 1 + 22 + 8 + 4 + 8 + 16;
 
-/// Writes a name as it is on the wire, in lower case. `None` if it is none.
+/// Returns a name in wire format, in lower case. None if it is invalid.
 #[must_use]
 pub fn wire(name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(name.len() + 2);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_none() {
+    fn invalid_names_are_rejected() {
         let long = "a".repeat(64);
         for name in ["", "a..b", "ä.example", &long, &"a.".repeat(128)] {
             assert_eq!(wire(name), None, "{name}");

@@ -1,4 +1,5 @@
-//! The console of an image: the serial line, or by the word `console=virtio` a virtio device, which takes a line at once.
+//! The console of an image: the serial line, or with `console=virtio` a virtio device, which takes a
+//! whole line at once.
 
 use core::cell::OnceCell;
 
@@ -8,15 +9,15 @@ use tare_virtio::device::{self, DeviceError, Kind};
 
 use crate::network::OnFirstCpu;
 
-/// The device, once it is used.
+/// The device, if it is used.
 static DEVICE: OnFirstCpu<OnceCell<VirtioConsole>> = OnFirstCpu::new(OnceCell::new());
 
-/// Why there is no such console.
+/// The reason why there is no virtio console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleError {
     /// There is no device.
     NoDevice,
-    /// It can't be used.
+    /// The device can't be used.
     Device(DeviceError),
 }
 
@@ -33,23 +34,23 @@ impl core::fmt::Display for ConsoleError {
 
 impl core::error::Error for ConsoleError {}
 
-/// Writes to a virtio console from now on if the command line says so.
+/// Switches to a virtio console if the command line asks for it.
 ///
 /// # Errors
 ///
-/// Returns [`ConsoleError`] if it does, and there is none.
+/// Returns [`ConsoleError`] if there is no usable one.
 pub fn start(command_line: &str) -> Result<(), ConsoleError> {
     let mut words = command_line.split_ascii_whitespace();
     if words.any(|word| word == "console=virtio") {
         let device = device::find(Kind::Console, command_line).ok_or(ConsoleError::NoDevice)?;
         let console = VirtioConsole::new(device).map_err(ConsoleError::Device)?;
-        // It is started once.
+        // It is set only once.
         let _ = DEVICE.get().set(console);
     }
     Ok(())
 }
 
-/// Takes what is written to the console, as the library OS's `console` asks.
+/// Writes the output of `tare_unikernel::console`.
 #[unsafe(no_mangle)]
 fn tare_console_write(bytes: &[u8]) {
     match DEVICE.get().get() {

@@ -1,4 +1,5 @@
-//! The event loop: runs tasks that were woken, looks at what interrupts have counted, and halts when there is nothing to do.
+//! The event loop: runs woken tasks, reads the counts of interrupts, and halts when there is nothing to
+//! do.
 //!
 //! ```text
 //!        ┌──► tasks that were woken ──► devices ──► timers ──┬─ something was woken ─┐
@@ -6,8 +7,9 @@
 //!        └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Interrupts are kept out but while the CPU halts, and for a moment behind each round of tasks. `sti` takes effect behind `hlt`'s start, so an interrupt that came at any time
-//! before ends the halt at once: no wake-up is lost.
+//! Interrupts are disabled except while the CPU halts, and for a moment after each round of tasks. `sti`
+//! takes effect after the start of `hlt`, so an earlier interrupt ends the halt at once: no wake-up is
+//! lost.
 
 use core::cell::Cell;
 use core::future::poll_fn;
@@ -19,7 +21,8 @@ use tare_unikernel::cpu;
 
 use crate::time;
 
-/// How often tasks may wake each other before something comes from outside: a packet takes a few tasks.
+/// Number of rounds in which tasks may wake each other without an event from outside. A packet takes
+/// a few tasks.
 const OWN_PASSES: u32 = 32;
 
 static IS_WOKEN: AtomicBool = AtomicBool::new(false);
@@ -27,19 +30,18 @@ static WAKE_UPS: AtomicU64 = AtomicU64::new(0);
 static PASSES: AtomicU64 = AtomicU64::new(0);
 static SPINS: AtomicU64 = AtomicU64::new(0);
 
-/// What was counted.
+/// The counters of the event loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// How often the CPU was woken from its halt.
+    /// Wake-ups of the CPU from its halt.
     pub wake_ups: u64,
-    /// How often tasks were run.
+    /// Rounds of tasks.
     pub passes: u64,
-    /// How often it was looked for something to do, and there was nothing; and how often tasks were run that only tasks had woken, for too
-    /// long.
+    /// Rounds without anything to do, and rounds beyond the limit of tasks that wake each other.
     pub spins: u64,
 }
 
-/// Returns what was counted.
+/// Returns the counters.
 #[must_use]
 pub fn counters() -> Counters {
     Counters {
@@ -49,14 +51,14 @@ pub fn counters() -> Counters {
     }
 }
 
-/// The executor calls this when a task was woken.
+/// Records that a task was woken. Called by the executor.
 #[unsafe(export_name = "__pender")]
 fn wake(_context: *mut ()) {
     IS_WOKEN.store(true, Ordering::Relaxed);
 }
 
-/// Runs the tasks of an executor, for ever. `attend` looks at devices, wakes tasks, and says whether something has come. With `polls` the CPU
-/// never halts.
+/// Runs the tasks of an executor. Never returns. `attend` serves devices, wakes tasks, and returns
+/// whether something has come. With `polls` the CPU never halts.
 pub fn run(executor: &'static Executor, polls: bool, attend: impl Fn() -> bool) -> ! {
     cpu::disable_interrupts();
     let (mut is_idle, mut own) = (false, 0_u32);
@@ -72,10 +74,10 @@ pub fn run(executor: &'static Executor, polls: bool, attend: impl Fn() -> bool) 
             if own > OWN_PASSES {
                 count(&SPINS);
             }
-            // SAFETY: not called by a task, and by this CPU alone.
+            // SAFETY: not called by a task, and only by this CPU.
             unsafe { executor.poll() };
-            // Tasks that wake each other again and again must not keep packets from being seen.
-            cpu::let_interrupts_in();
+            // Tasks that keep waking each other must not delay packets.
+            cpu::serve_interrupts();
             continue;
         }
         if is_idle {
@@ -83,7 +85,7 @@ pub fn run(executor: &'static Executor, polls: bool, attend: impl Fn() -> bool) 
         }
         (is_idle, own) = (true, 0);
         if polls {
-            cpu::let_interrupts_in();
+            cpu::serve_interrupts();
         } else {
             time::interrupt_at(next);
             cpu::wait_for_interrupt();
@@ -96,7 +98,7 @@ fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// Lets all other tasks that were woken run, and what came over the network be looked at, before the caller goes on.
+/// Runs all other woken tasks and serves the devices before the caller continues.
 pub async fn yield_now() {
     let has_yielded = Cell::new(false);
     poll_fn(|context| {

@@ -1,6 +1,6 @@
-//! Files of an image: those of an archive that the loader was given (tar, QEMU's `-initrd`), and those of a FAT disk.
+//! The files of an image: those of an archive (tar, QEMU's `-initrd`), and those of a FAT disk.
 //!
-//! All of them are read before a service starts, and none changes. QEMU makes such a disk of a folder:
+//! All are read before a service starts. QEMU makes such a disk from a folder:
 //! `-drive if=none,id=disk,format=raw,read-only=on,file=fat:FOLDER`.
 
 use alloc::borrow::ToOwned;
@@ -20,32 +20,32 @@ use tare_unikernel::boot;
 use tare_virtio::block::{Disk, ReadError};
 use tare_virtio::device::{self, DeviceError, Kind};
 
-/// How many folders may be in one another.
+/// Maximum depth of folders.
 const DEPTH: usize = 8;
-/// The longest name of FAT: 255 letters of UTF-16, each at most 3 bytes of UTF-8.
+/// Maximum length of a FAT name: 255 units of UTF-16, each at most 3 bytes of UTF-8.
 const LONGEST_NAME: usize = 765;
 
 type FatError = embedded_sdmmc::Error<ReadError>;
 type Volumes = VolumeManager<Sectors, NoTime, DEPTH, 1, 1>;
 type Folder<'a> = Directory<'a, Sectors, NoTime, DEPTH, 1, 1>;
 
-/// Why files can't be read.
+/// The reason why files can't be read.
 #[derive(Clone, Debug)]
 pub enum FilesError {
-    /// The archive is none.
+    /// The archive is malformed.
     Archive(CorruptDataError),
-    /// The name of a file in it is not UTF-8.
+    /// A name in the archive is not UTF-8.
     Name,
     /// The disk can't be used.
     Disk(DeviceError),
-    /// What is on the disk can't be read.
+    /// The file system can't be read.
     Fat(FatError),
 }
 
 impl fmt::Display for FilesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Archive(error) => write!(f, "the initrd is no tar archive: {error}"),
+            Self::Archive(error) => write!(f, "the initrd is not a tar archive: {error}"),
             Self::Name => f.write_str("a name in the initrd is not UTF-8"),
             Self::Disk(error) => write!(f, "the disk can't be used: {error:?}"),
             Self::Fat(error) => write!(
@@ -58,17 +58,17 @@ impl fmt::Display for FilesError {
 
 impl core::error::Error for FilesError {}
 
-/// The files, by their names below the top folder, `a/b.html`.
+/// The files, by their names below the top folder, such as `a/b.html`.
 #[derive(Debug, Default)]
 pub struct Files(Vec<(String, &'static [u8])>);
 
 impl Files {
-    /// Reads all files of the archive and of the first disk, where there are such. Where both have one of a name, it is that of the
-    /// archive.
+    /// Reads all files of the archive and of the first disk, if any. The archive wins where both have a
+    /// file of one name.
     ///
     /// # Errors
     ///
-    /// Returns [`FilesError`] if there is something that can't be read as a whole.
+    /// Returns [`FilesError`] if one of them can't be read completely.
     pub fn read(command_line: &str) -> Result<Self, FilesError> {
         let mut files = Self::default();
         let archive = boot::archive();
@@ -79,13 +79,13 @@ impl Files {
             let disk = Disk::new(device).map_err(FilesError::Disk)?;
             files.read_disk(disk).map_err(FilesError::Fat)?;
         }
-        // Stable: the archive's come first.
+        // Stable: those of the archive come first.
         files.0.sort_by(|(one, _), (other, _)| one.cmp(other));
         files.0.dedup_by(|(second, _), (first, _)| first == second);
         Ok(files)
     }
 
-    /// Returns the contents of a file.
+    /// Returns the content of a file.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'static [u8]> {
         let found = self
@@ -94,7 +94,7 @@ impl Files {
         found.ok().map(|place| self.0[place].1)
     }
 
-    /// Tells whether there are none.
+    /// Returns whether there are no files.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -123,7 +123,7 @@ impl Files {
         folder.iterate_dir_lfn(&mut LfnBuffer::new(&mut room), |entry, long| {
             let is_link = [&b"."[..], b".."].contains(&entry.name.base_name());
             if !is_link && !entry.attributes.is_volume() {
-                // A name that needs no long one is kept in capitals whatever it was.
+                // A short name is stored in capitals.
                 let name =
                     long.map_or_else(|| entry.name.to_string().to_lowercase(), str::to_owned);
                 entries.push((entry.name, format!("{before}{name}"), entry.attributes));
@@ -163,7 +163,7 @@ impl BlockDevice for Sectors {
     }
 
     fn write(&self, _: &[Block], first: BlockIdx) -> Result<(), ReadError> {
-        // No file is opened for that.
+        // No file is opened for writing.
         let sector = first.0.into();
         Err(ReadError { sector })
     }
@@ -175,7 +175,7 @@ impl BlockDevice for Sectors {
     }
 }
 
-/// The time of changes, of which there are none.
+/// The clock for changes, which do not occur.
 #[derive(Debug)]
 struct NoTime;
 

@@ -1,13 +1,13 @@
-//! What services with tasks need beside the library OS: an executor, its clock, randomness.
+//! The runtime of images with tasks: an executor with its clock, random numbers, files, the network.
 //!
-//! * [`executor`]: runs tasks, and halts when none has anything to do;
-//! * [`time`]: the clock and the timers of the tasks;
-//! * `console`: where text goes, if not to the serial line;
+//! * [`executor`]: runs tasks, and halts when there is nothing to do;
+//! * [`time`]: the clock and the timers of tasks;
+//! * `console`: a virtio console in place of the serial line;
 //! * [`entropy`]: random numbers;
-//! * `files`: what an archive and a disk hold;
-//! * [`network`]: a card with a stack on it.
+//! * `files`: the files of an archive and a disk;
+//! * [`network`]: a card with a stack.
 //!
-//! All of it is for the first CPU alone.
+//! Only the first CPU uses it.
 #![no_std]
 #![cfg(target_arch = "x86_64")]
 

@@ -1,4 +1,4 @@
-//! The network of an image: its card, its stack and the tasks that serve on it, from the words of its command line.
+//! The network of an image: its card, its stack and its tasks, from the words of its command line.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -17,16 +17,16 @@ use tare_virtio::net::{self, Net, Port};
 
 use crate::{entropy, executor, time};
 
-/// Why an image has no network.
+/// The reason why an image has no network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetworkError {
     /// There is no card.
     NoCard,
     /// The card can't be used.
     Card(DeviceError),
-    /// Nothing gives random numbers.
+    /// There is no source of random numbers.
     NoEntropy,
-    /// A word can't be read.
+    /// A word is invalid.
     Word(BadWord<'static>),
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for NetworkError {
         match self {
             Self::NoCard => f.write_str("there is no virtio network card (QEMU: -device virtio-net-pci or virtio-net-device)"),
             Self::Card(error) => write!(f, "the network card can't be used: {error:?}"),
-            Self::NoEntropy => f.write_str("nothing gives random numbers (QEMU: -cpu max, or -device virtio-rng-pci)"),
+            Self::NoEntropy => f.write_str("there is no source of random numbers (QEMU: -cpu max, or -device virtio-rng-pci)"),
             Self::Word(bad) => bad.fmt(f),
         }
     }
@@ -53,11 +53,11 @@ impl Clock for Timers {
     }
 }
 
-/// A card in use, with a stack on it.
+/// A card with a stack.
 pub struct Network {
     /// The stack.
     pub stack: Stack<'static>,
-    /// What is seen beside the stack.
+    /// The counts of dropped packets.
     pub watch: &'static Watch,
     port: &'static Port,
     tasks: &'static Executor,
@@ -65,11 +65,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Takes the first card into use, with addresses as the words say, and room for so many sockets. Clients wait for
-    /// connections to the port of a service.
+    /// Starts the network on the first card, with room for `SOCKETS` sockets, for a service on a port.
     ///
-    /// Of the words, `ring=N` are the entries of a queue, and `poll=yes` looks for packets all the time; the others are those of
-    /// [`Settings`]. What is none of these is left alone.
+    /// Words: `ring=N` sets the entries of a queue, `poll=yes` polls for packets, others are those of
+    /// [`Settings`]; unknown words are ignored.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ impl Network {
         card.mtu = addresses.mtu;
         let device = device::find(Kind::Net, command_line).ok_or(NetworkError::NoCard)?;
         let port = Port::new(device, card).map_err(NetworkError::Card)?;
-        // Behind the card, which turns the interrupt controller on and so masks its timer.
+        // After the card, which enables the interrupt controller and so masks its timer.
         time::start();
         let port: &'static Port = Box::leak(Box::new(port));
         let seed = entropy::random(command_line).ok_or(NetworkError::NoEntropy)?;
@@ -131,36 +130,36 @@ impl Network {
         self.port
     }
 
-    /// Adds a task, which runs when it can.
+    /// Adds a task.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
         let storage = Box::leak(Box::new(TaskStorage::new()));
-        // It is a new one each time, so it is free.
+        // New storage is always free.
         if let Ok(token) = storage.spawn(|| task) {
             self.tasks.spawner().spawn(token);
         }
     }
 
-    /// Runs the tasks, for ever.
+    /// Runs the tasks. Never returns.
     pub fn run(self) -> ! {
         executor::run(self.tasks, self.polls, || self.port.attend())
     }
 }
 
-/// Something that only the first CPU uses, as all tasks do: in a `static`, where it needs no room on a stack on its way.
+/// A value for a `static` that only the first CPU uses, as all tasks do.
 #[derive(Debug)]
 pub struct OnFirstCpu<T>(T);
 
-// SAFETY: `get` gives it to the first CPU alone, and no interrupt handler is in Rust.
+// SAFETY: `get` returns it to the first CPU only, and no interrupt handler is in Rust.
 unsafe impl<T> Sync for OnFirstCpu<T> {}
 
 impl<T> OnFirstCpu<T> {
-    /// Keeps something for the first CPU.
+    /// Wraps a value.
     #[must_use]
-    pub const fn new(it: T) -> Self {
-        Self(it)
+    pub const fn new(value: T) -> Self {
+        Self(value)
     }
 
-    /// Returns it.
+    /// Returns the value.
     ///
     /// # Panics
     ///

@@ -1,6 +1,4 @@
-//! Critical sections: nothing has to be done for them.
-//!
-//! Only the first CPU runs tasks, and interrupt handlers do nothing but count: so nothing can come in between.
+//! Critical sections, which are empty: only the first CPU runs tasks, and interrupt handlers only count.
 
 use critical_section::{Impl, RawRestoreState};
 use tare_unikernel::local::local;
@@ -9,10 +7,10 @@ struct FirstCpuAlone;
 
 critical_section::set_impl!(FirstCpuAlone);
 
-// SAFETY: another CPU is refused, and no handler of an interrupt takes part in anything that a section protects.
+// SAFETY: other CPUs are rejected, and interrupt handlers use nothing that a section protects.
 unsafe impl Impl for FirstCpuAlone {
     unsafe fn acquire() -> RawRestoreState {
-        assert!(local().number() == 0, "tasks are for the first CPU alone");
+        assert!(local().number() == 0, "only the first CPU runs tasks");
     }
 
     unsafe fn release((): RawRestoreState) {}

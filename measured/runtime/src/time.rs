@@ -1,4 +1,4 @@
-//! The clock of the tasks: the TSC in µs since it was first looked at, and one interrupt at the time that is due next.
+//! The clock of the tasks: the TSC in µs since its start, and one interrupt for the next timer.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
@@ -16,7 +16,7 @@ use tare_unikernel::{clock, cpu};
 struct Rates {
     start: u64,
     from_tsc: Scale,
-    /// To ticks of the TSC, or to steps of the APIC's timer where it has no deadline mode.
+    /// To ticks of the TSC, or to steps of the APIC's timer without deadline mode.
     to_timer: Scale,
     has_deadline: bool,
 }
@@ -24,11 +24,11 @@ struct Rates {
 struct Timers {
     rates: Cell<Option<Rates>>,
     queue: RefCell<Queue>,
-    /// The time for which the timer is set, and how often it had come before.
+    /// The time for which the timer is set, and the number of its interrupts before.
     set: Cell<(u64, u64)>,
 }
 
-// SAFETY: only the first CPU runs tasks (`section` refuses others), and no interrupt handler comes here.
+// SAFETY: only the first CPU runs tasks (`section` rejects others), and interrupt handlers do not use it.
 unsafe impl Sync for Timers {}
 // SAFETY: the same.
 unsafe impl Send for Timers {}
@@ -55,9 +55,9 @@ impl Driver for Timers {
 ///
 /// # Panics
 ///
-/// Panics where nothing tells the frequency of the TSC or of the APIC's timer.
+/// Panics if the frequency of the TSC or of the APIC's timer is unknown.
 pub fn start() {
-    let tsc = clock::tsc_frequency().expect("something tells the TSC's frequency");
+    let tsc = clock::tsc_frequency().expect("the frequency of the TSC is known");
     apic::enable();
     let has_deadline = cpu::has_tsc_deadline();
     let timer_hz = if has_deadline {
@@ -66,7 +66,7 @@ pub fn start() {
     } else {
         let hz = clock::apic_timer_hz()
             .or_else(clock::measure_apic_timer_hz)
-            .expect("something tells the timer's frequency");
+            .expect("the frequency of the timer is known");
         apic::set_timer(Mode::OneShot, Some(TIMER));
         hz
     };
@@ -79,12 +79,12 @@ pub fn start() {
     }));
 }
 
-/// Wakes all tasks whose time has come, and returns the next time, in ticks.
+/// Wakes the tasks that are due. Returns the time of the next one, in ticks.
 pub(crate) fn serve() -> u64 {
     TIMERS.queue.borrow_mut().next_expiration(TIMERS.now())
 }
 
-/// Sets the timer for a time. Where it can't wait so long, it comes earlier.
+/// Sets the timer for a time, or for an earlier one if that is beyond its range.
 pub(crate) fn interrupt_at(time: u64) {
     let Some(rates) = TIMERS.rates.get() else {
         return;
@@ -92,8 +92,8 @@ pub(crate) fn interrupt_at(time: u64) {
     let now = TIMERS.now();
     let come = local().interrupts(TIMER);
     let (set, before) = TIMERS.set.get();
-    // What is set already comes in time, or no later than something else is to be done; unless it has come, which may be a
-    // little early where its clock is another one.
+    // The present setting is early enough, if its interrupt has not come yet; it may come a little
+    // early, by another clock.
     if time == u64::MAX || (come == before && now < set && set <= time) {
         return;
     }
@@ -107,7 +107,7 @@ pub(crate) fn interrupt_at(time: u64) {
     } else {
         let count = u32::try_from(steps).unwrap_or(u32::MAX);
         let is_whole = u64::from(count) == steps;
-        // The longest count is over four seconds on all machines that are known.
+        // The longest count lasts over four seconds on all known machines.
         TIMERS
             .set
             .set((if is_whole { time } else { now + TICK_HZ }, come));

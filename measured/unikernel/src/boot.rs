@@ -8,8 +8,7 @@ use core::cell::UnsafeCell;
 
 use crate::boot_info::{BootInfo, BootInfoError};
 use crate::local::{Area, FIRST, GUARDS, PAGE, STACK_TOP};
-use crate::memory_map::{Kind, Region};
-use crate::{console, cpu, interrupts, local, memory, memory_map, smp};
+use crate::{console, cpu, interrupts, local, memory, smp};
 
 global_asm!(
     include_str!("entry.s"),
@@ -93,15 +92,9 @@ pub fn archive() -> &'static [u8] {
 
 /// Returns the first byte of the memory to use and the first one behind.
 pub(crate) fn free_memory() -> (u64, u64) {
-    let archive = archive().as_ptr_range();
-    let taken = Region {
-        start: archive.start as u64,
-        end: archive.end as u64,
-        kind: Kind::Taken,
-    };
     let image_end = memory::image_end();
     info().map_or((image_end, image_end), |info| {
-        memory_map::usable(info.regions().chain([taken]), image_end)
+        info.free_memory(&bytes, image_end)
     })
 }
 

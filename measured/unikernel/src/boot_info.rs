@@ -4,7 +4,7 @@
 //! qboot and Firecracker fill in. Nothing in it is believed beyond what is checked here: the
 //! structure is read byte by byte through a function that may refuse an address.
 
-use crate::memory_map::{Kind, Region};
+use crate::memory_map::{Kind, Region, usable};
 
 /// Starts every `hvm_start_info`.
 const MAGIC: u32 = 0x336e_c578;
@@ -29,9 +29,10 @@ impl<'a, F: Fn(u64, usize) -> Option<&'a [u8]>> Physical<'a> for F {
     }
 }
 
-/// What the loader told.
+/// The loader's information.
 #[derive(Clone, Copy, Debug)]
 pub struct BootInfo<'a> {
+    address: u64,
     info: &'a [u8; LENGTH],
     map: &'a [u8],
 }
@@ -64,6 +65,7 @@ impl<'a> BootInfo<'a> {
             return Err(BootInfoError::NoMemoryMap);
         }
         Ok(Self {
+            address,
             info,
             map: physical
                 .bytes(map, entries.min(ENTRIES) as usize * ENTRY)
@@ -93,6 +95,24 @@ impl<'a> BootInfo<'a> {
         let (count, list) = (number32(self.info, 12), number64(self.info, 16));
         let module = physical.bytes(list, MODULE).filter(|_| count > 0)?;
         Some((number64(module, 0), number64(module, 8)))
+    }
+
+    /// Returns the largest piece of free memory behind `image_end` (see [`usable`]) that holds
+    /// nothing of the loader's: neither these structures, which are read later, nor the first module.
+    pub fn free_memory(&self, physical: &impl Physical<'a>, image_end: u64) -> (u64, u64) {
+        let module = self.module(physical).unwrap_or_default();
+        let taken = [
+            (self.address, LENGTH as u64),
+            (number64(self.info, 40), self.map.len() as u64),
+            (number64(self.info, 16), MODULE as u64),
+            module,
+        ];
+        let taken = taken.map(|(start, bytes)| Region {
+            start,
+            end: start.saturating_add(bytes),
+            kind: Kind::Taken,
+        });
+        usable(self.regions().chain(taken), image_end)
     }
 
     /// Returns the entries of the memory map, as the loader gave them.
@@ -217,6 +237,36 @@ mod tests {
         memory[INFO as usize + 12] = 1;
         memory[INFO as usize + 23] = 0x80;
         assert_eq!(module(&memory), None);
+    }
+
+    #[test]
+    fn nothing_of_the_loader_lies_in_the_free_memory() {
+        const MIB: u64 = 1 << 20;
+        const HIGH: u64 = 40 * MIB;
+        const IMAGE_END: u64 = 2 * MIB;
+        // What is moved behind the image: the place of its address, and where it lies.
+        for (pointer, place) in [
+            (None, INFO),
+            (Some(INFO + 40), MAP),
+            (Some(INFO + 16), MODULES),
+            (Some(MODULES), 0x800),
+        ] {
+            let mut memory = memory(1, b"\0");
+            memory[INFO as usize + 48] = 1;
+            memory[MAP as usize + 8..][..8].copy_from_slice(&(64 * MIB).to_le_bytes());
+            if let Some(pointer) = pointer {
+                memory[pointer as usize..][..8].copy_from_slice(&(HIGH + place).to_le_bytes());
+            }
+            let physical =
+                |address: u64, count| memory.get((address % HIGH) as usize..)?.get(..count);
+            let info = if pointer.is_none() { HIGH + INFO } else { INFO };
+            let info = BootInfo::read(&physical, info).unwrap();
+            assert_eq!(
+                info.free_memory(&physical, IMAGE_END),
+                (IMAGE_END, HIGH),
+                "{place:#x}"
+            );
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub fn disable_interrupts() {
 }
 
 /// Lets in the interrupts that have come, and keeps them out again.
-pub fn let_interrupts_in() {
+pub fn serve_interrupts() {
     // They come no sooner than behind the instruction after `sti`. It must not be `pause`: QEMU's TCG goes on from there as if it had still to
     // come.
     // SAFETY: as in `enable_interrupts`.

@@ -2,8 +2,8 @@
 //!
 //! | vectors | what | stack |
 //! |---|---|---|
-//! | 0 ‥ 31 | exceptions: all but 2 end in [`crate::fault`] | fault; last for 2, 8, 18 |
-//! | 2 | NMI: the host asks the image to end ([`asked_to_end`]) | last |
+//! | 0 ‥ 31 | exceptions: all but 2 end in [`crate::fault`] | fault; last for 8, 18 |
+//! | 2 | NMI: the host asks the image to end ([`asked_to_end`]) | NMI |
 //! | 32 ‥ 47 | counted one by one and acknowledged | interrupts |
 //! | 48, 49 | tick by deadline, by count: sets the next one, counts as vector 32 | interrupts |
 //! | 50 ‥ 254 | nobody uses them: counted together and acknowledged | interrupts |
@@ -22,7 +22,9 @@ use crate::apic;
 use crate::cpu;
 use crate::demand;
 use crate::fault;
-use crate::local::{COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, TablePointer, local};
+use crate::local::{
+    COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, NMI_IST, TablePointer, local,
+};
 
 /// The vector as which the timer's ticks are counted.
 pub const TIMER: u8 = 32;
@@ -188,7 +190,8 @@ fn handler(vector: usize) -> u64 {
 
 fn stack(vector: usize) -> u8 {
     match vector {
-        NMI | 8 | 18 => LAST_IST,
+        NMI => NMI_IST,
+        8 | 18 => LAST_IST,
         _ if vector < EXCEPTIONS => FAULT_IST,
         _ => INTERRUPT_IST,
     }

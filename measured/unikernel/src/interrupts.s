@@ -84,7 +84,7 @@ interrupt_stubs:
 .set vector, vector + 1
 .endr
 
-# The host asks to end. It comes at any time, on the stack for the last resort, and is not acknowledged.
+# The host asks to end. It comes at any time, and is not acknowledged.
 nmi_stub:
     inc qword ptr gs:[{asked}]
     iretq

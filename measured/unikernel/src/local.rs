@@ -6,8 +6,9 @@
 //!        guard page      not mapped
 //!        fault stack     exceptions
 //!        guard page      not mapped
-//!        last stack      double fault, NMI, machine check
+//!        last stack      double fault, machine check
 //!        interrupts      handlers that only count: they hold a few words
+//!        NMI             the same, but it comes during any other handler
 //!        Local           GS points here
 //! ```
 
@@ -47,6 +48,7 @@ pub(crate) struct Area {
     guard_2: [u8; PAGE],
     last_stack: [u8; LAST_STACK],
     interrupt_stack: [u8; INTERRUPT_STACK],
+    nmi_stack: [u8; INTERRUPT_STACK],
     local: Local,
 }
 
@@ -119,11 +121,13 @@ struct Tss {
 pub(crate) const INTERRUPT_IST: u8 = 1;
 /// Selects the stack for exceptions.
 pub(crate) const FAULT_IST: u8 = 2;
-/// Selects the stack for what may come while an exception is handled.
+/// Selects the stack for exceptions while another exception is handled.
 pub(crate) const LAST_IST: u8 = 3;
+/// Selects the stack for NMIs.
+pub(crate) const NMI_IST: u8 = 4;
 
 impl Tss {
-    fn new(stacks: [u64; 3]) -> Self {
+    fn new(stacks: [u64; 4]) -> Self {
         let mut words = [0; 26];
         for (index, top) in stacks.into_iter().enumerate() {
             words[9 + 2 * index] = top as u32;
@@ -169,9 +173,10 @@ pub(crate) unsafe fn install(area: usize, number: u32) {
         tables: Tables {
             gdt: [0, CODE64, DATA, 0, 0, 0],
             tss: Tss::new([
-                top(offset_of!(Area, local)) & !0xf,
+                top(offset_of!(Area, nmi_stack)),
                 top(GUARDS[2]),
                 top(offset_of!(Area, interrupt_stack)),
+                top(offset_of!(Area, local)) & !0xf,
             ]),
         },
     };

@@ -1,4 +1,4 @@
-//! A disk, which is read and never written. Who reads waits: that is before a service starts.
+//! A disk, read-only. Reading blocks, so it is for the time before a service starts.
 
 use core::cell::RefCell;
 
@@ -7,14 +7,14 @@ use tare_unikernel::memory;
 use crate::device::{Device, DeviceError};
 use crate::queue::{Buffer, PATIENCE_TICKS, Queue};
 
-/// The bytes of a sector, by which the device counts whatever its blocks are.
+/// The size of a sector in bytes, the unit of the device for any size of its blocks.
 pub const SECTOR: usize = 512;
 
-/// How many bytes are read at once.
+/// The number of bytes read at once.
 const PIECE: usize = 32 << 10;
-/// Where the status is behind the request: what is asked for, a reserved number, and the first sector.
+/// The offset of the status, behind the request: its type, a reserved number, the first sector.
 const STATUS: usize = 16;
-/// Where the data is behind both, on a page of its own.
+/// The offset of the data, on its own page.
 const DATA: usize = 4096;
 
 /// A disk in use.
@@ -25,10 +25,10 @@ pub struct Disk {
     memory: u64,
 }
 
-/// The disk did not read a sector.
+/// The error for a sector that can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// The first sector that was asked for.
+    /// The first sector of the read.
     pub sector: u64,
 }
 
@@ -41,13 +41,13 @@ impl core::fmt::Display for ReadError {
 impl core::error::Error for ReadError {}
 
 impl Disk {
-    /// Takes a disk into use.
+    /// Initialises a disk.
     ///
     /// # Errors
     ///
-    /// Returns [`DeviceError`] if it can't be used.
+    /// Returns [`DeviceError`] if the disk can't be used.
     pub fn new(mut device: Device) -> Result<Self, DeviceError> {
-        device.agree(0)?;
+        device.negotiate(0)?;
         let queue = Queue::new(&device, 0, 4, 0)?;
         let memory = memory::take(DATA + PIECE).ok_or(DeviceError::Memory)?;
         device.start();
@@ -58,7 +58,7 @@ impl Disk {
         })
     }
 
-    /// Returns how many sectors it has.
+    /// Returns the number of sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         let mut bytes = [0; 8];
@@ -68,19 +68,19 @@ impl Disk {
         u64::from_le_bytes(bytes)
     }
 
-    /// Reads from a sector on, whole sectors.
+    /// Reads whole sectors.
     ///
     /// # Errors
     ///
-    /// Returns [`ReadError`] if the disk fails, or ends before.
+    /// Returns [`ReadError`] if the disk fails or is too small.
     ///
     /// # Panics
     ///
-    /// If `to` does not hold whole sectors.
+    /// Panics if `to` is not a whole number of sectors.
     pub fn read(&self, first: u64, to: &mut [u8]) -> Result<(), ReadError> {
         assert!(
             to.len().is_multiple_of(SECTOR),
-            "sectors are read as a whole"
+            "only whole sectors are read"
         );
         let pieces = to.chunks_mut(PIECE);
         for (sector, piece) in (first..).step_by(PIECE / SECTOR).zip(pieces) {
@@ -103,7 +103,7 @@ impl Disk {
             buffer(DATA, to.len(), true),
             buffer(STATUS, 1, true),
         ];
-        // SAFETY: memory that was given out for this, of which nobody has anything when the queue has come back.
+        // SAFETY: memory reserved for this, which belongs to the driver again when the queue returns.
         unsafe {
             (place(0) as *mut [u64; 2]).write_volatile([READ, sector]);
             (place(STATUS) as *mut u8).write_volatile(!DONE);

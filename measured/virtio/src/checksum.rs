@@ -1,7 +1,7 @@
-//! Checksums of UDP and TCP, as far as a card leaves them to the driver (Virtio 1.2, 5.1.6).
+//! Checksums of UDP and TCP that a card leaves to the driver (Virtio 1.2, 5.1.6).
 //!
-//! A packet that the card completes holds the sum over the addresses, the protocol and the length alone; the card adds the rest
-//! from [`Place::start`] on.
+//! In a packet that the card completes, the field holds the sum over the addresses, the protocol and
+//! the length; the card adds the rest from [`Place::start`].
 
 use core::ops::Range;
 
@@ -10,21 +10,21 @@ const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Where a checksum is in a frame, and what it is over.
+/// The place of a checksum in a frame, and the bytes that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The first byte that it is over.
+    /// The first covered byte.
     pub start: u16,
-    /// Where it is behind that.
+    /// The offset of the field from there.
     pub offset: u16,
-    /// Where the addresses begin, which end where it does; of IPv6 they do so before other headers.
+    /// The beginning and end of the addresses.
     addresses: (usize, usize),
     end: usize,
     protocol: u8,
 }
 
 impl Place {
-    /// Finds the checksum of a frame. None if it has no whole UDP or TCP packet in it.
+    /// Finds the checksum of a frame. None if it contains no whole UDP or TCP packet.
     #[must_use]
     pub fn find(frame: &[u8]) -> Option<Self> {
         const LEAST: usize = 20;
@@ -34,7 +34,7 @@ impl Place {
             Some(u16::from_be_bytes(*bytes).into())
         };
         let (protocol, start, end, addresses) = match frame[12..ETHERNET] {
-            // No fragments: the sum is over all of them.
+            // Not a fragment: the sum covers all of them.
             [0x08, 0x00] if number(6)? & 0x3fff == 0 => {
                 let header = usize::from(packet[0] & 0xf) * 4;
                 (packet[9], header, number(2)?, (12, 20))
@@ -60,21 +60,21 @@ impl Place {
         })
     }
 
-    /// Writes what the card completes.
+    /// Writes the part of the sum that the card completes.
     ///
     /// # Panics
     ///
-    /// If the frame is another one.
+    /// Panics for another frame.
     pub fn prepare(&self, frame: &mut [u8]) {
         let sum = self.of_addresses(frame).to_be_bytes();
         frame[self.field()].copy_from_slice(&sum);
     }
 
-    /// Tells whether the checksum is right. A datagram over IPv4 may have none.
+    /// Returns whether the checksum is right. A datagram over IPv4 may have none.
     ///
     /// # Panics
     ///
-    /// If the frame is another one.
+    /// Panics for another frame.
     #[must_use]
     pub fn is_right(&self, frame: &[u8]) -> bool {
         let has_none = self.protocol == UDP && frame[self.field()] == [0, 0];
@@ -96,7 +96,7 @@ impl Place {
     }
 }
 
-/// Returns the protocol in a packet of IPv6 and where it starts, behind options and routes.
+/// Returns the protocol of an IPv6 packet and its offset, behind options and routes.
 fn behind_options(packet: &[u8]) -> Option<(u8, usize)> {
     const OPTIONS: [u8; 3] = [0, 43, 60];
     let (mut protocol, mut start) = (*packet.get(6)?, 40);
@@ -108,10 +108,10 @@ fn behind_options(packet: &[u8]) -> Option<(u8, usize)> {
     Some((protocol, start))
 }
 
-/// Adds big-endian words of 16 bits, the last of which may be half a one.
+/// Adds big-endian words of 16 bits, the last of which may be half.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
-    // Two at a time: what the upper one carries is added when it is folded.
+    // Two at a time: folding adds the upper words to the lower ones.
     let whole: u64 = words
         .iter()
         .map(|word| u64::from(u32::from_be_bytes(*word)))
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a frame of IP with so much data behind the header of its protocol, and its checksum by the definition.
+    /// Returns a frame with `data` bytes behind the headers, and its checksum by the definition.
     fn frame(is_ipv6: bool, protocol: u8, options: bool, data: usize) -> Vec<u8> {
         let header = if protocol == TCP { 20 } else { 8 };
         let mut body: Vec<u8> = (0..header + data).map(|byte| (byte * 37) as u8).collect();
@@ -190,7 +190,7 @@ mod tests {
         for mut frame in all() {
             let place = Place::find(&frame).unwrap();
             assert!(place.is_right(&frame));
-            // What fills a short frame does not count.
+            // Padding does not count.
             frame.extend([7; 9]);
             assert!(Place::find(&frame).unwrap().is_right(&frame));
             let at = usize::from(place.start) + 1;
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_prepared_is_right_when_the_rest_is_added() {
+    fn a_prepared_checksum_is_right_when_the_card_has_added_the_rest() {
         for mut frame in all() {
             let place = Place::find(&frame).unwrap();
             let before = frame.clone();
             frame[place.field()].fill(0);
             place.prepare(&mut frame);
-            // As the card does it.
+            // As the card does.
             let sum = !fold(sum(&frame[place.start.into()..]));
             frame[place.field()].copy_from_slice(&sum.to_be_bytes());
             assert_eq!(frame, before);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_a_fragment_or_another_protocol_has_none() {
+    fn truncated_packets_fragments_and_other_protocols_have_none() {
         for frame in all() {
             for bytes in 0..frame.len() {
                 assert_eq!(Place::find(&frame[..bytes]), None);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(Place::find(&fragment), None);
         let other = frame(true, 58, false, 10);
         assert_eq!(Place::find(&other), None);
-        // Headers shorter than they are at least.
+        // A header shorter than the minimum.
         let mut short = frame(false, TCP, false, 10);
         short[ETHERNET] = 0x44;
         assert_eq!(Place::find(&short), None);

@@ -1,5 +1,5 @@
-//! A console (Virtio 1.2, 5.3), which is written to and not read. Who writes waits until the other side has taken it; if that does not take
-//! anything for a second, what is written is lost until it does.
+//! A console (Virtio 1.2, 5.3), write-only. Writing waits until the other side has read the bytes; if
+//! it reads nothing for a second, output is lost until it does.
 
 use core::cell::RefCell;
 
@@ -10,9 +10,9 @@ use crate::queue::{Buffer, Queue};
 
 /// The queue to the other side of the first port.
 const TRANSMIT: u16 = 1;
-/// How long the other side may take, in ticks of the TSC: about a second.
+/// Time limit for the other side, in ticks of the TSC: about a second.
 const PATIENCE_TICKS: u64 = 1 << 32;
-/// How many bytes are sent at once.
+/// The number of bytes sent at once.
 const PIECE: usize = 4096;
 
 /// A console in use.
@@ -23,13 +23,13 @@ pub struct VirtioConsole {
 }
 
 impl VirtioConsole {
-    /// Takes a console into use.
+    /// Initialises a console.
     ///
     /// # Errors
     ///
-    /// Returns [`DeviceError`] if it can't be used.
+    /// Returns [`DeviceError`] if the console can't be used.
     pub fn new(mut device: Device) -> Result<Self, DeviceError> {
-        device.agree(0)?;
+        device.negotiate(0)?;
         let queue = Queue::new(&device, TRANSMIT, 1, 0)?;
         let memory = memory::take(PIECE).ok_or(DeviceError::Memory)?;
         device.start();
@@ -42,11 +42,11 @@ impl VirtioConsole {
     /// Writes bytes.
     pub fn write(&self, bytes: &[u8]) {
         for piece in bytes.chunks(PIECE) {
-            // A panic may come while something is written: then it is lost.
+            // The output of a panic during a write is lost.
             let Ok(mut queue) = self.queue.try_borrow_mut() else {
                 return;
             };
-            // What was not taken last time still is the device's.
+            // The device may still own the last piece.
             if queue.in_flight() > 0 && queue.take_back().is_none() {
                 return;
             }
@@ -55,7 +55,7 @@ impl VirtioConsole {
                 bytes: piece.len() as u32,
                 is_writable: false,
             };
-            // SAFETY: memory that was given out for this, and that the device does not have.
+            // SAFETY: memory reserved for this, which the device does not own.
             unsafe {
                 core::slice::from_raw_parts_mut(self.memory as *mut u8, piece.len())
                     .copy_from_slice(piece);

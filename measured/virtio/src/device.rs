@@ -1,4 +1,4 @@
-//! Devices: where their registers are, and how one is taken into use.
+//! Devices: finding and initialising them.
 
 use core::num::NonZeroU16;
 use core::ptr::{read_volatile, write_volatile};
@@ -9,7 +9,7 @@ use tare_unikernel::{apic, interrupts, io_apic, pci};
 
 use crate::queue::Rings;
 
-/// Says what a device is; the numbers are those of the standard.
+/// A kind of device, with its number in the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Kind {
@@ -23,35 +23,35 @@ pub enum Kind {
     Entropy = 4,
 }
 
-/// The feature that version 1 is spoken.
+/// VIRTIO_F_VERSION_1.
 const VERSION_1: u64 = 1 << 32;
-/// The feature that each side tells from which entry on it wants to hear of more.
-pub(crate) const EVENTS: u64 = 1 << 29;
+/// VIRTIO_F_EVENT_IDX: each side names the entry at which it wants the next notification.
+pub(crate) const EVENT_IDX: u64 = 1 << 29;
 
 const ACKNOWLEDGE: u8 = 1;
 const DRIVER: u8 = 2;
 const DRIVER_OK: u8 = 4;
 const FEATURES_OK: u8 = 8;
 
-/// Says why a device can't be used.
+/// The reason why a device can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceError {
-    /// It speaks an older version only.
+    /// It supports an older version only.
     Legacy,
-    /// It does not accept the features that it offered itself.
+    /// It rejects the features that it has offered.
     Features,
     /// It has no queue of this number.
     NoQueue(u16),
-    /// All vectors are in use, or it can't interrupt by messages.
+    /// All vectors are in use, or it has no MSI-X.
     NoInterrupts,
     /// There is no memory for its queues.
     Memory,
 }
 
-/// How a device's registers are reached.
+/// The transport of a device.
 #[derive(Clone, Copy, Debug)]
 enum Registers {
-    /// By the structures that a PCI device tells of.
+    /// The structures of a PCI device.
     Pci {
         function: Function,
         common: u64,
@@ -59,7 +59,7 @@ enum Registers {
         multiplier: u32,
         own: u64,
     },
-    /// By the registers of the MMIO transport.
+    /// The registers of the MMIO transport.
     Mmio { base: u64, line: u32 },
 }
 
@@ -70,7 +70,7 @@ pub struct Device {
     features: u64,
 }
 
-/// Interrupts of one vector, and how many of them have been looked at.
+/// The interrupts of one vector, and how many of them were seen.
 #[derive(Debug)]
 pub struct Interrupts {
     vector: u8,
@@ -83,13 +83,13 @@ impl Interrupts {
         Ok(Self { vector, seen: 0 })
     }
 
-    /// Returns how many there were.
+    /// Returns their number.
     #[must_use]
     pub fn count(&self) -> u64 {
         local().interrupts(self.vector)
     }
 
-    /// Tells whether there was one since this was asked last.
+    /// Returns whether one has come since the last call.
     pub fn came(&mut self) -> bool {
         let before = self.seen;
         self.seen = self.count();
@@ -97,7 +97,7 @@ impl Interrupts {
     }
 }
 
-/// Returns the first device of a kind: on PCI, or told of on the command line in Linux's way,
+/// Returns the first device of a kind: on PCI, or named on the command line in Linux's form,
 /// `virtio_mmio.device=512@0xfeb00e00:12`.
 #[must_use]
 pub fn find(kind: Kind, command_line: &str) -> Option<Device> {
@@ -109,14 +109,14 @@ pub fn find(kind: Kind, command_line: &str) -> Option<Device> {
     in_memory.or_else(on_pci)
 }
 
-/// Reads a word that tells of a device.
+/// Reads a word that names a device.
 fn mmio(word: &str) -> Option<Device> {
     let (_, place) = word.strip_prefix("virtio_mmio.device=")?.split_once('@')?;
     let mut parts = place.split(':');
     let base = parts.next()?.strip_prefix("0x")?;
     let base = u64::from_str_radix(base, 16).ok()?;
     let line = parts.next()?.parse().ok()?;
-    // Anything else is not mapped as registers.
+    // Other addresses are not mapped as registers.
     if !(0xe000_0000..0xffff_f000).contains(&base) || line >= 48 {
         return None;
     }
@@ -127,7 +127,7 @@ fn mmio(word: &str) -> Option<Device> {
     })
 }
 
-/// Returns the device behind a PCI function if it is of that kind and of version 1.
+/// Returns the device of a PCI function if it is of this kind and of version 1.
 fn on_pci(function: Function, kind: Kind) -> Option<Device> {
     const VENDOR: u16 = 0x1af4;
     const MODERN: u16 = 0x1040;
@@ -173,7 +173,7 @@ fn on_pci(function: Function, kind: Kind) -> Option<Device> {
     })
 }
 
-/// Places in the common structure of a PCI device.
+/// Offsets in the common structure of a PCI device.
 mod common {
     pub const OFFERED_SELECT: u64 = 0;
     pub const OFFERED: u64 = 4;
@@ -210,19 +210,19 @@ mod mmio {
     pub const OWN: u64 = 0x100;
 }
 
-/// What can be read of and written to a device's registers.
+/// A width of registers.
 trait Word: Copy {}
 impl Word for u8 {}
 impl Word for u16 {}
 impl Word for u32 {}
 
 fn read<W: Word>(address: u64) -> W {
-    // SAFETY: a register of a device that was found; this driver alone uses it, and none has an effect when it is read.
+    // SAFETY: a register of a device, used by this driver only, and without effect when read.
     unsafe { read_volatile(address as *const W) }
 }
 
 fn write<W: Word>(address: u64, value: W) {
-    // SAFETY: a register of a device that was found. Memory that the device is told of was given out for that alone.
+    // SAFETY: a register of a device. The memory whose addresses it gets is reserved for it.
     unsafe { write_volatile(address as *mut W, value) };
 }
 
@@ -237,12 +237,12 @@ impl Device {
         }
     }
 
-    /// Resets the device and agrees on those of the features `wanted` that it offers.
+    /// Resets the device and negotiates the features `wanted`, as far as it offers them.
     ///
     /// # Errors
     ///
-    /// Returns [`DeviceError`] if the device speaks no version 1, or accepts nothing.
-    pub fn agree(&mut self, wanted: u64) -> Result<(), DeviceError> {
+    /// Returns [`DeviceError`] if the device does not support version 1, or rejects the features.
+    pub fn negotiate(&mut self, wanted: u64) -> Result<(), DeviceError> {
         if let Registers::Mmio { base, .. } = self.registers
             && read::<u32>(base + mmio::VERSION) != 2
         {
@@ -256,26 +256,26 @@ impl Device {
         if offered & VERSION_1 == 0 {
             return Err(DeviceError::Legacy);
         }
-        self.features = offered & (wanted | VERSION_1 | EVENTS);
+        self.features = offered & (wanted | VERSION_1 | EVENT_IDX);
         self.accept();
         self.set_status(ACKNOWLEDGE | DRIVER | FEATURES_OK);
         let is_accepted = self.status() & FEATURES_OK != 0;
         is_accepted.then_some(()).ok_or(DeviceError::Features)
     }
 
-    /// Tells whether a feature was agreed on.
+    /// Returns whether a feature was negotiated.
     #[must_use]
     pub fn has(&self, feature: u64) -> bool {
         self.features & feature != 0
     }
 
-    /// Lets the device work.
+    /// Starts the device.
     pub fn start(&self) {
         self.set_status(ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK);
     }
 
-    /// Gives interrupts to a device: `N` vectors on PCI, where the first is for changes of its
-    /// configuration; one for everything in memory.
+    /// Sets up interrupts: `N` vectors on PCI, the first for changes of the configuration; one vector
+    /// for all events with MMIO.
     ///
     /// # Errors
     ///
@@ -288,10 +288,10 @@ impl Device {
                 function, common, ..
             } => {
                 let mut vectors = [0; N];
-                for (one, vector) in all.iter_mut().zip(&mut vectors) {
+                for (slot, vector) in all.iter_mut().zip(&mut vectors) {
                     let interrupts = Interrupts::new()?;
                     *vector = interrupts.vector;
-                    *one = Some(interrupts);
+                    *slot = Some(interrupts);
                 }
                 function.route(&vectors).ok_or(DeviceError::NoInterrupts)?;
                 write(common + common::CHANGE_MESSAGE, 0_u16);
@@ -305,14 +305,14 @@ impl Device {
         Ok(all)
     }
 
-    /// Tells whether interrupts say by a register why they came.
+    /// Returns whether the device uses MMIO.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         matches!(self.registers, Registers::Mmio { .. })
     }
 
-    /// Tells a device in memory that its interrupt was seen, so that it makes another one, and
-    /// returns whether its configuration has changed.
+    /// Acknowledges an interrupt of an MMIO device, which sends no other before. Returns whether its
+    /// configuration has changed.
     pub fn acknowledge(&self) -> bool {
         const CHANGE: u32 = 2;
         let Registers::Mmio { base, .. } = self.registers else {
@@ -323,7 +323,7 @@ impl Device {
         cause & CHANGE != 0
     }
 
-    /// Reads a byte of what only this kind of device has in its configuration.
+    /// Reads a byte of the device-specific configuration.
     #[must_use]
     pub fn own(&self, offset: u64) -> u8 {
         match self.registers {
@@ -332,7 +332,7 @@ impl Device {
         }
     }
 
-    /// Returns how many entries a queue has at most.
+    /// Returns the maximum number of entries in a queue.
     pub(crate) fn queue_most(&self, queue: u16) -> Option<NonZeroU16> {
         self.select(queue);
         let most = match self.registers {
@@ -342,8 +342,8 @@ impl Device {
         NonZeroU16::new(most)
     }
 
-    /// Tells the device where a queue is, and the message for its interrupts. Returns where its
-    /// bell is.
+    /// Sets the addresses of a queue and the message for its interrupts. Returns the address of its
+    /// notification register.
     pub(crate) fn set_up(&self, queue: u16, rings: &Rings, message: u16) -> u64 {
         self.select(queue);
         let addresses = rings.addresses();

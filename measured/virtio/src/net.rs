@@ -1,11 +1,11 @@
 //! The network card.
 //!
-//! Each entry of a queue has its own piece of memory: a packet is read where the device put it, and written where the device
-//! takes it. The stack is told of packets by its waker; who runs the event loop calls [`Port::attend`] whenever an interrupt
-//! may have come, and before the CPU halts.
+//! Each entry of a queue has its own buffer: a packet is read where the device has written it, and
+//! written where the device reads it. The event loop calls [`Port::attend`] whenever an interrupt may
+//! have come, and before the CPU halts; it wakes the stack.
 //!
-//! Interrupts are asked for only when there is nothing to do: for the next packet when all were taken, and for room in the transmit
-//! queue when there is none.
+//! Interrupts are enabled only when there is nothing to do: for the next packet when all were taken,
+//! and for room in the transmit queue when it is full.
 
 use core::cell::{Cell, RefCell};
 use core::task::{Context, Waker};
@@ -17,35 +17,36 @@ use crate::checksum::Place;
 use crate::device::{Device, DeviceError, Interrupts};
 use crate::queue::{Buffer, Queue};
 
-/// The card completes checksums of what is sent.
-const COMPLETES_CHECKSUMS: u64 = 1 << 0;
-/// The card may leave checksums incomplete of what never was on a cable, and tells which it has checked.
-const TELLS_CHECKSUMS: u64 = 1 << 1;
-const HAS_ADDRESS: u64 = 1 << 5;
-const HAS_STATUS: u64 = 1 << 16;
+/// VIRTIO_NET_F_CSUM: the card completes checksums of sent packets.
+const CSUM: u64 = 1 << 0;
+/// VIRTIO_NET_F_GUEST_CSUM: the card marks checked checksums, and incomplete ones of packets that
+/// were never on a cable.
+const GUEST_CSUM: u64 = 1 << 1;
+const MAC: u64 = 1 << 5;
+const STATUS: u64 = 1 << 16;
 
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
 
-/// What stands in front of each packet, in bytes: flags, five numbers that are 0 here but for where a checksum starts and where it
-/// is, and a number of buffers.
+/// The size of the header in front of each packet, in bytes: flags, and numbers that are 0 here
+/// except the start and the offset of a checksum.
 const HEADER: usize = 12;
 const CHECKSUM_START: usize = 6;
 const CHECKSUM_OFFSET: usize = 8;
-/// Flags: the checksum has still to be completed, or was checked.
-const INCOMPLETE: u8 = 1;
-const CHECKED: u8 = 2;
+/// Flags: the checksum must be completed (NEEDS_CSUM), or was checked (DATA_VALID).
+const NEEDS_CSUM: u8 = 1;
+const DATA_VALID: u8 = 2;
 /// The Ethernet header, in bytes.
 const ETHERNET: usize = 14;
 
-/// How a card is to be used.
+/// The settings of a card.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many entries a queue has at most.
+    /// Maximum number of entries in a queue.
     pub ring: u16,
-    /// The longest IP packet, in bytes.
+    /// Maximum size of an IP packet, in bytes.
     pub mtu: u16,
-    /// Looks for packets all the time instead of being interrupted.
+    /// Whether the driver polls for packets instead of being interrupted.
     pub polls: bool,
 }
 
@@ -59,26 +60,26 @@ impl Default for Settings {
     }
 }
 
-/// What was counted.
+/// The counters of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interrupts since packets came.
+    /// Interrupts for received packets.
     pub receive_interrupts: u64,
-    /// Interrupts since there was room in the transmit queue again. With MMIO all interrupts count as those for packets.
+    /// Interrupts for room in the transmit queue. With MMIO all interrupts count as received packets.
     pub transmit_interrupts: u64,
     /// Notifications of the device.
     pub notifications: u64,
-    /// Packets that came.
+    /// Received packets.
     pub packets_in: u64,
-    /// Packets that were sent.
+    /// Sent packets.
     pub packets_out: u64,
-    /// Packets that were dropped, since they were cut short or their checksum is wrong.
+    /// Packets that were dropped because they were truncated or their checksum was wrong.
     pub drops: u64,
-    /// How often the transmit queue was full when something was to be sent.
+    /// How often the transmit queue was full.
     pub full: u64,
 }
 
-/// One direction: a queue, and as many pieces of memory as it has entries.
+/// One direction: a queue, and a buffer for each of its entries.
 #[derive(Debug)]
 struct Direction {
     queue: Queue,
@@ -95,7 +96,7 @@ impl Direction {
         settings: &Settings,
         interrupts: Option<Interrupts>,
     ) -> Result<Self, DeviceError> {
-        // Behind message 0, which tells of changes.
+        // Message 0 is for changes of the configuration.
         let queue = Queue::new(device, number, settings.ring, 1 + number)?;
         let piece = (HEADER + ETHERNET + usize::from(settings.mtu)).next_multiple_of(64);
         let memory = memory::take(piece * usize::from(queue.size())).ok_or(DeviceError::Memory)?;
@@ -108,18 +109,18 @@ impl Direction {
         })
     }
 
-    /// Returns a piece of memory, which belongs to the caller until it is put into the queue.
+    /// Returns a buffer, which belongs to the caller until it is put into the queue.
     ///
     /// # Safety
     ///
-    /// The device must not have it, and only one may be in use at a time.
+    /// The device must not own the buffer, and only one may be in use at a time.
     unsafe fn piece(&mut self, name: u16) -> &mut [u8] {
         let start = self.memory + (usize::from(name) * self.piece) as u64;
-        // SAFETY: memory of this direction alone; the caller vouches for the rest.
+        // SAFETY: memory of this direction; the caller guarantees the rest.
         unsafe { core::slice::from_raw_parts_mut(start as *mut u8, self.piece) }
     }
 
-    /// Hands the next free piece to the device.
+    /// Passes the next free buffer to the device.
     fn put(&mut self, bytes: usize, is_writable: bool) {
         if let Some(name) = self.queue.next() {
             let buffer = Buffer {
@@ -127,13 +128,13 @@ impl Direction {
                 bytes: bytes as u32,
                 is_writable,
             };
-            // SAFETY: memory that lives for ever, and that nobody touches before it has come back.
+            // SAFETY: static memory, which is not accessed until the device has returned it.
             unsafe { self.queue.put(&[buffer]) };
         }
     }
 }
 
-/// A card in use: what the driver of the stack and the event loop share.
+/// A card in use, shared by the driver of the stack and the event loop.
 #[derive(Debug)]
 pub struct Port {
     device: Device,
@@ -149,18 +150,18 @@ pub struct Port {
 }
 
 impl Port {
-    /// Takes a card into use.
+    /// Initialises a card.
     ///
     /// # Errors
     ///
-    /// Returns [`DeviceError`] if it can't be used.
+    /// Returns [`DeviceError`] if the card can't be used.
     pub fn new(mut device: Device, settings: Settings) -> Result<Self, DeviceError> {
-        device.agree(COMPLETES_CHECKSUMS | TELLS_CHECKSUMS | HAS_ADDRESS | HAS_STATUS)?;
+        device.negotiate(CSUM | GUEST_CSUM | MAC | STATUS)?;
         let mut address = [0; 6];
         for (place, byte) in (0..).zip(&mut address) {
             *byte = device.own(place);
         }
-        // In memory there is one interrupt for all; it counts as the first.
+        // With MMIO there is one interrupt for all events; it counts as received packets.
         let (changes, received, sent) = if device.is_in_memory() {
             let [all] = device.interrupts()?;
             (None, all, None)
@@ -174,7 +175,7 @@ impl Port {
         }
         let transmit = Direction::new(&device, TRANSMIT, &settings, sent)?;
         device.start();
-        receive.queue.tell();
+        receive.queue.notify();
         let port = Self {
             device,
             settings,
@@ -191,15 +192,16 @@ impl Port {
         Ok(port)
     }
 
-    /// Tells the device what was put into its queues, wakes the stack if there may be something to do, and says whether there may.
+    /// Notifies the device of new buffers, and wakes the stack if there may be something to do. Returns
+    /// whether there may.
     pub fn attend(&self) -> bool {
         let mut receive = self.receive.borrow_mut();
         let mut transmit = self.transmit.borrow_mut();
-        receive.queue.tell();
-        transmit.queue.tell();
+        receive.queue.notify();
+        transmit.queue.notify();
         let mut has_come = self.settings.polls && receive.queue.has_come();
-        for one in [&mut receive.interrupts, &mut transmit.interrupts] {
-            has_come |= one.as_mut().is_some_and(Interrupts::came);
+        for interrupts in [&mut receive.interrupts, &mut transmit.interrupts] {
+            has_come |= interrupts.as_mut().is_some_and(Interrupts::came);
         }
         let mut has_changed = has_come && self.device.acknowledge();
         if let Some(changes) = &mut *self.changes.borrow_mut() {
@@ -215,7 +217,7 @@ impl Port {
         has_any
     }
 
-    /// Returns what was counted.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let (receive, transmit) = (self.receive.borrow(), self.transmit.borrow());
@@ -233,8 +235,8 @@ impl Port {
     }
 
     fn read_link(&self) {
-        const STATUS: u64 = 6;
-        let is_up = !self.device.has(HAS_STATUS) || self.device.own(STATUS) & 1 != 0;
+        const LINK: u64 = 6;
+        let is_up = !self.device.has(STATUS) || self.device.own(LINK) & 1 != 0;
         self.is_up.set(is_up);
     }
 
@@ -246,33 +248,33 @@ impl Port {
         }
     }
 
-    /// Takes back what was sent, and tells whether there is room.
+    /// Frees the buffers of sent packets. Returns whether there is room.
     fn has_room(&self) -> bool {
         let queue = &mut self.transmit.borrow_mut().queue;
         while let Some((name, _)) = queue.take() {
             queue.release(name);
         }
         if queue.room() > 0 {
-            queue.want_none();
+            queue.disable_interrupt();
             return true;
         }
         self.full.set(self.full.get() + 1);
-        // Not for each one: for half of them, so that there is something to do then.
-        let has_none = queue.want((queue.in_flight() / 2).max(1));
+        // Not for each packet but for half of them, so that there is something to do then.
+        let has_none = queue.enable_interrupt((queue.in_flight() / 2).max(1));
         while let Some((name, _)) = queue.take() {
             queue.release(name);
         }
         !has_none || queue.room() > 0
     }
 
-    /// Tells whether a packet has come; if not, asks for an interrupt.
+    /// Returns whether a packet has come; if not, enables the interrupt.
     fn has_come(&self) -> bool {
         let queue = &mut self.receive.borrow_mut().queue;
         if queue.has_come() {
-            queue.want_none();
+            queue.disable_interrupt();
             return true;
         }
-        !self.settings.polls && !queue.want(1)
+        !self.settings.polls && !queue.enable_interrupt(1)
     }
 }
 
@@ -307,9 +309,9 @@ impl Driver for Net {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.max_transmission_unit = ETHERNET + usize::from(self.0.settings.mtu);
-        // What the stack shall still do itself.
+        // The checksums that are left to the stack.
         let does = |feature| !self.0.device.has(feature);
-        let sums = match (does(TELLS_CHECKSUMS), does(COMPLETES_CHECKSUMS)) {
+        let sums = match (does(GUEST_CSUM), does(CSUM)) {
             (true, true) => Checksum::Both,
             (true, false) => Checksum::Rx,
             (false, true) => Checksum::Tx,
@@ -325,7 +327,7 @@ impl Driver for Net {
     }
 }
 
-/// A packet that has come.
+/// A received packet.
 #[derive(Debug)]
 pub struct Received(&'static Port);
 
@@ -336,10 +338,10 @@ impl embassy_net_driver::RxToken for Received {
             return read(&mut []);
         };
         receive.packets += 1;
-        // SAFETY: the device has given it back, and it is put in again behind its use.
+        // SAFETY: the device has returned it, and it is put in again after its use.
         let piece = unsafe { receive.piece(name) };
         let (header, room) = piece.split_at_mut(HEADER);
-        let known = !self.0.device.has(TELLS_CHECKSUMS) || header[0] & (INCOMPLETE | CHECKED) != 0;
+        let known = !self.0.device.has(GUEST_CSUM) || header[0] & (NEEDS_CSUM | DATA_VALID) != 0;
         let length = (bytes as usize).saturating_sub(HEADER);
         let mut frame = room.get_mut(..length).unwrap_or_default();
         let is_wrong = |frame: &[u8]| Place::find(frame).is_some_and(|sum| !sum.is_right(frame));
@@ -355,7 +357,7 @@ impl embassy_net_driver::RxToken for Received {
     }
 }
 
-/// Room for a packet to be sent.
+/// Room for a packet to send.
 #[derive(Debug)]
 pub struct ToSend(&'static Port);
 
@@ -363,18 +365,18 @@ impl embassy_net_driver::TxToken for ToSend {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
         let mut transmit = self.0.transmit.borrow_mut();
         transmit.packets += 1;
-        let name = transmit.queue.next().expect("a token is given for room");
-        // SAFETY: the device has not got it, since it is free.
+        let name = transmit.queue.next().expect("a token stands for room");
+        // SAFETY: it is free, so the device does not own it.
         let piece = unsafe { transmit.piece(name) };
         let (header, frame) = piece.split_at_mut(HEADER);
         header.fill(0);
         let frame = &mut frame[..bytes];
         let result = fill(frame);
-        if self.0.device.has(COMPLETES_CHECKSUMS)
+        if self.0.device.has(CSUM)
             && let Some(sum) = Place::find(frame)
         {
             sum.prepare(frame);
-            header[0] = INCOMPLETE;
+            header[0] = NEEDS_CSUM;
             header[CHECKSUM_START..][..2].copy_from_slice(&sum.start.to_le_bytes());
             header[CHECKSUM_OFFSET..][..2].copy_from_slice(&sum.offset.to_le_bytes());
         }

@@ -1,14 +1,14 @@
-//! A queue: the rings in which driver and device hand buffers to each other.
+//! A queue: the rings in which driver and device pass buffers to each other.
 //!
-//! The layout is that of split virtqueues (Virtio 1.2, 2.7). Each side tells the other from when on it wants to hear of more:
-//! by an index where [`crate::device`] agreed on that, else by a flag. So nobody is told what he would see anyway.
+//! The layout is that of split virtqueues (Virtio 1.2, 2.7). Each side suppresses notifications that it
+//! does not need: by an event index if [`crate::device`] has negotiated it, otherwise by a flag.
 
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{Ordering, fence};
 
 use tare_unikernel::{cpu, memory};
 
-use crate::device::{Device, DeviceError, EVENTS};
+use crate::device::{Device, DeviceError, EVENT_IDX};
 
 /// One buffer.
 #[repr(C)]
@@ -21,22 +21,22 @@ struct Descriptor {
 
 const NEXT: u16 = 1;
 const WRITABLE: u16 = 2;
-/// Asks the other side in its ring's flags to keep quiet.
-const QUIET: u16 = 1;
+/// The flag of a ring that suppresses notifications by the other side.
+const NO_NOTIFICATION: u16 = 1;
 
-/// How long a device may take that something depends on before a service starts, in ticks of the TSC: some 20 s.
+/// Time limit for a device before a service starts, in ticks of the TSC: about 20 s.
 pub const PATIENCE_TICKS: u64 = 1 << 36;
 
-/// Lets the device see what was written before anything of its own is read.
+/// Orders earlier writes before later reads, as seen by the device.
 ///
-/// QEMU before 8.1 leaves fences out of the code of a guest that has one CPU, though its devices run beside that; but it takes a lock to read
-/// the TSC.
+/// QEMU before 8.1 omits fences in the code of a guest with one CPU, although its devices run on other
+/// threads; reading the TSC takes a lock there.
 fn write_before_reading() {
     fence(Ordering::SeqCst);
     let _ = cpu::tsc();
 }
 
-/// The memory that driver and device share: one block, in which the three parts lie one behind the other.
+/// The memory shared by driver and device: one block with the three parts in sequence.
 #[derive(Debug)]
 pub struct Rings {
     start: u64,
@@ -50,12 +50,12 @@ impl Rings {
         Some(Self { start, size })
     }
 
-    /// Returns how many entries each part has.
+    /// Returns the number of entries in each part.
     pub(crate) fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns where the descriptors, the driver's and the device's part start.
+    /// Returns the addresses of the descriptors, the driver's part and the device's part.
     pub(crate) fn addresses(&self) -> [u64; 3] {
         let driver = self.start + 16 * u64::from(self.size);
         let device = driver + 6 + 2 * u64::from(self.size);
@@ -67,27 +67,27 @@ impl Rings {
         (descriptors as *mut Descriptor).wrapping_add((index % self.size).into())
     }
 
-    /// Returns a word of the driver's part: flags, index, ring, and the event behind it.
+    /// Returns a word of the driver's part: flags, index, ring, event.
     fn driver(&self, word: u16) -> *mut u16 {
         let [_, driver, _] = self.addresses();
         (driver as *mut u16).wrapping_add(word.into())
     }
 
-    /// Returns a word of the device's part: flags, index, entries of four words, and the event behind them.
+    /// Returns a word of the device's part: flags, index, entries of four words, event.
     fn device(&self, word: u16) -> *mut u16 {
         let [.., device] = self.addresses();
         (device as *mut u16).wrapping_add(word.into())
     }
 }
 
-/// A piece of memory for the device.
+/// A buffer for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
-    /// Where it starts.
+    /// Its address.
     pub address: u64,
     /// Its length.
     pub bytes: u32,
-    /// Whether the device writes to it, instead of reading.
+    /// Whether the device writes to it; otherwise it reads.
     pub is_writable: bool,
 }
 
@@ -99,19 +99,18 @@ pub struct Queue {
     bell: u64,
     is_in_memory: bool,
     has_events: bool,
-    /// The first descriptor that is free; each names the next one.
+    /// The first free descriptor; each names the next one.
     free: u16,
     free_count: u16,
-    /// How many were put in, how many the device was told of, how many came back.
+    /// The numbers of buffers put in, announced to the device, and taken back.
     put: u16,
-    told: u16,
+    announced: u16,
     taken: u16,
     notifications: u64,
 }
 
 impl Queue {
-    /// Makes a queue of a device, with at most `most` entries. `message` is the place in the list
-    /// of its interrupts.
+    /// Makes a queue of a device, with at most `most` entries. `message` is the index of its interrupt.
     ///
     /// # Errors
     ///
@@ -132,54 +131,55 @@ impl Queue {
             rings,
             bell,
             is_in_memory: device.is_in_memory(),
-            has_events: device.has(EVENTS),
+            has_events: device.has(EVENT_IDX),
             free: 0,
             free_count: size,
             put: 0,
-            told: 0,
+            announced: 0,
             taken: 0,
             notifications: 0,
         };
-        queue.want_none();
+        queue.disable_interrupt();
         Ok(queue)
     }
 
-    /// Returns how many entries it has.
+    /// Returns the number of entries.
     #[must_use]
     pub fn size(&self) -> u16 {
         self.rings.size
     }
 
-    /// Returns how many descriptors are free.
+    /// Returns the number of free descriptors.
     #[must_use]
     pub fn room(&self) -> u16 {
         self.free_count
     }
 
-    /// Returns how many buffers the device has.
+    /// Returns the number of buffers that the device owns.
     #[must_use]
     pub fn in_flight(&self) -> u16 {
         self.put.wrapping_sub(self.taken)
     }
 
-    /// Returns how often the device was notified.
+    /// Returns the number of notifications of the device.
     #[must_use]
     pub fn notifications(&self) -> u64 {
         self.notifications
     }
 
-    /// Returns the descriptor that [`Queue::put`] will name next. None if all are in use.
+    /// Returns the descriptor that [`Queue::put`] will use next. None if all are in use.
     #[must_use]
     pub fn next(&self) -> Option<u16> {
         (self.free_count > 0).then_some(self.free)
     }
 
-    /// Hands buffers to the device as one, and returns its name, by which it comes back. None, and nothing is done, if there are not so many
-    /// descriptors.
+    /// Passes a chain of buffers to the device. Returns its first descriptor, which identifies it when
+    /// it comes back. None if there are too few free descriptors.
     ///
     /// # Safety
     ///
-    /// The buffers must stay where they are, and nobody else may touch what the device writes to, until they come back.
+    /// The buffers must stay valid until they come back, and those that the device writes to must not be
+    /// accessed.
     pub unsafe fn put(&mut self, buffers: &[Buffer]) -> Option<u16> {
         let head = self.free;
         let (last, count) = (buffers.len().checked_sub(1)?, buffers.len() as u16);
@@ -187,7 +187,7 @@ impl Queue {
             return None;
         }
         for (place, buffer) in buffers.iter().enumerate() {
-            // SAFETY: a free descriptor, which the device does not look at.
+            // SAFETY: a free descriptor, which the device does not read.
             let descriptor = unsafe { &mut *self.rings.descriptor(self.free) };
             descriptor.address = buffer.address;
             descriptor.bytes = buffer.bytes;
@@ -209,9 +209,9 @@ impl Queue {
         Some(head)
     }
 
-    /// Hands buffers to the device as one, waits for them without doing anything else, and returns how many bytes were written.
-    /// None, and nothing is done, if there are not so many descriptors; None, too, if the device keeps them for so many ticks of the TSC, and
-    /// then it has them still. It is for queues that nothing else is in.
+    /// Passes a chain of buffers to the device, waits for it, and returns the number of bytes written.
+    /// None if there are too few free descriptors, or if the device takes longer than `patience_ticks`
+    /// of the TSC; in that case it still owns the buffers. For queues with nothing else in them.
     ///
     /// # Safety
     ///
@@ -219,7 +219,7 @@ impl Queue {
     pub unsafe fn ask(&mut self, buffers: &[Buffer], patience_ticks: u64) -> Option<u32> {
         // SAFETY: passed on to the caller.
         unsafe { self.put(buffers)? };
-        self.tell();
+        self.notify();
         let start = cpu::tsc();
         while cpu::tsc().wrapping_sub(start) < patience_ticks {
             if let Some(bytes) = self.take_back() {
@@ -230,34 +230,34 @@ impl Queue {
         None
     }
 
-    /// Frees what came back first, and returns how many bytes were written to it.
+    /// Takes back and frees the next chain. Returns the number of bytes written.
     pub fn take_back(&mut self) -> Option<u32> {
         let (name, bytes) = self.take()?;
         self.release(name);
         Some(bytes)
     }
 
-    /// Notifies the device of what was put in, if it wants to hear of that.
-    pub fn tell(&mut self) {
-        if self.put == self.told {
+    /// Notifies the device of new buffers, if it needs that.
+    pub fn notify(&mut self) {
+        if self.put == self.announced {
             return;
         }
-        // The index must be written before the other side's wish is read.
+        // The index must be written before the device's event or flag is read.
         write_before_reading();
         // SAFETY: words of the device's part.
         let wants = unsafe {
             if self.has_events {
                 let event = read_volatile(self.rings.device(2 + 4 * self.rings.size));
                 let ahead = self.put.wrapping_sub(event).wrapping_sub(1);
-                ahead < self.put.wrapping_sub(self.told)
+                ahead < self.put.wrapping_sub(self.announced)
             } else {
-                read_volatile(self.rings.device(0)) & QUIET == 0
+                read_volatile(self.rings.device(0)) & NO_NOTIFICATION == 0
             }
         };
-        self.told = self.put;
+        self.announced = self.put;
         if wants {
             self.notifications += 1;
-            // SAFETY: the queue's bell, which takes 32 bits in memory and 16 on PCI.
+            // SAFETY: the notification register of the queue: 32 bits with MMIO, 16 on PCI.
             unsafe {
                 if self.is_in_memory {
                     write_volatile(self.bell as *mut u32, self.number.into());
@@ -268,20 +268,20 @@ impl Queue {
         }
     }
 
-    /// Tells whether something has come back.
+    /// Returns whether a chain has come back.
     #[must_use]
     pub fn has_come(&self) -> bool {
         // SAFETY: a word of the device's part.
         unsafe { read_volatile(self.rings.device(1)) != self.taken }
     }
 
-    /// Returns what came back first: its name, and how many bytes were written. Its descriptors are in use until
-    /// [`Queue::release`].
+    /// Takes back the next chain: its first descriptor, and the number of bytes written. Its descriptors
+    /// are in use until [`Queue::release`].
     pub fn take(&mut self) -> Option<(u16, u32)> {
         if !self.has_come() {
             return None;
         }
-        // The entry must be read behind the index.
+        // The entry must be read after the index.
         fence(Ordering::Acquire);
         let place = 2 + 4 * (self.taken % self.rings.size);
         self.taken = self.taken.wrapping_add(1);
@@ -293,12 +293,12 @@ impl Queue {
         Some((name as u16 % self.rings.size, bytes))
     }
 
-    /// Frees the descriptors of what came back.
+    /// Frees the descriptors of a chain that came back.
     pub fn release(&mut self, name: u16) {
         let mut last = name;
         loop {
             self.free_count += 1;
-            // SAFETY: a descriptor that the device has given back.
+            // SAFETY: a descriptor that the device has returned.
             let descriptor = unsafe { &mut *self.rings.descriptor(last) };
             if descriptor.flags & NEXT == 0 || self.free_count >= self.rings.size {
                 descriptor.next = self.free;
@@ -309,9 +309,9 @@ impl Queue {
         self.free = name;
     }
 
-    /// Asks for an interrupt when `more` further buffers have come back. Returns false if they have already: then there will be
-    /// none.
-    pub fn want(&mut self, more: u16) -> bool {
+    /// Enables the interrupt for the time when `more` further chains have come back. Returns false if
+    /// they have already: then it will not come.
+    pub fn enable_interrupt(&mut self, more: u16) -> bool {
         let event = self.taken.wrapping_add(more - 1);
         // SAFETY: words of the driver's part.
         unsafe {
@@ -321,23 +321,23 @@ impl Queue {
                 write_volatile(self.rings.driver(0), 0);
             }
         }
-        // The wish must be written before it is looked at what came in the meantime.
+        // The event must be written before the index is read.
         write_before_reading();
         // SAFETY: a word of the device's part.
         let come = unsafe { read_volatile(self.rings.device(1)) };
         come.wrapping_sub(self.taken) < more
     }
 
-    /// Asks for no interrupts.
-    pub fn want_none(&mut self) {
-        // SAFETY: words of the driver's part. With events, one lies so far away that it will not come before this is called
-        // again.
+    /// Disables the interrupt.
+    pub fn disable_interrupt(&mut self) {
+        // SAFETY: words of the driver's part. An event as far away as possible is not reached before
+        // this is called again.
         unsafe {
             if self.has_events {
                 let far = self.taken.wrapping_sub(1);
                 write_volatile(self.rings.driver(2 + self.rings.size), far);
             } else {
-                write_volatile(self.rings.driver(0), QUIET);
+                write_volatile(self.rings.driver(0), NO_NOTIFICATION);
             }
         }
     }

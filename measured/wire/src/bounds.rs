@@ -1,24 +1,24 @@
-//! What a plan may ask for.
+//! Bounds of the values in a plan.
 //!
-//! The limits are part of the contract: the laboratory refuses a plan by them before anything
-//! starts, and the measured code refuses it again.
+//! They are part of the protocol: the laboratory checks a plan before anything starts, and the
+//! measured code checks it again.
 
 use thiserror::Error;
 
-/// The greatest number of envelope bins.
+/// Maximum number of envelope bins.
 pub const MAX_BINS: u32 = 100_000;
 
-/// Names a value of the plan that is out of bounds.
+/// The error for a value that is out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what} must be from {least} to {most}, not {given}")]
 pub struct Refusal {
-    /// Key of the value.
+    /// The key of the value.
     pub what: &'static str,
-    /// What was given.
+    /// The value.
     pub given: u64,
-    /// Least value allowed.
+    /// The least allowed value.
     pub least: u64,
-    /// Greatest value allowed.
+    /// The greatest allowed value.
     pub most: u64,
 }
 

@@ -1,45 +1,44 @@
-//! What the laboratory and the agent as `/init` of a Linux guest agree on.
+//! The protocol between the laboratory and the agent as `/init` of a Linux guest.
 //!
-//! *In* goes the kernel command line: the plan's words stand behind `--`, as Linux passes arguments
-//! to init, and a load in [`LOAD`]. *Out* come records over a virtio port that is named [`PORT`],
-//! or over the console if there is none, and beside them what init itself has to say ([`Says`]):
-//! the last of it ends the guest, because the host has then read all that was written before.
+//! *In* goes the kernel command line: the plan's words behind `--`, as Linux passes arguments to
+//! init, and a load in [`LOAD`]. *Out* come records over a virtio port named [`PORT`], or over the
+//! console if there is none, and messages of init ([`Message`]). The last message ends the guest,
+//! because the host has read everything before it.
 //!
-//! While the plan runs, a byte that the host writes to the port asks the measured process to end and to report what it
-//! has.
+//! While the plan runs, a byte that the host writes to the port asks the measured process to end and
+//! to report its results so far.
 
 use core::fmt::{self, Write};
 
 /// The name of the virtio port that carries the records.
 pub const PORT: &str = "tare";
 
-/// The kernel's parameter that holds the text of a load, as [`Encoded`] writes it.
+/// The kernel parameter with the text of a load, as [`Encoded`] writes it.
 pub const LOAD: &str = "tare.load";
 
-/// The kernel's parameter that holds the size of a RAM disk on [`SCRATCH`], as tmpfs takes it. Without it a disk
-/// is looked for.
+/// The kernel parameter with the size of a RAM disk on [`SCRATCH`], in the form of tmpfs. Without it,
+/// init looks for a disk.
 pub const RAM_SCRATCH: &str = "tare.ram";
 
-/// The kernel's parameter that asks init to go on into the root file system on a disk, and the
-/// word for it.
+/// The kernel parameter that makes init continue into the root file system on a disk, and its value.
 pub const ROOT: (&str, &str) = ("tare.root", "debian");
 
-/// The kernel's parameter that asks init to do what the plan says by itself and at once, on the console, and to end the
-/// guest by a reset: the shortest way.
+/// The kernel parameter that makes init execute the plan itself, on the console, and end the guest by
+/// a reset: the shortest way.
 pub const DIRECT: &str = "tare.direct";
 
 /// The serial number by which the disk with the root file system is found.
 pub const ROOT_SERIAL: &str = "tare-root";
 
-/// The agent's argument that asks it to execute the plan of the kernel command line in a system
-/// that has booted by itself.
+/// The agent's argument to execute the plan of the kernel command line in a system that has booted by
+/// itself.
 pub const IN_SYSTEM: &str = "guest";
 
-/// The variable that names the descriptor by which a measuring process tells the load in its guest when the first
-/// sample is due.
+/// The variable with the descriptor over which a measuring process reports to the load in its guest
+/// when the first sample is due.
 pub const BEGIN_FD: &str = "TARE_BEGIN_FD";
 
-/// The file that lists the modules to load, one file name a line, in order.
+/// The file that lists the modules to load, in order, one file name per line.
 pub const MODULES: &str = "/modules/order";
 
 /// The folder on which the scratch disk is mounted.
@@ -53,17 +52,17 @@ pub const SCRATCH_SERIAL: &str = "tare-scratch";
 
 const MARKER: &str = "tare-init: ";
 
-/// What init says of itself.
+/// A message of init.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says<'a> {
-    /// The plan was executed by a process that ended with this status. The last line.
+pub enum Message<'a> {
+    /// The process that executed the plan ended with this status. The last message.
     Ended(u8),
-    /// It could not be executed. The last line.
+    /// The plan could not be executed. The last message.
     Failed(&'a str),
 }
 
-impl<'a> Says<'a> {
-    /// Finds what init says in a line, whatever stands before it.
+impl<'a> Message<'a> {
+    /// Finds a message in a line, behind any other text.
     #[must_use]
     pub fn parse(line: &'a str) -> Option<Self> {
         let (_, said) = line.rsplit_once(MARKER)?;
@@ -75,12 +74,12 @@ impl<'a> Says<'a> {
     }
 }
 
-impl fmt::Display for Says<'_> {
-    /// Writes the line that [`Says::parse`] reads, without newline.
+impl fmt::Display for Message<'_> {
+    /// Writes the line that [`Message::parse`] reads, without newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(status) => write!(f, "{MARKER}ended {status}"),
-            // One line, whatever is told.
+            // One line, whatever the text.
             Self::Failed(why) => {
                 write!(f, "{MARKER}failed ")?;
                 why.chars()
@@ -91,8 +90,8 @@ impl fmt::Display for Says<'_> {
     }
 }
 
-/// Writes a text as one word without white space or quotes: what is neither a letter, a digit nor
-/// one of `-._~:,=/+` becomes `%` and two hexadecimal digits for each byte.
+/// A text written as one word without white space or quotes: bytes other than letters, digits and
+/// `-._~:,=/+` become `%` and two hexadecimal digits.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoded<'a>(pub &'a str);
 
@@ -109,8 +108,7 @@ impl fmt::Display for Encoded<'_> {
     }
 }
 
-/// Iterates over the bytes of a text that [`Encoded`] wrote. A `%` without two digits stands for
-/// itself.
+/// Iterates over the bytes of a text that [`Encoded`] wrote. A `%` without two digits is kept.
 pub fn decoded(word: &str) -> impl Iterator<Item = u8> {
     let mut rest = word.as_bytes();
     core::iter::from_fn(move || {
@@ -129,7 +127,7 @@ pub fn decoded(word: &str) -> impl Iterator<Item = u8> {
 
 fn hexadecimal(digits: &[u8]) -> Option<u8> {
     let text = core::str::from_utf8(digits).ok()?;
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     text.bytes()
         .all(|byte| byte.is_ascii_hexdigit())
         .then(|| u8::from_str_radix(text, 16).ok())?
@@ -147,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_init_says_is_found_behind_a_boot_message() {
+    fn a_message_is_found_behind_a_boot_message() {
         for says in [
-            Says::Ended(0),
-            Says::Ended(255),
-            Says::Failed("no disk: ENOENT"),
+            Message::Ended(0),
+            Message::Ended(255),
+            Message::Failed("no disk: ENOENT"),
         ] {
             let line = std::format!("[    1.2] {says}\r");
-            assert_eq!(Says::parse(&line), Some(says));
+            assert_eq!(Message::parse(&line), Some(says));
         }
         for line in [
             "",
@@ -162,9 +160,9 @@ mod tests {
             "tare-init: ended 256",
             "tare-init: sang a song",
         ] {
-            assert_eq!(Says::parse(line), None, "{line}");
+            assert_eq!(Message::parse(line), None, "{line}");
         }
-        assert_eq!(Says::Failed("a\nb").to_string(), "tare-init: failed a b");
+        assert_eq!(Message::Failed("a\nb").to_string(), "tare-init: failed a b");
     }
 
     #[test]

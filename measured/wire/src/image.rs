@@ -1,23 +1,23 @@
-//! The words that only an image takes: they say how the unikernel beneath the service behaves.
+//! The settings of the unikernel, as words.
 //!
-//! They stand on the kernel command line among the words of the service, for example
-//! `service=bench irq=on timer-hz=250 workload=ID key=value`. Words with a dot in their
-//! key belong to devices: QEMU puts `virtio_mmio.device=…` there by itself.
+//! They are on the kernel command line among the words of the service, for example
+//! `service=bench irq=on timer-hz=250 workload=ID key=value`. Keys with a dot belong to devices: QEMU
+//! adds `virtio_mmio.device=…`.
 
 use core::fmt;
 
 use crate::PROTOCOL;
 use crate::words::PlanError;
 
-/// The name of the ELF note by which an image says which protocol its records are of, so that this is known before
-/// it boots.
+/// The name of the ELF note that holds the protocol of an image's records, so that it is known before
+/// the image boots.
 pub const NOTE_NAME: [u8; 4] = *b"tare";
 
-/// The type of that note.
+/// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
 
-/// The note of an image that speaks [`PROTOCOL`], for its section `.note.tare`: length of the name with its final
-/// zero, length of the content, type, name, content.
+/// The note of an image with [`PROTOCOL`], for its section `.note.tare`: length of the name with its
+/// final zero, length of the content, type, name, content.
 pub const NOTE: [u32; 6] = [
     5,
     4,
@@ -27,24 +27,24 @@ pub const NOTE: [u32; 6] = [
     PROTOCOL as u32,
 ];
 
-/// Says how the unikernel behaves.
+/// The settings of the unikernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings<'a> {
-    /// Which service the command line is for; an image refuses those of others.
+    /// The service for which the command line is meant; an image rejects those of others.
     pub service: Option<&'a str>,
-    /// Ticks a second, or None if interrupts are kept out.
+    /// Ticks per second. None if interrupts are disabled.
     pub timer_hz: Option<u32>,
-    /// How many CPUs are brought up, the first included.
+    /// The number of CPUs to start, with the first.
     pub cpus: u32,
 }
 
-/// The rate of the tick unless the words say otherwise: Debian's kernels have the same.
+/// The default rate of the tick, that of Debian's kernels.
 pub const DEFAULT_TIMER_HZ: u32 = 250;
 
-/// The greatest rate of the tick.
+/// Maximum rate of the tick.
 pub const MAX_TIMER_HZ: u32 = 100_000;
 
-/// The greatest number of CPUs.
+/// Maximum number of CPUs.
 pub const MAX_CPUS: u32 = 255;
 
 impl Default for Settings<'_> {
@@ -58,12 +58,11 @@ impl Default for Settings<'_> {
 }
 
 impl<'a> Settings<'a> {
-    /// Reads the settings among the words of a command line; leaves out all others.
+    /// Reads the settings among the words of a command line, and ignores other words.
     ///
     /// # Errors
     ///
-    /// Returns [`PlanError`] for a value that the key does not take, and for a key that stands
-    /// twice.
+    /// Returns [`PlanError`] for an invalid value and for a repeated key.
     pub fn parse(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let (mut service, mut irq, mut timer_hz, mut cpus) = (None, None, None, None);
         for (key, value) in words.into_iter().filter_map(|word| word.split_once('=')) {
@@ -99,7 +98,7 @@ impl<'a> Settings<'a> {
         })
     }
 
-    /// Tells whether a word is the service's: neither a setting nor a device's.
+    /// Returns whether a word is for the service: neither a setting nor a device's.
     #[must_use]
     pub fn is_for_service(word: &str) -> bool {
         let key = word.split_once('=').map_or(word, |(key, _)| key);

@@ -1,14 +1,15 @@
-//! What crosses the border between the laboratory and the measured code, in both directions.
+//! The protocol between the laboratory and the measured code.
 //!
-//! *In* goes a plan: words such as `workload=ID key=value`, the same on an
-//! agent's command line and on a kernel's ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]). *Out* come records, one line of text each
-//! ([`record`], [`line`]), the same over a pipe, a virtio port, a serial line or serial over LAN.
+//! *In* goes a plan: words such as `workload=ID key=value`, on the command line of the agent or of a
+//! kernel ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]). *Out*
+//! come records, one line of text each ([`record`], [`line`]), over a pipe, a virtio port, a serial
+//! line or serial over LAN.
 //!
 //! # Why text, and why lines
 //!
-//! A serial line carries firmware chatter, boot messages and sometimes loses bytes. A line that
-//! starts with a marker, is numbered and ends with a checksum can be picked out of all that; what
-//! is missing or damaged is detected, never believed:
+//! A serial line carries firmware chatter and boot messages, and sometimes loses bytes. A line that
+//! starts with a marker, is numbered and ends with a checksum can be found among all that; missing
+//! and damaged records are detected:
 //!
 //! ```text
 //! tare2: 17 counts BQQAABQB ecaa6fdf
@@ -18,12 +19,15 @@
 //!
 //! The payload is [`postcard`](https://postcard.jamesmunns.com/wire-format): variable-length
 //! integers, so a histogram entry takes four or five bytes. Long lists are split over several
-//! records ([`packed`], [`rows`]), so that no line exceeds [`line::MAX_LINE`] bytes, which is what a
-//! terminal in canonical mode passes on.
+//! records ([`packed`], [`rows`]), so that no line exceeds [`line::MAX_LINE`] bytes, the limit of a
+//! terminal in canonical mode.
 //!
 //! The crate is `no_std` and does not allocate: encoding runs on the unikernel too.
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "schema")]
+extern crate alloc;
 
 pub mod bounds;
 pub mod cpus;

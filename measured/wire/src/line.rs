@@ -1,4 +1,4 @@
-//! One record, one line of text: how it is written, and how it is found again among other text.
+//! Records as lines of text: writing them, and finding them among other text.
 
 use core::fmt::{self, Write};
 
@@ -9,24 +9,24 @@ use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use crate::packed;
 use crate::record::Record;
 
-/// Starts every record of the measured code; the digit is [`crate::PROTOCOL`].
+/// The start of every record of the measured code; the digit is [`crate::PROTOCOL`].
 pub const MARKER: &str = "tare2:";
 
-/// Starts every record of a load.
+/// The start of every record of a load.
 const LOAD_MARKER: &str = "tare2-load:";
 
-/// A sequence of records, numbered on its own. Several may share one line out of a guest.
+/// A numbered sequence of records. Several may share one line out of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stream {
-    /// What the measured code reports.
+    /// The records of the measured code.
     #[default]
     Measured,
-    /// What a load reports.
+    /// The records of a load.
     Load,
 }
 
 impl Stream {
-    /// Returns the text that starts each of its records.
+    /// Returns the start of each of its records.
     #[must_use]
     pub const fn marker(self) -> &'static str {
         match self {
@@ -36,15 +36,15 @@ impl Stream {
     }
 }
 
-/// The length of the longest line in bytes, the newline included.
+/// Maximum length of a line in bytes, with the newline.
 pub const MAX_LINE: usize = 4_000;
 
-/// The length of the longest payload in bytes, before base64.
+/// Maximum length of a payload in bytes, before base64.
 pub const MAX_PAYLOAD: usize = packed::CAPACITY + 200;
 
 const CHECKSUM: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 
-/// Numbers records and writes them as lines.
+/// A writer of numbered records.
 #[derive(Debug)]
 pub struct Encoder {
     stream: Stream,
@@ -73,8 +73,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns [`TooLong`] if the record's texts make it longer than [`MAX_PAYLOAD`]; the number
-    /// is then not used up.
+    /// Returns [`TooLong`] if the texts make the record longer than [`MAX_PAYLOAD`]; its number is
+    /// then used for the next record.
     pub fn encode(&mut self, record: &Record<'_>) -> Result<&[u8], TooLong> {
         let mut payload = [0; MAX_PAYLOAD];
         let payload = postcard::to_slice(record, &mut payload).map_err(|_| TooLong)?;
@@ -102,7 +102,7 @@ impl Encoder {
     }
 }
 
-/// Writes text into a line.
+/// A writer of text into a line.
 struct Cursor<'a> {
     line: &'a mut [u8],
     at: usize,
@@ -117,14 +117,14 @@ impl Write for Cursor<'_> {
     }
 }
 
-/// Says that a record does not fit into a line.
+/// The error for a record that does not fit into a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// What a line turned out to be.
+/// The content of a line.
 #[expect(
     clippy::large_enum_variant,
-    reason = "there is nothing to box with, and one line is looked at at a time"
+    reason = "there is no allocator, and only one line is decoded at a time"
 )]
 #[derive(Debug, PartialEq)]
 pub enum Line<'a> {
@@ -132,23 +132,23 @@ pub enum Line<'a> {
     Record {
         /// Its number, counted from 0.
         sequence: u64,
-        /// What it says.
+        /// Its content.
         record: Record<'a>,
     },
-    /// Something else: firmware chatter, a boot message, a program's own output.
+    /// Other text: firmware chatter, a boot message, output of a program.
     Other,
-    /// A record once, of which something is lost or changed.
+    /// A damaged record.
     Damaged(Damage),
 }
 
-/// Says what is wrong with a damaged record.
+/// A kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// There are not the five fields that a record has, or one is not of its form.
+    /// The line does not have the five fields of a record, or one is malformed.
     Form,
     /// The checksum does not match.
     Checksum,
-    /// The checksum matches, but the payload is none that this version knows.
+    /// The checksum matches, but the payload is unknown to this version.
     Payload,
 }
 
@@ -158,11 +158,10 @@ pub fn decode<'a>(line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
     decode_of(Stream::Measured, line, room)
 }
 
-/// Finds the record of a stream in a line, whatever stands before its marker. Records of other
-/// streams are [`Line::Other`].
+/// Finds the record of a stream in a line, behind any other text. Records of other streams are
+/// [`Line::Other`].
 ///
-/// `room` receives the decoded payload, from which the record borrows; it must hold
-/// [`MAX_PAYLOAD`] bytes.
+/// `room` receives the decoded payload, from which the record borrows.
 #[must_use]
 pub fn decode_of<'a>(stream: Stream, line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
     let marker = stream.marker();
@@ -329,7 +328,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_changed_byte_is_never_believed(
+        fn one_changed_byte_is_detected(
             text in "[a-z ]{0,40}", place in any::<prop::sample::Index>(), flip in 1_u8..=255
         ) {
             let good = line_of(&notice(&text));
@@ -346,12 +345,12 @@ mod tests {
         }
 
         #[test]
-        fn one_lost_byte_is_never_believed(
+        fn one_lost_byte_is_detected(
             text in "[a-z]{1,40}", place in any::<prop::sample::Index>()
         ) {
             let good = line_of(&notice(&text));
             let mut bad = good.clone();
-            // From the marker's end on: without its first byte it is another program's text.
+            // From the end of the marker: a damaged marker is other text.
             bad.remove(MARKER.len() + 1 + place.index(good.len() - MARKER.len() - 2));
             let mut room = [0; MAX_PAYLOAD];
             let is_damaged = matches!(decode(&bad, &mut room), Line::Damaged(_));

@@ -1,17 +1,17 @@
-//! Packs lists of small tuples into bytes, so that a record can carry them without allocation.
+//! Lists of small tuples, packed into bytes, so that a record can carry them without allocation.
 //!
-//! A list is a sequence of LEB128 integers. What the integers mean (how many to a row, which of
-//! them are differences to the row before) is said by the record that carries them.
+//! A list is a sequence of LEB128 integers. The record that carries it defines their meaning: how
+//! many form a row, and which are differences from the row before.
 
 use serde::{Deserialize, Serialize};
 
-/// How many bytes one record carries at most.
+/// Maximum number of bytes in one record.
 pub const CAPACITY: usize = 2_700;
 
-/// How many bytes one integer takes at most.
+/// Maximum number of bytes of one integer.
 const LONGEST: usize = 10;
 
-/// Holds a packed list inside a record.
+/// A packed list in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packed<'a>(#[serde(borrow)] pub &'a [u8]);
 
@@ -24,11 +24,11 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// Says that packed bytes are not a whole number of rows of 64-bit integers.
+/// The error for bytes that are not whole rows of 64-bit integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Iterates over the rows of a packed list.
+/// An iterator over the rows of a packed list.
 #[derive(Clone, Debug)]
 pub struct Rows<'a, const N: usize> {
     rest: &'a [u8],
@@ -55,7 +55,7 @@ impl<const N: usize> Iterator for Rows<'_, N> {
     }
 }
 
-/// Collects rows until a record is full.
+/// A buffer that collects rows until a record is full.
 #[derive(Clone, Debug)]
 pub struct Packer {
     bytes: [u8; CAPACITY],
@@ -72,7 +72,7 @@ impl Default for Packer {
 }
 
 impl Packer {
-    /// Appends one row, and returns whether there was room for it.
+    /// Appends one row. Returns false if there is no room.
     pub fn push<const N: usize>(&mut self, row: [u64; N]) -> bool {
         if self.used + N * LONGEST > CAPACITY {
             return false;
@@ -83,7 +83,7 @@ impl Packer {
         true
     }
 
-    /// Returns what was collected.
+    /// Returns the collected rows.
     #[must_use]
     pub fn packed(&self) -> Packed<'_> {
         Packed(&self.bytes[..self.used])
@@ -95,7 +95,7 @@ impl Packer {
         self.used == 0
     }
 
-    /// Forgets what was collected.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.used = 0;
     }
@@ -111,8 +111,8 @@ impl Packer {
     }
 }
 
-/// Packs rows into as few lists as hold them, and gives each to `put`. `pack` packs a row by the one before it in the same
-/// list.
+/// Packs rows into as few lists as possible, and passes each to `put`. `pack` packs a row with the one
+/// before it in the same list.
 ///
 /// # Errors
 ///

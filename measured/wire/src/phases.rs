@@ -1,21 +1,21 @@
-//! What loads that run in phases and the measurement beside them have to agree on.
+//! The protocol between loads that run in phases and the measurement next to them.
 
-/// How long before it the time of the first sample is told ([`crate::record::Begins`]): a load whose phases
-/// begin then has to hear of it. Where the place's clock is not the laboratory's, that takes the time to be so long
-/// after it has read the record; it is wrong by as much as the record was under way, which is some ms over a serial
-/// line and less elsewhere.
+/// The time before the first sample at which it is announced ([`crate::record::Begins`]), so that a
+/// load with phases can begin then. Where the target has another clock, the laboratory assumes that
+/// the first sample is due this long after it has read the record; the error is the time of
+/// transmission, some ms over a serial line and less elsewhere.
 pub const LEAD_NS: u64 = 250_000_000;
 
-/// The greatest number of phases.
+/// Maximum number of phases.
 pub const MAX_PHASES: u32 = 100;
-/// The longest duration: 31 days.
+/// Maximum duration: 31 days.
 pub const MAX_DURATION_NS: u64 = 31 * 24 * 3_600 * 1_000_000_000;
-/// The number of slots of each phase, for each of which samples are counted, if there are several phases. So it can be
-/// told afterwards which samples came before the phase's load really began.
+/// The number of slots of each phase, if there are several phases. Samples are counted per slot, so
+/// that those before the real start of the phase's load can be separated.
 pub const SLOTS: u32 = 7;
 
-/// Returns where a slot of a phase begins, counted from the phase's beginning: 0, then 1/64 of its length, and twice as
-/// far each time, up to one half.
+/// Returns the beginning of a slot, from the beginning of its phase: 0, 1/64 of the phase, and twice
+/// as far each time, up to one half.
 #[must_use]
 pub const fn slot_begin_ns(phase_ns: u64, slot: u32) -> u64 {
     match slot {

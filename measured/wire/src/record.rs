@@ -1,16 +1,21 @@
-//! The records by which measured code reports. They name no experiment: what is measured is told by the
-//! words that a [`Set`] carries.
+//! The records with which measured code reports. They name no experiment: the words of a [`Set`]
+//! describe the measurement.
 //!
-//! A sequence is: [`Hello`], [`Ready`], [`Calibration`]; [`Begins`], and [`Live`] and [`Exceeded`] meanwhile, where the
-//! plan asks for them; then each [`Set`] and behind it its lists ([`Record::Parts`], [`Record::Counts`],
-//! [`Record::Events`], [`Record::Envelope`], [`Record::Raw`]) in any order among each other, each list in the order of its
-//! rows; each [`Trace`] and behind it its [`Record::TraceEvents`]; [`Name`]s; [`Record::CutShort`] if
-//! the measured code ended before its plan was done, because it was asked to; then [`Frequency`] once for each source,
-//! and at last [`End`]. [`Value`], [`Counter`], [`Fact`], [`Notice`] and [`Failure`] may stand anywhere behind [`Hello`];
+//! A sequence is:
+//!
+//! 1. [`Hello`], [`Ready`], [`Calibration`];
+//! 2. [`Begins`], and during the measurement [`Live`] and [`Exceeded`], if the plan asks for them;
+//! 3. each [`Set`], followed by its lists ([`Record::Parts`], [`Record::Counts`], [`Record::Events`],
+//!    [`Record::Envelope`], [`Record::Raw`]) in any order, the rows of each list in order;
+//! 4. each [`Trace`], followed by its [`Record::TraceEvents`]; [`Name`]s;
+//! 5. [`Record::CutShort`] if the measured code was asked to end before its plan was done;
+//! 6. [`Frequency`] once for each source, and [`End`].
+//!
+//! [`Value`], [`Counter`], [`Fact`], [`Notice`] and [`Failure`] may be anywhere behind [`Hello`];
 //! nothing follows a [`Failure`] or the [`End`].
 //!
-//! A load speaks on a stream of its own ([`crate::line::Stream::Load`]): [`Hello`], [`Record::Going`] as soon as it
-//! disturbs, and when it is stopped [`Achieved`] for each thing it did, then [`End`].
+//! A load has its own stream ([`crate::line::Stream::Load`]): [`Hello`], [`Record::Going`] at full
+//! load, and after its end [`Achieved`] for each kind of work, then [`End`].
 
 use serde::{Deserialize, Serialize};
 
@@ -18,93 +23,95 @@ use crate::packed::Packed;
 
 /// One record.
 ///
-/// New kinds are added at the end: the place of a variant is part of the protocol.
+/// New kinds are added at the end: the index of a variant is part of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record<'a> {
-    /// Says who speaks.
+    /// The sender.
     #[serde(borrow)]
     Hello(Hello<'a>),
-    /// Says that everything is prepared and the workload starts.
+    /// The end of the preparation and the start of the workload.
     Ready(Ready),
-    /// Says what the stamps and the loop cost.
+    /// The costs of the time stamps and the loop.
     Calibration(Calibration),
-    /// Says what one source claims of the TSC's frequency.
+    /// The TSC's frequency by one source.
     #[serde(borrow)]
     Frequency(Frequency<'a>),
-    /// Heads the samples of one set.
+    /// The head of the samples of one set.
     #[serde(borrow)]
     Set(Set<'a>),
-    /// Exact counts per value: rows of (set, part, value − value of the row before, count). The value starts from 0 in
-    /// every record and with every other set or part.
+    /// Exact counts per value: rows of (set, part, value − value of the row before, count). The value
+    /// starts from 0 in every record and with every other set or part.
     #[serde(borrow)]
     Counts(List<'a>),
-    /// Samples at or above the set's threshold: rows of (set, index − the one before, time, value). Time is what
-    /// it differs from the time at which the sample was due (zigzag) where the set has a period, and else from the time of the
-    /// row before. Index starts from 0 and time from the set's first in every record and with every other set.
+    /// Samples at or above the set's threshold: rows of (set, index − the one before, time, value).
+    /// The time is the difference from the time at which the sample was due (zigzag) if the set has a
+    /// period, otherwise from the time of the row before. The index starts from 0 and the time from
+    /// the set's first in every record and with every other set.
     #[serde(borrow)]
     Events(List<'a>),
-    /// Envelope over time: rows of (set, number of the bin, samples, sum, least, greatest value). A sample belongs to the
-    /// bin of its time; empty bins are left out.
+    /// The envelope over time: rows of (set, number of the bin, samples, sum, least, greatest value). A
+    /// sample belongs to the bin of its time; empty bins are omitted.
     #[serde(borrow)]
     Envelope(List<'a>),
-    /// Samples as they were: rows as those of [`Record::Events`].
+    /// Single samples: rows like those of [`Record::Events`].
     #[serde(borrow)]
     Raw(List<'a>),
-    /// Gives one number that is not sampled.
+    /// A number that is not sampled.
     #[serde(borrow)]
     Value(Value<'a>),
-    /// Says something that the reader should know.
+    /// A notice for the reader.
     #[serde(borrow)]
     Notice(Notice<'a>),
-    /// Says why nothing more comes.
+    /// The reason why the sequence ends here.
     #[serde(borrow)]
     Failure(Failure<'a>),
-    /// Ends the sequence.
+    /// The end of the sequence.
     End(End),
-    /// Counts something that happened beneath the measured code.
+    /// A count of events below the measured code.
     #[serde(borrow)]
     Counter(Counter<'a>),
-    /// Says one thing about the place where the code runs.
+    /// A fact about the target.
     #[serde(borrow)]
     Fact(Fact<'a>),
-    /// Says that a load does its full work from now on.
+    /// A load has reached full load.
     Going,
-    /// Says how much a load did.
+    /// The work of a load.
     #[serde(borrow)]
     Achieved(Achieved<'a>),
-    /// Says when the first sample is due.
+    /// The time at which the first sample is due.
     Begins(Begins),
-    /// Says how far a set is.
+    /// The state of a set during the measurement.
     Live(Live),
-    /// Says that a value above the plan's limit was seen.
+    /// A value above the plan's limit.
     Exceeded(Exceeded),
-    /// Says of which sample the trace events that follow are.
+    /// The sample of the trace events that follow.
     Trace(Trace),
-    /// Trace events around one of the greatest samples: rows of (place of its [`Trace`], time relative to the
-    /// sample's own in ns, zigzag, kind, and two values whose meaning is the kind's, [`crate::trace`]).
+    /// Trace events around one of the greatest samples: rows of (place of its [`Trace`], time relative
+    /// to the sample in ns (zigzag), kind, and two values that depend on the kind, [`crate::trace`]).
     #[serde(borrow)]
     TraceEvents(List<'a>),
-    /// Names what trace events give by number.
+    /// The name behind a number in trace events.
     #[serde(borrow)]
     Name(Name<'a>),
-    /// Says when one phase of a load was; what it achieved follows.
+    /// The times of one phase of a load; its work follows.
     #[serde(borrow)]
     Phase(Phase<'a>),
-    /// Parts of time into which a set's counts are divided, if there are several: rows of (set, begin of the part − begin
-    /// of the part before), a row for each part, the first one 0. Begins are counted from the set's first sample, and
-    /// start from 0 in every record and with every other set; they don't fall. A sample belongs to the last part that
-    /// begins no later than the sample was due; the last part has no end.
+    /// Parts of time into which a set's counts are divided, if there are several: rows of (set,
+    /// beginning of the part − that of the part before), a row for each part, the first one 0.
+    /// Beginnings are relative to the set's first sample, start from 0 in every record and with every
+    /// other set, and don't fall. A sample belongs to the last part that begins no later than the
+    /// sample was due; the last part has no end.
     #[serde(borrow)]
     Parts(List<'a>),
-    /// Says which tool of a load could not be ended in its time.
+    /// A tool of a load that did not end in time.
     #[serde(borrow)]
     Left(Left<'a>),
-    /// Says that the measured code was asked to end, and did before its plan was done. It stands behind what was measured.
+    /// The measured code was asked to end before its plan was done. It follows the results.
     CutShort,
 }
 
 impl Record<'_> {
-    /// Returns the name that the line carries.
+    /// Returns the name of the record in its line.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -139,33 +146,33 @@ impl Record<'_> {
     }
 }
 
-/// Says who speaks, first of all.
+/// The sender. The first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello<'a> {
-    /// [`crate::PROTOCOL`] of the speaker.
+    /// [`crate::PROTOCOL`] of the sender.
     pub protocol: u16,
-    /// Version of the agent or image.
+    /// The version of the agent or image.
     pub version: &'a str,
-    /// What the measured code runs on: `linux` or `unikernel`.
+    /// The platform of the measured code: `linux` or `unikernel`.
     pub environment: &'a str,
-    /// The plan as it was understood, in words.
+    /// The plan in words.
     pub plan: &'a str,
 }
 
-/// Says that everything is prepared; the workload's warm-up comes next.
+/// The end of the preparation; the workload's warm-up follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// TSC at that moment.
     pub tsc: u64,
-    /// CLOCK_MONOTONIC of the kernel beneath, in ns, where there is one.
+    /// CLOCK_MONOTONIC in ns, if there is a kernel.
     pub monotonic_ns: Option<u64>,
-    /// CPU that the code is pinned to.
+    /// The CPU to which the code is pinned.
     pub cpu: Option<u32>,
-    /// Size of the buffers in bytes.
+    /// The size of the buffers in bytes.
     pub buffer_bytes: u64,
-    /// Whether the buffers can't be paged out.
+    /// Whether the buffers are locked in memory.
     pub locked: bool,
-    /// Whether deep C-states are kept off for the time of the run.
+    /// Whether deep C-states are disabled during the run.
     pub latency_held: bool,
 }
 
@@ -189,16 +196,16 @@ pub struct Calibration {
     pub loop_cycles: f64,
 }
 
-/// Says what one source claims of the TSC's frequency.
+/// The TSC's frequency by one source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Frequency<'a> {
-    /// Where the figure comes from.
+    /// The source.
     pub source: FrequencySource,
-    /// The figure, in Hz.
+    /// The frequency in Hz.
     pub hz: f64,
-    /// Uncertainty by the way it was read, in parts per million, where it can be told.
+    /// The uncertainty of the reading in parts per million, if it is known.
     pub uncertainty_ppm: Option<f64>,
-    /// What is known beyond that, for example which clock source the kernel uses.
+    /// Details, such as the kernel's clock source.
     pub detail: &'a str,
 }
 
@@ -233,14 +240,16 @@ pub enum Unit {
     Ns,
 }
 
-/// Heads the samples of one set: all of one measure under one choice of labels. Values and times are in its unit.
+/// The head of one set: all samples of one measure with one choice of labels. Values and times are in
+/// its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Set<'a> {
-    /// Number of the set, from 0: by it, lists say to which set a row belongs.
+    /// The number of the set, from 0, to which the rows of lists refer.
     pub number: u32,
-    /// What a sample is of: `duration`, for example.
+    /// The measure of a sample, such as `duration`.
     pub measure: &'a str,
-    /// What distinguishes the set from others of its measure: words `key=value`, separated by a blank. May be empty.
+    /// The labels that distinguish the set from others of its measure: words `key=value`, separated by
+    /// blanks. May be empty.
     pub labels: &'a str,
     /// Unit of values and times.
     pub unit: Unit,
@@ -250,15 +259,15 @@ pub struct Set<'a> {
     pub sum: u64,
     /// Least value; 0 where values below the threshold are not known one by one.
     pub min: u64,
-    /// Greatest value, whether it is counted and listed or not; 0 where none reaches the threshold and those below it
-    /// are not known one by one.
+    /// Greatest value, also if it is not counted and listed; 0 if none reaches the threshold and those
+    /// below it are not known one by one.
     pub max: u64,
     /// Time of the first sample; where the set has a period, when it was due.
     pub first: u64,
     /// Time at which the last sample ended.
     pub last: u64,
-    /// Time between two samples that are due: sample `i` is due at `first + i × period`. 0 if samples have times of
-    /// their own.
+    /// Time between two samples: sample `i` is due at `first + i × period`. 0 if samples are not
+    /// periodic.
     pub period: u64,
     /// Least value that is listed among the events.
     pub threshold: u64,
@@ -270,39 +279,41 @@ pub struct Set<'a> {
     pub unkept_max: u64,
     /// Sum of the values at or above the threshold that are not listed.
     pub unkept_sum: u64,
-    /// Sum of the squares of the values below the threshold, where only those at or above it are counted per value.
+    /// Sum of the squares of the values below the threshold, if only those at or above it are counted
+    /// per value.
     pub squares_below: Option<u64>,
-    /// Samples that are in no count, because there was no room for another value.
+    /// Samples that were not counted, because there was no room for another value.
     pub uncounted: u64,
-    /// Sum of their values.
+    /// Sum of the uncounted values.
     pub uncounted_sum: u64,
-    /// Greatest of their values.
+    /// Greatest uncounted value.
     pub uncounted_max: u64,
-    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure than the sum of a
-    /// set whose values below the threshold are not known one by one: that is the time from the first to the last.
+    /// Samples whose end is before their start, since clocks of CPUs differ. They count in no other
+    /// figure except the sum of a set whose values below the threshold are not known one by one: that
+    /// is the time from the first to the last.
     pub backwards: u64,
-    /// Width of one bin of the envelope, from the first sample on; 0 if the set has none.
+    /// Width of one bin of the envelope, from the first sample; 0 if the set has none.
     pub bin: u64,
-    /// Samples kept as they were.
+    /// Single samples kept.
     pub raw: u64,
     /// Parts of time into which the counts are divided ([`Record::Parts`]); 1 if they are not.
     pub parts: u32,
 }
 
-/// Gives one number that is not sampled.
+/// A number that is not sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value<'a> {
-    /// What it is: `missed`, `work`.
+    /// The measure, such as `missed` or `work`.
     pub measure: &'a str,
-    /// What distinguishes it from others of its measure, as [`Set::labels`].
+    /// Labels, as [`Set::labels`].
     pub labels: &'a str,
-    /// Its unit, or nothing for a mere number: `ns`, `cycles`.
+    /// The unit, such as `ns` or `cycles`; empty for a plain number.
     pub unit: &'a str,
     /// The number.
     pub value: f64,
 }
 
-/// Carries a packed list.
+/// A packed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct List<'a> {
     /// The rows.
@@ -310,71 +321,71 @@ pub struct List<'a> {
     pub rows: Packed<'a>,
 }
 
-/// Says something that the reader should know, for example that memory could not be locked.
+/// A notice for the reader, for example that memory could not be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice<'a> {
-    /// What, why, and what to do.
+    /// What happened, why, and what to do.
     pub text: &'a str,
 }
 
-/// Says why nothing more comes.
+/// The reason why the sequence ends here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure<'a> {
-    /// What, why, and what to do.
+    /// What happened, why, and what to do.
     pub text: &'a str,
 }
 
-/// Counts something that happened on the measured CPU from just before the first sample to just after the last
-/// one.
+/// A count of events on the measured CPU, from just before the first sample to just after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter<'a> {
-    /// What is counted, for example `timer interrupts`.
+    /// The events, such as `timer interrupts`.
     pub name: &'a str,
-    /// How often it happened.
+    /// The count.
     pub count: u64,
 }
 
-/// Says one thing about the place where the measured code runs, as it looks from inside.
+/// A fact about the target, as seen from inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact<'a> {
-    /// What is told, for example `preemption model`.
+    /// The name, such as `preemption model`.
     pub name: &'a str,
-    /// Of what it is told, as [`Set::labels`]; empty for the place as a whole.
+    /// Labels, as [`Set::labels`]; empty for a fact about the whole target.
     pub labels: &'a str,
-    /// What was found.
+    /// The value.
     pub value: &'a str,
 }
 
-/// Says how much of one thing a load did, from the start of its tools until it was stopped.
+/// The work of a load, from the start of its tools until it was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Achieved<'a> {
-    /// What is counted, in the plural: `bytes written`, `messages`, `packets`, `files`.
+    /// The counted things, in the plural: `bytes written`, `messages`, `packets`, `files`.
     pub what: &'a str,
-    /// How many.
+    /// Their number.
     pub amount: u64,
-    /// In what time.
+    /// The time.
     pub ns: u64,
 }
 
-/// Says when the first sample is due, [`crate::phases::LEAD_NS`] before. From then on the measurement can be asked to end
-/// early, and reports what it has: by SIGTERM, and the unikernel by an NMI.
+/// The time at which the first sample is due, sent [`crate::phases::LEAD_NS`] before it. From then on
+/// the measurement can be asked to end early, and reports its results so far: by SIGTERM, and the
+/// unikernel by an NMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
-    /// Time of the first sample by the place's clock: CLOCK_MONOTONIC, or the time since the start where there is no
-    /// kernel.
+    /// The time of the first sample by the target's clock: CLOCK_MONOTONIC, or the time since the start
+    /// if there is no kernel.
     pub origin_ns: u64,
 }
 
-/// Says how far a set is, while it is measured.
+/// The state of a set during the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
     /// Number of the set.
     pub set: u32,
-    /// Id in the kernel of the thread that measures it.
+    /// The kernel's id of the thread that measures it.
     pub tid: u32,
     /// Samples so far.
     pub n: u64,
-    /// Samples that were due so far and never came.
+    /// Samples that were due so far and missed.
     pub missed: u64,
     /// Least value so far.
     pub min: u64,
@@ -398,10 +409,10 @@ pub struct Exceeded {
     pub value: u64,
 }
 
-/// Says of which sample trace events are.
+/// The sample of the trace events that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// Place among those that are kept, from 0.
+    /// Its place among the kept samples, from 0.
     pub place: u32,
     /// Number of the set.
     pub set: u32,
@@ -409,18 +420,19 @@ pub struct Trace {
     pub index: u64,
     /// Its value.
     pub value: u64,
-    /// Id in the kernel of the thread that measured it.
+    /// The kernel's id of the thread that measured it.
     pub tid: u32,
     /// Events that follow.
     pub events: u32,
-    /// Whether the kernel's buffer reaches back to the sample's own time: else the events are the last ones only.
+    /// Whether the kernel's buffer reaches back to the time of the sample; otherwise the first events
+    /// are missing.
     pub complete: bool,
 }
 
-/// Names what trace events give by number.
+/// The name behind a number in trace events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name<'a> {
-    /// What is named: `thread`, `interrupt`, `softirq`, `vector` or `function`.
+    /// The kind: `thread`, `interrupt`, `softirq`, `vector` or `function`.
     pub of: &'a str,
     /// Its number.
     pub number: u64,
@@ -428,41 +440,41 @@ pub struct Name<'a> {
     pub name: &'a str,
 }
 
-/// Says when one phase of a load was. All times are CLOCK_MONOTONIC in ns.
+/// The times of one phase of a load, by CLOCK_MONOTONIC in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase<'a> {
     /// Number of the phase, from 0.
     pub number: u32,
     /// The load, as written.
     pub load: &'a str,
-    /// When it was due.
+    /// The time at which it was due.
     pub due_ns: u64,
-    /// When its tools were started; when it was skipped, if more than half of the phase had passed by then.
+    /// The start of its tools; the time at which it was skipped, if more than half of it had passed.
     pub started_ns: u64,
-    /// When they were told to end.
+    /// The time at which they were asked to end.
     pub stopping_ns: u64,
-    /// When the last one had ended or was left running.
+    /// The end of the last tool, or the time at which it was left running.
     pub stopped_ns: u64,
     /// The tool that ended last.
     pub last_tool: Option<&'a str>,
 }
 
-/// Says which tool of a load could not be ended in its time, and was left running.
+/// A tool of a load that did not end in time and was left running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left<'a> {
     /// The tool.
     pub tool: &'a str,
-    /// Its process, in its own kernel.
+    /// The id of its process, in its own kernel.
     pub pid: u32,
-    /// Number of the phase that it belongs to, from 0.
+    /// The number of its phase, from 0.
     pub phase: u32,
-    /// Number of the last phase that began while it was still there: its own if none did.
+    /// The number of the last phase that began while it was running: its own if none did.
     pub until: u32,
     /// Whether it had ended when the load did.
     pub ended: bool,
 }
 
-/// Ends the sequence, so that a lost tail is noticed.
+/// The end of the sequence, so that a lost tail is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Records before this one.

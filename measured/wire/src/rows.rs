@@ -1,13 +1,13 @@
-//! Rows of a set's lists: from figures to small numbers, and back.
+//! Rows of a set's lists, packed into small numbers and unpacked.
 //!
-//! Numbers are relative to the row before where both are of one set, and never reach over the begin of a record: a
-//! record that is lost takes no other with it. The layout is described at [`crate::record::Record`].
+//! Numbers are relative to the row before within one set and one record, so that a lost record does
+//! not affect others. [`crate::record::Record`] describes the layout.
 
 use crate::packed::Malformed;
 use crate::record::List;
 use crate::trace::{unzigzag, zigzag};
 
-/// How often a value occurred in a part of a set.
+/// The count of a value in a part of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count {
     /// Number of the set.
@@ -33,7 +33,7 @@ pub struct Sample {
     pub value: u64,
 }
 
-/// What the samples of one bin of time sum up to.
+/// The samples of one bin of time, summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
     /// Number of the set.
@@ -50,7 +50,7 @@ pub struct Bin {
     pub max: u64,
 }
 
-/// Begin of one part of a set.
+/// The beginning of one part of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Number of the set.
@@ -185,7 +185,7 @@ pub fn parts(list: List<'_>) -> impl Iterator<Item = Result<Part, Malformed>> {
     })
 }
 
-/// Reads rows, each with the one before it.
+/// Unpacks rows, each with the one before it.
 fn unpacked<T: Copy, const N: usize>(
     list: List<'_>,
     read: impl Fn([u64; N], Option<T>) -> Result<T, Malformed>,
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_malformed_and_not_believed() {
+    fn numbers_out_of_range_are_malformed() {
         let mut packer = Packer::default();
         packer.push([0, 0, u64::MAX, 1]);
         packer.push([0, 0, 1, 1]);

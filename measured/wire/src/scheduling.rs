@@ -1,4 +1,4 @@
-//! How the kernel schedules threads.
+//! Scheduling policies.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +19,10 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Lists all policies.
+    /// All policies.
     pub const ALL: [Self; 4] = [Self::Fifo, Self::RoundRobin, Self::Deadline, Self::Other];
 
-    /// Returns the word by which the policy is chosen.
+    /// Returns the word for the policy.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Policy {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// Says whether the policy has priorities from 1 to 99.
+    /// Returns whether the policy has priorities from 1 to 99.
     #[must_use]
     pub const fn has_priority(self) -> bool {
         matches!(self, Self::Fifo | Self::RoundRobin)

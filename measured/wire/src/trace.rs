@@ -1,4 +1,4 @@
-//! What the kernel did around a sample: kinds of trace events, by number.
+//! Kinds of kernel trace events around a sample, by number.
 //!
 //! An event is a row of numbers in [`crate::record::Record::TraceEvents`]; the names behind the numbers come in
 //! [`crate::record::Name`].
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Lists all kinds, each at the place of its number.
+    /// All kinds, each at the index of its number.
     pub const ALL: [Self; 14] = [
         Self::TimerEntry,
         Self::TimerExit,
@@ -75,13 +75,13 @@ impl Kind {
 pub struct Task {
     /// Its id in the kernel; 0 is the idle thread.
     pub tid: u32,
-    /// Its priority as the kernel counts: −1 SCHED_DEADLINE, 0 to 98 real-time from the highest on, 100 to
-    /// 139 the others, 120 without niceness and for the idle thread.
+    /// Its priority in the kernel's numbers: −1 SCHED_DEADLINE, 0 to 98 real-time from the highest,
+    /// 100 to 139 the others, 120 for nice value 0 and for the idle thread.
     pub priority: i16,
 }
 
 impl Task {
-    /// How far apart the id stands from the priority, which takes 0 to 140 if moved up by one.
+    /// The bits of the priority, which is stored plus one: 0 to 140.
     const SHIFT: u32 = 8;
 
     /// Packs both into one number.
@@ -91,7 +91,7 @@ impl Task {
         u64::from(self.tid) << Self::SHIFT | u64::from(priority.unsigned_abs())
     }
 
-    /// Unpacks what [`Task::number`] packed. None if no thread has such a number.
+    /// Unpacks the number of [`Task::number`]. None if it is invalid.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         let tid = u32::try_from(number >> Self::SHIFT).ok()?;
@@ -100,13 +100,13 @@ impl Task {
     }
 }
 
-/// Writes a difference that may be negative as a number that is small if the difference is.
+/// Encodes a difference as an unsigned number, a small one if the difference is small.
 #[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// Reads what [`zigzag`] wrote.
+/// Decodes [`zigzag`].
 #[must_use]
 pub const fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()

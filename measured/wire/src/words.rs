@@ -1,30 +1,30 @@
-//! What all words of plans have in common: `key=value`, each key once.
+//! Words of plans: `key=value`, each key once.
 
 use thiserror::Error;
 
-/// Says which word of a plan is wrong, and how.
+/// The error for a wrong word of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlanError<'a> {
     /// The word is not of the form `key=value`.
     #[error("plan: '{0}' is not of the form key=value")]
     NotAPair(&'a str),
-    /// No such key.
+    /// An unknown key.
     #[error("plan: no such key '{0}'")]
     UnknownKey(&'a str),
-    /// The key is given twice.
+    /// A repeated key.
     #[error("plan: '{0}' is given twice")]
     Twice(&'a str),
-    /// The value is not one that the key takes.
+    /// An invalid value.
     #[error("plan: '{key}={value}': want {wanted}")]
     BadValue {
         /// The key.
         key: &'a str,
-        /// What was given.
+        /// The value.
         value: &'a str,
-        /// What would be right.
+        /// The description of valid values.
         wanted: &'static str,
     },
-    /// The key must be given, but is not.
+    /// A missing key.
     #[error("plan: '{0}=…' is missing")]
     Missing(&'static str),
 }

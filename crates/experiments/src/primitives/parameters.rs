@@ -152,8 +152,8 @@ fn is_known(pattern: &str) -> bool {
 fn cpus(text: &str) -> Option<(u32, Vec<u32>)> {
     let all: Option<Vec<u32>> = text.split(',').map(|cpu| cpu.parse().ok()).collect();
     let all = all?;
-    let set: Cpus = all.iter().copied().collect();
-    // None is given twice, or beyond what a set holds.
+    let set = Cpus::checked(all.iter().copied())?;
+    // None is given twice.
     let (measured, others) = all.split_first()?;
     (set.count() as usize == all.len() && all.len() <= 3).then(|| (*measured, others.to_vec()))
 }

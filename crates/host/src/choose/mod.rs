@@ -28,12 +28,12 @@ mod rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cpulist::CpuList;
 use crate::error::HostError;
 use crate::machine::Machine;
 use crate::sample::Sample;
 use reach::Reach;
 use rule::Chooser;
+use tare_wire::cpus::Cpus;
 
 /// A CPU that is busy for a larger share of the sample than this counts as busy.
 ///
@@ -55,7 +55,7 @@ pub struct CpuChoice {
     pub warnings: Vec<String>,
     /// The CPUs on which the controlling process should run: those of its mask other than the
     /// measured CPU, without isolated CPUs and SMT siblings of the measured one when others remain.
-    pub controller_cpus: CpuList,
+    pub controller_cpus: Cpus,
 }
 
 impl CpuChoice {
@@ -85,7 +85,7 @@ pub enum Rule {
 /// # Errors
 /// No CPU is known at all ([`HostError::NoCpuKnown`]).
 pub fn choose_cpu_beside(
-    taken: &CpuList,
+    taken: &Cpus,
     machine: &Machine,
     sample: &Sample,
 ) -> Result<CpuChoice, HostError> {

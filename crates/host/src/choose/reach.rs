@@ -1,19 +1,19 @@
 //! Which CPUs this process may use, asked for and unasked.
 
-use crate::cpulist::CpuList;
 use crate::error::HostError;
 use crate::fact::Fact;
 use crate::machine::Machine;
 use crate::sample::Sample;
+use tare_wire::cpus::Cpus;
 
 /// The CPUs that matter to the choice.
 pub(super) struct Reach {
     /// The CPUs that are online.
-    pub(super) online: CpuList,
+    pub(super) online: Cpus,
     /// Online CPUs of the affinity mask.
-    pub(super) mask: CpuList,
+    pub(super) mask: Cpus,
     /// Online CPUs that were set apart and lie in the cpuset or the mask.
-    isolated: CpuList,
+    isolated: Cpus,
     /// The mask holds everything that a process gets without being told otherwise.
     mask_is_default: bool,
 }
@@ -22,12 +22,12 @@ impl Reach {
     pub(super) fn of(machine: &Machine, sample: &Sample) -> Result<Self, HostError> {
         let affinity = &machine.process.affinity;
         let sampled = || {
-            let list: CpuList = sample.stat.known()?.cpus().collect();
-            (!list.is_empty()).then_some(list)
+            let cpus = Cpus::checked(sample.stat.known()?.cpus())?;
+            (!cpus.is_empty()).then_some(cpus)
         };
         let online = match (&machine.topology.online, affinity) {
-            (Fact::Known(online), _) => online.clone(),
-            (_, Fact::Known(mask)) => sampled().unwrap_or_else(|| mask.clone()),
+            (Fact::Known(online), _) => *online,
+            (_, Fact::Known(mask)) => sampled().unwrap_or_else(|| *mask),
             (_, Fact::Unknown { unknown }) => {
                 return Err(HostError::NoCpuKnown {
                     why: unknown.clone(),
@@ -40,9 +40,7 @@ impl Reach {
             .known()
             .map(|mask| mask.intersection(&online))
             .filter(|mask| !mask.is_empty())
-            .unwrap_or_else(|| {
-                cpuset.map_or_else(|| online.clone(), |set| set.intersection(&online))
-            });
+            .unwrap_or_else(|| cpuset.map_or_else(|| online, |set| set.intersection(&online)));
         if mask.is_empty() {
             return Err(HostError::NoCpuKnown {
                 why: format!(
@@ -52,12 +50,9 @@ impl Reach {
             });
         }
         let set_apart = machine.isolation.set_apart().intersection(&online);
-        let limit = cpuset.map_or_else(
-            || mask.clone(),
-            |set| set.intersection(&online).union(&mask),
-        );
+        let limit = cpuset.map_or_else(|| mask, |set| set.intersection(&online).union(&mask));
         Ok(Self {
-            mask_is_default: limit.without(&set_apart).is_subset(&mask),
+            mask_is_default: limit.without(&set_apart).without(&mask).is_empty(),
             isolated: set_apart.intersection(&limit),
             mask,
             online,
@@ -65,10 +60,10 @@ impl Reach {
     }
 
     /// The same without some CPUs; `None` if nothing would remain to choose from.
-    pub(super) fn without(&self, taken: &CpuList) -> Option<Self> {
+    pub(super) fn without(&self, taken: &Cpus) -> Option<Self> {
         let mask = self.mask.without(taken);
         (!mask.is_empty()).then(|| Self {
-            online: self.online.clone(),
+            online: self.online,
             isolated: self.isolated.without(taken),
             mask,
             mask_is_default: self.mask_is_default,
@@ -76,14 +71,14 @@ impl Reach {
     }
 
     /// The CPUs that may be requested.
-    pub(super) fn on_request(&self) -> CpuList {
+    pub(super) fn on_request(&self) -> Cpus {
         self.mask.union(&self.isolated)
     }
 
     /// The isolated CPUs that may be chosen unasked.
-    pub(super) fn isolated_unasked(&self) -> CpuList {
+    pub(super) fn isolated_unasked(&self) -> Cpus {
         if self.mask_is_default {
-            self.isolated.clone()
+            self.isolated
         } else {
             self.isolated.intersection(&self.mask)
         }

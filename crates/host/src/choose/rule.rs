@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use super::reach::Reach;
 use super::{BUSY_SHARE, CpuChoice, Rule};
-use crate::cpulist::CpuList;
 use crate::error::HostError;
 use crate::machine::Machine;
 use crate::sample::Sample;
+use tare_wire::cpus::Cpus;
 
 /// Applies the rule.
 pub(super) struct Chooser<'a> {
@@ -41,12 +41,12 @@ impl Chooser<'_> {
         };
         HostError::CpuNotOnline {
             cpu,
-            online: self.reach.online.clone(),
+            online: self.reach.online,
             remedy,
         }
     }
 
-    fn refusal(&self, cpu: u32, allowed: CpuList) -> HostError {
+    fn refusal(&self, cpu: u32, allowed: Cpus) -> HostError {
         let cpuset = self.machine.process.cpuset.known();
         let mask = &self.reach.mask;
         let (why, start) = match cpuset {
@@ -55,7 +55,7 @@ impl Chooser<'_> {
                 "in a control group whose cpuset has the CPU".to_owned(),
             ),
             _ => {
-                let wider = mask.union(&CpuList::from_iter([cpu]));
+                let wider = mask.union(&Cpus::from_iter([cpu]));
                 let start = format!("with `taskset -c {wider} tare …`");
                 (format!("its affinity mask holds {mask}"), start)
             }
@@ -101,7 +101,7 @@ impl Chooser<'_> {
             }
             shared
         };
-        let candidates = Some(candidates.without_cpu(0))
+        let candidates = Some(candidates.without(&Cpus::one(0)))
             .filter(|others| !others.is_empty())
             .unwrap_or(candidates);
         let cpu = candidates
@@ -115,11 +115,11 @@ impl Chooser<'_> {
         self.finish(cpu, rule, reason, warnings)
     }
 
-    fn why_quietest(&self, cpu: u32, candidates: &CpuList) -> (Rule, String) {
-        if self.reach.online.len() == 1 {
+    fn why_quietest(&self, cpu: u32, candidates: &Cpus) -> (Rule, String) {
+        if self.reach.online.count() == 1 {
             return (Rule::OnlyOne, "the only one of this machine".to_owned());
         }
-        if self.reach.mask.len() == 1 {
+        if self.reach.mask.count() == 1 {
             let why = "the only one in the affinity mask of this process";
             return (Rule::OnlyOne, why.to_owned());
         }
@@ -128,7 +128,7 @@ impl Chooser<'_> {
             false => "",
         };
         let is_tied = |other| other != cpu && self.compare(other, cpu).is_eq();
-        let why = if candidates.len() == 1 {
+        let why = if candidates.count() == 1 {
             format!("the only one that is left to this process{besides}")
         } else if candidates.iter().all(|cpu| self.sample.busy(cpu).is_none()) {
             format!("the highest-numbered that this process may use{besides}")
@@ -239,10 +239,10 @@ impl Chooser<'_> {
 
     /// Find where the controller disturbs least: drop what should stay quiet as long as something
     /// remains.
-    fn controller_cpus(&self, cpu: u32) -> CpuList {
+    fn controller_cpus(&self, cpu: u32) -> Cpus {
         let set_apart = self.machine.isolation.set_apart();
         let siblings = self.machine.topology.siblings(cpu);
-        let others = self.reach.mask.without_cpu(cpu);
+        let others = self.reach.mask.without(&Cpus::one(cpu));
         [
             others.without(&set_apart).without(&siblings),
             others.without(&set_apart),
@@ -251,6 +251,6 @@ impl Chooser<'_> {
         ]
         .into_iter()
         .find(|list| !list.is_empty())
-        .unwrap_or_else(|| CpuList::from_iter([cpu]))
+        .unwrap_or_else(|| Cpus::from_iter([cpu]))
     }
 }

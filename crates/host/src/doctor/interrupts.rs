@@ -1,8 +1,8 @@
 //! Device interrupts on the measured CPU, and the daemon that moves them about.
 
 use super::{Examination, Judgement, Severity::*, Verdict, advise, good, note, unknown};
-use crate::cpulist::CpuList;
 use crate::sample::Interrupt;
+use tare_wire::cpus::Cpus;
 
 /// How many interrupts are named in a state or a command.
 const NAMED: usize = 4;
@@ -75,7 +75,7 @@ fn is_aimed_at(e: &Examination<'_>, cpu: u32, line: &Interrupt) -> bool {
     };
     let list = |name| {
         e.source
-            .value::<CpuList>(&format!("/proc/irq/{number}/{name}"))
+            .value::<Cpus>(&format!("/proc/irq/{number}/{name}"))
     };
     list("effective_affinity_list")
         .or_else(|| list("smp_affinity_list"))

@@ -31,11 +31,11 @@ use finding::{Judgement, Verdict, advise, good, note, unknown};
 use std::fmt::Display;
 
 use crate::choose::{CpuChoice, choose_cpu};
-use crate::cpulist::CpuList;
 use crate::error::HostError;
 use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 /// One check: its id, its title, what the thing looked at does to a measurement, and who judges it.
 struct Check(
@@ -142,7 +142,7 @@ impl<'a> Examination<'a> {
     }
 
     /// Tell whether the measured CPU is in a list that may be unknown.
-    fn cpu_in(&self, list: &CpuList) -> bool {
+    fn cpu_in(&self, list: &Cpus) -> bool {
         self.cpu.is_some_and(|cpu| list.contains(cpu))
     }
 
@@ -158,15 +158,15 @@ impl<'a> Examination<'a> {
     }
 
     /// The number of CPUs that are online; 0 if it is unknown.
-    fn online(&self) -> usize {
-        self.machine.topology.online.known().map_or(0, CpuList::len)
+    fn online(&self) -> u32 {
+        self.machine.topology.online.known().map_or(0, Cpus::count)
     }
 
     /// The online CPUs other than the measured one, without isolated ones when others remain.
-    fn other_cpus(&self) -> CpuList {
+    fn other_cpus(&self) -> Cpus {
         let online = self.machine.topology.online.known();
-        let measured = self.cpu.into_iter().collect();
-        let others = online.cloned().unwrap_or_default().without(&measured);
+        let online = online.copied().unwrap_or_default();
+        let others: Cpus = online.iter().filter(|cpu| Some(*cpu) != self.cpu).collect();
         let shared = others.without(&self.machine.isolation.set_apart());
         if shared.is_empty() { others } else { shared }
     }

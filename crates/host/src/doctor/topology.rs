@@ -33,7 +33,7 @@ pub(super) fn smt(e: &Examination<'_>) -> Judgement {
     };
     let siblings = topology.siblings(cpu);
     if siblings.is_empty() {
-        if cores.iter().any(|core| core.len() > 1) {
+        if cores.iter().any(|core| core.count() > 1) {
             return good(format!("CPU {cpu} has its core to itself"));
         }
         if e.is_guest() {

@@ -4,9 +4,9 @@
 //! addresses. So words are recorded by a list of what is wanted, never by a list of
 //! what is not.
 
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 /// Parameters that change when and how often code is interrupted, how fast it runs,
 /// or what time is. A name that ends in a dot stands for all parameters of that module.
@@ -60,8 +60,8 @@ impl CommandLine {
     }
 
     /// Return the CPUs that a parameter names; `None` when it does not occur or makes no sense.
-    pub(super) fn cpus(&self, name: &str, last_cpu: u32) -> Option<CpuList> {
-        CpuList::parse_parameter(self.value(name)?, last_cpu).ok()
+    pub(super) fn cpus(&self, name: &str, last_cpu: u32) -> Option<Cpus> {
+        Cpus::parse_parameter(self.value(name)?, last_cpu).ok()
     }
 }
 

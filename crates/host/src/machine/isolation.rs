@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::command_line::CommandLine;
 use super::kernel_config::KernelConfig;
 use super::topology::Topology;
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
@@ -17,13 +17,13 @@ const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Isolation {
     /// CPUs outside the scheduler's load balancing (isolcpus=).
-    pub isolated: Fact<CpuList>,
+    pub isolated: Fact<Cpus>,
     /// CPUs whose tick stops while a single task runs (nohz_full=).
-    pub nohz_full: Fact<CpuList>,
+    pub nohz_full: Fact<Cpus>,
     /// CPUs whose RCU callbacks run elsewhere (rcu_nocbs=, or implied by nohz_full=).
-    pub rcu_nocbs: Fact<CpuList>,
+    pub rcu_nocbs: Fact<Cpus>,
     /// CPUs in isolated cpuset partitions (cgroup version 2).
-    pub cpuset_isolated: Fact<CpuList>,
+    pub cpuset_isolated: Fact<Cpus>,
 }
 
 impl Isolation {
@@ -33,9 +33,9 @@ impl Isolation {
         command_line: &CommandLine,
         config: &Fact<KernelConfig>,
     ) -> Self {
-        let isolated: Fact<CpuList> = source.value(ISOLATED);
+        let isolated: Fact<Cpus> = source.value(ISOLATED);
         let nohz_full = nohz_full(source, &isolated);
-        let last_cpu = topology.online.known().and_then(CpuList::last).unwrap_or(0);
+        let last_cpu = topology.online.known().and_then(Cpus::last).unwrap_or(0);
         Self {
             rcu_nocbs: rcu_nocbs(&nohz_full, topology, last_cpu, command_line, config),
             cpuset_isolated: source.value("/sys/fs/cgroup/cpuset.cpus.isolated"),
@@ -46,36 +46,36 @@ impl Isolation {
 
     /// Return the CPUs that somebody set apart in any way that keeps ordinary tasks or the tick
     /// away.
-    pub fn set_apart(&self) -> CpuList {
+    pub fn set_apart(&self) -> Cpus {
         [&self.isolated, &self.nohz_full, &self.cpuset_isolated]
             .into_iter()
             .filter_map(Fact::known)
-            .fold(CpuList::new(), |all, some| all.union(some))
+            .fold(Cpus::default(), |all, some| all.union(some))
     }
 }
 
 /// A kernel that shows `isolated` but not `nohz_full` was built without NO_HZ_FULL, so no CPU can
 /// be in that state.
-fn nohz_full(source: &Source, isolated: &Fact<CpuList>) -> Fact<CpuList> {
+fn nohz_full(source: &Source, isolated: &Fact<Cpus>) -> Fact<Cpus> {
     if isolated.known().is_some() && !source.exists(NOHZ_FULL) {
-        return Fact::Known(CpuList::new());
+        return Fact::Known(Cpus::default());
     }
     source.value(NOHZ_FULL)
 }
 
 fn rcu_nocbs(
-    nohz_full: &Fact<CpuList>,
+    nohz_full: &Fact<Cpus>,
     topology: &Topology,
     last_cpu: u32,
     command_line: &CommandLine,
     config: &Fact<KernelConfig>,
-) -> Fact<CpuList> {
+) -> Fact<Cpus> {
     if let Fact::Unknown { unknown } = &command_line.words {
         return Fact::unknown(unknown.as_str());
     }
     if let Fact::Known(config) = config {
         if !config.has("RCU_NOCB_CPU") {
-            return Fact::Known(CpuList::new());
+            return Fact::Known(Cpus::default());
         }
         if config.has("RCU_NOCB_CPU_DEFAULT_ALL") && command_line.value("rcu_nocbs").is_none() {
             return topology.online.clone();
@@ -83,7 +83,7 @@ fn rcu_nocbs(
     }
     let named = match command_line.value("rcu_nocbs") {
         // The bare word prepares for offloading later and offloads nothing itself.
-        None | Some("") => CpuList::new(),
+        None | Some("") => Cpus::default(),
         Some(text) => match command_line.cpus("rcu_nocbs", last_cpu) {
             Some(cpus) => cpus,
             None => return Fact::unknown(format!("rcu_nocbs={text} is not a list of CPUs")),

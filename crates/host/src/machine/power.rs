@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::topology::Topology;
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -34,7 +34,7 @@ pub struct Power {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FrequencyGroup {
     /// The CPUs.
-    pub cpus: CpuList,
+    pub cpus: Cpus,
     /// The driver, such as intel_pstate, amd-pstate-epp, acpi-cpufreq.
     pub driver: Fact<String>,
     /// The governor, such as performance, powersave, schedutil.
@@ -62,9 +62,9 @@ pub struct IdleState {
     /// How long it must last to be worth it, in microseconds, as the driver claims.
     pub target_residency_us: Fact<u64>,
     /// The CPUs that may enter it.
-    pub enabled_on: CpuList,
+    pub enabled_on: Cpus,
     /// The CPUs on which it is disabled.
-    pub disabled_on: CpuList,
+    pub disabled_on: Cpus,
 }
 
 impl Power {
@@ -101,7 +101,7 @@ impl Power {
     }
 }
 
-fn frequency(source: &Source, online: &CpuList) -> Fact<Vec<FrequencyGroup>> {
+fn frequency(source: &Source, online: &Cpus) -> Fact<Vec<FrequencyGroup>> {
     let mut groups: Vec<FrequencyGroup> = Vec::new();
     for cpu in online.iter() {
         if !source.exists(&format!("{CPUS}/cpu{cpu}/cpufreq/scaling_driver"))
@@ -125,7 +125,7 @@ fn frequency(source: &Source, online: &CpuList) -> Fact<Vec<FrequencyGroup>> {
 fn frequency_of_cpu(source: &Source, cpu: u32) -> FrequencyGroup {
     let file = |name: &str| format!("{CPUS}/cpu{cpu}/cpufreq/{name}");
     FrequencyGroup {
-        cpus: CpuList::from_iter([cpu]),
+        cpus: Cpus::from_iter([cpu]),
         driver: source.words(&file("scaling_driver")),
         governor: source.words(&file("scaling_governor")),
         minimum_khz: source.value(&file("scaling_min_freq")),
@@ -167,7 +167,7 @@ fn turbo(source: &Source) -> (Fact<bool>, Option<String>) {
     (Fact::unknown(why), None)
 }
 
-fn idle_states(source: &Source, online: &CpuList) -> Fact<Vec<IdleState>> {
+fn idle_states(source: &Source, online: &Cpus) -> Fact<Vec<IdleState>> {
     let mut states: Vec<IdleState> = Vec::new();
     for cpu in online.iter() {
         let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
@@ -187,8 +187,8 @@ fn idle_states(source: &Source, online: &CpuList) -> Fact<Vec<IdleState>> {
                     name,
                     exit_latency_us,
                     target_residency_us: source.value(&file("residency")),
-                    enabled_on: CpuList::new(),
-                    disabled_on: CpuList::new(),
+                    enabled_on: Cpus::default(),
+                    disabled_on: Cpus::default(),
                 });
             }
             let state = &mut states[position];

@@ -9,9 +9,9 @@ use super::command_line::CommandLine;
 use super::kernel_config::KernelConfig;
 use super::virtualisation::in_initial_namespace;
 use crate::cgroup::{Cgroup, CgroupVersion};
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 /// The bit of CAP_IPC_LOCK in a capability set (capabilities(7)).
 const CAP_IPC_LOCK: u32 = 14;
@@ -27,9 +27,9 @@ const CAP_SYS_ADMIN: u32 = 21;
 pub struct ProcessLimits {
     /// The CPUs of the affinity mask. CPUs isolated with isolcpus= are not in the mask that
     /// processes inherit, although they may be asked for.
-    pub affinity: Fact<CpuList>,
+    pub affinity: Fact<Cpus>,
     /// The CPUs of the cpuset, the true limit of what the affinity mask may be set to.
-    pub cpuset: Fact<CpuList>,
+    pub cpuset: Fact<Cpus>,
     /// The tightest CPU quota of the control groups that hold this process; null when there is
     /// none.
     pub cpu_quota: Fact<Option<CpuQuota>>,
@@ -180,7 +180,7 @@ fn limit(limits: &Fact<String>, name: &str) -> Fact<Option<u64>> {
 }
 
 /// Read the effective cpuset of the nearest group that has one.
-fn cpuset(source: &Source) -> Fact<CpuList> {
+fn cpuset(source: &Source) -> Fact<Cpus> {
     Cgroup::of_self(source, "cpuset").and_then(|group| {
         let names: &[&str] = match group.version {
             CgroupVersion::One => &["cpuset.effective_cpus", "cpuset.cpus"],
@@ -188,7 +188,7 @@ fn cpuset(source: &Source) -> Fact<CpuList> {
         };
         for folder in group.lineage() {
             for name in names {
-                if let Fact::Known(list) = source.value::<CpuList>(&format!("{folder}/{name}"))
+                if let Fact::Known(list) = source.value::<Cpus>(&format!("{folder}/{name}"))
                     && !list.is_empty()
                 {
                     return Fact::Known(list);
@@ -203,7 +203,7 @@ fn cpuset(source: &Source) -> Fact<CpuList> {
 ///
 /// That is so in a kernel without cpusets, whose status files lack the memory nodes, and in the
 /// root cpuset. In a cgroup namespace of its own a process sees `/` whatever its cpuset.
-fn cpuset_without_limit(source: &Source, status: &Fact<String>) -> Fact<CpuList> {
+fn cpuset_without_limit(source: &Source, status: &Fact<String>) -> Fact<Cpus> {
     let no_cpusets = status_field(status, "Cpus_allowed_list").known().is_some()
         && status_field(status, "Mems_allowed_list").known().is_none();
     let root_cpuset = source

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::switch;
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 /// Values below `/proc/sys`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct Sysctls {
     /// kernel.nmi_watchdog: the hard-lockup detector runs.
     pub nmi_watchdog: Fact<bool>,
     /// kernel.watchdog_cpumask: the CPUs that the lockup detectors watch.
-    pub watchdog_cpus: Fact<CpuList>,
+    pub watchdog_cpus: Fact<Cpus>,
     /// vm.stat_interval: how often per-CPU memory counters are folded, in seconds.
     pub vm_stat_interval_s: Fact<u64>,
     /// kernel.perf_event_paranoid: 2 and less lets a process count its own events; -1 allows all.

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{bytes_with_suffix, kib_line};
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::sample::Stat;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
@@ -18,19 +18,19 @@ const NODES: &str = "/sys/devices/system/node";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The CPUs that are online.
-    pub online: Fact<CpuList>,
+    pub online: Fact<Cpus>,
     /// The CPUs that are plugged in, online or not.
-    pub present: Fact<CpuList>,
+    pub present: Fact<Cpus>,
     /// The CPUs of each core: more than one is simultaneous multithreading (SMT).
-    pub cores: Fact<Vec<CpuList>>,
+    pub cores: Fact<Vec<Cpus>>,
     /// The CPUs of each package, which is what a socket holds.
     #[serde(default)]
-    pub packages: Fact<Vec<CpuList>>,
+    pub packages: Fact<Vec<Cpus>>,
     /// The kernel's SMT switch: on, off, forceoff, notsupported, notimplemented.
     pub smt_control: Fact<String>,
     /// CPUs that the kernel marks as slower than others of this machine (efficiency
     /// cores); empty when all are equal or the kernel does not say.
-    pub slower_cpus: CpuList,
+    pub slower_cpus: Cpus,
     /// The NUMA nodes; empty when the kernel shows none.
     pub numa_nodes: Vec<NumaNode>,
     /// The caches as the processor, or the hypervisor in its name, claims them; empty when the
@@ -48,7 +48,7 @@ pub struct NumaNode {
     /// Its number.
     pub node: u32,
     /// Its CPUs; empty for a node that is memory only.
-    pub cpus: Fact<CpuList>,
+    pub cpus: Fact<Cpus>,
     /// Its memory in bytes.
     pub memory_bytes: Fact<u64>,
 }
@@ -65,7 +65,7 @@ pub struct Cache {
     /// The size of a line in bytes; null when the kernel does not say.
     pub line_bytes: Option<u64>,
     /// One list of CPUs per such cache: those that share it.
-    pub shared_by: Vec<CpuList>,
+    pub shared_by: Vec<Cpus>,
 }
 
 impl Topology {
@@ -86,11 +86,11 @@ impl Topology {
     }
 
     /// Return the other CPUs of the same core.
-    pub fn siblings(&self, cpu: u32) -> CpuList {
+    pub fn siblings(&self, cpu: u32) -> Cpus {
         self.cores
             .known()
             .and_then(|cores| cores.iter().find(|core| core.contains(cpu)))
-            .map(|core| core.without_cpu(cpu))
+            .map(|core| core.without(&Cpus::one(cpu)))
             .unwrap_or_default()
     }
 
@@ -103,27 +103,27 @@ impl Topology {
     }
 }
 
-fn online(source: &Source) -> Fact<CpuList> {
-    let some = |list: CpuList| (!list.is_empty()).then_some(list);
+fn online(source: &Source) -> Fact<Cpus> {
+    let some = |list: Cpus| (!list.is_empty()).then_some(list);
     source
-        .value::<CpuList>(&format!("{CPUS}/online"))
+        .value::<Cpus>(&format!("{CPUS}/online"))
         .find(format!("{CPUS}/online is empty"), some)
         .or_else(|| {
             source
                 .text("/proc/stat")
                 .find("/proc/stat names no CPU", |text| {
-                    some(Stat::parse(&text).cpus().collect())
+                    Cpus::checked(Stat::parse(&text).cpus()).and_then(some)
                 })
         })
 }
 
-fn cores(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
+fn cores(source: &Source, online: &Fact<Cpus>) -> Fact<Vec<Cpus>> {
     online.as_ref().and_then(|online| {
         let mut cores = BTreeSet::new();
         for cpu in online.iter() {
             let folder = format!("{CPUS}/cpu{cpu}/topology");
             let siblings = source
-                .value::<CpuList>(&format!("{folder}/thread_siblings_list"))
+                .value::<Cpus>(&format!("{folder}/thread_siblings_list"))
                 .or_else(|| source.value(&format!("{folder}/core_cpus_list")));
             match siblings {
                 // A list that lacks its own CPU is damaged; offline siblings do not count.
@@ -142,7 +142,7 @@ fn cores(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
     })
 }
 
-fn packages(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
+fn packages(source: &Source, online: &Fact<Cpus>) -> Fact<Vec<Cpus>> {
     online.as_ref().and_then(|online| {
         let mut packages: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
         for cpu in online.iter() {
@@ -152,14 +152,14 @@ fn packages(source: &Source, online: &Fact<CpuList>) -> Fact<Vec<CpuList>> {
             }
         }
         let packages = packages.into_values();
-        Fact::Known(packages.map(CpuList::from_iter).collect())
+        Fact::Known(packages.map(Cpus::from_iter).collect())
     })
 }
 
 /// Find efficiency cores: by the event source of Intel's hybrid processors, else by
 /// a capacity below 80 % of the greatest.
-fn slower_cpus(source: &Source, online: &CpuList) -> CpuList {
-    if let Fact::Known(atoms) = source.value::<CpuList>("/sys/devices/cpu_atom/cpus") {
+fn slower_cpus(source: &Source, online: &Cpus) -> Cpus {
+    if let Fact::Known(atoms) = source.value::<Cpus>("/sys/devices/cpu_atom/cpus") {
         return atoms.intersection(online);
     }
     let capacities: Vec<(u32, u64)> = online
@@ -199,9 +199,9 @@ fn numa_nodes(source: &Source) -> Vec<NumaNode> {
         .collect()
 }
 
-fn caches(source: &Source, online: &CpuList) -> Vec<Cache> {
+fn caches(source: &Source, online: &Cpus) -> Vec<Cache> {
     // Keyed by what makes two caches alike; sysfs has one entry per CPU and cache.
-    let mut alike: BTreeMap<(u32, String, u64, Option<u64>), BTreeSet<CpuList>> = BTreeMap::new();
+    let mut alike: BTreeMap<(u32, String, u64, Option<u64>), BTreeSet<Cpus>> = BTreeMap::new();
     for cpu in online.iter() {
         let folder = format!("{CPUS}/cpu{cpu}/cache");
         for index in source.numbered(&folder, "index") {
@@ -217,7 +217,7 @@ fn caches(source: &Source, online: &CpuList) -> Vec<Cache> {
             let kind = kind.unwrap_or_else(|| "Unified".to_owned());
             let line_bytes = source.value(&file("coherency_line_size")).into_known();
             let shared_by = source.value(&file("shared_cpu_list")).into_known();
-            let shared_by = shared_by.unwrap_or_else(|| CpuList::from_iter([cpu]));
+            let shared_by = shared_by.unwrap_or_else(|| Cpus::from_iter([cpu]));
             alike
                 .entry((level, kind, size_bytes, line_bytes))
                 .or_default()

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::processes::{Process, parse};
-use crate::cpulist::CpuList;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 /// The CPU time that a process has had on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct TaskTime {
 #[derive(Debug)]
 pub struct TaskWatch {
     source: Source,
-    cpus: CpuList,
+    cpus: Cpus,
     own: Own,
     since: Instant,
     before: BTreeMap<u32, Seen>,
@@ -70,7 +70,7 @@ struct Seen {
 
 impl TaskWatch {
     /// Begins to watch what runs on `cpus`, except for its own processes.
-    pub fn begin(source: Source, cpus: CpuList, own: Own) -> Self {
+    pub fn begin(source: Source, cpus: Cpus, own: Own) -> Self {
         let mut watch = Self {
             source,
             cpus,
@@ -256,7 +256,7 @@ mod tests {
         told("70/cgroup", "0::/tare-podman-own-f00d-1\n");
         told("80/environ", "PATH=/bin\0TARE_OWNER=f00d/7\0");
         told("20/cgroup", "0::/tare-podman-own-beef-1\n");
-        let cpus = CpuList::from_iter([1]);
+        let cpus = Cpus::from_iter([1]);
         let own = Own {
             processes: [10].into(),
             mark: "f00d".to_owned(),

@@ -121,9 +121,9 @@ fn described(machine: &Machine, cpu: u32) -> Vec<(&'static str, String)> {
             "Isolation",
             format!(
                 "isolcpus {}, nohz_full {}, rcu_nocbs {}",
-                shown(&isolation.isolated, list),
-                shown(&isolation.nohz_full, list),
-                shown(&isolation.rcu_nocbs, list)
+                shown(&isolation.isolated, ToString::to_string),
+                shown(&isolation.nohz_full, ToString::to_string),
+                shown(&isolation.rcu_nocbs, ToString::to_string)
             ),
         ),
         ("Frequency scaling", governor),
@@ -226,14 +226,6 @@ fn shown<T>(fact: &Fact<T>, text: impl Fn(&T) -> String) -> String {
     match fact {
         Fact::Known(value) => text(value),
         Fact::Unknown { unknown } => format!("unknown ({unknown})"),
-    }
-}
-
-fn list(cpus: &tare_host::CpuList) -> String {
-    if cpus.is_empty() {
-        "none".to_owned()
-    } else {
-        cpus.to_string()
     }
 }
 

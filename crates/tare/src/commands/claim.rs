@@ -5,9 +5,10 @@ use std::path::{self, Path};
 use std::time::Duration;
 
 use tare_guard::{Claim, CpuClaim, Guard, GuardError, claims};
-use tare_host::{CpuList, Finding, Severity};
+use tare_host::{Finding, Severity};
 use tare_lab::units::human;
 use tare_results::model::CellPlan;
+use tare_wire::cpus::{Cpus, MOST};
 
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -16,10 +17,10 @@ use crate::terminal::Terminal;
 const ENDLESS: Duration = Duration::from_secs(300 * 24 * 3_600);
 
 /// Returns the CPUs that other runs measure on.
-pub fn taken() -> CpuList {
+pub fn taken() -> Cpus {
     let claims = claims();
-    let cpus = claims.iter().flat_map(|claim| claim.cpus.iter().copied());
-    cpus.collect()
+    let cpus = claims.iter().flat_map(|claim| &claim.cpus).copied();
+    cpus.filter(|cpu| *cpu < MOST).collect()
 }
 
 /// Tells which runs measure on this machine now; with `cpu`, on that CPU.
@@ -27,7 +28,12 @@ pub fn findings(cpu: Option<u32>) -> Vec<Finding> {
     let claims = claims().into_iter();
     let claims = claims.filter(|claim| cpu.is_none_or(|cpu| claim.cpus.contains(&cpu)));
     let finding = |claim: Claim| {
-        let cpus: CpuList = claim.cpus.iter().copied().collect();
+        let cpus: Cpus = claim
+            .cpus
+            .iter()
+            .copied()
+            .filter(|cpu| *cpu < MOST)
+            .collect();
         Finding {
             id: "measured-now".into(),
             title: "other runs".into(),

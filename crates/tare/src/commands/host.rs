@@ -2,8 +2,7 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_host::{
-    CpuChoice, CpuList, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside,
-    doctor,
+    CpuChoice, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside, doctor,
 };
 use tare_loads::cpus::current;
 use tare_results::MachineRecord;
@@ -28,7 +27,7 @@ pub struct Host {
     /// Whether the CPU has other work, so that durations are estimated from below.
     pub is_busy: bool,
     /// CPUs on which tare itself runs.
-    controller: CpuList,
+    controller: Cpus,
 }
 
 impl Host {
@@ -41,7 +40,7 @@ impl Host {
     /// Returns [`CommandError`] if a CPU asked for can't be measured.
     pub fn look(
         requested: &[u32],
-        taken: &CpuList,
+        taken: &Cpus,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         let source = Source::system();
@@ -131,7 +130,7 @@ pub fn allowed_cpus() -> Result<Cpus, CommandError> {
 
 /// Makes one choice of several CPUs that were asked for, of which the first stands for all.
 fn together(choices: Vec<CpuChoice>) -> CpuChoice {
-    let measured: CpuList = choices.iter().map(|choice| choice.cpu).collect();
+    let measured: Cpus = choices.iter().map(|choice| choice.cpu).collect();
     let all = choices.iter().map(|choice| choice.controller_cpus.clone());
     let all = all.reduce(|all, cpus| all.union(&cpus)).unwrap_or_default();
     let left = all.without(&measured);

@@ -34,7 +34,7 @@ impl Bench {
     fn new(options: &str) -> Option<Self> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut target = target(&format!("accel=tcg,{options}"));
+        let mut target = target(format!("accel=tcg,{options}").trim_end_matches(','));
         if let Err(why) = fetched(&target.settings.kernel) {
             skip(&target.settings.kernel, &why);
             return None;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use tare_host::CpuList;
 use tare_results::target::Clock;
 use tare_results::work::Work;
+use tare_wire::cpus::Cpus;
 use tare_wire::guest::{DIRECT, Encoded, LOAD, RAM_SCRATCH, ROOT};
 
 use super::debian::UNIT;
@@ -56,7 +56,7 @@ pub(super) fn command_line(
     }
     if !settings.isolate.is_empty() {
         let isolated = &settings.isolate;
-        let others: CpuList = (0..settings.cpus).collect();
+        let others: Cpus = (0..settings.cpus).collect();
         // Managed interrupts, the scheduler's balancing, and all other interrupts.
         add(format_args!("isolcpus=managed_irq,domain,{isolated}"));
         add(format_args!("irqaffinity={}", others.without(isolated)));

@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use tare_guard::{OwnedChild, ScratchDir};
-use tare_wire::guest::Says;
+use tare_wire::guest::Message;
 use tare_wire::line::Stream;
 
 use crate::error::TargetError;
@@ -65,12 +65,12 @@ impl LinuxMonitor {
 
     /// Take what init says. Its last line ends the guest.
     fn listen(&mut self, text: &str) -> bool {
-        let Some(says) = Says::parse(text) else {
+        let Some(says) = Message::parse(text) else {
             return false;
         };
         self.said.get_or_insert(match says {
-            Says::Ended(status) => Said::Ended(status),
-            Says::Failed(why) => Said::Failed(why.to_owned()),
+            Message::Ended(status) => Said::Ended(status),
+            Message::Failed(why) => Said::Failed(why.to_owned()),
         });
         // If QEMU does not listen, the guest powers itself off after a while.
         let _ = self.qmp.ask("quit", QUIT_LIMIT);
@@ -165,13 +165,13 @@ impl Monitor for LinuxMonitor {
 
 /// Judge a guest that was only heard: its init says how it ended.
 pub(super) fn judge_one(ended: &Ended<'_>) -> Result<(), String> {
-    let said = ended.output.lines().rev().find_map(Says::parse);
+    let said = ended.output.lines().rev().find_map(Message::parse);
     match (said, ended.status.success()) {
-        (Some(Says::Ended(0)), true) => Ok(()),
-        (Some(Says::Ended(status)), _) => {
+        (Some(Message::Ended(0)), true) => Ok(()),
+        (Some(Message::Ended(status)), _) => {
             Err(ended.with_console(&format!("the agent ended with status {status}")))
         }
-        (Some(Says::Failed(why)), _) => Err(why.to_owned()),
+        (Some(Message::Failed(why)), _) => Err(why.to_owned()),
         (None, true) => {
             Err(ended.with_console("the guest reset itself without saying that it is done"))
         }

@@ -1,7 +1,7 @@
 //! The options of the target `linux`.
 
-use tare_host::CpuList;
 use tare_results::target::{Clock, Group, TargetSpec};
+use tare_wire::cpus::Cpus;
 
 use super::scratch::{self, Scratch};
 use crate::error::TargetError;
@@ -64,7 +64,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
 
 const fn list(key: &'static str) -> Opt {
     const CPUS: &str = "a list of CPUs, such as 1 or 1-2,,4 (a comma is doubled)";
-    Opt::text(key, "CPUS", CPUS, canonical::<CpuList>)
+    Opt::text(key, "CPUS", CPUS, canonical::<Cpus>)
 }
 
 /// The properties of a guest.
@@ -79,9 +79,9 @@ pub(crate) struct Settings {
     /// As much as the plan needs if None.
     pub(super) memory: Option<Size>,
     /// CPUs that the scheduler avoids.
-    pub(super) isolate: CpuList,
+    pub(super) isolate: Cpus,
     /// CPUs whose tick stops while a single task runs.
-    pub(super) nohz_full: CpuList,
+    pub(super) nohz_full: Cpus,
     /// Further words for the kernel, in their order.
     pub(super) command_line: String,
     /// The place that loads write to; None if there is none unless a load needs it.
@@ -153,7 +153,7 @@ impl Settings {
     }
 
     /// Returns the guest's CPUs that are kept free of other work.
-    pub(super) fn kept_free(&self) -> CpuList {
+    pub(super) fn kept_free(&self) -> Cpus {
         self.isolate.union(&self.nohz_full)
     }
 }

@@ -3,7 +3,7 @@
 //! A kernel ignores a parameter that it does not know, or that its build has no use for, without a
 //! word that anybody would read. The figures would then be those of another place.
 
-use tare_host::CpuList;
+use tare_wire::cpus::Cpus;
 
 use super::settings::Settings;
 use crate::Facts;
@@ -34,14 +34,14 @@ pub(super) fn verify(settings: &Settings, release: &str, facts: Facts<'_>) -> Re
             ));
         }
     }
-    let all: CpuList = (0..settings.cpus).collect();
+    let all: Cpus = (0..settings.cpus).collect();
     for (name, wanted, option) in [
         ("CPUs online", &all, "cpus"),
         ("isolated CPUs", &settings.isolate, "isolate"),
         ("nohz_full CPUs", &settings.nohz_full, "nohz_full"),
     ] {
         let is_asked_for = option == "cpus" || !wanted.is_empty();
-        if is_asked_for && told(name)?.parse::<CpuList>().ok().as_ref() != Some(wanted) {
+        if is_asked_for && told(name)?.parse::<Cpus>().ok().as_ref() != Some(wanted) {
             return Err(format!(
                 "the guest's {name} are {}, not {wanted} as {option}= asks for",
                 told(name)?

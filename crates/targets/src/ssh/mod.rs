@@ -24,7 +24,6 @@ use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, OwnedChild, default_state_dir};
-use tare_host::CpuList;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
@@ -93,7 +92,7 @@ impl Ssh {
             None => work.clone(),
         };
         // If that machine does not tell its CPUs, its agent will tell whether it can be pinned.
-        let Ok(cpus) = machine.cpus.parse::<CpuList>() else {
+        let Ok(cpus) = machine.cpus.parse::<Cpus>() else {
             return Ok(work);
         };
         // A number that no set of CPUs holds is in the settings alone.

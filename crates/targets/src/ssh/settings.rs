@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use tare_results::target::{Group, TargetSpec};
+use tare_wire::cpus::MOST;
 
 use crate::error::TargetError;
 use crate::options::{Opt, Options};
@@ -27,7 +28,7 @@ const PORT: Opt = Opt::number("port", 1, 65_535)
 const IDENTITY: Opt = Opt::file("identity", "the path of a private key")
     .unset("yours")
     .means("private key; no other is then tried");
-const CPU: Opt = Opt::number("cpu", 0, 65_535)
+const CPU: Opt = Opt::number("cpu", 0, MOST - 1)
     .unset("the plan's")
     .means("CPU of the other machine to measure on");
 const DIR: Opt = Opt::text(
@@ -209,7 +210,7 @@ mod tests {
             host in "[a-z0-9][a-zA-Z0-9._@:-]{0,20}",
             port in prop::option::of(1..=65_535_u32),
             identity in prop::option::of("/[^\0/.]{1,20}"),
-            cpu in prop::option::of(0..=65_535_u32),
+            cpu in prop::option::of(0..MOST),
             dir in "/[a-z._+@-]{1,9}",
             values in prop::collection::vec("[^\\p{C}]{1,20}", 0..3),
         ) {

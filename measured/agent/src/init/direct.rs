@@ -10,7 +10,7 @@ use rustix::stdio::dup2_stdout;
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::tcdrain;
 use tare_measured::platform::Began;
-use tare_wire::guest::Says;
+use tare_wire::guest::Message;
 
 use super::file_systems;
 use super::order::Order;
@@ -30,7 +30,7 @@ pub fn run(order: &Order, environment: &'static str, began: Began) -> ! {
     let _ = console.map(dup2_stdout);
     let status = status(&order.plan, &[], &mut Linux::within(environment, began));
     let mut out = io::stdout();
-    let _ = writeln!(out, "{}", Says::Ended(status));
+    let _ = writeln!(out, "{}", Message::Ended(status));
     let _ = out.flush();
     // What is still in the queue of the serial port would be lost.
     let _ = tcdrain(&out);

@@ -6,7 +6,7 @@
 //! address space must not be in the measured one. Meanwhile it sleeps in `wait`, and beside that in `read` on its
 //! port: by a byte the host asks for an early end, which the measured process gets as SIGTERM.
 //!
-//! Its last line says how the plan's process ended ([`Says`]), and the host then ends the guest from
+//! Its last line says how the plan's process ended ([`Message`]), and the host then ends the guest from
 //! outside. That loses nothing and costs least: once the host has read that line, it has read all
 //! that was written before. A status by a port (`isa-debug-exit`) would come before what a queue
 //! still holds, since Linux does not wait for its virtio ports to be read; and the kernel's way of
@@ -45,7 +45,7 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
 use tare_measured::platform::Began;
-use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Says};
+use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Message};
 
 use self::error::InitError;
 use self::load::Load;
@@ -104,11 +104,11 @@ pub fn run_in_system(began: Began) -> ! {
     end(said, &mut out)
 }
 
-/// Says what came of it, and waits to be ended.
+/// Message what came of it, and waits to be ended.
 fn end(said: Result<u8, InitError>, out: &mut Out) -> ! {
     let line = match &said {
-        Ok(status) => Says::Ended(*status).to_string(),
-        Err(error) => Says::Failed(&error.to_string()).to_string(),
+        Ok(status) => Message::Ended(*status).to_string(),
+        Err(error) => Message::Failed(&error.to_string()).to_string(),
     };
     out.say(&line);
     thread::sleep(GRACE);

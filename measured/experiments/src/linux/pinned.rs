@@ -90,7 +90,7 @@ mod tests {
 
     /// Pins this thread, as anybody could.
     fn pin(cpus: Cpus) {
-        sched_setaffinity(None, &mask(&cpus)).unwrap();
+        sched_setaffinity(None, &mask(&cpus).unwrap()).unwrap();
     }
 
     #[test]

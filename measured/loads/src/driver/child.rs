@@ -72,7 +72,7 @@ impl Running {
                 // The driver died before it could be asked for that.
                 return Err(io::ErrorKind::NotFound.into());
             }
-            sched_setaffinity(None, &mask)?;
+            sched_setaffinity(None, &mask?)?;
             if let Some(bytes) = limit {
                 let (current, maximum) = (Some(bytes), Some(bytes));
                 setrlimit(Resource::Fsize, Rlimit { current, maximum })?;

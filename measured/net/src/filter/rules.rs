@@ -1,4 +1,4 @@
-//! Which packets the stack may see, and of which neighbours it is told.
+//! The rules: which packets pass, and which neighbours are reported to the stack.
 
 #[cfg(feature = "slaac")]
 use core::net::Ipv6Addr;
@@ -9,56 +9,57 @@ use embassy_time::{Duration, Instant};
 use super::{ALL_NODES, ICMPV6_NUMBER, ROUTER_ADVERTISEMENT};
 use super::{ETHERNET, Packet};
 #[cfg(feature = "ipv6")]
-use super::{IPV6, IS_IPV6};
+use super::{ETHERTYPE_IPV6, IPV6};
 #[cfg(feature = "dhcp")]
 use crate::settings::is_host_v4;
 use crate::watch::Watch;
 
 /// The header of IPv4 without options, in bytes.
 const IPV4: usize = 20;
-/// The header of UDP, in bytes, and the port of clients of DHCP.
+/// The header of UDP, in bytes, and the port of DHCP clients.
 #[cfg(feature = "dhcp")]
 const UDP: usize = 8;
 #[cfg(feature = "dhcp")]
 const DHCP_CLIENT: u16 = 68;
-/// Kinds of Ethernet packets.
-const IS_IPV4: [u8; 2] = [0x08, 0x00];
-const IS_ARP: [u8; 2] = [0x08, 0x06];
-/// The number of UDP among the protocols of IP.
+/// EtherTypes.
+const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
+/// The protocol number of UDP.
 const UDP_NUMBER: u8 = 17;
-/// Among the messages of ICMPv6 (RFC 4861, section 4).
+/// A type of ICMPv6 message (RFC 4861, section 4).
 #[cfg(feature = "ipv6")]
 const NEIGHBOR_ADVERTISEMENT: u8 = 136;
 
-/// How many routers there may be at once: less than half of what the stack's table holds, since one that is forgotten here may be in there
-/// for a moment.
+/// Maximum number of routers at once: less than half of the stack's table, where an expired router
+/// may remain for a moment.
 #[cfg(feature = "slaac")]
 const ROUTERS: usize = 4;
 
-/// How many neighbours are remembered, and for how many seconds: so long they are not told again.
+/// The number of neighbours that are not reported again, and for how many seconds.
 const NEIGHBORS: usize = 16;
 const REMEMBERED_SECONDS: u64 = 1;
 
-/// A neighbour of whom the stack was told.
+/// A neighbour that was reported to the stack.
 #[derive(Clone, Copy, Debug)]
 struct Neighbor {
-    /// Its address and the one it sent to, each of IPv4 in the first bytes: the stack believes nothing that is not for itself.
+    /// Its address and that of the stack; of IPv4 in the first bytes. The stack ignores reports to
+    /// other addresses.
     addresses: [[u8; 16]; 2],
-    /// The hardware addresses of the same, the other way round.
+    /// The hardware addresses, the stack's first.
     hardware: [u8; 12],
     until: Instant,
 }
 
-/// What the filter remembers.
+/// The state of the filter.
 pub struct State {
     pub(super) watch: &'static Watch,
-    /// What is to be put in.
-    pub(super) own: Option<Packet>,
+    /// A packet to inject.
+    pub(super) pending: Option<Packet>,
     neighbors: [Neighbor; NEIGHBORS],
-    /// Routers, and when they are forgotten.
+    /// Routers, and when they expire.
     #[cfg(feature = "slaac")]
     routers: heapless::Vec<([u8; 16], Instant), ROUTERS>,
-    /// The last one that announced itself, of which nobody was told, and until when it may be used.
+    /// The last router that announced itself, until it is reported, and the end of its lifetime.
     #[cfg(feature = "slaac")]
     pub(super) router: Option<(Ipv6Addr, Instant)>,
 }
@@ -72,7 +73,7 @@ impl State {
         };
         Self {
             watch,
-            own: None,
+            pending: None,
             neighbors: [NOBODY; NEIGHBORS],
             #[cfg(feature = "slaac")]
             routers: heapless::Vec::new(),
@@ -81,20 +82,20 @@ impl State {
         }
     }
 
-    /// Says whether the stack may see a packet.
+    /// Returns whether a packet may reach the stack.
     pub(super) fn passes(&mut self, packet: &[u8], now: impl Fn() -> Instant) -> bool {
         let Some((ethernet, ip)) = packet.split_first_chunk::<ETHERNET>() else {
             return true;
         };
-        // No answer goes to a group, and the stack would wait for another address.
+        // No answer goes to a group address, and the stack would wait for another one.
         if ethernet[6] & 1 != 0 {
             return false;
         }
-        // What is cut short passes: the stack drops it.
+        // A truncated packet passes: the stack drops it.
         let passes = match [ethernet[12], ethernet[13]] {
-            IS_IPV4 => self.passes_ipv4(ethernet, ip, now),
+            ETHERTYPE_IPV4 => self.passes_ipv4(ethernet, ip, now),
             #[cfg(feature = "ipv6")]
-            IS_IPV6 => self.passes_ipv6(ethernet, ip, now),
+            ETHERTYPE_IPV6 => self.passes_ipv6(ethernet, ip, now),
             _ => None,
         };
         passes.unwrap_or(true)
@@ -128,8 +129,15 @@ impl State {
             if let Some(hardware) = self.is_new(ethernet, addresses, from[3], now) {
                 let own = &ethernet[..6];
                 let head = [0, 1, 8, 0, 6, 4, 0, 2];
-                self.own = Some(Packet::new([
-                    own, &hardware, &IS_ARP, &head, &hardware, &from, own, &to,
+                self.pending = Some(Packet::new([
+                    own,
+                    &hardware,
+                    &ETHERTYPE_ARP,
+                    &head,
+                    &hardware,
+                    &from,
+                    own,
+                    &to,
                 ]));
             }
         }
@@ -147,7 +155,7 @@ impl State {
         let (from, to) = (bytes::<16>(head, 8)?, bytes::<16>(head, 24)?);
         let mut protocol = head[6];
         if protocol == 0 {
-            // Options for all hops, which the stack passes over.
+            // Hop-by-hop options, which the stack skips.
             protocol = *payload.first()?;
             payload = payload.get(8 * (1 + usize::from(*payload.get(1)?))..)?;
         }
@@ -155,21 +163,21 @@ impl State {
             #[cfg(feature = "slaac")]
             ICMPV6_NUMBER if payload.first() == Some(&ROUTER_ADVERTISEMENT) => {
                 let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
-                let is_good = is_heard(head, payload) && makes_addresses(payload.get(16..)?);
+                let is_good = is_accepted(head, payload) && makes_addresses(payload.get(16..)?);
                 return Some(is_good && self.has_room(from, lifetime, now()));
             }
             UDP_NUMBER if bytes(payload, 2)? == self.watch.port.to_be_bytes() => {
                 self.watch.offer();
-                // Others are behind a router: nearly every network has 64 bits.
+                // Other senders are behind a router: nearly every prefix has 64 bits.
                 let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
                 if is_near && let Some(hardware) = self.is_new(ethernet, [from, to], from[15], now)
                 {
-                    /// It counts more than what is known.
+                    /// With the override flag.
                     const OVERRIDES: [u8; 8] = [NEIGHBOR_ADVERTISEMENT, 0, 0, 0, 0x20, 0, 0, 0];
                     let [a, b, c, d, e, f] = hardware;
                     let its = [2, 1, a, b, c, d, e, f];
                     let own = bytes(ethernet, 0)?;
-                    self.own = Some(Packet::icmpv6(own, &from, &to, [&OVERRIDES, &from, &its]));
+                    self.pending = Some(Packet::icmpv6(own, &from, &to, [&OVERRIDES, &from, &its]));
                 }
             }
             _ => {}
@@ -177,7 +185,7 @@ impl State {
         Some(true)
     }
 
-    /// Returns the hardware address of a neighbour if the stack was not told of it just now.
+    /// Returns the hardware address of a neighbour that was not reported just now.
     fn is_new(
         &mut self,
         ethernet: &[u8; ETHERNET],
@@ -200,13 +208,13 @@ impl State {
         bytes(ethernet, 6)
     }
 
-    /// Tells whether the stack has room for a router, which announces itself for so many seconds.
+    /// Returns whether the stack has room for a router, which announces itself for some seconds.
     #[cfg(feature = "slaac")]
     fn has_room(&mut self, router: [u8; 16], lifetime: u16, now: Instant) -> bool {
         let until = now + Duration::from_secs(lifetime.into());
         self.routers.retain(|(_, until)| *until > now);
         let has_room = match self.routers.iter_mut().find(|(known, _)| *known == router) {
-            // Never earlier: the stack may not believe that it leaves.
+            // Never earlier: the stack may ignore that it leaves.
             Some((_, known)) => {
                 *known = until.max(*known);
                 true
@@ -220,12 +228,12 @@ impl State {
     }
 }
 
-/// Returns some bytes from a place on.
+/// Returns the bytes at an offset.
 fn bytes<const N: usize>(of: &[u8], at: usize) -> Option<[u8; N]> {
     of.get(at..)?.first_chunk().copied()
 }
 
-/// Whether the routers in a message of DHCP are hosts (RFC 2132, section 3.5).
+/// Returns whether the routers in a DHCP message are hosts (RFC 2132, section 3.5).
 #[cfg(feature = "dhcp")]
 fn leads_to_hosts(message: &[u8]) -> bool {
     const OPTIONS: usize = 240;
@@ -252,15 +260,17 @@ fn leads_to_hosts(message: &[u8]) -> bool {
     }
 }
 
-/// Whether the stack hears a router's announcement: what comes from this link, from an address on it (RFC 4861, section 6.1.2).
+/// Returns whether the stack accepts a router advertisement: from this link, and from a link-local
+/// address (RFC 4861, section 6.1.2).
 #[cfg(feature = "slaac")]
-fn is_heard(head: &[u8; IPV6], message: &[u8]) -> bool {
+fn is_accepted(head: &[u8; IPV6], message: &[u8]) -> bool {
     const LINK: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
     let is_for_us = head[24..32] == LINK || head[24..] == ALL_NODES;
     head[7] == 255 && message[1] == 0 && head[8..16] == LINK && is_for_us
 }
 
-/// Whether the prefixes among a router's options are no groups', and not the one that is put in (RFC 4861, section 4.6).
+/// Returns whether the prefixes of a router lead to valid addresses: neither those of groups nor the
+/// injected one (RFC 4861, section 4.6).
 #[cfg(feature = "slaac")]
 fn makes_addresses(mut options: &[u8]) -> bool {
     const PREFIX: u8 = 3;

@@ -1,4 +1,4 @@
-//! What is answered: a head, and a body that may follow.
+//! Answers: a head, and a body that may follow.
 
 use core::fmt::{self, Write};
 
@@ -10,19 +10,19 @@ use super::metrics;
 use super::request::Request;
 use super::status::Status;
 
-/// What is sent at once: so much fits into one frame of Ethernet beside the heads of IPv6 and TCP with time stamps.
+/// A buffer for one segment: the payload of an Ethernet frame with IPv6 and TCP with time stamps.
 pub type Packet = Vec<u8, 1428>;
 
-/// The longest name of a file.
+/// Maximum length of a file name, in bytes.
 const NAME_BYTES: usize = 255;
 
-/// The file that stands for a folder.
+/// The file that is served for a folder.
 const INDEX: &str = "index.html";
 
 /// The path of the figures.
 const METRICS: &str = "metrics";
 
-/// The media types of files by the ends of their names.
+/// Media types by file extension.
 const MEDIA_TYPES: [(&str, &str); 14] = [
     ("html", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
@@ -40,16 +40,16 @@ const MEDIA_TYPES: [(&str, &str); 14] = [
     ("woff2", "font/woff2"),
 ];
 
-/// What follows the head.
+/// The body of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// These bytes, or none.
+    /// These bytes, which may be empty.
     Bytes(&'a [u8]),
     /// The figures of the site.
     Figures,
 }
 
-/// What is sent for a request.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
     status: Status,
@@ -57,7 +57,7 @@ pub struct Answer<'a> {
     body: Body<'a>,
     chunks: bool,
     head_only: bool,
-    /// The connection stays open for another request.
+    /// Whether the connection stays open for another request.
     pub stays: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Answer<'a> {
         let &Request {
             chunks, head_only, ..
         } = request;
-        // Where chunks are not known, the end of the connection is that of a body whose length isn't, either.
+        // Without chunks, the end of the connection marks the end of a body of unknown length.
         let stays = request.stays && (chunks || body != Body::Figures);
         Self {
             status,
@@ -84,10 +84,10 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Writes the head, and returns what follows it.
+    /// Writes the head, and returns the body.
     pub fn head(&self, now: Option<u64>, to: &mut Packet) -> Body<'a> {
         to.clear();
-        // All of the fields together are shorter than a packet.
+        // The head is always shorter than a packet.
         let _ = self.write(now, to);
         if self.head_only {
             Body::Bytes(&[])
@@ -122,7 +122,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Finds what a path stands for, and its media type.
+/// Finds the body for a path, and its media type.
 fn find<'a>(path: &str, site: &'a impl Site) -> Result<(&'static str, Body<'a>), Status> {
     let mut name = decode(path)?;
     if name.is_empty() || name.ends_with('/') {
@@ -135,7 +135,7 @@ fn find<'a>(path: &str, site: &'a impl Site) -> Result<(&'static str, Body<'a>),
     Ok((media_type(&name), Body::Bytes(bytes)))
 }
 
-/// Decodes the name of a file from a path: what leads out of a folder is no name.
+/// Decodes a file name from a path. A name that leads out of its folder is invalid.
 fn decode(path: &str) -> Result<String<NAME_BYTES>, Status> {
     let mut name = Vec::<u8, NAME_BYTES>::new();
     let mut bytes = path.bytes().skip(1);
@@ -178,11 +178,11 @@ pub struct Figures<'a, S> {
     ended: bool,
 }
 
-/// The head of a chunk, whose digits are put in when its length is known, and its end.
+/// The head of a chunk, whose digits are set when its length is known, and its end.
 const CHUNK: (&str, &str) = ("000\r\n", "\r\n");
 
 impl<'a, S: Site> Figures<'a, S> {
-    /// Begins with the first one; each packet is a chunk if there are `chunks`.
+    /// Starts with the first figure. With `chunks`, each packet is a chunk.
     pub fn new(site: &'a S, chunks: bool) -> Self {
         let (number, name, ended) = (0, "", false);
         Self {
@@ -194,11 +194,11 @@ impl<'a, S: Site> Figures<'a, S> {
         }
     }
 
-    /// Fills the next packet; false if there is none.
+    /// Fills the next packet. Returns false if there are no more figures.
     ///
     /// # Errors
     ///
-    /// Fails for a figure that does not fit into one.
+    /// Fails for a figure that does not fit into a packet.
     pub fn next(&mut self, to: &mut Packet) -> Result<bool, fmt::Error> {
         to.clear();
         if self.ended {
@@ -218,7 +218,7 @@ impl<'a, S: Site> Figures<'a, S> {
         Ok(!to.is_empty())
     }
 
-    /// Writes figures as long as there is room for one, and `spare` bytes behind it.
+    /// Writes figures while there is room for one and `spare` bytes.
     fn fill(&mut self, to: &mut Packet, spare: usize) -> fmt::Result {
         let begin = to.len();
         while let Some(metric) = self.site.metric(self.number) {

@@ -27,7 +27,7 @@ impl fmt::Display for Date {
     }
 }
 
-/// Returns the year, month from 0 and day from 1 of a day that is counted from 1970.
+/// Returns the year, the month from 0 and the day from 1 of a day counted from 1970.
 fn calendar(days: u64) -> (u64, usize, u64) {
     // The pattern of leap years repeats every 400 years.
     let mut year = 1970 + days / DAYS_OF_400_YEARS * 400;

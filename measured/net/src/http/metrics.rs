@@ -1,40 +1,40 @@
-//! What Prometheus asks for: counters and gauges as text (exposition format 0.0.4).
+//! Counters and gauges as text for Prometheus (exposition format 0.0.4).
 
 use core::fmt::{self, Write};
 
 /// The media type of the format.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A figure that can be asked for.
+/// A figure with its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric<'a> {
-    /// Its name, with the unit at its end. Those that differ by their label only must follow each other.
+    /// The name, which ends with the unit. Figures of one name must follow each other.
     pub name: &'a str,
-    /// What it tells, in one sentence.
+    /// The description, one sentence.
     pub help: &'a str,
-    /// How it behaves.
+    /// The kind.
     pub kind: Kind,
-    /// What distinguishes it from others of the same name, if there are any: a label and its value.
+    /// A label and its value, where several figures have one name.
     pub label: Option<(&'a str, &'a str)>,
-    /// The figure.
+    /// The value.
     pub value: Value,
 }
 
-/// How a figure behaves in time.
+/// A kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// A figure that only grows.
     Counter,
-    /// It goes up and down.
+    /// A figure that goes up and down.
     Gauge,
 }
 
-/// A figure, without the arithmetic of floating point that an image would have to link.
+/// A value, without floating point, which an image would have to link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number of something.
     Count(u64),
-    /// A time in ns. It is written in seconds, the unit of Prometheus.
+    /// A time in ns, written in seconds, the unit of Prometheus.
     Nanoseconds(u64),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Value {
 }
 
 impl Metric<'_> {
-    /// Writes what is told of all figures of its name.
+    /// Writes the description of all figures of this name.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl fmt::Display for Metric<'_> {
     }
 }
 
-/// Text in which nothing ends the line, nor the value of a label if quotes are escaped, too.
+/// Text with escaped line ends, and with escaped quotes for the value of a label.
 struct Escaped<'a> {
     text: &'a str,
     quotes: bool,

@@ -1,4 +1,4 @@
-//! What a client asks for (RFC 9112), and whether it may.
+//! Requests (RFC 9112).
 
 use core::mem::MaybeUninit;
 
@@ -6,29 +6,29 @@ use httparse::{Error, Header, Status as Parsed};
 
 use super::status::Status;
 
-/// How many fields a request may have. Browsers send about 20.
+/// Maximum number of fields in a request. Browsers send about 20.
 const FIELDS: usize = 64;
 
-/// The methods that are known, and not allowed here. Any other one is not known at all.
+/// Known methods that are not allowed. Any other method is unknown.
 const NOT_ALLOWED: [&str; 7] = [
     "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];
 
-/// A request as far as an answer depends on it.
+/// The parts of a request on which the answer depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The path that is asked for, still encoded, without the query; or why there is none.
+    /// The path, still encoded, without the query; or the status of an invalid request.
     pub path: Result<&'a str, Status>,
-    /// Only the head of the answer is wanted.
+    /// Whether only the head of the answer is wanted.
     pub head_only: bool,
-    /// The client speaks HTTP/1.1, and not 1.0.
+    /// Whether the client knows chunks: HTTP/1.1, not 1.0.
     pub chunks: bool,
-    /// The connection stays open for another request.
+    /// Whether the connection stays open for another request.
     pub stays: bool,
 }
 
 impl Request<'_> {
-    /// Refuses what is no request, and what follows it on the connection.
+    /// Returns the request that is answered with an error, after which the connection ends.
     #[must_use]
     pub const fn refused(status: Status) -> Self {
         Self {
@@ -40,8 +40,8 @@ impl Request<'_> {
     }
 }
 
-/// Reads the first request of some bytes, and says how many of them it takes. `None` if more must come first; there can't
-/// be more if they are `all` that has room.
+/// Reads the first request, and returns it with its number of bytes. None if it is incomplete; with
+/// `all`, the buffer is full and no more can come.
 #[must_use]
 pub fn read(bytes: &[u8], all: bool) -> Option<(Request<'_>, usize)> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8], all: bool) -> Option<(Request<'_>, usize)> {
     Some((Request::refused(refused), bytes.len()))
 }
 
-/// The first line that is not empty, if its end is there.
+/// Returns the first line that is not empty, if it is complete.
 fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     let line = bytes.trim_ascii_start();
     line.iter()
@@ -65,7 +65,7 @@ fn first_line(bytes: &[u8]) -> Option<&[u8]> {
         .map(|end| &line[..end])
 }
 
-/// Whether the line ends with some version of HTTP, though not one that is spoken here.
+/// Returns whether the first line ends with a version of HTTP.
 fn names_version(bytes: &[u8]) -> bool {
     let word =
         first_line(bytes).and_then(|line| line.trim_ascii_end().rsplit(|b| *b == b' ').next());
@@ -84,7 +84,7 @@ fn understand<'a>(parsed: &httparse::Request<'_, 'a>) -> Request<'a> {
     };
     match Framing::read(parsed.headers) {
         Some(framing) if framing.hosts == 1 || (framing.hosts == 0 && !chunks) => {
-            // A body is not read, so nothing behind it can be.
+            // A body is not read, so neither is a request behind it.
             request.stays = framing.stays.unwrap_or(chunks) && !framing.body;
         }
         _ => {
@@ -95,7 +95,7 @@ fn understand<'a>(parsed: &httparse::Request<'_, 'a>) -> Request<'a> {
     request
 }
 
-/// Reads the target of a request: a path, or a whole URI, of which only the path matters.
+/// Reads the path in the target of a request: a path, or a whole URI.
 fn path<'a>(method: &str, target: &'a str) -> Result<&'a str, Status> {
     match method {
         "GET" | "HEAD" => {}
@@ -113,7 +113,7 @@ fn path<'a>(method: &str, target: &'a str) -> Result<&'a str, Status> {
     Ok(if path.is_empty() { "/" } else { path })
 }
 
-/// Where the request ends, and the connection with it.
+/// The fields that define the end of a request and of the connection.
 #[derive(Default)]
 struct Framing {
     hosts: usize,
@@ -123,8 +123,8 @@ struct Framing {
 }
 
 impl Framing {
-    /// Reads the fields that tell. `None` if they contradict each other, or can't be read: then what follows the head may
-    /// be its body as well as another request.
+    /// Reads the fields. None if they are malformed or contradict each other: then the bytes behind
+    /// the head may be a body or another request.
     fn read(fields: &[Header<'_>]) -> Option<Self> {
         let mut framing = Self::default();
         for Header { name, value } in fields {
@@ -147,7 +147,7 @@ impl Framing {
         Some(framing)
     }
 
-    /// Takes the options of a `Connection` field. One that closes counts more than one that does not.
+    /// Reads the options of a `Connection` field. `close` wins over `keep-alive`.
     fn connection(&mut self, value: &[u8]) {
         for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             if option.eq_ignore_ascii_case(b"close") {
@@ -159,7 +159,7 @@ impl Framing {
     }
 }
 
-/// Reads a number of bytes: digits and nothing else, without the sign that Rust's own reader takes.
+/// Reads a number of bytes: digits only, since `parse` would accept a sign.
 fn length(value: &[u8]) -> Option<u64> {
     let digits = value.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(value).ok().filter(|_| digits)?;

@@ -1,30 +1,30 @@
-//! What becomes of a request (RFC 9110).
+//! Status codes (RFC 9110).
 
-/// The status of an answer: its number is that of the RFC.
+/// A status code, with its number in the RFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Here it is.
+    /// The file or the figures follow.
     Ok = 200,
-    /// It can't be read.
+    /// The request is malformed.
     BadRequest = 400,
-    /// There is no such file.
+    /// No such file.
     NotFound = 404,
-    /// Files can only be read.
+    /// A method that changes files.
     MethodNotAllowed = 405,
-    /// It did not come to its end in time.
+    /// The request was not complete in time.
     RequestTimeout = 408,
-    /// Its target is longer than what is read here.
+    /// The target is longer than the buffer.
     UriTooLong = 414,
-    /// It has more fields than are read here, or longer ones.
+    /// Too many fields, or too long ones.
     HeadTooLarge = 431,
-    /// Its method is not known.
+    /// An unknown method.
     NotImplemented = 501,
-    /// It is written in another version than HTTP/1.
+    /// A version other than HTTP/1.
     VersionNotSupported = 505,
 }
 
 impl Status {
-    /// Its name in the RFC.
+    /// Returns the reason phrase of the RFC.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {

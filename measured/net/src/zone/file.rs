@@ -1,11 +1,14 @@
-//! Zone files (RFC 1035, section 5; RFC 2308, section 4, for `$TTL`; RFC 3597, section 5, for types that are not known).
+//! Zone files (RFC 1035, section 5; RFC 2308, section 4, for `$TTL`; RFC 3597, section 5, for unknown
+//! types).
 //!
-//! The first record is the start of authority, and its owner is the zone's origin. The records of a name may stand anywhere behind it.
-//! Equal records count once, and the records of one name and type get the smallest of their times to live (RFC 2181, sections 5 and 5.2).
-//! Names above others exist, also without records of their own (RFC 8020).
+//! The first record is the SOA, and its owner is the zone's origin. The records of a name may be
+//! anywhere behind it. Equal records count once, and the records of one name and type get the
+//! smallest of their times to live (RFC 2181, sections 5 and 5.2). Names above others exist, also
+//! without records (RFC 8020).
 //!
-//! What this server would answer wrongly is refused: files in files, other classes, wildcards, delegations, DNAME, DNSSEC, an alias beside
-//! other records, and names whose records do not fit into one answer.
+//! Content that this server would answer wrongly is rejected: `$INCLUDE`, other classes, wildcards,
+//! delegations, DNAME, DNSSEC, an alias with other records, and names whose records do not fit into
+//! one response.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -22,7 +25,7 @@ const PTR: u16 = 12;
 const MX: u16 = 15;
 const TXT: u16 = 16;
 
-/// The types whose data is read in a form of its own.
+/// The types with a text form of their data.
 const KINDS: [(&str, u16); 8] = [
     ("A", A),
     ("AAAA", AAAA),
@@ -33,12 +36,13 @@ const KINDS: [(&str, u16); 8] = [
     ("MX", MX),
     ("TXT", TXT),
 ];
-/// What a record takes of an answer beside its data: a reference to its name, type, class, time to live, length.
+/// The size of a record without its data: pointer to its name, type, class, time to live, length.
 const RECORD: usize = 12;
-/// The bytes of a zone's pieces that its offsets reach, with room for one more record and the names above it.
+/// Maximum size of a zone, which its offsets can reach, with room for one more record and the names
+/// above it.
 const MOST_BYTES: usize = u32::MAX as usize - (1 << 17);
 
-/// What is wanted where something else stands.
+/// The description of the expected text.
 type Wanted = &'static str;
 type Name = heapless::Vec<u8, LONGEST_NAME>;
 
@@ -49,14 +53,14 @@ const ESCAPE: Wanted = "\\ with a character, or with three digits up to 255";
 const GENERIC: Wanted = "\\#, the number of bytes, and these in pairs of hexadecimal digits";
 const SMALLER: Wanted = "records of a name that fit into one answer of 4096 bytes";
 
-/// A line of a zone file that can't be served.
+/// The error for an invalid line of a zone file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadZone<'a> {
-    /// Its number: the first is 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// Its text, which is empty at the end of the file.
+    /// The text of the line; empty at the end of the file.
     pub text: &'a str,
-    /// What is wanted.
+    /// Description of the expected text.
     pub wanted: &'static str,
 }
 
@@ -70,11 +74,11 @@ impl fmt::Display for BadZone<'_> {
 impl core::error::Error for BadZone<'_> {}
 
 impl Zone {
-    /// Reads a zone file. The module `zone::file` says what it may contain.
+    /// Reads a zone file (see the module `zone::file`).
     ///
     /// # Errors
     ///
-    /// Returns [`BadZone`] for the first line that can't be read or served.
+    /// Returns [`BadZone`] for the first invalid line.
     pub fn read(text: &str) -> Result<Self, BadZone<'_>> {
         let bad = |line: usize, wanted| {
             let text = text.lines().nth(line - 1).unwrap_or_default().trim();
@@ -88,7 +92,7 @@ impl Zone {
     }
 }
 
-/// Makes a zone of parts in the order of their names, of which several may have the same one. The error names it.
+/// Merges sorted parts, several of which may have the same name. The error holds the name.
 fn merge(parts: &Zone) -> Result<Zone, (&[u8], Wanted)> {
     let mut zone = Zone::new(parts.origin.clone());
     let name_at = |part: &(u32, u32)| parts.name_at(part.0);
@@ -129,14 +133,14 @@ fn merge(parts: &Zone) -> Result<Zone, (&[u8], Wanted)> {
     Ok(zone)
 }
 
-/// Makes room for so many more by a quarter of what there is: a vector that doubles needs thrice that meanwhile.
+/// Reserves room, and a quarter more: a vector that doubles holds three times its size meanwhile.
 fn grow<T>(vector: &mut Vec<T>, more: usize) {
     if vector.capacity() - vector.len() < more {
         vector.reserve_exact(more + more.max(vector.len() / 4));
     }
 }
 
-/// Returns the line of a name's last record.
+/// Returns the line of the last record of a name.
 fn last_line(text: &str, name: &[u8]) -> usize {
     let (mut file, mut line) = (File::new(text), 1);
     while let Ok(Some(_)) = file.record() {
@@ -147,10 +151,10 @@ fn last_line(text: &str, name: &[u8]) -> usize {
     line
 }
 
-/// A file as far as it has been read, and what its next record may leave out.
+/// A file that is being read, with the values that its next record may omit.
 struct File<'a> {
     words: Words<'a>,
-    /// Whose records these are. Nothing before the first.
+    /// The origin of the zone. Empty before the first record.
     zone: Name,
     origin: Name,
     owner: Name,
@@ -177,7 +181,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Reads all records. Those of a name are together where they are so in the file; else the name comes again.
+    /// Reads all records. A name occurs several times if its records are apart in the file.
     fn parts(&mut self) -> Result<Zone, Wanted> {
         let mut parts = Zone::new(Vec::new());
         while let Some(record) = self.record()? {
@@ -192,7 +196,7 @@ impl<'a> File<'a> {
                 .last()
                 .map_or(&[][..], |part| parts.name_at(part.0));
             if last != self.owner {
-                // Those above the last name are known.
+                // The names above the last one exist already.
                 let known = iter::successors(Some(parent(&self.owner)), |name| Some(parent(name)))
                     .find(|name| name.len() <= self.zone.len() || is_within(last, name))
                     .map_or(0, <[u8]>::len);
@@ -219,7 +223,7 @@ impl<'a> File<'a> {
         Ok(parts)
     }
 
-    /// Reads the next record, which is its owner's. `None` if there is none.
+    /// Reads the next record of [`Self::owner`]. None at the end.
     fn record(&mut self) -> Result<Option<Record<'_>>, Wanted> {
         while !self.words.rest.is_empty() {
             self.words.next_line();
@@ -256,7 +260,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// Reads a record from its first word on, and returns its type and its time to live.
+    /// Reads a record from its first word. Returns its type and time to live.
     fn entry(&mut self, mut word: &'a str, is_indented: bool) -> Result<(u16, u32), Wanted> {
         if !is_indented {
             self.owner = self.name(word)?;
@@ -284,7 +288,7 @@ impl<'a> File<'a> {
         Ok((kind, ttl))
     }
 
-    /// Checks that a record of the owner is served rightly, and makes that of the first one the zone's origin.
+    /// Checks the owner of a record. The owner of the first record becomes the zone's origin.
     fn check_owner(&mut self, kind: u16) -> Result<(), Wanted> {
         let labels = iter::successors(Some(&self.owner[..]), |name| Some(parent(name)));
         if self.owner.is_empty() {
@@ -422,7 +426,7 @@ impl<'a> File<'a> {
         self.name(word)
     }
 
-    /// Reads a name: one that does not end with a dot is below the origin.
+    /// Reads a name. Without a final dot it is relative to the origin.
     fn name(&self, word: &str) -> Result<Name, Wanted> {
         let (mut name, mut start) = (Name::new(), 0);
         name.push(0).map_err(|_| NAME)?;
@@ -457,7 +461,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// The words of a file. A record ends with its line, unless a parenthesis is open.
+/// The words of a file. A record ends with its line if no parenthesis is open.
 #[derive(Clone)]
 struct Words<'a> {
     rest: &'a str,
@@ -468,7 +472,8 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Reads the next word of a record, with its quotation marks and escapes. `None` if there is none; the end of the line stays.
+    /// Reads the next word of a record, with its quotation marks and escapes. None at the end of the
+    /// line, which stays.
     fn next(&mut self) -> Result<Option<&'a str>, Wanted> {
         loop {
             let bytes = match self.rest.as_bytes().first() {
@@ -524,7 +529,7 @@ impl<'a> Words<'a> {
         Ok(word)
     }
 
-    /// Passes over the end of a line, if it is here, to the next record.
+    /// Skips the end of a line, if it is next.
     fn next_line(&mut self) {
         if let Some(rest) = self.rest.strip_prefix('\n') {
             self.rest = rest;
@@ -534,7 +539,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Returns the bytes that a word stands for, and whether each is escaped.
+/// Returns the bytes of a word, and whether each is escaped.
 fn symbols(word: &str) -> impl Iterator<Item = Result<(u8, bool), Wanted>> {
     let quoted = word
         .strip_prefix('"')
@@ -565,7 +570,7 @@ fn symbols(word: &str) -> impl Iterator<Item = Result<(u8, bool), Wanted>> {
     })
 }
 
-/// Reads a type that has data and that can be served like any other.
+/// Reads a type with data that can be served.
 fn kind(word: &str) -> Result<u16, Wanted> {
     if let Some((_, kind)) = KINDS
         .iter()
@@ -577,20 +582,20 @@ fn kind(word: &str) -> Result<u16, Wanted> {
         .split_at_checked(4)
         .filter(|(start, _)| start.eq_ignore_ascii_case("TYPE"));
     match generic.and_then(|(_, digits)| number(digits)).ok_or(TYPE)? {
-        39 => Err("no DNAME record, as none is served rightly here"),
+        39 => Err("no DNAME record, as they are not supported here"),
         43 | 46..=48 | 50 | 51 => Err("a zone that is not signed, as there is no DNSSEC here"),
         0 | 41 | 128..=255 => Err("a type that records have"),
         kind => Ok(kind),
     }
 }
 
-/// Reads a number: digits and nothing else, without the sign that Rust's own reader takes.
+/// Reads a number: digits only, since `parse` would accept a sign.
 fn number<T: FromStr>(word: &str) -> Option<T> {
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
     word.parse().ok().filter(|_| digits)
 }
 
-/// Reads seconds, or numbers with a unit each.
+/// Reads seconds, or numbers with units.
 fn seconds(word: &str) -> Option<u32> {
     let mut sum = match number::<u32>(word) {
         Some(seconds) => return i32::try_from(seconds).ok().map(i32::cast_unsigned),

@@ -91,7 +91,7 @@ impl<'a> Settings<'a> {
             return;
         }
         // It is no more than a courtesy: cyclictest's main thread runs anywhere.
-        let _ = sched_setaffinity(None, &mask(&free));
+        let _ = mask(&free).and_then(|free| sched_setaffinity(None, &free));
     }
 }
 

@@ -456,7 +456,10 @@ pub(crate) fn pin(cpu: u32) -> bool {
 fn pin_to(pid: pid_t, cpu: u32) -> bool {
     // SAFETY: zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: CPUs of a plan are below CPU_SETSIZE; the set is our own.
+    if cpu >= libc::CPU_SETSIZE.cast_unsigned() {
+        return false;
+    }
+    // SAFETY: the set has the CPU, and is our own.
     unsafe {
         libc::CPU_SET(cpu as usize, &mut set);
         libc::sched_setaffinity(pid, size_of_val(&set), &raw const set) == 0

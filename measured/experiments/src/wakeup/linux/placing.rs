@@ -107,7 +107,8 @@ pub fn allowed() -> Result<Cpus, ThreadsError> {
 ///
 /// Returns [`ThreadsError::Pin`] if none of the CPUs can be used.
 pub fn pin(cpus: Cpus) -> Result<(), ThreadsError> {
-    sched_setaffinity(None, &mask(&cpus)).map_err(|errno: Errno| ThreadsError::Pin {
+    let pinned = mask(&cpus).and_then(|mask| sched_setaffinity(None, &mask));
+    pinned.map_err(|errno: Errno| ThreadsError::Pin {
         cpus: Box::new(cpus),
         errno,
     })
@@ -138,7 +139,7 @@ pub fn move_others(cpus: &Cpus) {
     });
     for tid in tids.filter(|tid| *tid != own) {
         // It may have ended; and a SCHED_DEADLINE thread was never kept to one CPU.
-        let _ = sched_setaffinity(Some(tid), &mask(cpus));
+        let _ = mask(cpus).and_then(|mask| sched_setaffinity(Some(tid), &mask));
     }
 }
 
