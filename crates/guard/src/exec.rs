@@ -448,6 +448,8 @@ mod tests {
         let caught = status(&child, "SigCgt:").unwrap();
         reader.read_exact(&mut vec![0; size as usize]).unwrap();
         starter.join().unwrap().unwrap();
-        assert_eq!(u64::from_str_radix(&caught, 16), Ok(0), "{caught}");
+        // The C library's own two signals, 32 and 33, come from threads of the same process only.
+        let caught = u64::from_str_radix(&caught, 16).unwrap() & !(0b11 << 31);
+        assert_eq!(caught, 0, "{caught:x}");
     }
 }

@@ -161,10 +161,7 @@ fn a_workload_of_one_file_has_everything() {
     let tutorial = Tutorial::new("divide");
     let run = |words: &str| tutorial.run(&words.split(' ').collect::<Vec<_>>());
 
-    run("noise --help").expect(
-        0,
-        &["divide (the divider)", "--divisions <N>", "Divide N times"],
-    );
+    run("noise --help").expect(0, &["(the divider)", "--divisions <N>", "Divide N times"]);
     run("noise --workload divide --divisions 0").expect(2, &["must be from 1 to 1000000"]);
     run("noise --workload gap --divisions 5").expect(2, &["for the workload divide"]);
     run("noise --workload divide --dry-run").expect(0, &["process divide 100"]);
@@ -185,10 +182,12 @@ fn a_workload_of_one_file_has_everything() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    run("report run --fail-if delays{workload=divide,size=50,class=D}>1").expect(0, &[]);
-    let study = "runs = 1\n\n[[experiment]]\nkind = \"noise\"\nworkload = [\"divide\"]\ndivisions = [7]\nrepetitions = 100\n";
+    let gate = "duration.p50{size=50} > 1s";
+    let gated = tutorial.run(&["report", "run", "--fail-if", gate]);
+    gated.expect(0, &["Gate passed"]);
+    let study = "runs = 1\n\n[[experiment]]\nkind = \"noise\"\nworkload = [\"divide\"]\ndivisions = [5]\nrepetitions = 1000\n";
     fs::write(tutorial.bench.work().join("study.toml"), study).unwrap();
-    run("study explain study.toml").expect(0, &["7 · Divide N times, for divide"]);
-    run("run study.toml --output study").expect(0, &["divide 7 · process"]);
+    run("study explain study.toml").expect(0, &["5 · Divide N times, for divide"]);
+    run("run study.toml --output study").expect(0, &["divide 5 · process"]);
     run("compare run --to study").expect(0, &[]);
 }
