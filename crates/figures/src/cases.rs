@@ -95,6 +95,12 @@ impl<'a> Case<'a> {
         self.row(measure, figure, labels)?.over.as_ref().ok()
     }
 
+    /// Returns the value of a figure over its runs that has no other labels than the plan's.
+    #[must_use]
+    pub fn value(&self, measure: &str, figure: Figure) -> Option<f64> {
+        self.row(measure, figure, &[])?.estimate()
+    }
+
     /// Returns the records of its cells.
     pub fn records(&self) -> impl Iterator<Item = &'a Record> {
         let cells = self.cells.iter();

@@ -1,7 +1,7 @@
 //! Shows the figures of a run: on a terminal, as one page, as Markdown and CSV. A kit that names no experiment.
 //!
 //! - [`view`] is the seam to the experiments: a [`Story`] says what only its experiment knows to show besides rows.
-//!   [`plain`] is the story of an experiment that has none.
+//!   [`plain`] is the story of an experiment that has none, and [`kit`] has parts for the others.
 //! - [`report`] derives the figures of a run folder and the stories.
 //! - [`tables`] are columns over rows, as a story lists them; a [`Table`] is what terminal and page
 //!   render of them.
@@ -16,6 +16,7 @@
 
 mod grouped;
 pub mod html;
+pub mod kit;
 pub mod page;
 pub mod plain;
 pub mod report;

@@ -1,4 +1,4 @@
-//! What `start` can be told.
+//! The parameters of `start`.
 
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
@@ -27,13 +27,12 @@ const INTERVAL: Parameter = Parameter {
     },
     many: true,
     default: "alone,1s..1/1024s",
-    meaning: "Time between two starts, whatever became of the instances before: a time, or a ladder that is halved from its \
-              first time to its last and ends where the target no longer keeps up; alone starts each instance when the one \
-              before has ended",
+    meaning: "Interval between starts (open loop): a time, or a ladder FIRST..LAST that halves each step and stops at \
+              saturation; alone starts each instance when the one before has ended",
     ..BASE
 };
 
-/// The same in starts per second.
+/// The interval as starts per second.
 const RATE: Parameter = Parameter {
     name: "rate",
     value: "RATE",
@@ -43,22 +42,22 @@ const RATE: Parameter = Parameter {
     },
     many: true,
     default: "none",
-    meaning: "The same in starts per second: a whole number, or a ladder that is doubled from its first rate to its last; in \
-              place of interval",
+    meaning: "Starts per second, in place of interval: a whole number, or a ladder FIRST..LAST that doubles each step and \
+              stops at saturation",
     ..BASE
 };
 
 pub(super) const WARMUP: Parameter = Parameter {
     name: "warmup",
     default: "1s",
-    meaning: "How long instances are started before any counts: seconds, or with a unit",
+    meaning: "Warm-up before the measurement: seconds, or with a unit",
     ..time(0)
 };
 
 pub(super) const MEASURE: Parameter = Parameter {
     name: "measure",
     default: "5s",
-    meaning: "How long instances are started that count: seconds, or with a unit",
+    meaning: "Measurement time, after the warm-up: seconds, or with a unit",
     ..time(1_000_000)
 };
 
@@ -70,9 +69,9 @@ const WORK: Parameter = Parameter {
         fits: |text| Job::parse(text).is_some(),
     },
     default: "hello",
-    meaning: "What each instance does once it is ready: hello ends at once, prime:N counts the primes below N, thumbnail scales a \
-              picture down, command:WORDS starts a command of your own instead, whose first line means that it is ready (on \
-              process, and in containers with image=)",
+    meaning: "Work of each instance once it is ready: hello ends at once, prime:N counts the primes below N, thumbnail scales a \
+              picture down, command:WORDS starts your own command instead, which is ready with its first line (on process, \
+              and in containers with image=)",
     ..BASE
 };
 
@@ -83,7 +82,7 @@ pub(super) const CONCURRENCY: Parameter = Parameter {
         most: 100_000,
     },
     default: "256",
-    meaning: "How many instances may be alive at once; an arrival beyond is refused at its time, and counted",
+    meaning: "Maximum number of live instances; further arrivals are rejected and counted",
     ..BASE
 };
 
@@ -94,15 +93,15 @@ const MEMORY: Parameter = Parameter {
         wanted: "a size such as 512M or 8G",
         fits: |text| bytes(text).is_some(),
     },
-    default: "half of what is available when a cell begins",
-    meaning: "How much memory the instances may take together, such as 8G; an arrival beyond is refused at its time, and counted",
+    default: "half of the memory available when a cell begins",
+    meaning: "Maximum memory of all live instances, such as 8G; further arrivals are rejected and counted",
     ..BASE
 };
 
 const BESIDE: Parameter = Parameter {
     name: "beside-engine",
     takes: Takes::Flag,
-    meaning: "Measure every target but docker once more while Docker's engine runs beside it, to see what its mere presence costs",
+    meaning: "Measure every target except docker a second time while Docker's engine runs, to see what its presence costs",
     ..BASE
 };
 
@@ -130,7 +129,7 @@ const fn time(least_ns: u64) -> Parameter {
     }
 }
 
-/// Returns how often instances are started, the longest interval first.
+/// Returns the intervals between starts, the longest first.
 ///
 /// # Errors
 ///
@@ -139,7 +138,7 @@ const fn time(least_ns: u64) -> Parameter {
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     if values.has(INTERVAL.name) && values.has(RATE.name) {
         return Err(contradiction(
-            "interval and rate say the same in two ways: leave one out".to_owned(),
+            "interval and rate exclude each other: give one of them".to_owned(),
         ));
     }
     let default = || values.has(RATE.name) || values.has(INTERVAL.name);
@@ -170,18 +169,18 @@ pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     Ok(paces)
 }
 
-/// Returns what each instance does.
+/// Returns the work of each instance.
 pub(super) fn job(values: &Values) -> Job {
     let given = values.text(WORK.name).and_then(Job::parse);
     given.unwrap_or(Job::Hello)
 }
 
-/// Returns how much memory the instances may take together; None for half of what is available.
+/// Returns the maximum memory of all live instances; `None` for half of the available memory.
 pub(super) fn most_bytes(values: &Values) -> Option<u64> {
     values.text(MEMORY.name).and_then(bytes)
 }
 
-/// Says whether every target is measured once more beside Docker's engine.
+/// Returns whether every target is measured a second time while Docker's engine runs.
 pub(super) fn is_beside_engine(values: &Values) -> bool {
     values.has(BESIDE.name)
 }

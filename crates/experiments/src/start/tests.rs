@@ -181,7 +181,7 @@ fn a_command_takes_the_place_of_the_measured_code() {
 fn what_contradicts_itself_is_refused_with_a_remedy() {
     let here = conditions(&["process"]);
     for (values, remedy) in [
-        (&[("interval", "1s"), ("rate", "1")][..], "leave one out"),
+        (&[("interval", "1s"), ("rate", "1")][..], "give one of them"),
         (&[("interval", "1s..1/3s")], "a power of two"),
         (&[("rate", "1..3")], "a power of two"),
         (&[("interval", "1s,1s..1/4s")], "1s is given twice"),

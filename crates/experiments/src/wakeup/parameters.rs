@@ -1,4 +1,4 @@
-//! What `wakeup` can be told. Options that cyclictest has are called as there.
+//! The parameters of `wakeup`. Options that cyclictest has keep their names.
 
 use tare_measured::wakeup::{MAX_INTERVAL_NS, MAX_THREADS, MAX_TRACE, MIN_INTERVAL_NS};
 use tare_wire::cpus::Cpus;
@@ -9,10 +9,10 @@ use super::contradiction;
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
 
-/// The parameter that makes the loads phases of one measurement, each so long.
+/// The parameter that makes the loads phases of one measurement: the length of each.
 pub(super) const PHASE: &str = "phase";
 
-/// Why a study does not say on which CPUs it is measured.
+/// The reason why a study does not name the measured CPUs.
 const OF_THE_MACHINE: &str = "it names CPUs of this machine; a study says \"cpu\"";
 
 /// Lists the parameters.
@@ -50,13 +50,13 @@ pub(super) const ALL: &[Parameter] = &[
     Parameter {
         short: Some('i'),
         default: "100 µs",
-        meaning: "Time between two activations of the first thread: µs, or with a unit ns, us, ms, s",
+        meaning: "Interval between activations of the first thread: µs, or with a unit ns, us, ms, s",
         ..time("interval", "us", MIN_INTERVAL_NS, MAX_INTERVAL_NS)
     },
     Parameter {
         short: Some('d'),
         default: "500 µs where threads share a CPU, else 0",
-        meaning: "How much longer the interval of each further thread is: µs, or with a unit",
+        meaning: "Difference between the intervals of one thread and the next: µs, or with a unit",
         applies: |_, values| values.number("threads").is_some_and(|threads| threads > 1),
         ..any_time("distance", "us")
     },
@@ -79,7 +79,7 @@ pub(super) const ALL: &[Parameter] = &[
     Parameter {
         short: Some('D'),
         default: "2 s; with trace-above 60 s",
-        meaning: "How long each run measures: seconds, or with a unit ms, s, m, h, d",
+        meaning: "Measurement time of each run: seconds, or with a unit ms, s, m, h, d",
         applies: |_, values| !values.has(PHASE),
         ..time("duration", "s", MIN_INTERVAL_NS, MAX_DURATION_NS)
     },
@@ -104,7 +104,7 @@ pub(super) const ALL: &[Parameter] = &[
     },
     Parameter {
         heading: "Target and load",
-        default: "none: each load has cells of its own",
+        default: "none: each load has its own cells",
         meaning: "Run the loads one after the other in one measurement, each for this time: seconds, or with a unit",
         ..any_time(PHASE, "s")
     },
@@ -125,8 +125,7 @@ pub(super) const ALL: &[Parameter] = &[
     Parameter {
         heading: LATE,
         meaning: "Wait for a wake-up that is later than this, µs or with a unit: stop, show what the kernel did around \
-                  it, and end with exit code 3. Traces, and measures once for 60 s unless duration and runs say \
-                  otherwise",
+                  it, and exit with code 3. Traces, and by default measures once for 60 s",
         default: "none",
         ..any_time("trace-above", "us")
     },
@@ -137,8 +136,8 @@ pub(super) const ALL: &[Parameter] = &[
         takes: Takes::Action,
         many: true,
         default: "report",
-        meaning: "What to do when the limit of trace-above is exceeded: report, signal:NAME[,pid=PID] (to tare's \
-                  parent unless a PID is given), command:CMD (by sh, for 30 s at most), continue (don't stop)",
+        meaning: "Action when the limit of trace-above is exceeded: report, signal:NAME[,pid=PID] (to tare's parent by \
+                  default), command:CMD (by sh, for 30 s at most), continue (don't stop)",
         command_only: Some("it acts for whoever waits at the command line"),
         applies: |_, values| values.has("trace-above"),
         ..THREADS
@@ -177,7 +176,7 @@ const fn number(name: &'static str, least: u64, most: u64) -> Parameter {
     }
 }
 
-/// Returns the CPUs that the threads are pinned to; None if that is the one that is chosen.
+/// Returns the CPUs that the threads are pinned to; `None` for the CPU that tare chooses.
 pub(super) fn cpus(values: &Values, allowed: &Cpus) -> Option<Cpus> {
     let given = match values.text("affinity") {
         Some("all") => Some(*allowed),
@@ -197,19 +196,19 @@ pub(super) fn cpus(values: &Values, allowed: &Cpus) -> Option<Cpus> {
     }
 }
 
-/// Refuses values that contradict each other.
+/// Rejects values that contradict each other.
 pub(super) fn check(values: &Values) -> Result<(), ExperimentError> {
     let why = if values.has("smp") && (values.has("threads") || values.has("affinity")) {
-        "smp puts a thread on each CPU: leave threads and affinity out"
+        "smp puts a thread on each CPU: omit threads and affinity"
     } else if values.has("on-threshold") && !values.has("trace-above") {
-        "on-threshold says what to do when a limit is exceeded: give one by --trace-above"
+        "on-threshold needs a limit: give one by --trace-above"
     } else {
         return Ok(());
     };
     Err(contradiction(why.to_owned()))
 }
 
-/// Returns the policy that is given, or the default.
+/// Returns the given policy, or the default.
 pub(super) fn policy(values: &Values) -> Policy {
     let given = values.text("policy").and_then(Policy::parse);
     given.unwrap_or_default()

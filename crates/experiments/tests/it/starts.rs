@@ -138,7 +138,7 @@ fn the_first_sentence_tells_how_long_and_which_rate() {
     let verdict = &analysis.summary().verdict;
     assert_eq!(
         verdict.headline,
-        "Ready after 1.03 ms on process, 11.0 ms on crun, 253 ms on docker; kept up to at least 64/s, 32/s and no rate."
+        "Ready after 1.03 ms on process, 11.0 ms on crun, 253 ms on docker; sustained at least 64/s, 32/s and no rate."
     );
     assert!(
         verdict.details.contains(
@@ -160,11 +160,11 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
     let verdict = &analysis.summary().verdict;
     assert_eq!(
         verdict.headline,
-        "Ready after 1.03 ms on process; kept up to at least 64/s."
+        "Ready after 1.03 ms on process; sustained at least 64/s."
     );
     assert!(
         verdict.details.contains(
-            &"Executed by an emulator: ready after 90.0 ms on unikernel (emulated); kept up to 16/s.".to_owned()
+            &"Executed by an emulator: ready after 90.0 ms on unikernel (emulated); sustained 16/s.".to_owned()
         ),
         "{verdict:#?}"
     );
@@ -185,7 +185,7 @@ fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
     let summary = analysis.summary();
     assert_eq!(
         summary.verdict.headline,
-        "Ready after 1.00 ms on process; kept up to at least 32/s."
+        "Ready after 1.00 ms on process; sustained at least 32/s."
     );
     let alarm = summary
         .alarms
@@ -217,7 +217,7 @@ fn failures_are_told_with_their_reason_and_number() {
     assert!(
         alarm
             .text
-            .starts_with("8 instances failed, of process at 16/s: 8 × exit status 7."),
+            .starts_with("8 instances of process at 16/s failed: 8 × exit status 7."),
         "{alarm:?}"
     );
 }

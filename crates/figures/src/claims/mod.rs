@@ -73,6 +73,9 @@ pub struct Finding {
     pub needs_kvm: bool,
 }
 
+/// What a claim finds in a run, or why it is inconclusive there; a [`Finding`] is made of both.
+pub type Answered = Result<Finding, Inconclusive>;
+
 /// The reason why a claim is inconclusive.
 #[derive(Clone, Debug)]
 pub struct Inconclusive {
@@ -309,6 +312,24 @@ pub fn reproduced(why: impl Into<String>) -> Finding {
 #[must_use]
 pub fn not_reproduced(why: impl Into<String>) -> Finding {
     answered(Answer::NotReproduced, why.into().into())
+}
+
+impl From<Answered> for Finding {
+    fn from(answered: Answered) -> Self {
+        answered.unwrap_or_else(cannot)
+    }
+}
+
+/// Answers a claim by whether it holds, with the figures that the answer follows from.
+///
+/// # Errors
+///
+/// None: the result is that of a claim, which others may leave open.
+pub fn answer(holds: bool, why: impl Into<String>) -> Answered {
+    Ok(match holds {
+        true => reproduced(why),
+        false => not_reproduced(why),
+    })
 }
 
 /// Answers that a claim is inconclusive here, and why.

@@ -293,6 +293,29 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
 }
 
 impl Row {
+    /// Returns the figure over its runs; `None` if there is none.
+    #[must_use]
+    pub fn estimate(&self) -> Option<f64> {
+        Some(self.over.as_ref().ok()?.estimate)
+    }
+
+    /// Returns the figure of one cell; `None` if there is none.
+    #[must_use]
+    pub fn of_cell(&self, cell: u32) -> Option<f64> {
+        let mut each = self.each.iter();
+        each.find(|each| each.cell == cell)?.figure.value()
+    }
+
+    /// Adds up part and whole of a share, or of a rate, of all runs.
+    #[must_use]
+    pub fn sums(&self) -> (f64, f64) {
+        let sums = self.each.iter().filter_map(|each| match each.figure {
+            RunFigure::Value { sums, .. } => sums,
+            RunFigure::TooFew { .. } | RunFigure::Unlisted => None,
+        });
+        sums.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
+    }
+
     /// Returns a figure of it as a duration; in cycles of its first cell's TSC.
     #[must_use]
     pub fn time(&self, value: f64) -> Time {

@@ -120,6 +120,40 @@ impl<'a> Series<'a> {
     }
 }
 
+/// A distribution with its panel and its name.
+pub struct Tailed<'a> {
+    /// The name of its panel.
+    pub panel: &'a str,
+    /// Its name among those of the picture.
+    pub name: &'a str,
+    /// Its values.
+    pub tail: &'a dyn Tail,
+    /// The same counted otherwise.
+    pub second: Option<&'a dyn Tail>,
+}
+
+/// Puts distributions into panels, in the order of the first of each. `names` are those of the picture.
+pub fn panels<'a>(names: &[String], tails: impl IntoIterator<Item = Tailed<'a>>) -> Vec<Panel<'a>> {
+    let mut panels: Vec<Panel<'a>> = Vec::new();
+    for tailed in tails {
+        let place = names.iter().position(|name| name == tailed.name);
+        let series = Series {
+            place: place.unwrap_or(0),
+            tail: tailed.tail,
+            second: tailed.second,
+            seconds: None,
+        };
+        match panels.iter_mut().find(|panel| panel.name == tailed.panel) {
+            Some(panel) => panel.series.push(series),
+            None => panels.push(Panel {
+                name: tailed.panel.to_owned(),
+                series: vec![series],
+            }),
+        }
+    }
+    panels
+}
+
 /// The extent of the axes, common to all panels.
 struct Extent {
     low: f64,

@@ -87,7 +87,7 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
         0,
         &[
             "Claims of calder-2020",
-            "kept up to",
+            "sustained",
             "Executed by an emulator",
         ],
     );
@@ -415,7 +415,7 @@ fn a_ladder_that_was_interrupted_goes_on_where_it_was() {
     started.end().expect(4, &["--resume"]);
     let before = cells(&bench);
     assert!((2..7).contains(&before.len()), "{}", before.len());
-    bench.run("start --resume run").expect(0, &["kept up to"]);
+    bench.run("start --resume run").expect(0, &["sustained"]);
     let after = cells(&bench);
     assert_eq!(after.len(), 7);
     for (old, new) in before.iter().zip(&after) {

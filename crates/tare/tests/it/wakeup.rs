@@ -52,7 +52,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("-D 50us", "nothing would be woken within 50 µs"),
         ("-l 0", "loops must be from 1"),
         ("-t 2000", "threads must be from 0 to 1024, not 2000"),
-        ("-t 2 -S", "leave threads and affinity out"),
+        ("-t 2 -S", "omit threads and affinity"),
         ("-a 9999", "want CPUs"),
         ("-a 1023", "CPU 1023 is not online"),
         (

@@ -1,132 +1,115 @@
-//! What bears on whether figures of starts may be believed.
+//! Checks of whether figures of starts may be believed.
+
+use std::collections::BTreeMap;
 
 use tare_figures::Run;
+use tare_figures::cases::Case;
 use tare_figures::notices::{Notice, name_some};
+use tare_figures::rows::Figure;
+use tare_pages::kit::series::Series;
 use tare_results::model::{CellPlan, Instance};
 
-use super::series::{self, N, Point, Series};
+use super::ladder::{self, N, arrived, interval, not_open_loop, rate, saturated};
 
-/// How many reasons of failures are told.
+/// How many reasons of failures are shown.
 const REASONS: usize = 3;
 
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
-    let all = series::all(run);
+    let all = ladder::all(run);
+    let why = all
+        .iter()
+        .flat_map(|one| &one.cases)
+        .find_map(not_open_loop);
     let notices = [
-        not_open_loop(&all),
-        failed(&all),
-        saturated(&all),
-        refused_all(&all),
+        some(&all, |case| not_open_loop(case).is_some()).map(|names| {
+            Notice::warning(
+                "not-open-loop",
+                format!(
+                    "{} was not driven open-loop ({}): the actual rate differed from the planned one, so these latencies do not \
+                     characterise the target. Such points are marked, and do not count as sustained rates.",
+                    name_some(&names),
+                    why.unwrap_or_default()
+                ),
+            )
+        }),
+        some(&all, |case| failures(case).next().is_some()).map(|names| failed(&all, &names)),
+        some(&all, |case| saturated(case).is_some()).map(|names| {
+            Notice::note(
+                "saturated",
+                format!(
+                    "Saturated, so that latencies grow with the measurement time: {}. Shorter intervals were skipped in the same \
+                     block.",
+                    names.join(", ")
+                ),
+            )
+        }),
+        some(&all, |case| case.value("ready", Figure::Max).is_none()).map(|names| {
+            Notice::warning(
+                "none-ready",
+                format!(
+                    "No instance of {} became ready and ended as it should: there is no latency. If instances take longer than the \
+                     measurement, raise --measure.",
+                    name_some(&names)
+                ),
+            )
+        }),
     ];
     notices.into_iter().flatten().collect()
 }
 
-/// Names the points of which something holds.
-fn names(all: &[Series<'_>], is: impl Fn(&Point<'_>) -> bool) -> Vec<String> {
-    let points = all
+/// Names the cases of which something holds; `None` if there are none.
+fn some(all: &[Series<'_>], is: impl Fn(&Case<'_>) -> bool) -> Option<Vec<String>> {
+    let cases = all
         .iter()
-        .flat_map(|one| one.points.iter().map(move |point| (one, point)));
-    let found = points.filter(|(_, point)| is(point));
-    found
-        .map(|(one, point)| match point.rate() {
+        .flat_map(|one| one.cases.iter().map(move |case| (one, case)));
+    let names = cases
+        .filter(|(_, case)| is(case))
+        .map(|(one, case)| match rate(case) {
             Some(rate) => format!("{} at {}", one.name(), N.rate(rate)),
-            None => format!("{}, {}", one.name(), point.interval()),
-        })
-        .collect()
+            None => format!("{}, {}", one.name(), interval(case)),
+        });
+    Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
 }
 
-fn not_open_loop(all: &[Series<'_>]) -> Option<Notice> {
-    let mut points = all.iter().flat_map(|one| &one.points);
-    let why = points.find_map(Point::not_open_loop)?;
-    let names = names(all, |point| point.not_open_loop().is_some());
-    Some(Notice::warning(
-        "not-open-loop",
-        format!(
-            "Instances of {} did not arrive as planned ({why}): the real rate was another one, and latencies there say little of \
-             the target. Such points are marked, and count as no rate that was kept up.",
-            name_some(&names)
-        ),
-    ))
+/// Returns the reasons for which instances failed, each with their number.
+fn failures<'a>(case: &Case<'a>) -> impl Iterator<Item = (&'a str, u64)> + use<'a> {
+    let all = arrived(case).flat_map(|arrived| &arrived.failures);
+    let all = all.map(|failure| (failure.reason.as_str(), failure.count));
+    all.filter(|(_, count)| *count > 0)
 }
 
-fn failed(all: &[Series<'_>]) -> Option<Notice> {
-    let mut reasons: Vec<(&str, u64)> = Vec::new();
-    for (reason, count) in all
-        .iter()
-        .flat_map(|one| &one.points)
-        .flat_map(Point::failures)
-    {
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, all)) => *all = all.saturating_add(count),
-            None => reasons.push((reason, count)),
-        }
+fn failed(all: &[Series<'_>], names: &[String]) -> Notice {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for (reason, count) in all.iter().flat_map(|one| &one.cases).flat_map(failures) {
+        let known = reasons.entry(reason).or_default();
+        *known = known.saturating_add(count);
     }
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let failed = reasons
-        .iter()
-        .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        .values()
+        .fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let mut reasons = Vec::from_iter(reasons);
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let each = reasons.iter().take(REASONS);
-    let each: Vec<String> = each
-        .map(|(reason, count)| format!("{} × {reason}", N.count(*count)))
-        .collect();
+    let each = each.map(|(reason, count)| format!("{} × {reason}", N.count(*count)));
     let more = match reasons.len().saturating_sub(REASONS) {
         0 => String::new(),
         more => format!("; {more} further reasons"),
     };
-    let names = names(all, |point| !point.failures().is_empty());
-    (failed > 0).then(|| {
-        Notice::warning(
-            "instances-failed",
-            format!(
-                "{} instances failed, of {}: {}{more}. They are in no latency.",
-                N.count(failed),
-                name_some(&names),
-                each.join("; ")
-            ),
-        )
-    })
+    Notice::warning(
+        "instances-failed",
+        format!(
+            "{} instances of {} failed: {}{more}. They are in no latency.",
+            N.count(failed),
+            name_some(names),
+            each.collect::<Vec<_>>().join("; ")
+        ),
+    )
 }
 
-fn saturated(all: &[Series<'_>]) -> Option<Notice> {
-    let names = names(all, |point| point.saturated().is_some());
-    (!names.is_empty()).then(|| {
-        Notice::note(
-            "saturated",
-            format!(
-                "These no longer kept up, so that latencies there grow with the time measured: {}. Shorter intervals were left out \
-                 in the same block.",
-                names.join(", ")
-            ),
-        )
-    })
-}
-
-/// Finds points without a single instance that ended as it should.
-fn refused_all(all: &[Series<'_>]) -> Option<Notice> {
-    let none = |point: &Point<'_>| {
-        point
-            .value("ready", tare_figures::rows::Figure::Max)
-            .is_none()
-    };
-    let names = names(all, none);
-    (!names.is_empty()).then(|| {
-        Notice::warning(
-            "none-ready",
-            format!(
-                "No instance became ready and ended as it should of {}: there is no latency. If it takes longer than the window, \
-                 raise --measure.",
-                name_some(&names)
-            ),
-        )
-    })
-}
-
-/// Refuses a cell whose instances contradict themselves.
+/// Rejects a cell whose instances contradict themselves.
 pub(super) fn contradiction(plan: &CellPlan, instances: &[Instance]) -> Result<(), String> {
-    let is_backwards = |one: &Instance| {
-        let moments = [one.started_ns, one.ready_ns];
-        one.started_ns > 0 && one.ready_ns > 0 && !moments.is_sorted()
-    };
+    let is_backwards = |one: &Instance| one.ready_ns > 0 && one.started_ns > one.ready_ns;
     match instances.iter().position(is_backwards) {
         Some(place) => Err(format!(
             "instance {} of '{}' was ready before it was started; measure it again",

@@ -1,12 +1,14 @@
 //! `start.csv`: one row for each target, interval and run, with the columns of calder-2020 and ours.
 
 use tare_figures::Run;
+use tare_figures::cases::Case;
 use tare_figures::rows::Figure;
+use tare_pages::kit::series::Series;
 use tare_results::csv::table;
-use tare_results::model::Cell;
+use tare_results::model::{Arrived, Cell};
 
-use super::calder_2020;
-use super::series::{self, Point, Series};
+use super::ladder::{self, interval_ns};
+use super::{calder_2020, work};
 
 /// The name of the file.
 pub(super) const FILE: &str = "start.csv";
@@ -18,46 +20,37 @@ open_loop";
 
 /// Returns the file; `None` if no starts were measured. A figure that there is not is an empty field.
 pub(super) fn file(run: &Run) -> Option<String> {
-    let all = series::all(run);
     let mut rows = Vec::new();
-    for one in &all {
-        for point in &one.points {
-            rows.extend(point.case.cells.iter().map(|cell| row(one, point, cell)));
+    for ladder in ladder::all(run) {
+        for case in &ladder.cases {
+            rows.extend(case.cells.iter().map(|cell| row(&ladder, case, cell)));
         }
     }
     (!rows.is_empty()).then(|| table(HEADER, rows))
 }
 
-fn row(series: &Series<'_>, point: &Point<'_>, cell: &Cell) -> Vec<String> {
-    let plan = series.plan();
-    let value = |measure: &str, figure| {
-        let row = point.row(measure, figure)?;
-        let own = row.each.iter().find(|each| each.cell == cell.plan.id)?;
-        own.figure.value()
-    };
+fn row(ladder: &Series<'_>, case: &Case<'_>, cell: &Cell) -> Vec<String> {
+    let plan = case.plan;
+    let value = |measure: &str, figure| case.row(measure, figure, &[])?.of_cell(cell.plan.id);
     let written = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let seconds = |measure: &str, figure| written(value(measure, figure).map(|ns| ns / 1e9));
     let number = |measure: &str, figure| written(value(measure, figure));
-    let interval = point.interval_ns().map(|ns| ns as f64 / 1e9);
     let arrived = cell
         .outcome
         .record()
         .and_then(|record| record.arrived.as_ref());
-    let is = |of: fn(&tare_results::model::Arrived) -> bool| {
-        arrived.map_or_else(String::new, |all| of(all).to_string())
-    };
+    let is = |of: fn(&Arrived) -> bool| arrived.map_or_else(String::new, |all| of(all).to_string());
+    let kind = calder_2020::kind(ladder).unwrap_or(&plan.target.kind);
     vec![
-        written(interval),
-        calder_2020::kind(series)
-            .unwrap_or(series.kind())
-            .to_owned(),
-        seconds(calder_2020::latency(series), Figure::Mean),
+        written(interval_ns(case).map(|ns| ns as f64 / 1e9)),
+        kind.to_owned(),
+        seconds(calder_2020::latency(case), Figure::Mean),
         number("rate", Figure::Rate),
         plan.target.text.clone(),
         plan.load.clone(),
-        series.work().to_owned(),
-        series.is_beside().to_string(),
-        point.case.is_emulated().to_string(),
+        work(plan).to_owned(),
+        plan.beside_engine.to_string(),
+        case.is_emulated().to_string(),
         cell.plan.block.to_string(),
         seconds("ready", Figure::Mean),
         seconds("ready", Figure::MEDIAN),

@@ -3,10 +3,10 @@
 mod calder_2020;
 mod checks;
 mod csv;
+mod ladder;
 mod measures;
 mod parts;
 mod pictures;
-mod series;
 mod tables;
 mod verdict;
 
@@ -17,13 +17,14 @@ use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
+use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Collect, Story, View};
 use tare_results::model::{CellPlan, Fate, Plan};
 use tare_stats::Counts;
 
-use super::{NAME, Start};
-use series::{N, time};
+use super::{BOOT, NAME, Start, is_foreign};
+use ladder::{N, time};
 
 impl View for Start {
     fn experiment(&self) -> &'static str {
@@ -47,49 +48,33 @@ impl View for Start {
     }
 }
 
-/// What rows can't hold of a run's starts: how the latencies are distributed.
+/// The times until instances were ready, which rows can't hold.
 #[derive(Debug, Default)]
-struct Started {
-    kept: Vec<(CellPlan, Distribution)>,
-}
-
-/// The latencies of the cells that repeat each other.
-#[derive(Debug, Default)]
-struct Distribution {
-    /// The times until instances were ready.
-    ready: Counts,
-    /// How many runs they are of.
-    runs: usize,
-}
-
-impl Started {
-    /// Returns the latencies of the cells that repeat one.
-    fn of(&self, plan: &CellPlan) -> Option<&Distribution> {
-        let mut kept = self.kept.iter();
-        kept.find(|(known, _)| known.repeats(plan))
-            .map(|(_, own)| own)
-    }
-}
+struct Started(PerCase<Counts>);
 
 impl Collect for Started {
     fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         let plan = data.plan();
         checks::contradiction(plan, &data.samples.instances)?;
         let own = Counts::from_samples(measures::done(data).filter_map(measures::ready).collect());
-        let place = self.kept.iter().position(|(known, _)| known.repeats(plan));
-        let place = place.unwrap_or_else(|| {
-            self.kept.push((plan.clone(), Distribution::default()));
-            self.kept.len() - 1
-        });
-        let kept = &mut self.kept[place].1;
-        kept.ready = kept.ready.merge(&own).map_err(|error| error.to_string())?;
-        kept.runs += 1;
+        let kept = self.0.entry(plan);
+        *kept = kept.merge(&own).map_err(|error| error.to_string())?;
         Ok(())
     }
 
     fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
         self
     }
+}
+
+/// Names what instances do: `hello`, `prime:1000`, `boot`.
+fn work(plan: &CellPlan) -> &str {
+    let own = if is_foreign(&plan.target) {
+        BOOT
+    } else {
+        "hello"
+    };
+    plan.labels.get("work").unwrap_or(own)
 }
 
 impl Story for Started {

@@ -5,25 +5,25 @@ use tare_results::model::{Instance, Labels};
 
 use super::measures::{counts, done, span};
 
-/// The parts as tables have them: what ends at reset, at the kernel, at `main`, when the instance is ready, and with its end.
-/// Where the moments between are not known, parts are one, and have the names of all.
-pub(super) const NAMES: [&str; 12] = [
-    "launch",
-    "launch+main",
-    "vmm",
-    "vmm+firmware",
-    "vmm+firmware+kernel",
-    "vmm+firmware+kernel+main",
-    "firmware",
-    "firmware+kernel",
-    "firmware+kernel+main",
-    "kernel",
-    "kernel+main",
-    "main",
+/// The parts before an instance is ready, each with its head in tables: what ends at reset, at the kernel, at `main`, and when
+/// the instance is ready. Where the moments between are not known, parts are one, and have the names of all.
+pub(super) const BEFORE_READY: [(&str, &str); 12] = [
+    ("launch", "launch"),
+    ("launch+main", "launch\n+main"),
+    ("vmm", "vmm"),
+    ("vmm+firmware", "vmm+\nfirmware"),
+    ("vmm+firmware+kernel", "vmm+firmware\n+kernel"),
+    ("vmm+firmware+kernel+main", "vmm+firmware\n+kernel+main"),
+    ("firmware", "firmware"),
+    ("firmware+kernel", "firmware\n+kernel"),
+    ("firmware+kernel+main", "firmware\n+kernel+main"),
+    ("kernel", "kernel"),
+    ("kernel+main", "kernel\n+main"),
+    ("main", "main"),
 ];
 
-/// The part behind those.
-pub(super) const EXIT: &str = "exit";
+/// The part after those.
+pub(super) const EXIT: (&str, &str) = ("exit", "exit");
 
 /// Returns the parts of the instances of a cell, each with its name.
 pub(super) fn of_cell(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
@@ -63,15 +63,12 @@ fn of_instance(one: &Instance, has_machine: bool) -> Vec<(&'static str, u64)> {
         if *at_ns == 0 {
             continue;
         }
-        parts.extend(known(&name).zip(span(from_ns, *at_ns)));
+        let known = BEFORE_READY.iter().find(|(known, _)| *known == name);
+        parts.extend(known.map(|(known, _)| *known).zip(span(from_ns, *at_ns)));
         (from_ns, name) = (*at_ns, String::new());
     }
-    parts.extend(span(one.ready_ns, one.exited_ns).map(|ns| (EXIT, ns)));
+    parts.extend(span(one.ready_ns, one.exited_ns).map(|ns| (EXIT.0, ns)));
     parts
-}
-
-fn known(name: &str) -> Option<&'static str> {
-    NAMES.into_iter().find(|known| *known == name)
 }
 
 #[cfg(test)]

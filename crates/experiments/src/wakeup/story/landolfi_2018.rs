@@ -1,25 +1,23 @@
 //! landolfi-2018: how late is a task woken under load, by the kernel's preemption model?
 //!
 //! The study measured each kernel once, on one machine. Here a claim is answered run by run: it is reproduced if
-//! every run of every kernel shows it, not reproduced if no run of some kernel does, and cannot be told if
+//! every run of every kernel shows it, not reproduced if no run of some kernel does, and inconclusive if
 //! runs disagree. Kernels are compared with those of the same group only, guests with guests.
 //!
 //! What an emulator takes for an instruction of a guest, and when it pauses, is not the kernel's doing: where
-//! it gave the guest the machine's time nothing is told. Where it counted instructions (`clock=instructions`)
+//! it gave the guest the machine's time the answer is inconclusive. Where it counted instructions (`clock=instructions`)
 //! the latencies are a property of the kernel's code, and claims are answered by them, and say so.
 
 use tare_results::target::Clock;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{
-    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
-    not_reproduced, reproduced,
-};
-use tare_figures::mark::{Mark, Spread};
+use tare_figures::claims::{Answered, Claim, Finding, Inconclusive, Published, answer};
 use tare_figures::rows::Figure;
 use tare_figures::words::{self, microseconds};
-use tare_pages::html::parts;
+use tare_pages::kit::claim_table::{
+    Compared, Drawing, NOT_MEASURED, PublishedRow, Quantity, Subject, compare,
+};
 
 use super::words::{N, Phase, cases, is_telling, model, name_among};
 
@@ -30,19 +28,18 @@ pub(super) const STUDY: Published = Published {
     claims: &[
         claim(
             "The load DU is the worst for every kernel that is not real-time.",
-            du_is_worst,
+            |run| greatest(run, "DU", "longest", Figure::Max).into(),
         ),
         claim(
             "PING has the highest mean under kernels that are not real-time.",
-            ping_has_highest_mean,
+            |run| greatest(run, "PING", "mean", Figure::Mean).into(),
         ),
-        claim(
-            "Only the real-time kernel bounds the maximum.",
-            only_real_time_bounds,
-        ),
+        claim("Only the real-time kernel bounds the maximum.", |run| {
+            only_real_time_bounds(run).into()
+        }),
         claim(
             "Full preemption beats voluntary preemption and none.",
-            full_beats_others,
+            |run| full_beats_others(run).into(),
         ),
     ],
     tables: &[(
@@ -51,7 +48,7 @@ pub(super) const STUDY: Published = Published {
     )],
     note: "The maximum is that of all runs here, the mean is that over the runs, the standard deviation their median; all of service \
            latencies, as the study's. Its machine was another one: what can be compared is the order of kernels and loads.",
-    compare,
+    compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
 
 const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
@@ -126,72 +123,43 @@ impl Kernel<'_> {
         });
         cells.collect()
     }
-
-    /// Writes maximum, mean and standard deviation of a phase of the study: the longest of all runs, the mean and the
-    /// median of the runs' own.
-    fn here(&self, name: &str) -> Option<String> {
-        let phases = self.phases();
-        let (_, phase) = phases.iter().find(|(known, _)| *known == name)?;
-        let over = |figure| phase.row(&self.case, "latency", figure)?.over.as_ref().ok();
-        Some(format!(
-            "{} / {} / {}",
-            microseconds(N, over(Figure::Max)?.highest),
-            microseconds(N, over(Figure::Mean)?.estimate),
-            microseconds(N, over(Figure::Sd)?.estimate)
-        ))
-    }
 }
 
-/// The pictures of published figures: title, axis, figure, and the column of the published one.
-const PICTURES: [(&str, &str, Figure, &str); 2] = [
-    (
-        "Longest wake-up latency by load",
-        "longest latency, µs",
-        Figure::Max,
-        "max_us",
-    ),
-    (
-        "Mean wake-up latency by load",
-        "mean latency, µs",
-        Figure::Mean,
-        "mean_us",
-    ),
+/// Longest, mean and standard deviation of a phase: of the longest that of all runs.
+const QUANTITIES: &[Quantity] = &[
+    Quantity {
+        published: |row| row.field("max_us").to_owned(),
+        is_highest: true,
+        drawn: Some(Drawing {
+            picture: "Longest wake-up latency by load",
+            across: "longest latency, µs",
+            published: |row| row.number("max_us"),
+            ..MEAN
+        }),
+        ..SD
+    },
+    Quantity {
+        published: |row| row.field("mean_us").to_owned(),
+        drawn: Some(MEAN),
+        ..SD
+    },
+    SD,
 ];
 
-impl Kernel<'_> {
-    /// Draws longest and mean latency of a phase of the study beside the published ones, which `field` gives.
-    fn drawn<'f>(&self, name: &str, field: impl Fn(&'static str) -> &'f str) -> Vec<Drawn> {
-        let phases = self.phases();
-        let phase = phases.iter().find(|(known, _)| *known == name);
-        let each = PICTURES
-            .iter()
-            .filter_map(|(picture, across, figure, column)| {
-                let row = phase?.1.row(&self.case, "latency", *figure)?;
-                let us = |ns: f64| ns / 1e3;
-                let write = |ns| parts::N.with_unit(&microseconds(parts::N, ns), "µs");
-                let mut here = Mark::of(row, 0, us, write)?;
-                // What stands for the longest is that of all runs, whose interval has no method.
-                if *figure == Figure::Max {
-                    let over = row.over.as_ref().ok()?;
-                    here.value = us(over.highest);
-                    here.label = write(over.highest);
-                    let several = over.lowest < over.highest;
-                    here.spread = several.then(|| Spread::Range(us(over.lowest), us(over.highest)));
-                }
-                let published: f64 = field(column).parse().ok()?;
-                let written = parts::N.with_unit(field(column), "µs");
-                Some(Drawn {
-                    picture,
-                    across,
-                    group: self.name.clone(),
-                    name: name.to_owned(),
-                    published: (published, written),
-                    here,
-                })
-            });
-        each.collect()
-    }
-}
+const MEAN: Drawing = Drawing {
+    picture: "Mean wake-up latency by load",
+    across: "mean latency, µs",
+    unit: "µs",
+    published: |row| row.number("mean_us"),
+    here: |_, ns| ns / 1e3,
+};
+
+const SD: Quantity = Quantity {
+    published: |row| row.field("sd_us").to_owned(),
+    write: |_, ns| microseconds(N, ns),
+    is_highest: false,
+    drawn: None,
+};
 
 /// Takes the largest group of kernels that can be compared: of one group, by one clock, with latencies that tell
 /// something. Says why there is none.
@@ -216,11 +184,11 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Inconclusive> {
     ))
 }
 
-/// What one kernel says of a claim: whether it holds in each of its runs, or pairs of runs, and the figures.
-type Said = (Vec<bool>, String);
+/// What one kernel shows of a claim: whether it holds in each of its runs, or pairs of runs, and the figures.
+type Shown = (Vec<bool>, String);
 
-/// Puts together what several kernels say.
-fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
+/// Puts together what several kernels show.
+fn folded(each: &[Shown], kernels: &[Kernel<'_>]) -> Answered {
     let figures: Vec<&str> = each.iter().map(|(_, figures)| figures.as_str()).collect();
     let is_counted = |kernel: &Kernel<'_>| kernel.case.plan.target.clock == Clock::Instructions;
     let note = match kernels.iter().any(is_counted) {
@@ -228,22 +196,18 @@ fn told(each: &[Said], kernels: &[Kernel<'_>]) -> Finding {
         false => "",
     };
     let figures = format!("{}{note}", figures.join("; "));
-    if each.iter().any(|(holds, _)| !holds.contains(&true)) {
-        not_reproduced(figures)
-    } else if each.iter().all(|(holds, _)| !holds.contains(&false)) {
-        reproduced(figures)
-    } else {
-        cannot(format!(
-            "{figures}; the runs disagree: measure more of them"
-        ))
+    let is_contradicted = each.iter().any(|(holds, _)| !holds.contains(&true));
+    match is_contradicted || each.iter().all(|(holds, _)| !holds.contains(&false)) {
+        true => answer(!is_contradicted, figures),
+        false => Err(format!("{figures}; the runs disagree: measure more of them").into()),
     }
 }
 
-/// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none can tell.
-fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Finding, Inconclusive> {
+/// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none shows it.
+fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Answered {
     let kernels = comparable(run)?;
     let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
-    let mut each: Vec<Said> = Vec::new();
+    let mut each: Vec<Shown> = Vec::new();
     for kernel in kernels.iter().filter(|kernel| kernel.model != "rt") {
         let runs = kernel.runs(figure).into_iter().map(|run| {
             let all = run.into_iter().filter_map(|(name, ns)| Some((name, ns?)));
@@ -274,15 +238,7 @@ fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Result<Findi
         )
         .into());
     }
-    Ok(told(&each, &kernels))
-}
-
-fn du_is_worst(run: &Run) -> Finding {
-    greatest(run, "DU", "longest", Figure::Max).unwrap_or_else(cannot)
-}
-
-fn ping_has_highest_mean(run: &Run) -> Finding {
-    greatest(run, "PING", "mean", Figure::Mean).unwrap_or_else(cannot)
+    folded(&each, &kernels)
 }
 
 /// Asks whether a figure of one model, made of the longest latencies of a run's phases, is below those of others. Says
@@ -293,7 +249,7 @@ fn below_others(
     others: &[&str],
     what: &str,
     figure: fn(Vec<Option<f64>>) -> Option<f64>,
-) -> Result<Finding, Inconclusive> {
+) -> Answered {
     let kernels = comparable(run)?;
     let of = |kernel: &Kernel<'_>| -> Vec<f64> {
         let runs = kernel.runs(Figure::Max).into_iter();
@@ -304,7 +260,7 @@ fn below_others(
     let own = kernels.iter().filter(|kernel| kernel.model == model);
     let own: Vec<f64> = own.flat_map(of).collect();
     let most = format!("{what}: {model} {} µs", microseconds(N, worst(&own)));
-    let mut each: Vec<Said> = vec![(vec![true], most)];
+    let mut each: Vec<Shown> = vec![(vec![true], most)];
     for kernel in kernels
         .iter()
         .filter(|kernel| others.contains(&kernel.model))
@@ -327,7 +283,7 @@ fn below_others(
         }
     }
     match missing.as_slice() {
-        [] => Ok(told(&each, &kernels)),
+        [] => folded(&each, &kernels),
         missing => Err(format!(
             "the run has no kernel with {} to compare",
             words::list(missing)
@@ -336,70 +292,59 @@ fn below_others(
     }
 }
 
-/// No measurement can show a bound: what is told is whether the real-time kernel's longest is below every other's.
-fn only_real_time_bounds(run: &Run) -> Finding {
+/// No measurement can show a bound: the answer is whether the real-time kernel's longest is below every other's.
+fn only_real_time_bounds(run: &Run) -> Answered {
     let longest = |run: Vec<Option<f64>>| run.into_iter().flatten().max_by(f64::total_cmp);
     let others = ["none", "voluntary", "full"];
-    let finding = below_others(run, "rt", &others, "longest under any load", longest);
-    finding.unwrap_or_else(cannot)
+    below_others(run, "rt", &others, "longest under any load", longest)
 }
 
-fn full_beats_others(run: &Run) -> Finding {
+fn full_beats_others(run: &Run) -> Answered {
     let average = |run: Vec<Option<f64>>| {
         let phases = run.len() as f64;
         let sum: f64 = run.into_iter().sum::<Option<f64>>()?;
         (phases > 0.0).then_some(sum / phases)
     };
     let what = "longest, averaged over the phases";
-    let finding = below_others(run, "full", &["none", "voluntary"], what, average);
-    finding.unwrap_or_else(cannot)
+    below_others(run, "full", &["none", "voluntary"], what, average)
 }
 
-/// Puts the published maximum, mean and standard deviation beside those of the run.
-fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
+/// Returns what a published row is compared with: the kernels of its preemption model, in its phase.
+fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
+    let name = row.field("phase");
+    let model = match row.field("kernel") {
+        "vanilla" => "none",
+        other => other,
+    };
     let kernels = kernels(run);
-    let mut comparisons = Vec::new();
-    for (table, row) in tables
+    let subjects = kernels
         .iter()
-        .flat_map(|table| table.rows.iter().map(move |row| (table, row)))
-    {
-        let field = |column| table.field(row, column);
-        let model = match field("kernel") {
-            "vanilla" => "none",
-            other => other,
-        };
-        let of_model = kernels.iter().filter(|kernel| kernel.model == model);
-        let measured = of_model.filter_map(|kernel| {
-            let here = kernel.here(field("phase"))?;
+        .filter(|kernel| kernel.model == model)
+        .map(|kernel| {
             let target = &kernel.case.plan.target;
             let mark = match (target.clock, kernel.case.is_emulated()) {
                 (Clock::Instructions, _) => " (counted instructions)",
                 (Clock::Host, true) => " (emulated)",
                 (Clock::Host, false) => "",
             };
-            let drawn = kernel.drawn(field("phase"), field);
-            Some((Some(target.text.clone()), format!("{here}{mark}"), drawn))
-        });
-        let mut measured: Vec<_> = measured.collect();
-        if measured.is_empty() {
-            measured.push((None, "not measured in this run".to_owned(), Vec::new()));
-        }
-        comparisons.extend(
-            measured
+            let phase = kernel
+                .phases()
                 .into_iter()
-                .map(|(target, here, drawn)| Comparison {
-                    what: format!("{}, {model}: max / mean / sd, µs", field("phase")),
-                    published: format!(
-                        "{} / {} / {}",
-                        field("max_us"),
-                        field("mean_us"),
-                        field("sd_us")
-                    ),
-                    target,
-                    here,
-                    drawn,
-                }),
-        );
-    }
-    comparisons
+                .find(|(known, _)| *known == name);
+            let figures = [Figure::Max, Figure::Mean, Figure::Sd];
+            let rows = figures.map(|figure| phase.as_ref()?.1.row(&kernel.case, "latency", figure));
+            Subject {
+                target: target.text.clone(),
+                group: kernel.name.clone(),
+                name: name.to_owned(),
+                mark: mark.to_owned(),
+                rows: rows.to_vec(),
+            }
+        });
+    Some(Compared {
+        what: format!("{name}, {model}: max / mean / sd, µs"),
+        quantities: QUANTITIES,
+        subjects: subjects.collect(),
+        missing: NOT_MEASURED.to_owned(),
+    })
 }

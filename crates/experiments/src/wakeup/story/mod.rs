@@ -23,12 +23,13 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::claims::Published;
 use tare_figures::notices::Notice;
-use tare_figures::rows::{CellData, Figure, Measure, RunFigure, Sample};
+use tare_figures::rows::{CellData, Figure, Measure, Row, Sample};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
+use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Collect, Story, Titled, View};
-use tare_results::model::{CellPlan, Plan, SetHead};
+use tare_results::model::{Plan, SetHead};
 
 use super::{NAME, Wakeup};
 use pictures::Pictures;
@@ -59,14 +60,11 @@ impl View for Wakeup {
 
 /// What rows can't hold of a run's wake-ups.
 #[derive(Debug, Default)]
-struct Woken {
-    kept: Vec<Kept>,
-}
+struct Woken(PerCase<Kept>);
 
-/// That of the cells that repeat each other.
-#[derive(Debug)]
+/// What is kept of the cells of a case.
+#[derive(Debug, Default)]
 struct Kept {
-    plan: CellPlan,
     pictures: Pictures,
     worst: Vec<Worst>,
 }
@@ -79,13 +77,11 @@ pub struct WakeupStory {
 }
 
 impl Woken {
-    fn kept(&self, case: &Case<'_>) -> Option<&Kept> {
-        self.kept.iter().find(|kept| kept.plan.repeats(case.plan))
-    }
-
     /// Returns the worst wake-ups of a case, worst first.
     fn worst(&self, case: &Case<'_>) -> &[Worst] {
-        self.kept(case).map_or(&[], |kept| kept.worst.as_slice())
+        self.0
+            .of(case.plan)
+            .map_or(&[], |kept| kept.worst.as_slice())
     }
 
     /// Divides the cases with their worst wake-ups into those that ran undisturbed and those that were traced.
@@ -99,17 +95,7 @@ impl Woken {
 impl Collect for Woken {
     fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         check(data)?;
-        let plan = data.plan();
-        let place = self.kept.iter().position(|kept| kept.plan.repeats(plan));
-        let place = place.unwrap_or_else(|| {
-            self.kept.push(Kept {
-                plan: plan.clone(),
-                pictures: Pictures::default(),
-                worst: Vec::new(),
-            });
-            self.kept.len() - 1
-        });
-        let kept = &mut self.kept[place];
+        let kept = self.0.entry(data.plan());
         kept.pictures.take(data)?;
         kept.worst.append(&mut worst::find(data));
         worst::keep(&mut kept.worst);
@@ -139,7 +125,7 @@ impl Story for Woken {
     }
 
     fn json(&self) -> Value {
-        let worst = self.kept.iter().flat_map(|kept| kept.worst.clone());
+        let worst = self.0.iter().flat_map(|(_, kept)| kept.worst.clone());
         serde_json::to_value(WakeupStory {
             worst: worst.collect(),
         })
@@ -313,14 +299,7 @@ fn total(case: &Case<'_>, measure: &str) -> f64 {
 /// Adds up part and whole of the share of a measure of all runs.
 fn sums(case: &Case<'_>, measure: &str) -> (f64, f64) {
     let row = case.row(measure, Figure::Share, &[]);
-    let each = row.map_or(&[][..], |row| row.each.as_slice());
-    each.iter().fold((0.0, 0.0), |all, each| match each.figure {
-        RunFigure::Value {
-            sums: Some((part, whole)),
-            ..
-        } => (all.0 + part, all.1 + whole),
-        _ => all,
-    })
+    row.map_or((0.0, 0.0), Row::sums)
 }
 
 /// Returns what recording a wake-up costs at most, as a share of the interval and in ns.

@@ -10,7 +10,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::CellData;
 use tare_pages::html::Detail;
-use tare_pages::html::distributions::{Distributions, Panel, Series, Tail, Unit};
+use tare_pages::html::distributions::{Distributions, Tail, Tailed, Unit, panels};
 use tare_pages::html::parts::{Figure, N, Table, legend_of};
 use tare_pages::svg::band::{self, COLUMNS, Column};
 use tare_pages::svg::{Axis, Path, Plot, Scale, Side, colour, cut};
@@ -224,7 +224,10 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
 }
 
 fn strips<'a>(story: &Woken, cases: &'a [Case<'a>]) -> Vec<Strip<'a>> {
-    let runs = |case| story.kept(case).map_or(&[][..], |kept| &kept.pictures.runs);
+    let runs = |case: &Case<'_>| {
+        let kept = story.0.of(case.plan);
+        kept.map_or(&[][..], |kept| &kept.pictures.runs)
+    };
     let are_many = cases.iter().map(|case| runs(case).len()).sum::<usize>() > STRIPS;
     let mut strips = Vec::new();
     for case in cases {
@@ -297,36 +300,25 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
     let cases = undisturbed(cases(run));
     let mut all = Vec::new();
     for case in &cases {
-        let kept = story
-            .kept(case)
-            .map_or(&[][..], |kept| &kept.pictures.phases);
+        let kept = story.0.of(case.plan);
+        let kept = kept.map_or(&[][..], |kept| &kept.pictures.phases);
         for (phase, parts) in Phase::all(case.plan).zip(kept) {
             let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
             let response = Response::of(parts.iter().map(|(interval, counts)| (counts, *interval)));
             // Both were computed before, or the cell would have no figures.
             if let (Ok(service), Ok(response)) = (service, response) {
-                all.push((case, phase, service, response));
+                all.push((name_among(case, &cases), phase.name(), service, response));
             }
         }
     }
-    all.retain(|(_, _, service, _)| !service.is_empty());
+    all.retain(|(.., service, _)| !service.is_empty());
     let names = names(&cases);
-    let mut panels: Vec<Panel<'_>> = Vec::new();
-    for (case, phase, service, response) in &all {
-        let series = Series {
-            place: place_of(&names, case, &cases),
-            tail: service,
-            second: (response.missed() > 0).then_some(response as &dyn Tail),
-            seconds: None,
-        };
-        match panels.iter_mut().find(|panel| panel.name == phase.name()) {
-            Some(panel) => panel.series.push(series),
-            None => panels.push(Panel {
-                name: phase.name(),
-                series: vec![series],
-            }),
-        }
-    }
+    let tails = all.iter().map(|(name, phase, service, response)| Tailed {
+        panel: phase,
+        name,
+        tail: service,
+        second: (response.missed() > 0).then_some(response as &dyn Tail),
+    });
     let drawn = Distributions {
         of: "wake-up latencies",
         across: "latency",
@@ -334,8 +326,8 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
         step: 1,
         coarse: detail.coarseness(),
         runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
+        panels: panels(&names, tails),
         names,
-        panels,
     };
     let exceedance = drawn.exceedance(
         "How often, and how late",

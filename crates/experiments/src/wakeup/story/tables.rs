@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_figures::Run;
 use tare_figures::rows::derive::Refused;
 use tare_figures::rows::{Figure, Row};
+use tare_pages::kit::series::further;
 use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
-use super::words::{
-    N, Phase, SCHEDULED, cases, fact_of, further, named, schedule, target, under_load,
-};
+use super::words::{N, Phase, SCHEDULED, cases, fact_of, named, schedule, target, under_load};
 
 /// The titles, by which lines know their table.
 const PLAIN: &str = "Wake-up latency, µs";

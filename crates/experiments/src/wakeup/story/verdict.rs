@@ -10,9 +10,10 @@ use tare_figures::cases::Case;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
+use tare_pages::kit::series::{further, native_first};
 use tare_pages::plain::{MANY, sure};
 
-use super::words::{N, Phase, cases, further, is_telling, name_among, time, undisturbed};
+use super::words::{N, Phase, cases, is_telling, name_among, time, undisturbed};
 use super::{Woken, sums};
 
 /// By how much two quantiles must differ to be told apart in words.
@@ -27,11 +28,11 @@ type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
-    let measured = once(executed(undisturbed(all.clone())));
+    let measured = once(native_first(undisturbed(all.clone())).0);
     let targets = worst_of_targets(&measured);
     targets.first()?;
     let mut details = Vec::new();
-    details.extend(blame(story, &executed(all)));
+    details.extend(blame(story, &native_first(all).0));
     details.extend(cyclictest(&measured));
     if targets.len() > 1 {
         details.push(missed_by_target(&measured, &targets));
@@ -42,14 +43,6 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
         certainty: certainty(&targets, &measured),
         ..Verdict::default()
     })
-}
-
-/// Returns those that a machine executed; if an emulator executed all, all of them.
-fn executed(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
-    if cases.iter().any(|case| !case.is_emulated()) {
-        cases.retain(|case| !case.is_emulated());
-    }
-    cases
 }
 
 /// Returns of experiments of one study that differ but in how long they measure the one that measured most.

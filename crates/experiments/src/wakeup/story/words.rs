@@ -9,6 +9,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row};
+use tare_pages::kit::series::{self, further};
 
 use super::NAME;
 
@@ -44,9 +45,7 @@ impl<'a> Phase<'a> {
 
     /// Returns a figure of one run.
     pub fn value(self, case: &Case<'_>, cell: &Cell, measure: &str, figure: Figure) -> Option<f64> {
-        let row = self.row(case, measure, figure)?;
-        let own = row.each.iter().find(|each| each.cell == cell.plan.id)?;
-        own.figure.value()
+        self.row(case, measure, figure)?.of_cell(cell.plan.id)
     }
 
     /// Names it; several with one load are told apart by how often it came before.
@@ -118,14 +117,6 @@ pub(super) fn target(case: &Case<'_>) -> String {
 /// The labels that [`schedule`] tells, and that of tracing, which is told apart.
 pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priority", "threads"];
 
-/// Names labels of a plan but for some: `, interval=1ms`; nothing if there are no others.
-pub(super) fn further(plan: &Labels, told: &[&str]) -> String {
-    let further = plan.iter().filter(|(key, _)| !told.contains(key));
-    further
-        .map(|(key, value)| format!(", {key}={value}"))
-        .collect()
-}
-
 /// Names a target, and what tells the case from others there.
 pub(super) fn named(case: &Case<'_>) -> String {
     format!(
@@ -149,25 +140,10 @@ fn target_in_short(case: &Case<'_>) -> String {
     format!("{kind} with preemption {model}{mark}")
 }
 
-/// Names a target in a sentence: in short, unless another one has the same short name; with what tells the case from others
-/// of its target.
+/// Names a case in a sentence: by the kernel's preemption model if that is enough, with the labels that distinguish it from
+/// other cases of its target.
 pub(super) fn name_among(case: &Case<'_>, all: &[Case<'_>]) -> String {
-    let short = target_in_short(case);
-    let is_same = |other: &&Case<'_>| target_in_short(other) == short;
-    let mut same = all.iter().filter(is_same);
-    let name = match same.all(|other| other.plan.target == case.plan.target) {
-        true => short,
-        false => target(case),
-    };
-    let further = |case: &Case<'_>| further(&case.plan.labels, &["traced"]);
-    let own = further(case);
-    let mut others = all
-        .iter()
-        .filter(|other| other.plan.target == case.plan.target);
-    match others.any(|other| further(other) != own) {
-        true => name + &own,
-        false => name,
-    }
+    series::name_among(case, all, (&target_in_short, &target), &["traced"])
 }
 
 /// Returns the intervals of the threads of a case.

@@ -1,0 +1,198 @@
+//! Cases put together: along one label, by what executed them, and by name.
+
+use tare_results::model::{CellPlan, Labels};
+
+use tare_figures::cases::Case;
+use tare_figures::rows::Row;
+
+/// Cases of an experiment that differ in one label alone: the points of a curve, the lines below a heading. It has at least one.
+#[derive(Clone, Debug)]
+pub struct Series<'a> {
+    /// The label.
+    pub label: &'static str,
+    /// The cases, in the order of their places.
+    pub cases: Vec<Case<'a>>,
+}
+
+impl<'a> Series<'a> {
+    /// Returns the series of cases along a label, in the order of their first cases. `place` orders the cases of each.
+    #[must_use]
+    pub fn along<K: Ord>(
+        cases: Vec<Case<'a>>,
+        label: &'static str,
+        place: impl Fn(&Case<'a>) -> K,
+    ) -> Vec<Self> {
+        let rest = |case: &Case<'a>| case.plan.labels.clone().without(label);
+        let mut all: Vec<Self> = Vec::new();
+        for case in cases {
+            let known = all.iter_mut().find(|series| {
+                let first = series.first();
+                first.plan.target == case.plan.target
+                    && first.plan.load == case.plan.load
+                    && rest(first) == rest(&case)
+            });
+            match known {
+                Some(series) => series.cases.push(case),
+                None => all.push(Self {
+                    label,
+                    cases: vec![case],
+                }),
+            }
+        }
+        for series in &mut all {
+            series.cases.sort_by_key(&place);
+        }
+        all
+    }
+
+    /// Returns its first case.
+    #[must_use]
+    pub fn first(&self) -> &Case<'a> {
+        &self.cases[0]
+    }
+
+    /// Returns the plan of its first case.
+    #[must_use]
+    pub fn plan(&self) -> &'a CellPlan {
+        self.first().plan
+    }
+
+    /// Names it: `process under dd, work=prime:1000`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let plan = self.plan();
+        let (under, further) = (under(&plan.load), further(&plan.labels, &[self.label]));
+        format!("{}{under}{further}", self.first().target())
+    }
+
+    /// Returns the series that has a row, and its case; both with their places.
+    #[must_use]
+    pub fn of_row<'s>(
+        all: &'s [Self],
+        row: &Row,
+    ) -> Option<((usize, usize), &'s Self, &'s Case<'a>)> {
+        all.iter().enumerate().find_map(|(at, series)| {
+            let place = series.cases.iter().position(|case| case.has(row))?;
+            Some(((at, place), series, &series.cases[place]))
+        })
+    }
+}
+
+/// What was executed by a machine or by an emulator.
+pub trait Executed {
+    /// Returns whether an emulator executed it.
+    fn is_emulated(&self) -> bool;
+}
+
+impl Executed for Case<'_> {
+    fn is_emulated(&self) -> bool {
+        Case::is_emulated(self)
+    }
+}
+
+impl Executed for Series<'_> {
+    fn is_emulated(&self) -> bool {
+        self.cases.iter().any(Case::is_emulated)
+    }
+}
+
+impl Executed for Row {
+    fn is_emulated(&self) -> bool {
+        self.emulated
+    }
+}
+
+impl<T: Executed> Executed for &T {
+    fn is_emulated(&self) -> bool {
+        T::is_emulated(self)
+    }
+}
+
+/// Divides what sentences are about: first what a machine executed, then what an emulator did. If an emulator executed
+/// everything, all comes first.
+#[must_use]
+pub fn native_first<T: Executed>(all: Vec<T>) -> (Vec<T>, Vec<T>) {
+    let (native, emulated): (Vec<T>, Vec<T>) = all.into_iter().partition(|one| !one.is_emulated());
+    match native.is_empty() {
+        true => (emulated, native),
+        false => (native, emulated),
+    }
+}
+
+/// Names the labels of a plan except `told`: `, interval=1ms`; nothing if there are no others.
+#[must_use]
+pub fn further(plan: &Labels, told: &[&str]) -> String {
+    let further = plan.iter().filter(|(key, _)| !told.contains(key));
+    further
+        .map(|(key, value)| format!(", {key}={value}"))
+        .collect()
+}
+
+/// Names a load as the end of a sentence: ` under dd`; nothing for `idle`.
+#[must_use]
+pub fn under(load: &str) -> String {
+    match load {
+        "idle" => String::new(),
+        load => format!(" under {load}"),
+    }
+}
+
+/// Names a case among others: by `short`, or by `long` if another target has the same short name; with its labels except
+/// `told` if the cases of its target differ in them.
+#[must_use]
+pub fn name_among(
+    case: &Case<'_>,
+    all: &[Case<'_>],
+    (short, long): (&dyn Fn(&Case<'_>) -> String, &dyn Fn(&Case<'_>) -> String),
+    told: &[&str],
+) -> String {
+    let (name, own) = (short(case), further(&case.plan.labels, told));
+    let is_of_target = |other: &&Case<'_>| other.plan.target == case.plan.target;
+    let mut others = all.iter().filter(|other| !is_of_target(other));
+    let name = match others.any(|other| short(other) == name) {
+        true => long(case),
+        false => name,
+    };
+    let mut same = all.iter().filter(is_of_target);
+    match same.any(|other| further(&other.plan.labels, told) != own) {
+        true => name + &own,
+        false => name,
+    }
+}
+
+/// What is kept for each case while the cells of a run are read one after the other.
+#[derive(Clone, Debug)]
+pub struct PerCase<T>(Vec<(CellPlan, T)>);
+
+impl<T> Default for PerCase<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Default> PerCase<T> {
+    /// Returns what is kept for the case of a cell.
+    pub fn entry(&mut self, plan: &CellPlan) -> &mut T {
+        let known = self.0.iter().position(|(known, _)| known.repeats(plan));
+        let place = known.unwrap_or_else(|| {
+            self.0.push((plan.clone(), T::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[place].1
+    }
+}
+
+impl<T> PerCase<T> {
+    /// Returns what is kept for a case.
+    #[must_use]
+    pub fn of(&self, plan: &CellPlan) -> Option<&T> {
+        let mut all = self.0.iter();
+        all.find(|(known, _)| known.repeats(plan))
+            .map(|(_, kept)| kept)
+    }
+
+    /// Returns what is kept, each with the plan of the first cell of its case.
+    pub fn iter(&self) -> impl Iterator<Item = (&CellPlan, &T)> {
+        self.0.iter().map(|(plan, kept)| (plan, kept))
+    }
+}
